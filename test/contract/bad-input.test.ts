@@ -259,6 +259,7 @@ describe('bad input', function () {
       dependsOnGroupId: null,
       devices: [{ deviceId: ids['/devices/:id/commands'], restore: { type: 'files' } }],
       machinesAreBack: undefined,
+      saveMachines: undefined,
       retention: { keepDaily: 7 },
       targets: {},
       details: {},

@@ -5,7 +5,8 @@ import type { ProofDevice } from '../backup-proof/support/device.ts';
 import { startWorld, type World } from '../backup-proof/support/world.ts';
 import { buildGuestDisk } from '../machines/guest-disk.ts';
 import { machineTraces } from '../machines/machine-traces.ts';
-import { needsMachines } from '../machines/run-guest.ts';
+import { needsMachines, startGuest } from '../machines/run-guest.ts';
+import { startAgent } from '../support/agent-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { needsRestic } from '../support/restic.ts';
 
@@ -15,6 +16,18 @@ import { needsRestic } from '../support/restic.ts';
  */
 
 const BOOT_SECONDS = 420;
+/** Shuts the guest down when its power button is pressed, as a whole system does. */
+const POWER_BUTTON = `#!/bin/sh
+modprobe button; modprobe evdev
+sleep 1
+for event in /dev/input/event*; do
+  (dd if=$event of=/dev/null bs=24 count=1 2>/dev/null && sync && mount -o remount,ro / ; echo o > /proc/sysrq-trigger) &
+done
+`;
+const CHANGE = `#!/bin/sh
+echo 'changed after the failover' > /srv/www/index.html && sync
+printf 'Content-Type: text/plain\\r\\n\\r\\ndone'
+`;
 
 describe('a recovery plan with a real machine', function () {
   this.timeout(1_200_000);
@@ -30,7 +43,11 @@ describe('a recovery plan with a real machine', function () {
     const folder = path.join(world.dataDir, 'guest');
     await mkdir(folder, { mode: 0o700 });
     const disk = path.join(folder, 'disk.raw');
-    await buildGuestDisk(disk, { page: 'the machine works', sizeMib: 1024 });
+    await buildGuestDisk(disk, {
+      page: 'the machine works',
+      sizeMib: 1024,
+      files: { '/usr/local/sbin/guest-work': POWER_BUTTON, '/srv/www/cgi-bin/change': CHANGE },
+    });
     host = await world.addDevice({ sources: { kind: 'image', disks: [disk] } });
     await host.start();
     await host.backUp();
@@ -59,8 +76,8 @@ describe('a recovery plan with a real machine', function () {
   });
 
   const traces = () => machineTraces(world.dataDir, host.agentDir);
-  const execute = async (executionType: string): Promise<string> =>
-    (await world.ask('POST', `/dr/plans/${planId}/execute`, { executionType })).id;
+  const execute = async (executionType: string, more: object = {}): Promise<string> =>
+    (await world.ask('POST', `/dr/plans/${planId}/execute`, { executionType, ...more })).id;
   const read = (id: string) => world.ask('GET', `/dr/executions/${id}`);
   interface Action {
     kind: string;
@@ -129,4 +146,46 @@ describe('a recovery plan with a real machine', function () {
       await expectNothingLeft();
     });
   }
+
+  it('fails over, and what the machine has written since comes back to bare metal', async () => {
+    const over = await ended(await execute('failover'));
+    expect(over.status, JSON.stringify(over)).to.equal('completed');
+    const [machine] = (await world.ask('GET', '/backup/restore/instant-boot/active')).data;
+    const changed = await fetch(`http://127.0.0.1:${machine.forwards[0].hostPort}/cgi-bin/change`);
+    expect(await changed.text()).to.equal('done');
+
+    const saved = await ended(await execute('failback', { saveMachines: true }));
+    expect(saved.status, JSON.stringify(saved)).to.equal('completed');
+    const { snapshotId } = saved.groups[0].steps[0];
+    const snapshot = await world.ask('GET', `/backup/snapshots/${snapshotId}`);
+    // It reacted to its power button, so nothing was cut off.
+    expect(snapshot.details).to.include({ kind: 'image', source: 'kvm', consistency: 'filesystem' });
+    expect(await traces().machines(), 'qemu').to.deep.equal([]);
+    expect((await world.ask('GET', `/dr/plans/${planId}`)).failedOver).to.have.length(1);
+
+    const { token } = await world.ask('POST', '/backup/bmr/token', { snapshotId });
+    const target = path.join(world.dataDir, 'bare-metal');
+    await mkdir(target, { mode: 0o700 });
+    const where = ['--server', world.url, '--target', target, '--state', path.join(world.dataDir, 'state')];
+    const recovery = startAgent(['recover', ...where, '--token', token, '--insecure-http', '--force']);
+    await recovery.ended;
+    expect(recovery.child.exitCode, recovery.output()).to.equal(0);
+    const restored = await startGuest({ disk: path.join(target, 'disk0.raw'), firmware: 'bios' });
+    try {
+      expect((await restored.page()).trim()).to.equal('changed after the failover');
+    } finally {
+      await restored.stop();
+    }
+
+    const back = await ended(await execute('failback', { machinesAreBack: true }));
+    expect(back.status).to.equal('completed');
+    expect((await world.ask('GET', `/dr/plans/${planId}`)).failedOver).to.deep.equal([]);
+    await world.ask('POST', `/backup/restore/instant-boot/${machine.id}/discard`);
+    await eventually(
+      async () => (await world.ask('GET', '/backup/restore/instant-boot/active')).data,
+      ({ length }) => length === 0,
+      60_000,
+    );
+    await expectNothingLeft();
+  });
 });

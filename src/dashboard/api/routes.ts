@@ -34,7 +34,11 @@ type: "vm"
  */
 configId?: string
 /**
- * Default: the name of the device.
+ * Of a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
+ */
+machine?: string
+/**
+ * Default: the name of the guest or of the device.
  */
 vmName?: string
 memoryMb?: number
@@ -68,7 +72,11 @@ type: "instant"
  */
 configId?: string
 /**
- * Default: the name of the device.
+ * Of a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
+ */
+machine?: string
+/**
+ * Default: the name of the guest or of the device.
  */
 vmName?: string
 memoryMb?: number
@@ -7438,9 +7446,13 @@ executionType: ("rehearsal" | "failover" | "failback")
  */
 note?: string
 /**
- * Of a failback: must be true where machines have failed over. Muster does not write to the disks of running systems, so a person brings these machines back by bare metal recovery first; the failback then clears their marks.
+ * Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.
  */
 machinesAreBack?: boolean
+/**
+ * Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.
+ */
+saveMachines?: boolean
 }
 response: RecoveryExecutionDetail
 }
@@ -11785,6 +11797,10 @@ deviceName: string
 targetDeviceId: string
 targetDeviceName: string
 restoreType: ("files" | "vm" | "instant")
+/**
+ * Of a guest of the device: which one.
+ */
+machine: (string | null)
 groupId: string
 executionId: string
 since: string
@@ -11917,6 +11933,10 @@ deviceName: string
 targetDeviceId: string
 targetDeviceName: string
 restoreType: ("files" | "vm" | "instant")
+/**
+ * Of a guest of the device: which one, as the plan names it.
+ */
+machine: (string | null)
 state: ("waiting" | "running" | "checking" | "completed" | "failed" | "skipped" | "aborted")
 /**
  * Whether what the step has started for the time of the execution is taken down.

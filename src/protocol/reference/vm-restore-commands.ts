@@ -68,6 +68,28 @@ export const VM_RESTORE_EXAMPLES: {
     payload: { restoreId: PURPOSE_ID, timeoutSeconds: 86_400 },
     output: { copiedBytes: 21_474_836_480, seconds: 310.5 },
   },
+  'backup.vm-save': {
+    summary:
+      'Shuts a machine down that was made of a snapshot, and backs its disks up as one archive of the machine.',
+    payload: {
+      jobId: PURPOSE_ID,
+      repository: wanted.repository,
+      host: 'kvm-01',
+      restoreId: PURPOSE_ID,
+      timeoutSeconds: 86_400,
+    },
+    output: {
+      status: 'completed',
+      snapshotId: wanted.snapshotId,
+      filesNew: 1,
+      filesChanged: 0,
+      filesUnmodified: 0,
+      bytesProcessed: 34_359_744_512,
+      bytesAdded: 1_073_741_824,
+      seconds: 301.5,
+      unreadable: { count: 0, paths: [] },
+    },
+  },
   'backup.vm-discard': {
     summary: 'Ends a machine and removes its disks.',
     payload: { restoreId: PURPOSE_ID },

@@ -161,6 +161,15 @@ export class ObedientDevice {
         return { output: { passed: true, message: 'It answered.', attempts: 1, seconds: 0 } };
       case 'script.run':
         return { output: { exitCode: 0, stdout: '', stderr: '', truncated: false } };
+      case 'backup.vm-save':
+        if (!this.machines.has(restoreId)) return { error: 'MACHINE_MISSING' };
+        return {
+          output: {
+            ...BACKED_UP,
+            snapshotId: await this.#upload(frame),
+            details: { ...IMAGE, source: 'kvm', consistency: 'filesystem' },
+          },
+        };
       case 'backup.run':
         return { output: { ...BACKED_UP, snapshotId: await this.#upload(frame) } };
       default:

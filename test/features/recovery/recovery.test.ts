@@ -128,8 +128,12 @@ describe('recovery plans', function () {
       return answer.body.error as string;
     };
     expect(await refused({ executionType: 'failover' }, 409)).to.contain('failback');
-    expect(await refused({ executionType: 'failback' }, 400)).to.match(/bare metal.*srv-2, srv-4/);
+    expect(await refused({ executionType: 'failback' }, 400)).to.match(/saveMachines.*srv-2, srv-4/);
     expect((await world.send('DELETE', `/dr/plans/${planId}`)).status).to.equal(409);
+
+    const both = { executionType: 'failback', machinesAreBack: true, saveMachines: true };
+    expect(await refused(both, 400)).to.contain('saveMachines');
+    expect(await refused({ executionType: 'rehearsal', saveMachines: true }, 400)).to.contain('failback');
 
     await world.reset();
     const back = await world.ended(await world.execute(planId, 'failback', { machinesAreBack: true }));
@@ -153,6 +157,50 @@ describe('recovery plans', function () {
       failedOver: [],
     });
     expect(await refused({ executionType: 'failback' }, 400)).to.contain('no device');
+  });
+
+  it('back up machines that have failed over, and keep their marks until a person has brought them back', async () => {
+    const machinesOnly = await world.post('/dr/plans', { orgId: world.orgId, name: 'Machines' });
+    await world.post(`/dr/plans/${machinesOnly.id}/groups`, {
+      name: 'All',
+      sequence: 0,
+      devices: [world.entry(2, 3, { type: 'vm' }), world.entry(4, 3, { type: 'instant' })],
+    });
+    const failedOver = async () =>
+      (await world.send('GET', `/dr/plans/${machinesOnly.id}`)).body.failedOverDevices as number;
+    const perform = async (type: string, more: object = {}) =>
+      world.ended(await world.execute(machinesOnly.id, type, more));
+    expect((await perform('failover')).status).to.equal('completed');
+    const made = [...world.at(3).machines];
+    const saved = await perform('failback', { saveMachines: true });
+    expect(saved.status, JSON.stringify(saved)).to.equal('completed');
+    expect(orders('backup.vm-save').map(({ restoreId }) => restoreId)).to.have.members(made);
+    expect(await failedOver()).to.equal(2);
+    for (const { snapshotId } of saved.groups[0].steps) {
+      const snapshot = (await world.send('GET', `/backup/snapshots/${snapshotId}`)).body;
+      expect(snapshot).to.deep.include({ deviceId: world.at(3).id, backupType: 'system_image' });
+    }
+    // It is no image of the host, so nobody restores it in the place of the host.
+    const ofHost = await world.post('/dr/plans', { orgId: world.orgId, name: 'Host' });
+    const devices = [world.entry(3, 2, { type: 'instant' })];
+    await world.post(`/dr/plans/${ofHost.id}/groups`, { name: 'Host', sequence: 0, devices });
+    const rehearsed = await world.ended(await world.execute(ofHost.id, 'rehearsal'));
+    const [step] = rehearsed.groups[0].steps;
+    expect(saved.groups[0].steps.map((each: { snapshotId: string }) => each.snapshotId)).not.to.contain(
+      step.snapshotId,
+    );
+
+    const bringBack = await perform('failback', { machinesAreBack: true });
+    expect(bringBack.status).to.equal('completed');
+    expect(await failedOver()).to.equal(0);
+
+    await world.reset();
+    expect((await perform('failover')).status).to.equal('completed');
+    world.at(3).machines.clear();
+    const gone = await perform('failback', { saveMachines: true });
+    expect(gone.groups[0].steps[0].error.code).to.equal('MACHINE_MISSING');
+    expect(await failedOver()).to.equal(2);
+    await perform('failback', { machinesAreBack: true });
   });
 
   it('halt behind a check that fails, take everything down and raise an alert, which the next success resolves', async () => {

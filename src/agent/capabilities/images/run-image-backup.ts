@@ -1,22 +1,11 @@
 import { stat } from 'node:fs/promises';
-import { performance } from 'node:perf_hooks';
-import {
-  backupStream,
-  EngineError,
-  imageDetailsOf,
-  layoutOf,
-  MACHINE_FILE,
-  type MachineDescription,
-  type Repository,
-  writeMachine,
-} from '../../../engine/index.ts';
+import { EngineError, type MachineDescription, type Repository } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
-import type { DurableContext, Progress } from '../../work/durable-handler.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
-import { namedPaths } from '../../repository/reports.ts';
 import { withRepository } from '../../repository/repository-work.ts';
-import { destinationRoom, jobTag, processorsFor } from '../../repository/snapshot-facts.ts';
+import { storeMachine } from '../../repository/store-machine.ts';
 import { describeThisMachine } from './describe-machine.ts';
 import { chooseDisks, type FoundDisk } from './find-disks.ts';
 import { openDisk, type OpenedDisk } from './open-disks.ts';
@@ -35,9 +24,10 @@ export function runImageBackup(parts: BackupParts) {
 const imageBackup =
   (parts: BackupParts, isCleared: Promise<void>) =>
   (payload: CommandPayload<'backup.image'>, context: DurableContext<'backup.image'>): Promise<Output> =>
-    withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+    withRepository(parts, { payload, context }, async (use) => {
       await isCleared;
-      const { jobId, host, disks, excludeDisks, uploadKiBps, cpuPercent } = payload;
+      const { repository, options } = use;
+      const { jobId, host, disks, excludeDisks } = payload;
       const takenAt = new Date().toISOString();
       const chosen = await chooseDisks({ disks, excludeDisks });
       await assertElsewhere(repository, chosen);
@@ -49,36 +39,15 @@ const imageBackup =
           opened.push(await openDisk(disk, options.signal, point.regions.get(disk.path)));
         }
         const machine = await describe({ host, takenAt, consistency: point.consistency }, chosen, opened);
-        const layout = layoutOf(machine);
-        const contentOf = ({ name }: { name: string }) => diskNamed(opened, name).content();
-        const { status, snapshotId, unreadable, ...result } = await backupStream(
-          engine,
-          repository,
-          { fileName: MACHINE_FILE, host, tags: [jobTag(jobId)] },
-          {
-            content: counted(writeMachine(machine, contentOf), layout.sizeBytes, context.progress),
-            expectedBytes: layout.sizeBytes,
-            confirm: async () => {
-              for (const disk of opened) await disk.confirm();
-              await point.confirm();
-            },
+        return await storeMachine(use, payload, {
+          machine,
+          contentOf: ({ name }) => diskNamed(opened, name).content(),
+          confirm: async () => {
+            for (const disk of opened) await disk.confirm();
+            await point.confirm();
           },
-          { ...options, uploadKiBps, processors: processorsFor(cpuPercent) },
-        );
-        return {
-          status,
-          snapshotId,
-          takenAt,
-          filesNew: result.filesNew,
-          filesChanged: result.filesChanged,
-          filesUnmodified: result.filesUnmodified,
-          bytesProcessed: result.bytesProcessed,
-          bytesAdded: result.bytesAdded,
-          seconds: result.seconds,
-          unreadable: namedPaths(unreadable),
-          ...(await destinationRoom(repository)),
-          details: imageDetailsOf(machine, layout.disks),
-        };
+          onProgress: context.progress,
+        });
       } finally {
         for (const disk of opened) await disk.close();
         await point.release();
@@ -135,26 +104,4 @@ async function assertElsewhere({ destination }: Repository, disks: readonly Foun
   throw new EngineError('SOURCE_UNREADABLE', {
     message: `The destination of the backup lies on ${found.name}, which is to be backed up. Choose another one.`,
   });
-}
-
-async function* counted(
-  bytes: AsyncIterable<Uint8Array>,
-  total: number,
-  progress: (progress: Progress) => void,
-): AsyncGenerator<Uint8Array, void> {
-  const startedAt = performance.now();
-  let done = 0;
-  for await (const piece of bytes) {
-    yield piece;
-    done += piece.byteLength;
-    const seconds = (performance.now() - startedAt) / 1000;
-    const rate = seconds < 1 ? undefined : Math.round(done / seconds);
-    progress({
-      phase: done === total ? 'finishing' : 'reading',
-      done,
-      total,
-      percent: Math.floor((1000 * done) / total) / 10,
-      ...(rate === undefined || rate === 0 ? {} : { rate, etaSeconds: Math.ceil((total - done) / rate) }),
-    });
-  }
 }

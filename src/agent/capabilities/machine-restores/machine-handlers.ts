@@ -8,6 +8,7 @@ import { asMachineError } from './machine-error.ts';
 import { Accelerators, type MachineParts } from './machine-parts.ts';
 import { migrate } from './migrate.ts';
 import { restoreVm } from './restore-vm.ts';
+import { saveMachine } from './save-machine.ts';
 import { SnapshotMounts } from './snapshot-mounts.ts';
 
 export interface MachineRestores {
@@ -31,6 +32,7 @@ export async function openMachineRestores(backup: BackupParts): Promise<MachineR
   });
   const migration = migrate(parts, boots);
   const restore = restoreVm(parts);
+  const save = saveMachine(parts, boots);
   return {
     durable: {
       'backup.vm-from-image': {
@@ -39,6 +41,10 @@ export async function openMachineRestores(backup: BackupParts): Promise<MachineR
       },
       'backup.vm-instant-boot': (payload, context) => withCode(boots.boot(payload, context)),
       'backup.vm-migrate': (payload, context) => withCode(migration.run(payload, context)),
+      'backup.vm-save': {
+        ...save,
+        run: (payload, context) => withCode(save.run(payload, context)),
+      },
       'backup.vm-discard': ({ restoreId }) =>
         withCode(boots.discard(restoreId).then((wasThere) => ({ wasThere }))),
     },

@@ -193,3 +193,10 @@ export const BackupSources = z
   .meta({ id: 'BackupSources' });
 export type BackupSources = z.infer<typeof BackupSources>;
 export type SourceKind = BackupSources['kind'];
+
+/** A machine that a device has made of a snapshot. No configuration has it: a recovery plan asks for a backup of it. */
+interface RestoredMachine {
+  kind: 'restored';
+  vmRestoreId: string;
+}
+export type JobSources = BackupSources | RestoredMachine;

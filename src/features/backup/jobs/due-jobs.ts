@@ -50,7 +50,8 @@ const DUE = `
   ),
   due as (
     select j.id, j.type, j.due_at, c.provider, ${destination('j')} as destination,
-      d.capabilities @> array[:commands::jsonb ->> (c.sources ->> 'kind'), :secrets] as can_back_up, r.initialized_at is not null as is_initialized
+      d.capabilities @> array[:commands::jsonb ->> (coalesce(j.sources, c.sources) ->> 'kind'), :secrets] as can_back_up,
+      r.initialized_at is not null as is_initialized
     from backup_jobs j
     join backup_configs c on c.id = j.config_id
     join devices d on d.id = j.device_id and d.condition <> 'decommissioned'

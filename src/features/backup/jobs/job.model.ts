@@ -1,6 +1,6 @@
 import type { DatabaseBackupType } from '../../../protocol/index.ts';
 import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { BackupSources } from '../configs/sources.schema.ts';
+import type { JobSources } from '../configs/sources.schema.ts';
 
 export const JOB_STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
@@ -19,8 +19,8 @@ export class BackupJob extends BaseModel {
   /** What was decided when it was given to its device, and why. */
   declare backupType: DatabaseBackupType | null;
   declare typeReason: string | null;
-  /** What a person has asked for in place of what the configuration says. It is of the same kind. */
-  declare sources: BackupSources | null;
+  /** What is backed up in place of what the configuration says. */
+  declare sources: JobSources | null;
   declare slot: Date | null;
   declare dueAt: Date;
   declare status: JobStatus;

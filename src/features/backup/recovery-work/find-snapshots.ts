@@ -47,7 +47,7 @@ export async function newestSnapshots(
         and r.provider = 'server' and (w.config_id is null or s.config_id = w.config_id)
         and case w.kind when 'files' then s.backup_type = 'file'
           else s.backup_type = 'system_image' and case s.details ->> 'kind'
-            when 'image' then w.machine is null
+            when 'image' then w.machine is null and coalesce(s.details ->> 'source', 'disk') = 'disk'
             when 'machines' then s.details ->> 'hypervisor' = 'kvm' and (w.machine is null or exists (
               select from jsonb_array_elements(s.details -> 'machines') m where ${IS_MEANT}))
             else false end end

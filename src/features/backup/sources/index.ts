@@ -1,21 +1,23 @@
-import type { SourceKind } from '../configs/sources.schema.ts';
+import type { JobSources } from '../configs/sources.schema.ts';
 import { database } from './database.ts';
 import { files } from './files.ts';
 import { image } from './image.ts';
 import { machines } from './machines.ts';
 import { mssql } from './mssql.ts';
+import { restored } from './restored.ts';
 import type { SourceWork } from './source-work.ts';
 
 export type { SourceWork } from './source-work.ts';
 
-/** Every kind of sources, by the `kind` of a configuration. */
-export const SOURCE_WORK: Readonly<Record<SourceKind, SourceWork>> = {
+/** Every kind of sources, by the `kind` of a configuration or of a job. */
+export const SOURCE_WORK: Readonly<Record<JobSources['kind'], SourceWork>> = {
   files,
   image,
   database,
   mssql,
   hyperv: machines('hyperv', 'windows'),
   kvm: machines('kvm', 'linux'),
+  restored,
 };
 
 // Kinds with the same command, such as the hypervisors, are alike in what is asked of them by their command.

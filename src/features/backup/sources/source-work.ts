@@ -8,7 +8,7 @@ import type {
   DurableCommandType,
   OsType,
 } from '../../../protocol/index.ts';
-import type { BackupSources, SourceKind } from '../configs/sources.schema.ts';
+import type { JobSources } from '../configs/sources.schema.ts';
 import type { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 
 /** The commands whose output is that of a backup. */
@@ -20,7 +20,8 @@ type BackupCommand = {
   [T in BackupCommandType]: { type: T; payload: CommandPayload<T> };
 }[BackupCommandType];
 
-type SourcesOf<K extends SourceKind> = Extract<BackupSources, { kind: K }>;
+type SourceKind = JobSources['kind'];
+type SourcesOf<K extends SourceKind> = Extract<JobSources, { kind: K }>;
 
 /** What the command of each backup has. */
 interface SharedPayload {
@@ -78,13 +79,13 @@ interface Work<S, Command> {
 }
 
 /** How backups of one kind of sources are made. Nothing else knows its command. */
-export type SourceWork = Work<BackupSources, BackupCommand>;
+export type SourceWork = Work<JobSources, BackupCommand>;
 
 export function defineSource<K extends SourceKind>(
   kind: K,
   { typeRefusal, ...work }: Work<SourcesOf<K>, BackupCommand>,
 ): SourceWork {
-  const own = (sources: BackupSources): SourcesOf<K> => {
+  const own = (sources: JobSources): SourcesOf<K> => {
     if (!isOfKind(sources, kind)) throw new Error(`${sources.kind} are no sources of the kind ${kind}`);
     return sources;
   };
@@ -100,5 +101,5 @@ export function defineSource<K extends SourceKind>(
   };
 }
 
-const isOfKind = <K extends SourceKind>(sources: BackupSources, kind: K): sources is SourcesOf<K> =>
+const isOfKind = <K extends SourceKind>(sources: JobSources, kind: K): sources is SourcesOf<K> =>
   sources.kind === kind;

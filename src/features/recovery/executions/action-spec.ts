@@ -41,6 +41,7 @@ export const ActionSpec = z.discriminatedUnion('does', [
     network: VmNetwork,
   }),
   z.object({ does: z.literal('backup'), configId: z.uuid().nullable(), paths: z.array(z.string()) }),
+  z.object({ does: z.literal('save'), configId: z.uuid().nullable(), vmRestoreId: z.uuid().nullable() }),
   z.object({
     does: z.literal('check'),
     check: RecoveryCheck,

@@ -28,7 +28,13 @@ export const ExecutePlan = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      'Of a failback: must be true where machines have failed over. Muster does not write to the disks of running systems, so a person brings these machines back by bare metal recovery first; the failback then clears their marks.',
+      'Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.',
+    ),
+  saveMachines: z
+    .boolean()
+    .optional()
+    .describe(
+      'Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.',
     ),
 });
 export type ExecutePlan = z.infer<typeof ExecutePlan>;

@@ -16,18 +16,24 @@ export interface ExecutionParts {
 export async function executePlan(
   ctx: Context,
   planId: string,
-  { executionType, note, machinesAreBack = false }: ExecutePlan,
+  { executionType, note, machinesAreBack = false, saveMachines = false }: ExecutePlan,
   { jobs }: ExecutionParts,
 ) {
   if (machinesAreBack && executionType !== 'failback') {
     throw invalid('body.machinesAreBack', 'is for a failback only');
+  }
+  if (saveMachines && executionType !== 'failback') {
+    throw invalid('body.saveMachines', 'is for a failback only');
+  }
+  if (saveMachines && machinesAreBack) {
+    throw invalid('body.saveMachines', 'must not be true when the machines are back');
   }
   const plan = await findPlanToChange(ctx, planId);
   const createdBy = ctx.caller.userId;
   const wanted = {
     executionType,
     note: note ?? null,
-    machinesAreBack,
+    machines: machinesAreBack ? ('back' as const) : saveMachines ? ('save' as const) : null,
     createdBy,
     trigger: 'manual' as const,
   };

@@ -100,6 +100,8 @@ export interface Mark {
   group: ExecutedGroup | null;
   /** The backup configuration of the data that was restored. */
   configId: string | null;
+  /** Of a machine: the one that runs in its place. */
+  vmRestoreId: string | null;
 }
 
 export async function marksOf(tx: Tx, { id, orgId }: Pick<RecoveryPlan, 'id' | 'orgId'>): Promise<Mark[]> {
@@ -108,6 +110,8 @@ export async function marksOf(tx: Tx, { id, orgId }: Pick<RecoveryPlan, 'id' | '
       s.device_name as "deviceName", s.target_device_id as "targetDeviceId",
       s.target_device_name as "targetDeviceName", s.definition, s.places, s.config_id as "configId",
       s.failed_over_at as "failedOverAt",
+      (select a.vm_restore_id from dr_actions a where a.org_id = s.org_id and a.step_id = s.id
+        and a.vm_restore_id is not null order by a.position limit 1) as "vmRestoreId",
       (select g from jsonb_array_elements(x.groups) g where g ->> 'id' = s.group_id::text limit 1) as "group"
     from dr_executions x join dr_steps s on s.org_id = x.org_id and s.execution_id = x.id
     where x.org_id = ? and x.plan_id = ? and s.failed_over_at is not null and s.failed_back_at is null

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { reportedLine, reportedText, text } from '../../primitives.ts';
-import { BACKUP_TIMEOUT_SECONDS, BackupRepositoryAccess, Count, EngineId } from '../backups/backup-parts.ts';
+import {
+  BACKUP_TIMEOUT_SECONDS,
+  BackupRepositoryAccess,
+  BackupResult,
+  Count,
+  EngineId,
+} from '../backups/backup-parts.ts';
 import type { CommandTable } from '../shape.ts';
 import { ImageDetails } from '../backups/snapshot-details.ts';
 
@@ -124,6 +130,19 @@ export const VM_RESTORE_COMMANDS = {
     isOfServer: true,
     payload: RestoreOnly.extend({ timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS) }),
     output: z.object({ copiedBytes: Count, seconds: z.number().nonnegative() }),
+  },
+  'backup.vm-save': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: RestoreOnly.extend({
+      jobId: z.uuid(),
+      repository: BackupRepositoryAccess,
+      host: text(255).describe('The name under which the snapshot is stored.'),
+      uploadKiBps: z.number().int().positive().optional(),
+      cpuPercent: z.number().int().min(1).max(100).optional(),
+      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+    }),
+    output: BackupResult,
   },
   'backup.vm-discard': {
     lane: 'interactive',

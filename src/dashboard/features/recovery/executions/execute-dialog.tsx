@@ -1,11 +1,11 @@
-import { Alert, Checkbox, Radio, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { apiQuery, call, newIdempotencyKey, type RecoveryPlanDetail } from '../../../api/index.ts';
 import { FormDialog, formatCounted, Loaded } from '../../../ui/index.ts';
-import { type ExecutionType, TYPE_NAMES } from '../parts/recovery-words.tsx';
+import { type ExecutionType, nameOf, TYPE_NAMES } from '../parts/recovery-words.tsx';
 
 const SENTENCES: Readonly<Record<ExecutionType, string>> = {
   rehearsal:
@@ -14,6 +14,8 @@ const SENTENCES: Readonly<Record<ExecutionType, string>> = {
     'Restores to the targets, runs the checks, and marks the devices as failed over. What it has made stays.',
   failback: 'Brings the data that has changed since then back from the targets, and clears the marks.',
 };
+type MachinesAre = 'saved' | 'back';
+
 const BEGIN: Readonly<Record<ExecutionType, string>> = {
   rehearsal: 'Begin the rehearsal',
   failover: 'Begin the failover',
@@ -34,7 +36,7 @@ export function ExecuteDialog({
   const plan = useQuery(apiQuery('GET /dr/plans/{id}', { params: { id: planId } }));
   const [type, setType] = useState<ExecutionType>('rehearsal');
   const [note, setNote] = useState('');
-  const [areBack, setBack] = useState(false);
+  const [machinesAre, setMachines] = useState<MachinesAre>();
   // A second click, or a repeated request, begins no second execution.
   const [idempotencyKey] = useState(newIdempotencyKey);
   const begin = async () => {
@@ -45,7 +47,8 @@ export function ExecuteDialog({
         body: {
           executionType: type,
           ...(note.trim() === '' ? {} : { note }),
-          ...(type === 'failback' && areBack ? { machinesAreBack: true } : {}),
+          ...(type === 'failback' && machinesAre === 'back' ? { machinesAreBack: true } : {}),
+          ...(type === 'failback' && machinesAre === 'saved' ? { saveMachines: true } : {}),
         },
       },
       { idempotencyKey },
@@ -106,15 +109,28 @@ export function ExecuteDialog({
                   </Alert>
                 )}
                 {type === 'failback' && machines.length > 0 && (
-                  <Checkbox
-                    label="The machines are back"
-                    description={`Muster does not write to the disks of running systems: bring these back by bare-metal recovery first: ${machines
-                      .map(({ deviceName }) => deviceName)
+                  <Radio.Group
+                    label="The machines"
+                    description={`Muster does not write to the disks of running systems, so a person brings these back: ${machines
+                      .map(nameOf)
                       .join(', ')}.`}
-                    checked={areBack}
-                    onChange={(event) => setBack(event.currentTarget.checked)}
-                    error={faults['machinesAreBack']}
-                  />
+                    value={machinesAre ?? null}
+                    onChange={(value) => setMachines(value === 'back' ? 'back' : 'saved')}
+                    error={faults['machinesAreBack'] ?? faults['saveMachines']}
+                  >
+                    <Stack gap="xs" mt="xs">
+                      <Radio
+                        value="saved"
+                        label="Shut them down and back them up"
+                        description="The execution shows the snapshots, from which they are brought back by bare-metal recovery. They stay marked."
+                      />
+                      <Radio
+                        value="back"
+                        label="They are back"
+                        description="Clears their marks. The machines at the recovery site are left to be discarded."
+                      />
+                    </Stack>
+                  </Radio.Group>
                 )}
                 <TextInput
                   label="Note"

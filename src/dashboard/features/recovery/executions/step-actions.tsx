@@ -10,7 +10,20 @@ export function StepActions({ step }: { step: RecoveryStep }) {
   return (
     <Stack gap={6}>
       <Text size="xs" c="dimmed" component="div">
-        {step.recoveryPointAt === null ? (
+        {isSaved(step) ? (
+          <>
+            Bring it back from{' '}
+            <Anchor
+              inherit
+              renderRoot={(props) => (
+                <Link to="/backup/snapshots/$snapshotId" params={{ snapshotId: step.snapshotId }} {...props} />
+              )}
+            >
+              the snapshot that was made of it
+            </Anchor>
+            .
+          </>
+        ) : step.recoveryPointAt === null ? (
           pointText(step)
         ) : (
           <>
@@ -32,6 +45,10 @@ export function StepActions({ step }: { step: RecoveryStep }) {
     </Stack>
   );
 }
+
+/** A machine that a failback has backed up, and not brought back. */
+const isSaved = (step: RecoveryStep): step is RecoveryStep & { snapshotId: string } =>
+  step.snapshotId !== null && step.actions.some(({ kind }) => kind === 'backup');
 
 /** Why it is not known of when the data is. */
 function pointText({ snapshotId, actions }: RecoveryStep): string {

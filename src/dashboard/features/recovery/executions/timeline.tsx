@@ -3,7 +3,7 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { RecoveryExecutionDetail, RecoveryStep } from '../../../api/index.ts';
 import { formatDuration, useNow } from '../../../ui/index.ts';
-import { RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
+import { nameOf, RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
 import { StepActions } from './step-actions.tsx';
 import styles from './timeline.module.css';
 
@@ -97,6 +97,7 @@ function Step({ step, span }: { step: RecoveryStep; span: Span }) {
   // A failure is shown without asking.
   const [chosen, setOpen] = useState<boolean>();
   const isOpen = chosen ?? step.state === 'failed';
+  const name = nameOf(step);
   const Arrow = isOpen ? IconChevronDown : IconChevronRight;
   return (
     <>
@@ -104,13 +105,13 @@ function Step({ step, span }: { step: RecoveryStep; span: Span }) {
         <Table.Th scope="row" fw={500}>
           <UnstyledButton
             aria-expanded={isOpen}
-            aria-label={`What is done for ${step.deviceName}`}
+            aria-label={`What is done for ${name}`}
             fz="sm"
             onClick={() => setOpen(!isOpen)}
           >
             <Group gap={4} wrap="nowrap">
               <Arrow size={14} aria-hidden style={{ flexShrink: 0 }} />
-              <span style={{ overflowWrap: 'anywhere' }}>{step.deviceName}</span>
+              <span style={{ overflowWrap: 'anywhere' }}>{name}</span>
             </Group>
           </UnstyledButton>
         </Table.Th>

@@ -158,7 +158,7 @@ function FileFields({ restore, faults, onChange }: PartProps<Extract<Restore, { 
 }
 
 function MachineFields({ restore, faults, onChange }: PartProps<Exclude<Restore, { type: 'files' }>>) {
-  const without = (name: 'vmName' | 'memoryMb' | 'cpuCount'): typeof restore => {
+  const without = (name: 'machine' | 'vmName' | 'memoryMb' | 'cpuCount'): typeof restore => {
     const rest = { ...restore };
     delete rest[name];
     return rest;
@@ -176,18 +176,22 @@ function MachineFields({ restore, faults, onChange }: PartProps<Exclude<Restore,
       error={faults[`restore.${name}`]}
     />
   );
+  const words = (name: 'machine' | 'vmName', label: string, placeholder: string) => (
+    <TextInput
+      label={label}
+      placeholder={placeholder}
+      value={restore[name] ?? ''}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        onChange(value === '' ? without(name) : { ...restore, [name]: value });
+      }}
+      error={faults[`restore.${name}`]}
+    />
+  );
   return (
     <Group grow align="flex-start">
-      <TextInput
-        label="Name of the machine"
-        placeholder="That of the device"
-        value={restore.vmName ?? ''}
-        onChange={(event) => {
-          const { value } = event.currentTarget;
-          onChange(value === '' ? without('vmName') : { ...restore, vmName: value });
-        }}
-        error={faults['restore.vmName']}
-      />
+      {words('machine', 'Guest of the device', 'None: the device itself')}
+      {words('vmName', 'Name of the machine', 'That of the guest or device')}
       {number('memoryMb', 'Memory (MB)', 512)}
       {number('cpuCount', 'Processors', 1)}
       <TextInput

@@ -73,7 +73,9 @@ export function GroupPanel({
       <PagedTable
         label={`Devices of the group ${name}`}
         rows={devices}
-        keyOf={({ deviceId }) => deviceId}
+        keyOf={({ deviceId, restore }) =>
+          restore.type === 'files' ? deviceId : `${deviceId} ${restore.machine ?? ''}`
+        }
         columns={[
           {
             header: 'Device',
@@ -104,6 +106,7 @@ function RestoreText({ restore }: { restore: RecoveryDevice['restore'] }) {
     restore.type === 'files'
       ? (restore.selectedPaths?.join(', ') ?? 'Everything')
       : [
+          restore.machine === undefined ? undefined : `its guest ${restore.machine}`,
           restore.vmName,
           restore.memoryMb === undefined ? undefined : `${restore.memoryMb} MB`,
           restore.cpuCount === undefined ? undefined : `${restore.cpuCount} processors`,

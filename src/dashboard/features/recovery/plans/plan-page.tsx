@@ -244,9 +244,18 @@ function FailedOver({ plan: { failedOver } }: { plan: RecoveryPlanDetail }) {
         <PagedTable
           label="Devices that have failed over"
           rows={failedOver}
-          keyOf={({ deviceId, executionId }) => `${deviceId} ${executionId}`}
+          keyOf={({ deviceId, machine, executionId }) => `${deviceId} ${machine ?? ''} ${executionId}`}
           columns={[
-            { header: 'Device', isName: true, cell: ({ deviceId }) => <DeviceLink id={deviceId} /> },
+            {
+              header: 'Device',
+              isName: true,
+              cell: ({ deviceId, machine }) => (
+                <>
+                  <DeviceLink id={deviceId} />
+                  {machine !== null && `, its guest ${machine}`}
+                </>
+              ),
+            },
             {
               header: 'Its work is done by',
               cell: ({ targetDeviceId }) => <DeviceLink id={targetDeviceId} />,

@@ -121,15 +121,24 @@ function filesTo(
   };
 }
 
-/** Of a machine nothing is done here: a person has brought it back. */
-export function composeFailback({
-  deviceId,
-  targetDeviceId,
-  definition,
-  places,
-  configId,
-}: Mark): ComposedStep {
+/** A machine is backed up where it runs, and brought back by a person. */
+export function composeFailback(
+  { deviceId, targetDeviceId, definition, places, configId, vmRestoreId }: Mark,
+  machines: 'save' | 'back' | null,
+): ComposedStep {
   const { restore } = definition;
+  if (restore.type !== 'files' && machines === 'save') {
+    const save: ComposedAction = {
+      id: newId(),
+      kind: 'backup',
+      phase: 'main',
+      name: 'Shut the machine down and back it up',
+      deviceId: targetDeviceId,
+      spec: { does: 'save', configId, vmRestoreId },
+      undoes: null,
+    };
+    return { actions: [save], places: [] };
+  }
   const moved = places.filter(({ source, target }) => deviceId !== targetDeviceId || source !== target);
   if (restore.type !== 'files' || moved.length === 0) return { actions: [], places: [] };
   const backup: ComposedAction = {

@@ -250,6 +250,7 @@ async function applySteps(
         ? { errorCode: bad.errorCode, errorMessage: bad.errorMessage }
         : {}),
       ...(isReady && hasWork && executionType === 'failover' ? { failedOverAt: now } : {}),
+      ...(isReady ? savedBy(own) : {}),
     };
     await RecoveryStep.query(tx).findById(id).patch(changes);
     Object.assign(step, changes);
@@ -257,6 +258,12 @@ async function applySteps(
       await RecoveryStep.query(tx).findById(step.bringsBack).patch({ failedBackAt: now });
     }
   }
+}
+
+/** Of a machine that was backed up: the snapshot from which a person brings it back. */
+function savedBy(actions: readonly RecoveryAction[]): Partial<RecoveryStep> {
+  const saved = actions.find(({ spec }) => spec.does === 'save')?.result?.snapshotId;
+  return saved === undefined ? {} : { snapshotId: saved };
 }
 
 async function noteRound(tx: Tx, execution: RecoveryExecution, { steps }: State, now: Date): Promise<void> {

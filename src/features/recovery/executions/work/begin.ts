@@ -3,12 +3,12 @@ import { invalid, AppError } from '../../../../platform/errors.ts';
 import { newId } from '../../../../platform/ids.ts';
 import type { Jobs } from '../../../../platform/jobs/jobs.ts';
 import { newestSnapshots } from '../../../backup/index.ts';
-import { marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
+import { type Mark, marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
 import type { ExecutedGroup, RecoveryPlan } from '../../plans/plan.model.ts';
 import type { ExecutionType } from '../../plans/plan.schema.ts';
 import { groupsOf } from '../../plans/plan.service.ts';
 import { wantedSnapshot } from '../../plans/source-snapshot.ts';
-import { type RecoveryDevice, sourceKey } from '../../plans/target.schema.ts';
+import { machineOf, type RecoveryDevice, sourceKey } from '../../plans/target.schema.ts';
 import {
   type ComposedStep,
   composeFailback,
@@ -23,7 +23,8 @@ export interface Wanted {
   executionType: ExecutionType;
   trigger: 'manual' | 'schedule';
   note: string | null;
-  machinesAreBack: boolean;
+  /** Of a failback of machines: they are backed up where they run, or a person has brought them back. */
+  machines: 'save' | 'back' | null;
   createdBy: string | null;
 }
 
@@ -163,17 +164,17 @@ async function planForward(
 
 const GONE = '(not in the organization any more)';
 
-async function planFailback(tx: Tx, plan: RecoveryPlan, { machinesAreBack }: Wanted): Promise<Planned> {
+async function planFailback(tx: Tx, plan: RecoveryPlan, { machines }: Wanted): Promise<Planned> {
   const marks = await marksOf(tx, plan);
   if (marks.length === 0) {
     throw invalid('body.executionType', 'is not possible: no device of the plan has failed over');
   }
-  const machines = marks.filter(({ definition }) => definition.restore.type !== 'files');
-  if (machines.length > 0 && !machinesAreBack) {
-    const names = machines.map(({ deviceName }) => deviceName).join(', ');
+  const moved = marks.filter(isOfMachine);
+  if (moved.length > 0 && machines === null) {
+    const names = moved.map(({ deviceName, definition }) => machineOf(definition) ?? deviceName).join(', ');
     throw invalid(
       'body.machinesAreBack',
-      `must be true, when these machines were brought back by bare metal recovery: ${names}`,
+      `must be true, when these machines were brought back (back them up with saveMachines first): ${names}`,
     );
   }
   const groups = new Map<string, ExecutedGroup>();
@@ -185,7 +186,7 @@ async function planFailback(tx: Tx, plan: RecoveryPlan, { machinesAreBack }: Wan
     }
   }
   const steps = marks.map((mark) => ({
-    ...composeFailback(mark),
+    ...composeFailback(mark, machines),
     groupId: mark.groupId,
     deviceId: mark.deviceId,
     deviceName: mark.deviceName,
@@ -195,10 +196,13 @@ async function planFailback(tx: Tx, plan: RecoveryPlan, { machinesAreBack }: Wan
     snapshotId: null,
     recoveryPointAt: null,
     configId: mark.configId,
-    bringsBack: mark.id,
+    // What is only backed up is not back yet.
+    bringsBack: machines === 'save' && isOfMachine(mark) ? null : mark.id,
   }));
   return { groups: [...groups.values()].toSorted((a, b) => a.sequence - b.sequence), steps };
 }
+
+const isOfMachine = ({ definition }: Mark): boolean => definition.restore.type !== 'files';
 
 const UNKNOWN_GROUP = {
   name: '',

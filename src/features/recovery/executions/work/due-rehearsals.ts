@@ -46,7 +46,7 @@ const begin = async (parts: DueParts, id: string): Promise<void> => {
       executionType: 'rehearsal',
       trigger: 'schedule',
       note: null,
-      machinesAreBack: false,
+      machines: null,
       createdBy: null,
     } as const;
     try {

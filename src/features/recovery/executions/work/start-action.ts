@@ -9,6 +9,7 @@ import {
   orderFiles,
   orderFilesDiscard,
   orderMachine,
+  orderMachineBackup,
   orderMachineDiscard,
   WorkRefused,
 } from '../../../backup/index.ts';
@@ -81,6 +82,13 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
       assertCan(parts.hub, device, 'backup.run', 'make backups');
       const { configId, paths } = spec;
       const backupJobId = await orderBackup(tx, { ...common, configId, paths }, parts.jobs);
+      return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
+    }
+    case 'save': {
+      assertCan(parts.hub, device, 'backup.vm-save', 'back up machines that were made of snapshots');
+      const { configId, vmRestoreId } = spec;
+      if (vmRestoreId === null) throw new WorkRefused('GONE', 'The record of the machine was removed.');
+      const backupJobId = await orderMachineBackup(tx, { ...common, configId, vmRestoreId }, parts.jobs);
       return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
     }
     case 'check':

@@ -1,0 +1,119 @@
+import path from 'node:path';
+import type { MachineDescription } from '../../../engine/index.ts';
+import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import { readDisk } from '../../os/partitions/read-disk.ts';
+import { describeTable, describeVolumes } from '../../os/partitions/volumes.ts';
+import { findProgram } from '../../os/processes/find-program.ts';
+import type { GuestDefinition } from '../../os/qemu/guest-definition.ts';
+import { endGuest, findGuest } from '../../os/qemu/guest-process.ts';
+import { openImage } from '../../os/qemu/image-server.ts';
+import type { NbdDisk } from '../../os/qemu/nbd-client.ts';
+import { STOP_MS } from '../../repository/local-engine.ts';
+import { type RepositoryWork, withRepository } from '../../repository/repository-work.ts';
+import { storeMachine } from '../../repository/store-machine.ts';
+import type { DurableContext } from '../../work/durable-handler.ts';
+import type { InstantBoots } from './instant-boots.ts';
+import { cancelled, hypervisorMissing, machineError, machineMissing } from './machine-error.ts';
+import type { MachineParts } from './machine-parts.ts';
+
+type Payload = CommandPayload<'backup.vm-save'>;
+type Context = DurableContext<'backup.vm-save'>;
+type Output = CommandOutput<'backup.vm-save'>;
+
+const MIB = 1024 ** 2;
+
+/** Backs up a machine that was made of a snapshot. It is shut down first and stays so: what it wrote later would be lost. */
+export const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
+  stopMs: STOP_MS,
+  run: (payload: Payload, context: Context): Promise<Output> =>
+    withRepository(parts, { payload, context }, (use) =>
+      boots.longTurn(payload.restoreId, use.options.signal, async (signal) => {
+        const guest = await parts.guests.read(payload.restoreId);
+        if (guest === undefined) throw machineMissing();
+        context.progress({ phase: 'preparing' });
+        const consistency = await shutDown(guest);
+        if (signal.aborted) throw cancelled();
+        const still = await boots.withoutFinishedBases(guest);
+        await assertReadable(parts, still);
+        const stoppable = { ...use, options: { ...use.options, signal } };
+        try {
+          return await store(still, { payload, context, consistency, use: stoppable });
+        } catch (error) {
+          // Somebody has discarded the machine.
+          throw signal.aborted && !use.options.signal.aborted ? cancelled() : error;
+        }
+      }),
+    ),
+});
+
+/** What its file systems are like then: one that ignores its power button ends as by a power cut. */
+async function shutDown(guest: GuestDefinition): Promise<MachineDescription['consistency']> {
+  if ((await findGuest(guest)) === undefined) return 'crash';
+  if (await endGuest(guest, 'shutdown')) return 'filesystem';
+  if (await endGuest(guest, 'quit')) return 'crash';
+  throw machineError('HYPERVISOR_FAILED', 'The process of the machine could not be ended.');
+}
+
+async function assertReadable({ mounts }: MachineParts, { snapshotId }: GuestDefinition): Promise<void> {
+  if (snapshotId === undefined || (await mounts.isHealthy(snapshotId))) return;
+  throw machineError(
+    'SNAPSHOT_UNREADABLE',
+    'The machine has lost the snapshot that its disks lie on. Start it again first.',
+  );
+}
+
+interface Work {
+  payload: Payload;
+  context: Context;
+  consistency: MachineDescription['consistency'];
+  use: RepositoryWork;
+}
+
+async function store(
+  guest: GuestDefinition,
+  { payload, context, consistency, use }: Work,
+): Promise<Output> {
+  const program = await findProgram(['qemu-nbd']);
+  if (program === undefined) throw hypervisorMissing();
+  const { signal } = use.options;
+  const opened = new Map<string, NbdDisk>();
+  try {
+    const disks: MachineDescription['disks'] = [];
+    for (const { file, format, sectorBytes } of guest.disks) {
+      const content = await openImage(program, { file: path.join(guest.folder, file), format }, signal);
+      const name = path.parse(file).name;
+      opened.set(name, content);
+      const { sizeBytes, read } = content;
+      const partitionTable = (await describeTable(read, sectorBytes)) ?? null;
+      const volumes = await describeVolumes(read, { sizeBytes, partitionTable });
+      disks.push({ name, sizeBytes, sectorBytes, model: null, serial: null, partitionTable, volumes });
+    }
+    const machine: MachineDescription = {
+      format: 'muster-machine',
+      version: 1,
+      source: 'kvm',
+      machine: guest.name,
+      system: null,
+      takenAt: new Date().toISOString(),
+      bootMode: guest.bootMode,
+      consistency,
+      memoryBytes: guest.memoryMiB * MIB,
+      processors: guest.processors,
+      hardware: null,
+      fstab: null,
+      disks,
+    };
+    const contentOf = ({ name, sizeBytes }: { name: string; sizeBytes: number }) => {
+      const content = opened.get(name);
+      if (content === undefined) throw new Error(`no disk ${name} was opened`);
+      return readDisk({ read: content.read, sizeBytes, empty: [] });
+    };
+    const confirm = async () => {
+      if ((await findGuest(guest)) === undefined) return;
+      throw machineError('HYPERVISOR_FAILED', 'The machine was started while it was backed up.');
+    };
+    return await storeMachine(use, payload, { machine, contentOf, confirm, onProgress: context.progress });
+  } finally {
+    for (const disk of opened.values()) disk.close();
+  }
+}
