@@ -267,6 +267,34 @@ describe('an instant boot', function () {
     expect((await numbersOn(path.join(booted.folder, 'disk0.qcow2'))).length).to.be.at.least(last);
   });
 
+  it('is backed up as after a power cut where it ignores its power button, and nothing that it had written is lost', async () => {
+    const wanted = bench.wanted(older);
+    const { restoreId, repository } = wanted;
+    const save = () => ({ restoreId, repository, jobId: randomUUID(), host: 'a host', timeoutSeconds: 900 });
+    const booted = await bench.run('backup.vm-instant-boot', wanted);
+    await grows(booted, 0);
+    const { id, ended } = bench.send('backup.vm-save', save());
+    await eventually(
+      () => bench.progress.some((report) => report.id === id),
+      (isThere) => isThere,
+      60_000,
+    );
+    const from = performance.now();
+    bench.cancel(id);
+    expect((await ended).error?.code).to.equal('CANCELLED');
+    expect(performance.now() - from).to.be.below(5000);
+    const last = await grows(booted, await shown(booted));
+
+    const saved = await bench.run('backup.vm-save', save());
+    expect(await state()).to.include({ state: 'stopped' });
+    const { snapshotId, details: image } = saved;
+    if (snapshotId === null || image?.kind !== 'image') throw new Error('no image was made');
+    expect(image).to.include({ source: 'kvm', consistency: 'crash', bootMode: 'bios' });
+    const again = await bench.run('backup.vm-instant-boot', bench.wanted({ snapshotId, image }));
+    expect(await served(again)).to.equal('older');
+    expect(await shown(again)).to.be.at.least(last);
+  });
+
   it('on a disk that is full waits, and goes on when there is room', async () => {
     const small = bench.at('small');
     await mkdir(small, { mode: 0o700 });

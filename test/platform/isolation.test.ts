@@ -416,6 +416,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/maintenance/set-aside.ts': 3,
   'features/backup/reconciliation/found-snapshots.ts': 3,
   'features/backup/reconciliation/reconcile-snapshots.ts': 4,
+  'features/backup/recovery-work/read-guest.ts': 1,
   'features/backup/rotation/rotate-repository.ts': 3,
   'features/backup/rotation/rotation.jobs.ts': 2,
   'features/backup/verification/integrity.ts': 1,
@@ -447,6 +448,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/recovery/executions/work/advance.ts': 1,
   'features/recovery/executions/work/due-rehearsals.ts': 2,
   'features/recovery/executions/work/leftovers.ts': 2,
+  'features/recovery/executions/work/read-guest.ts': 1,
   'features/recovery/executions/work/recovery.jobs.ts': 1,
   // Which dynamic groups there are, and whose the devices are that have changed.
   'features/groups/dynamic-group-sync.ts': 2,

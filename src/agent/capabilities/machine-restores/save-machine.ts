@@ -31,8 +31,7 @@ export const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
         const guest = await parts.guests.read(payload.restoreId);
         if (guest === undefined) throw machineMissing();
         context.progress({ phase: 'preparing' });
-        const consistency = await shutDown(guest);
-        if (signal.aborted) throw cancelled();
+        const consistency = await shutDown(guest, signal);
         const still = await boots.withoutFinishedBases(guest);
         await assertReadable(parts, still);
         const stoppable = { ...use, options: { ...use.options, signal } };
@@ -47,9 +46,13 @@ export const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
 });
 
 /** What its file systems are like then: one that ignores its power button ends as by a power cut. */
-async function shutDown(guest: GuestDefinition): Promise<MachineDescription['consistency']> {
+async function shutDown(
+  guest: GuestDefinition,
+  signal: AbortSignal,
+): Promise<MachineDescription['consistency']> {
   if ((await findGuest(guest)) === undefined) return 'crash';
-  if (await endGuest(guest, 'shutdown')) return 'filesystem';
+  if (await endGuest(guest, 'shutdown', signal)) return 'filesystem';
+  if (signal.aborted) throw cancelled();
   if (await endGuest(guest, 'quit')) return 'crash';
   throw machineError('HYPERVISOR_FAILED', 'The process of the machine could not be ended.');
 }
@@ -69,10 +72,7 @@ interface Work {
   use: RepositoryWork;
 }
 
-async function store(
-  guest: GuestDefinition,
-  { payload, context, consistency, use }: Work,
-): Promise<Output> {
+async function store(guest: GuestDefinition, { payload, context, consistency, use }: Work): Promise<Output> {
   const program = await findProgram(['qemu-nbd']);
   if (program === undefined) throw hypervisorMissing();
   const { signal } = use.options;

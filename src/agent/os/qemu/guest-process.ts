@@ -128,10 +128,14 @@ export type GuestEnd = 'shutdown' | 'quit' | 'kill';
 
 const END_MS: Readonly<Record<GuestEnd, number>> = { shutdown: 120_000, quit: 20_000, kill: 0 };
 
-/** Returns whether the machine has ended: a guest may ignore its power button. */
+/**
+ * Returns whether the machine has ended: a guest may ignore its power button.
+ * @param signal  ends the waiting, and not the machine
+ */
 export async function endGuest(
   guest: Pick<GuestDefinition, 'id' | 'folder'>,
   how: GuestEnd,
+  signal?: AbortSignal,
 ): Promise<boolean> {
   const running = await findGuest(guest);
   if (running === undefined) return true;
@@ -139,7 +143,10 @@ export async function endGuest(
     const command = how === 'quit' ? 'quit' : 'system_powerdown';
     await withMonitor(guest, async (monitor) => monitor.execute(command)).catch(() => {});
     const until = Date.now() + END_MS[how];
-    while (Date.now() < until && (await isRunning(running))) await delay(POLL_MS);
+    while (Date.now() < until && (await isRunning(running))) {
+      if (signal?.aborted === true) break;
+      await delay(POLL_MS);
+    }
     if (how === 'shutdown') return !(await isRunning(running));
   }
   return endLeftover(running);

@@ -16,7 +16,11 @@ export function StepActions({ step }: { step: RecoveryStep }) {
             <Anchor
               inherit
               renderRoot={(props) => (
-                <Link to="/backup/snapshots/$snapshotId" params={{ snapshotId: step.snapshotId }} {...props} />
+                <Link
+                  to="/backup/snapshots/$snapshotId"
+                  params={{ snapshotId: step.snapshotId }}
+                  {...props}
+                />
               )}
             >
               the snapshot that was made of it
