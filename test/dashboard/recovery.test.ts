@@ -62,6 +62,7 @@ describe('the pages of recovery', () => {
     await choose(page, 'Device', 'srv-0');
     await choose(page, 'Restored as', 'Instant boot');
     await choose(page, 'Host of the machine', 'srv-1');
+    await dialog.getByLabel('Guest of the device').fill('database-vm');
     await dialog.getByRole('button', { name: 'Add a check' }).click();
     await page.getByRole('menuitem', { name: 'A port answers' }).click();
     await dialog.getByRole('textbox', { name: 'Port', exact: true }).fill('5432');
@@ -71,6 +72,7 @@ describe('the pages of recovery', () => {
     await dialog.getByRole('button', { name: 'Add the group' }).click();
     const databases = groupOf(page, 'Databases');
     await databases.getByText('Port 5432 answers').waitFor();
+    await databases.getByText('its guest database-vm').waitFor();
     await databases.getByText('http on port 80 answers at /').waitFor();
 
     await page.getByRole('button', { name: 'Add a group' }).click();
@@ -149,13 +151,13 @@ describe('the pages of recovery', () => {
     const dialog = page.getByRole('dialog');
     expect(await dialog.getByRole('radio', { name: 'Failover' }).isDisabled()).to.equal(true);
     await dialog.getByRole('radio', { name: 'Failback' }).check();
-    await dialog.getByText(/by bare-metal recovery first: srv-/).waitFor();
+    await dialog.getByText(/so a person brings these back: srv-/).waitFor();
     await assertAccessible(page);
     dashboard.allow(/status of 400/);
     await dialog.getByRole('button', { name: 'Begin the failback' }).click();
     await dialog.getByRole('alert').waitFor();
     world.at(0).script = ({ type }) => (type === 'backup.restore' ? { error: 'RESTORE_FAILED' } : undefined);
-    await dialog.getByRole('checkbox', { name: 'The machines are back' }).check();
+    await dialog.getByRole('radio', { name: 'They are back' }).check();
     await dialog.getByRole('button', { name: 'Begin the failback' }).click();
     await page.getByText('srv-0: It failed.').waitFor();
     await assertAccessible(page);
@@ -163,6 +165,21 @@ describe('the pages of recovery', () => {
     await choose(page, 'Type', 'Failback');
     await rowOf(page, 'Failback of Head office').getByText('Failed', { exact: true }).waitFor();
     await assertAccessible(page);
+
+    world.at(0).script = () => undefined;
+    await page.goto(`/recovery/plans/${planId}`);
+    await page.getByRole('button', { name: 'Execute …' }).click();
+    await dialog.getByRole('radio', { name: 'Failback' }).check();
+    await dialog.getByRole('radio', { name: 'Shut them down and back them up' }).check();
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Begin the failback' }).click();
+    const applications = stepsOf(page, 'Applications');
+    await applications.getByText('Completed').first().waitFor();
+    await applications.getByRole('button', { name: 'What is done for srv-2' }).click();
+    await applications.getByText('Shut the machine down and back it up').waitFor();
+    await assertAccessible(page);
+    await applications.getByRole('link', { name: 'the snapshot that was made of it' }).click();
+    await page.waitForURL(/\/backup\/snapshots\//);
   });
 
   it('show what there is to somebody who may only look, and nothing to another tenant', async () => {
