@@ -50,7 +50,7 @@ export { ReturnedDevices } from './jobs/returned-devices.ts';
 export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
 export type { WorkSource } from './live/work-source.ts';
 export { cancelWork } from './recovery-work/cancel-work.ts';
-export { type FoundSnapshot, NAMED_MACHINES, newestSnapshots } from './recovery-work/find-snapshots.ts';
+export { type FoundSnapshot, newestSnapshots } from './recovery-work/find-snapshots.ts';
 export { orderBackup, orderMachineBackup } from './recovery-work/order-backup.ts';
 export { orderFilesDiscard, orderMachineDiscard } from './recovery-work/order-discard.ts';
 export { orderFiles } from './recovery-work/order-files.ts';

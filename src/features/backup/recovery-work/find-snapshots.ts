@@ -19,7 +19,7 @@ export interface FoundSnapshot {
 }
 
 /** Of the machines of a snapshot that are named where one has to be chosen. */
-export const NAMED_MACHINES = 20;
+const NAMED_MACHINES = 20;
 
 const IS_MEANT = `lower(w.machine) in (lower(m ->> 'id'), lower(m ->> 'name'))`;
 

@@ -1,4 +1,4 @@
-import { type FoundSnapshot, NAMED_MACHINES } from '../../backup/index.ts';
+import type { FoundSnapshot } from '../../backup/index.ts';
 import { machineOf, type RecoveryDevice } from './target.schema.ts';
 
 /** Which snapshot a device of a plan is restored from, and which of its machines. */
@@ -25,10 +25,7 @@ export function machineFault(
   if (wanted !== null) {
     return { code: 'MACHINE_AMBIGUOUS', rule: 'is the name of several guests: give the id of one' };
   }
-  const count = guests.length < NAMED_MACHINES ? 'several' : 'many';
   const names = guests.map(({ name }) => name).join(', ');
-  return {
-    code: 'MACHINE_REQUIRED',
-    rule: `is required: the newest snapshot has ${count} guests: ${names}`.slice(0, 500),
-  };
+  const rule = `is required: the newest snapshot has several guests: ${names}`.slice(0, 500);
+  return { code: 'MACHINE_REQUIRED', rule };
 }
