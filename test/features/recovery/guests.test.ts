@@ -194,10 +194,10 @@ describe('recovery plans of guests of a host', function () {
     await addGroup(single, [{}]);
     expect((await execute(single, 'rehearsal')).status).to.equal('completed');
     expect(orders('backup.vm-instant-boot')[0]?.vmName).to.equal('alone (rehearsal)');
-    await backUp([guest('alone', 'guest-9'), guest('newcomer', 'guest-10')]);
+    await backUp([guest('alone', 'guest-9'), guest('second', 'guest-10')]);
     const unclear = (await execute(single, 'rehearsal')).groups[0].steps[0];
     expect(unclear.error.code).to.equal('MACHINE_REQUIRED');
-    expect(unclear.error.message).to.contain('alone, newcomer');
+    expect(unclear.error.message).to.contain('alone, second');
     expect(orders('backup.vm-instant-boot')).to.have.length(1);
   });
 
