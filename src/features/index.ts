@@ -6,7 +6,7 @@ import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
 import { backupConfigsUseFilters, feature as backup } from './backup/index.ts';
-import { feature as cloudBackup } from './cloud-backup/index.ts';
+import { CLOUD_READINESS, feature as cloudBackup } from './cloud-backup/index.ts';
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
@@ -70,6 +70,7 @@ type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown 
 const CONTRIBUTIONS = {
   filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
+  cloudReadiness: CLOUD_READINESS,
 };
 /** What the routes of all features need from outside. */
 export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;

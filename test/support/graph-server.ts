@@ -50,6 +50,17 @@ interface Entry {
   content: Buffer;
 }
 
+interface Sender {
+  name: string;
+  address: string;
+}
+interface MessageFields {
+  folder?: string;
+  hasAttachments?: boolean;
+  from?: Sender;
+}
+const personOf = (sender: Sender | undefined) => (sender === undefined ? null : { emailAddress: sender });
+
 export class Mailbox {
   readonly id = randomUUID();
   readonly folders = new Map<string, { id: string; name: string; entries: Map<string, Entry> }>();
@@ -69,10 +80,10 @@ export class Mailbox {
     id: string,
     subject: string,
     text = subject,
-    { folder = 'inbox', hasAttachments = false } = {},
+    { folder = 'inbox', hasAttachments = false, from }: MessageFields = {},
   ): void {
     const content = Buffer.from(`Message-ID: <${id}@example.com>\r\nSubject: ${subject}\r\n\r\n${text}\r\n`);
-    const record = { subject, hasAttachments, internetMessageId: `<${id}@example.com>`, from: null };
+    const record = { subject, hasAttachments, internetMessageId: `<${id}@example.com>`, from: personOf(from) };
     put(this.folders.get(folder)!.entries, id, record, content);
   }
 
@@ -80,9 +91,10 @@ export class Mailbox {
     put(this.contacts, id, { displayName, emailAddresses: [{ address: `${id}@example.com` }] });
   }
 
-  event(id: string, subject: string): void {
+  event(id: string, subject: string, organizer?: Sender): void {
     const start = { dateTime: '2026-11-23T10:00:00.0000000', timeZone: 'UTC' };
-    put(this.calendars.get('calendar')!.entries, id, { subject, type: 'singleInstance', start, end: start });
+    const record = { subject, type: 'singleInstance', start, end: start, organizer: personOf(organizer) };
+    put(this.calendars.get('calendar')!.entries, id, record);
   }
 
   folder(id: string, name: string, parent = 'root'): void {

@@ -49,6 +49,7 @@ export { addsJobAtEnd } from './jobs/background.ts';
 export { ReturnedDevices } from './jobs/returned-devices.ts';
 export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
 export type { WorkSource } from './live/work-source.ts';
+export type { ReadinessSource } from './overview/readiness-source.ts';
 export { cancelWork } from './recovery-work/cancel-work.ts';
 export { type FoundSnapshot, newestSnapshots } from './recovery-work/find-snapshots.ts';
 export { orderBackup, orderMachineBackup } from './recovery-work/order-backup.ts';
@@ -59,6 +60,8 @@ export { readGuest } from './recovery-work/read-guest.ts';
 export { WorkRefused } from './recovery-work/refusal.ts';
 export { type WorkEnd, workEnds } from './recovery-work/work-ends.ts';
 export { brokenRule as targetPathFault } from './restores/target-path.ts';
+export { expectedWithinMinutes, lateSince, minutesSince } from './core/protection.ts';
+export { ageRisk, type RiskSeverity } from './core/readiness.ts';
 export { BackupSchedule } from './core/schedule.schema.ts';
 export { isEverDue, nextSlot } from './core/schedule.ts';
 export { makeEncryptionKey, readKey, readKeyMaterial } from './keys/key.service.ts';
@@ -97,6 +100,7 @@ export const feature = defineFeature({
       ReadingParts &
       Parameters<typeof restoreRoutes>[0] &
       Parameters<typeof vaultRoutes>[0] &
+      Parameters<typeof overviewRoutes>[0] &
       Parameters<typeof bareMetalRoutes>[0],
   ) => [
     configRoutes(parts),
@@ -116,7 +120,7 @@ export const feature = defineFeature({
     machineRoutes(HYPERV, parts),
     machineRoutes(KVM, parts),
     sqlServerRoutes(parts),
-    overviewRoutes,
+    overviewRoutes(parts),
     slaRoutes,
   ],
   workers: (parts: StoreParts) => ({

@@ -4,17 +4,20 @@ import { bounded, byRules, cascade } from '../../platform/db/retention/retention
 import { addressLimiter } from '../../platform/http/address-limits.ts';
 import { countedAddress } from '../../platform/http/client-address.ts';
 import { CREATED_BY_PEOPLE, defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
+import { watchRegularly } from './care/care.job.ts';
 import { cloudConfigRoutes } from './configs/config.routes.ts';
 import { connectionRoutes, type ConnectionRouteParts } from './connections/connection.routes.ts';
 import { cleanUpDaily } from './content/clean-up.job.ts';
 import { cloudUsageRoutes } from './content/usage.routes.ts';
 import { cloudItemRoutes } from './items/item.routes.ts';
+import { fillSearchTexts } from './items/search-texts.job.ts';
 import { cloudJobRoutes } from './jobs/job.routes.ts';
 import { cloudRestoreRoutes } from './restores/restore.routes.ts';
 import { cloudJobRetention } from './jobs/retention.ts';
 import { scheduleRuns } from './work/schedule.job.ts';
 import { addWorkJob } from './work/work.job.ts';
 
+export { CLOUD_READINESS } from './care/stored-readiness.ts';
 export { SEALED_CONNECTION_SECRET } from './connections/connection.model.ts';
 export { consentCookie } from './connections/consent-cookie.ts';
 export type { CloudParts } from './connections/open-graph.ts';
@@ -50,10 +53,13 @@ export const feature = defineFeature({
     addWorkJob(parts);
     scheduleRuns(parts);
     cleanUpDaily(parts);
+    watchRegularly(parts);
+    fillSearchTexts(parts);
   },
   tables: [
     bounded('c2c_connections', CREATED_BY_PEOPLE),
     bounded('c2c_configs', CREATED_BY_PEOPLE),
+    cascade('c2c_readiness', 'c2c_configs'),
     ...byRules(cloudJobRetention),
     cascade('c2c_outcomes', 'c2c_jobs'),
     cascade('c2c_restored_items', 'c2c_jobs'),

@@ -94,14 +94,23 @@ export const minutesSince = (at: Date, now: Date): number =>
 export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency'>): number | undefined =>
   frequency === null ? undefined : MINUTES[frequency] + GRACE[frequency];
 
-/** Since when a scheduled backup is missing, by the server's clock; `undefined` where none is. */
-export function missedSince(protection: Protection, now: Date): Date | undefined {
-  const allowed = expectedWithinMinutes(protection);
-  const last = newestRestorable(protection) ?? protection.since;
-  const reference = last > protection.since ? last : protection.since;
+/**
+ * Since when a scheduled backup is missing, by the server's clock; `undefined` where none is.
+ * @param since  since when backups are scheduled like this
+ * @param newest  when the last good one was had
+ */
+export function lateSince(
+  { frequency, since, newest }: Pick<Protection, 'frequency' | 'since'> & { newest: Date | undefined },
+  now: Date,
+): Date | undefined {
+  const allowed = expectedWithinMinutes({ frequency });
+  const reference = newest !== undefined && newest > since ? newest : since;
   if (allowed === undefined || minutesSince(reference, now) <= allowed) return undefined;
   return new Date(reference.getTime() + allowed * MINUTE_MS);
 }
+
+export const missedSince = (protection: Protection, now: Date): Date | undefined =>
+  lateSince({ ...protection, newest: newestRestorable(protection) }, now);
 
 /**
  * The age of the data of the worst-protected configuration: of its newest snapshot that can be restored. `null`: one has

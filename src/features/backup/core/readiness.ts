@@ -141,14 +141,21 @@ export function readinessOf(facts: DeviceFacts, { now }: { now: Date }): Readine
   };
 }
 
+/** Of the newest backup. @param within  how old it may be, in minutes; where nothing says so, two days */
+export function ageRisk(
+  ageMinutes: number,
+  within = DEFAULT_WITHIN,
+): 'backup_overdue' | 'backup_stale' | undefined {
+  if (ageMinutes > 2 * within) return 'backup_overdue';
+  return ageMinutes > within ? 'backup_stale' : undefined;
+}
+
 function* risksOf(protection: Protection, now: Date, rpoTarget: number | null): Generator<Risk['code']> {
   const newest = newestRestorable(protection);
   if (newest === undefined) yield 'no_backup';
   else {
-    const within = rpoTarget ?? expectedWithinMinutes(protection) ?? DEFAULT_WITHIN;
-    const age = minutesSince(newest, now);
-    if (age > 2 * within) yield 'backup_overdue';
-    else if (age > within) yield 'backup_stale';
+    const tooOld = ageRisk(minutesSince(newest, now), rpoTarget ?? expectedWithinMinutes(protection));
+    if (tooOld !== undefined) yield tooOld;
     if (protection.snapshots[0]?.isPartial === true) yield 'partial';
     if (protection.snapshots[0]?.consistency === 'none') yield 'image_inconsistent';
   }

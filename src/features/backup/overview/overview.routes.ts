@@ -14,12 +14,17 @@ import {
 } from './overview.schema.ts';
 import { readDashboard, readStatus, readUsage } from './overview.service.ts';
 import { readHealth, readReadiness } from './readiness.service.ts';
+import type { ReadinessSource } from './readiness-source.ts';
 
 const READ = everyScope('backup:read');
 
-export const overviewRoutes: RouteGroup = {
+export const overviewRoutes = ({
+  cloudReadiness,
+}: {
+  cloudReadiness: ReadinessSource;
+}): RouteGroup => ({
   name: 'Backup overview',
-  description: 'How well devices are protected.',
+  description: 'How well devices and cloud services are protected.',
   routes: [
     route({
       method: 'get',
@@ -29,7 +34,7 @@ export const overviewRoutes: RouteGroup = {
       cost: 'expensive',
       query: OverviewQuery,
       response: BackupDashboard,
-      handler: ({ ctx, query }) => readDashboard(ctx, query),
+      handler: ({ ctx, query }) => readDashboard(ctx, query, cloudReadiness),
     }),
     route({
       method: 'get',
@@ -58,17 +63,17 @@ export const overviewRoutes: RouteGroup = {
       cost: 'expensive',
       query: HealthQuery,
       response: BackupHealth,
-      handler: ({ ctx, query }) => readHealth(ctx, query),
+      handler: ({ ctx, query }) => readHealth(ctx, query, cloudReadiness),
     }),
     route({
       method: 'get',
       path: '/backup/recovery-readiness',
-      summary: 'Read how surely devices can be restored',
+      summary: 'Read how surely devices and cloud services can be restored',
       access: READ,
       cost: 'expensive',
       query: ReadinessQuery,
       response: RecoveryReadiness,
-      handler: ({ ctx, query }) => readReadiness(ctx, query),
+      handler: ({ ctx, query }) => readReadiness(ctx, query, cloudReadiness),
     }),
   ],
-};
+});

@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import { Id, Timestamp, wholeNumber } from '../../../platform/http/fields.ts';
 
-const refresh = z.stringbool().optional().describe('Computes the figures anew before it answers.');
+const refresh = z.stringbool().optional().describe(
+  'Computes the figures of devices anew before it answers. Those of cloud backups follow each run and each change.',
+);
 const count = z.number().int();
+
+/** Scores from here on are good. */
+export const HIGH_READINESS = 85;
 
 export const OverviewQuery = z.object({ orgId: Id.optional() });
 export type OverviewQuery = z.infer<typeof OverviewQuery>;
@@ -36,6 +41,16 @@ const ReadyDevice = z.object({
   calculatedAt: Timestamp,
 });
 
+const ReadyCloudConfig = z.object({
+  configId: z.uuid().describe('Of a cloud backup configuration.'),
+  orgId: z.uuid(),
+  name: z.string(),
+  readinessScore: count.describe('0 to 100, as of devices.'),
+  estimatedRpoMinutes: count.nullable().describe('The age of the last good run; null: there was none.'),
+  riskFactors: z.array(Risk),
+  calculatedAt: Timestamp,
+});
+
 export const RecoveryReadiness = z
   .object({
     data: z.object({
@@ -46,6 +61,9 @@ export const RecoveryReadiness = z
         highReadiness: count.describe('Devices with 85 or more.'),
       }),
       devices: z.array(ReadyDevice).describe('The 500 with the lowest scores.'),
+      cloudConfigs: z
+        .array(ReadyCloudConfig)
+        .describe('The 500 cloud backup configurations with the lowest scores; none with `deviceId`.'),
     }),
   })
   .meta({ id: 'BackupRecoveryReadiness' });
@@ -58,6 +76,9 @@ export const BackupHealth = z
       critical: count.describe('Devices with a critical risk.'),
       atRisk: count.describe('Devices with less than 85.'),
       risks: z.array(z.object({ code: z.string(), devices: count })),
+      cloud: z
+        .object({ configs: count, critical: count, atRisk: count })
+        .describe('The same of cloud backup configurations. The status is about them as well.'),
     }),
   })
   .meta({ id: 'BackupHealth' });
@@ -90,6 +111,18 @@ export const BackupDashboard = z
         devices: count.describe('Devices of which anything is to be backed up.'),
         protectedDevices: count.describe('Those with a snapshot whose integrity was verified.'),
       }),
+      cloud: z
+        .object({
+          configs: count,
+          protected: count.describe('Those that are none of the following.'),
+          failing: count.describe('The last run has failed, or the connection to the cloud service does.'),
+          late: count.describe('The last good run is older than the schedule allows, or than two days without one.'),
+          unprotected: count.describe('No run has ended well yet.'),
+          attentionItems: z
+            .array(ReadyCloudConfig)
+            .describe('The 20 with the lowest scores of those that are failing, late or unprotected.'),
+        })
+        .describe('Cloud backup configurations. Sums of devices, jobs and snapshots are without them.'),
       latestJobs: z.array(Job).describe('Five.'),
       attentionItems: z.array(ReadyDevice).describe('The 20 devices with the lowest score below 85.'),
     }),

@@ -5,13 +5,14 @@ import { assertOrganizationAccess } from '../../organizations/index.ts';
 import { BackupConfig } from '../configs/config.model.ts';
 import { nextSlot } from '../core/schedule.ts';
 import { BackupJob } from '../jobs/job.model.ts';
-import type { OverviewQuery, UsageQuery } from './overview.schema.ts';
+import { readCloudConfigs, readCloudSums } from './cloud-overview.ts';
+import { HIGH_READINESS, type OverviewQuery, type UsageQuery } from './overview.schema.ts';
+import type { ReadinessSource } from './readiness-source.ts';
 import { shownReadiness } from './readiness.service.ts';
 import { DeviceReadiness } from './readiness.model.ts';
 
 const LATEST_JOBS = 5;
 const ATTENTION = 20;
-const ATTENTION_BELOW = 85;
 
 interface Totals {
   configs: number;
@@ -34,7 +35,11 @@ const IS_PROTECTED = (r: string) => `exists (select from backup_snapshots s wher
   and (select v.status from backup_verifications v where v.repository_id = ${r}.id and v.verification_type = 'integrity'
     and v.finished_at is not null and v.error_code is null order by v.finished_at desc limit 1) = 'passed'`;
 
-export async function readDashboard(ctx: Context, { orgId }: OverviewQuery) {
+export async function readDashboard(
+  ctx: Context,
+  { orgId }: OverviewQuery,
+  cloudReadiness: ReadinessSource,
+) {
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
   const mine = (t: string) =>
     `${inTenant(ctx.caller, `${t}.org_id`)} and (cast(:orgId as uuid) is null or ${t}.org_id = cast(:orgId as uuid))`;
@@ -68,9 +73,15 @@ export async function readDashboard(ctx: Context, { orgId }: OverviewQuery) {
   const attention = await DeviceReadiness.query(ctx.tx)
     .whereRaw(inTenant(ctx.caller, 'backup_readiness.org_id'))
     .where(ofOrganization)
-    .where('score', '<', ATTENTION_BELOW)
+    .where('score', '<', HIGH_READINESS)
     .orderBy(['score', 'device_id'])
     .limit(ATTENTION);
+  const cloud = await readCloudSums(ctx, cloudReadiness, orgId);
+  const cloudAttention = await readCloudConfigs(ctx, cloudReadiness, {
+    orgId,
+    which: 'attention',
+    limit: ATTENTION,
+  });
   const { configs, jobs, snapshots, totalBytes, devices, protectedDevices, ...jobsLast24h } = totals;
   return {
     data: {
@@ -78,6 +89,7 @@ export async function readDashboard(ctx: Context, { orgId }: OverviewQuery) {
       jobsLast24h,
       storage: { totalBytes: Number(totalBytes), snapshots },
       coverage: { devices, protectedDevices },
+      cloud: { ...cloud, attentionItems: cloudAttention },
       latestJobs,
       attentionItems: attention.map(shownReadiness),
     },

@@ -5,15 +5,16 @@ import { findDevice } from '../../devices/index.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
 import type { DeviceFacts } from '../core/protection.ts';
 import { readinessOf } from '../core/readiness.ts';
+import { readCloudConfigs, readCloudSums } from './cloud-overview.ts';
 import { readDeviceFacts } from './device-facts.ts';
-import type { HealthQuery, ReadinessQuery } from './overview.schema.ts';
+import { HIGH_READINESS, type HealthQuery, type ReadinessQuery } from './overview.schema.ts';
+import type { ReadinessSource } from './readiness-source.ts';
 import type { DeviceReadiness } from './readiness.model.ts';
 
 /** A request computes so many devices anew at most, those first that were not computed for the longest time. */
 const REFRESH_MAX = 500;
 const SHOWN = 500;
 const LOW = 70;
-const HIGH = 85;
 
 const COMPUTED = `select w."deviceId" as device_id, w."orgId" as org_id, w.score, w."rtoMinutes" as rto_minutes,
     w."rpoMinutes" as rpo_minutes, w.risks, now() as calculated_at
@@ -105,12 +106,16 @@ interface Summary {
   highReadiness: number;
 }
 
-export async function readReadiness(ctx: Context, query: ReadinessQuery) {
+export async function readReadiness(
+  ctx: Context,
+  query: ReadinessQuery,
+  cloudReadiness: ReadinessSource,
+) {
   const { sql, bindings } = await currentFigures(ctx, query);
   const sums = await ctx.tx.raw<{ rows: [Summary] }>(
     `${sql} select count(*)::integer as devices, round(avg(score), 1)::float as "averageScore",
       (count(*) filter (where score < ${LOW}))::integer as "lowReadiness",
-      (count(*) filter (where score >= ${HIGH}))::integer as "highReadiness" from current`,
+      (count(*) filter (where score >= ${HIGH_READINESS}))::integer as "highReadiness" from current`,
     bindings,
   );
   const devices = await ctx.tx.raw<{ rows: Figures[] }>(
@@ -119,25 +124,35 @@ export async function readReadiness(ctx: Context, query: ReadinessQuery) {
     from current order by score, device_id limit ${SHOWN}`,
     bindings,
   );
-  return { data: { summary: sums.rows[0], devices: devices.rows.map(shownReadiness) } };
+  const cloudConfigs =
+    query.deviceId === undefined
+      ? await readCloudConfigs(ctx, cloudReadiness, { orgId: query.orgId, which: 'all', limit: SHOWN })
+      : [];
+  return { data: { summary: sums.rows[0], devices: devices.rows.map(shownReadiness), cloudConfigs } };
+}
+
+interface Endangered {
+  critical: number;
+  atRisk: number;
 }
 
 /**
- * - `critical`: a device has a critical risk, such as no backup, damaged data or a sign of ransomware.
- * - `degraded`: none has, but a device has a score below 85.
+ * - `critical`: a device or a cloud configuration has a critical risk, such as no backup, damaged data or a sign of
+ *   ransomware.
+ * - `degraded`: none has, but one has a score below 85.
  * - `healthy`: otherwise.
  */
-const healthOf = ({ critical, atRisk }: { critical: number; atRisk: number }) => {
-  if (critical > 0) return 'critical';
-  return atRisk > 0 ? 'degraded' : 'healthy';
+const healthOf = (...all: readonly Endangered[]) => {
+  if (all.some(({ critical }) => critical > 0)) return 'critical';
+  return all.some(({ atRisk }) => atRisk > 0) ? 'degraded' : 'healthy';
 };
 
-export async function readHealth(ctx: Context, query: HealthQuery) {
+export async function readHealth(ctx: Context, query: HealthQuery, cloudReadiness: ReadinessSource) {
   const { sql, bindings } = await currentFigures(ctx, query);
-  const sums = await ctx.tx.raw<{ rows: [{ devices: number; critical: number; atRisk: number }] }>(
+  const sums = await ctx.tx.raw<{ rows: [Endangered & { devices: number }] }>(
     `${sql} select count(*)::integer as devices,
       (count(*) filter (where risks @> '[{"severity":"critical"}]'))::integer as critical,
-      (count(*) filter (where score < ${HIGH}))::integer as "atRisk" from current`,
+      (count(*) filter (where score < ${HIGH_READINESS}))::integer as "atRisk" from current`,
     bindings,
   );
   const risks = await ctx.tx.raw<{ rows: { code: string; devices: number }[] }>(
@@ -146,5 +161,6 @@ export async function readHealth(ctx: Context, query: HealthQuery) {
     bindings,
   );
   const [counts] = sums.rows;
-  return { data: { status: healthOf(counts), ...counts, risks: risks.rows } } as const;
+  const cloud = await readCloudSums(ctx, cloudReadiness, query.orgId);
+  return { data: { status: healthOf(counts, cloud), ...counts, risks: risks.rows, cloud } } as const;
 }

@@ -18,6 +18,10 @@ export class CloudConfig extends BaseModel {
   declare retention: CloudRetention;
   declare enabled: boolean;
   declare nextRunAt: Date | null;
+  /** When the last run ended that has stored something; `null`: there was none. */
+  declare lastSuccessAt: Date | null;
+  /** Since when the schedule is what it is; `null`: since the configuration was made. */
+  declare scheduledSince: Date | null;
   declare removingSince: Date | null;
   declare createdBy: string | null;
 }

@@ -9,6 +9,7 @@ import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { type BackupSchedule, nextSlot, readKey } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { followRuns } from '../care/follow-runs.ts';
 import { findConnection } from '../connections/connection.service.ts';
 import { followFailedRuns } from '../failed-runs.ts';
 import { CloudConfig } from './config.model.ts';
@@ -113,7 +114,7 @@ export async function createCloudConfig(ctx: Context, input: NewCloudConfig): Pr
     enabled = true,
     ...rest
   } = input;
-  return namingConflict(
+  const config = await namingConflict(
     CloudConfig.query(ctx.tx).insertAndFetch({
       ...rest,
       orgId,
@@ -129,6 +130,8 @@ export async function createCloudConfig(ctx: Context, input: NewCloudConfig): Pr
     'body.name',
     NAME_TAKEN,
   );
+  await followRuns(ctx.tx, orgId);
+  return config;
 }
 
 export async function updateCloudConfig(
@@ -149,7 +152,9 @@ export async function updateCloudConfig(
   const changes = {
     ...omitUndefined(patch),
     // What was not due before is not made up for.
-    ...(isScheduledAnew ? { nextRunAt: nextRunOf({ schedule, enabled }) } : {}),
+    ...(isScheduledAnew
+      ? { nextRunAt: nextRunOf({ schedule, enabled }), scheduledSince: new Date() }
+      : {}),
   };
   const updated = await namingConflict(
     patchRecorded(ctx, config, changes),
@@ -157,6 +162,7 @@ export async function updateCloudConfig(
     'body.name',
     NAME_TAKEN,
   );
+  await followRuns(ctx.tx, config.orgId);
   return Object.assign(updated, { changedFields });
 }
 
@@ -170,6 +176,7 @@ export async function deleteCloudConfig(ctx: Context, id: string) {
     [config.orgId, id],
   );
   await followFailedRuns(ctx.tx, config.orgId, { hasFailed: false });
+  await followRuns(ctx.tx, config.orgId);
   return { success: true as const, config };
 }
 

@@ -9,6 +9,7 @@ import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { sealContext, type Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { followRuns } from '../care/follow-runs.ts';
 import { CloudConnection, SEALED_CONNECTION_SECRET } from './connection.model.ts';
 import type { ConnectionPatch, ConnectionQuery, NewConnection } from './connection.schema.ts';
 
@@ -104,6 +105,7 @@ export async function updateConnection(ctx: Context, id: string, patch: Connecti
     'body.displayName',
     NAME_TAKEN,
   );
+  await followRuns(ctx.tx, updated.orgId);
   return Object.assign(shownConnection(updated), { changedFields });
 }
 

@@ -14,6 +14,7 @@ import { assertAddressAllowed, findCaller, holdSession } from '../../auth/index.
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { DASHBOARD_PAGES } from '../../dashboard-pages.ts';
 import { GraphError, Postponed } from '../graph/graph-error.ts';
+import { followRuns } from '../care/follow-runs.ts';
 import { CloudConnection } from './connection.model.ts';
 import { assertRoom } from './connection.service.ts';
 import { CONSENT_MINUTES, type ConsentCookie } from './consent-cookie.ts';
@@ -303,7 +304,10 @@ async function connectedAgain(tx: Tx, orgId: string, tenantId: string): Promise<
     .where({ org_id: orgId, tenant_id: tenantId, auth_method: 'platform_app' })
     .orderBy('id')
     .limit(1);
-  return connection?.$query(tx).patchAndFetch({ lastErrorCode: null, lastErrorMessage: null });
+  if (connection === undefined) return undefined;
+  const mended = await connection.$query(tx).patchAndFetch({ lastErrorCode: null, lastErrorMessage: null });
+  await followRuns(tx, orgId);
+  return mended;
 }
 
 const noteOf = (

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { DetachedContext } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { assertManageable } from '../../organizations/index.ts';
+import { followRuns } from '../care/follow-runs.ts';
 import { GraphError, Postponed } from '../graph/graph-error.ts';
 import { findConnection } from './connection.service.ts';
 import { type CloudParts, openGraph } from './open-graph.ts';
@@ -30,6 +31,7 @@ export async function testConnection(
       lastErrorCode: check.code ?? null,
       lastErrorMessage: check.message?.slice(0, 1000) ?? null,
     });
+    await followRuns(inside.tx, connection.orgId);
   });
   const status = check.ok ? ('success' as const) : ('failed' as const);
   const { orgId, displayName } = connection;

@@ -32,12 +32,20 @@ export const CloudItem = z
   })
   .meta({ id: 'CloudBackupItem' });
 
+const WORDS_MAX = 10;
+
 export const ItemQuery = z.object({
   orgId: Id.optional(),
   configId: Id.optional(),
   userEmail: text(320).toLowerCase().optional(),
   itemType: KindName.optional(),
-  search: text(200).optional().describe('Part of the subject or the name, in any case.'),
+  search: text(200)
+    .transform((words) => words.trim().split(/\s+/))
+    .pipe(z.array(z.string()).max(WORDS_MAX))
+    .optional()
+    .describe(
+      `Words, in any case, each of which has to be a part of the subject or name, or of the name or address of the sender. At most ${WORDS_MAX}. The first 240 characters of a subject or name are searched, and the first 90 of a sender.`,
+    ),
   isDeleted: z.stringbool().optional(),
   limit: PageQuery.shape.limit,
   after: Id.optional().describe('`nextAfter` of the page before.'),

@@ -22,13 +22,31 @@ export async function listItems(ctx: Context, query: ItemQuery) {
     .where(omitUndefined({ org_id: orgId, config_id: configId, user_email: userEmail, kind: itemType }))
     .orderBy('id')
     .limit(limit + 1);
-  if (search !== undefined) void items.where('name', 'ilike', containing(search));
   if (isDeleted === true) void items.whereNotNull('deleted_at');
   if (isDeleted === false) void items.whereNull('deleted_at');
   if (after !== undefined) void items.where('id', '>', after);
-  const found = await items;
+  const found = await (search === undefined ? items : matching(ctx, items, { search, configId }));
   const page = found.slice(0, limit);
   return { data: page.map(shownItem), nextAfter: found.length > limit ? (page.at(-1)?.id ?? null) : null };
+}
+
+type ItemsQuery = ReturnType<typeof accessibleItems>;
+
+/**
+ * Those of the items in which each word is found. Only columns of the index `c2c_items_search` say which these are, so
+ * that Postgres reads this index and no item that is not shown.
+ */
+function matching(
+  { tx }: Pick<Context, 'tx'>,
+  items: ItemsQuery,
+  { search, configId }: { search: readonly string[]; configId: string | undefined },
+): ItemsQuery {
+  for (const word of search) void items.whereRaw('search_text like lower(?)', [containing(word)]);
+  // The index begins with the organization.
+  if (configId !== undefined) {
+    void items.whereRaw('org_id = (select c.org_id from c2c_configs c where c.id = ?)', [configId]);
+  }
+  return CloudItem.query(tx).whereIn('id', items.select('id')).orderBy('id');
 }
 
 export async function findItem(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<CloudItem> {

@@ -9,6 +9,7 @@ import {
   listAll,
   oneLine,
   partOf,
+  Person,
   removedItem,
   userPath,
 } from './kind.ts';
@@ -21,6 +22,7 @@ const ListedEvent = z.looseObject({
   type: z.string().max(50).nullish(),
   hasAttachments: z.boolean().nullish(),
   start: z.object({ dateTime: z.string().nullish() }).nullish(),
+  organizer: Person.nullish().catch(null),
 });
 const Exceptions = z.looseObject({
   exceptionOccurrences: z.array(z.unknown()).optional(),
@@ -64,7 +66,11 @@ export const calendar: Kind = {
       name: oneLine(event.subject),
       parentPath: path,
       itemDate: dateOf(event.start?.dateTime),
-      metadata: { type: event.type ?? 'singleInstance' },
+      metadata: {
+        type: event.type ?? 'singleInstance',
+        organizer: oneLine(event.organizer?.emailAddress?.address, 320),
+        organizerName: oneLine(event.organizer?.emailAddress?.name, 200),
+      },
       record,
     };
   },

@@ -53,6 +53,10 @@ export const partOf = (id: string) => encodeURIComponent(id);
 /** An id of Graph: visible ASCII, and short enough for an index. */
 export const GraphId = z.string().regex(/^[\x21-\x7e]{1,1000}$/);
 export const Removed = z.object({ id: GraphId, '@removed': z.object({}) });
+/** Who has sent a message, or organizes an event. */
+export const Person = z.object({
+  emailAddress: z.object({ name: z.string().nullish(), address: z.string().nullish() }).nullish(),
+});
 export const Moment = z.iso.datetime({ offset: true, local: true }).nullish().catch(null);
 
 export const GraphPage = z.object({

@@ -11,6 +11,7 @@ import {
   Moment,
   oneLine,
   partOf,
+  Person,
   Removed,
   removedItem,
   userPath,
@@ -30,7 +31,7 @@ const Message = z.object({
   receivedDateTime: Moment,
   hasAttachments: z.boolean().nullish(),
   internetMessageId: z.string().nullish(),
-  from: z.object({ emailAddress: z.object({ address: z.string().nullish() }).nullish() }).nullish(),
+  from: Person.nullish(),
 });
 
 const FIELDS = 'subject,receivedDateTime,hasAttachments,internetMessageId,from,changeKey';
@@ -82,6 +83,7 @@ export const mail: Kind = {
       metadata: isWhole
         ? {
             from,
+            fromName: oneLine(message.from?.emailAddress?.name, 200),
             internetMessageId: oneLine(message.internetMessageId, 1000),
             hasAttachments: message.hasAttachments ?? false,
           }

@@ -4,6 +4,7 @@ import { newId } from '../../../platform/ids.ts';
 import type { JobRun } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { AppError } from '../../../platform/errors.ts';
+import { followRuns } from '../care/follow-runs.ts';
 import { CloudConfig } from '../configs/config.model.ts';
 import { CloudConnection } from '../connections/connection.model.ts';
 import { type CloudParts, openGraph } from '../connections/open-graph.ts';
@@ -152,13 +153,17 @@ async function finish(
         phase: null,
       });
     if (ended === 0) return;
-    if (type === 'backup') await followFailedRuns(tx, run.orgId, { hasFailed: status === 'failed' });
+    const isGood = status === 'completed' || status === 'partial';
     const isBroken = code !== null && isOfConnection(new GraphError(code, ''));
     const outcome = { lastErrorCode: isBroken ? code : null, lastErrorMessage: isBroken ? message : null };
-    if (status === 'completed' || status === 'partial') {
+    if (isGood) {
       await CloudConnection.query(tx)
         .findById(connectionId)
         .patch({ ...outcome, lastSyncAt: new Date() });
     } else if (isBroken) await CloudConnection.query(tx).findById(connectionId).patch(outcome);
+    if (type !== 'backup') return;
+    if (isGood) await CloudConfig.query(tx).findById(run.configId).patch({ lastSuccessAt: new Date() });
+    await followFailedRuns(tx, run.orgId, { hasFailed: status === 'failed' });
+    await followRuns(tx, run.orgId);
   });
 }
