@@ -2,11 +2,12 @@
 -- includes: row level security has the tenant of each row checked before a `like`, so no index over words or trigrams
 -- can serve it.
 
+-- Only immutable functions, so that Postgres writes this in place instead of calling it for each row.
 -- In lower case, short enough that an entry of the index holds it in any alphabet: 331 characters of four bytes each.
 create function c2c_search_text(name text, metadata jsonb) returns text language sql immutable parallel safe as $$
-  select left(lower(name), 240) || chr(31) || left(lower(concat_ws(' ',
-    coalesce(metadata ->> 'fromName', metadata ->> 'organizerName'),
-    coalesce(metadata ->> 'from', metadata ->> 'organizer', metadata ->> 'address'))), 90)
+  select left(lower(name), 240) || chr(31) || left(lower(
+    coalesce(metadata ->> 'fromName', metadata ->> 'organizerName', '') || ' '
+    || coalesce(metadata ->> 'from', metadata ->> 'organizer', metadata ->> 'address', '')), 90)
 $$;
 
 -- Null: not filled yet. A job fills it for items that were there before.

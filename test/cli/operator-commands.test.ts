@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
 import { runCheck, type CheckResult } from '../../src/cli/doctor/check.ts';
+import { verificationCheck } from '../../src/cli/doctor/checks/audit-verification.ts';
 import { redisCheck } from '../../src/cli/doctor/checks/redis.ts';
 import { judgeAddresses } from '../../src/cli/doctor/checks/outside.ts';
 import { nodeVersion } from '../../src/cli/upgrade/run-upgrade-check.ts';
@@ -172,6 +173,42 @@ describe('the commands of the operator', function () {
         [last?.name, last?.sha256],
       );
     });
+
+    it('knows when the chains were last verified, and what was found', async () => {
+      const state = () => verificationCheck(app.server.database.pool).run();
+      const verify = (...args: string[]) => muster(['audit', 'verify', ...args], { env });
+      const { orgId, siteId, admin } = await buildTenant(app);
+      const patched = { token: admin.token, body: { name: 'Here' } };
+      await app.call('PATCH', `/orgs/sites/${siteId}`, patched);
+      await app.server.auditSealer.flush();
+      expect(await state()).to.include({
+        state: 'warning',
+        message: 'All chains together were never verified.',
+      });
+      await verify('--org', orgId);
+      expect(await state(), 'one chain is not all of them').to.include({ state: 'warning' });
+      await verify();
+      const good = await state();
+      expect(good.state, good.message).to.equal('ok');
+      expect(good.message).to.match(/^All \d+ chains were intact when they were verified at 20/);
+
+      const alter = (sql: string) =>
+        asOwner(
+          app.database.ownerUrl,
+          `alter table audit_logs disable trigger user; update audit_logs set resource_name = ${sql}
+            where org_id = '${orgId}' and seq = 1; alter table audit_logs enable trigger user`,
+        );
+      await alter(`resource_name || '!'`);
+      const { body } = await app.call('POST', '/audit-logs/verify', { token: admin.token, body: { orgId } });
+      expect(body.fault).to.include({ seq: 1 });
+      const found = await state();
+      expect(found).to.include({ state: 'failed' });
+      expect(found.details?.join()).to.contain(`chain ${orgId}, entry 1: `);
+      expect(found.fix).to.contain('muster audit verify');
+      await alter(`rtrim(resource_name, '!')`);
+      await verify();
+      expect(await state()).to.include({ state: 'ok' });
+    }).timeout(240_000);
 
     it('ends a check that takes too long, and judges Redis by what it would do when it is full', async () => {
       const late = await runCheck({ name: 'late', run: () => new Promise(() => {}) }, 10);

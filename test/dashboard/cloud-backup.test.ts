@@ -115,7 +115,9 @@ describe('the pages of cloud backup', () => {
     const [ada, bob] = [cloud.mailbox('ada@example.com'), cloud.mailbox('bob@example.com')];
     bob.hasDrive = false;
     for (let i = 0; i < 60; i++) ada.message(`m${i}`, `Mail ${i}`);
-    ada.message('gone', 'The contract');
+    ada.message('gone', 'The contract', 'x', {
+      from: { name: 'Grace Hopper', address: 'grace@example.com' },
+    });
     ada.event('e', 'Meeting');
     ada.contact('c', 'Grace Hopper');
     ada.folder('d', 'Papers');
@@ -201,16 +203,41 @@ describe('the pages of cloud backup', () => {
     await drawer.getByRole('button', { name: 'Close' }).click();
     await page.goto('/cloud-backup/items?state=deleted&q=contract');
     await rowOf(page, 'The contract').getByText('Deleted').waitFor();
+    await page.getByRole('textbox', { name: 'Search names and senders' }).fill('hopper CONTR');
+    await rowOf(page, 'The contract').getByText('from Grace Hopper').waitFor();
+    await page.waitForURL(/q=hopper/);
     await page.getByRole('checkbox', { name: 'Choose all on this page' }).check();
     const [archive] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Download', exact: true }).click(),
     ]);
     expect(archive.suggestedFilename()).to.equal('cloud-backup.tar');
-    await page.getByRole('textbox', { name: 'Search subjects and names' }).fill('no such name');
+    await page.getByRole('textbox', { name: 'Search names and senders' }).fill('no such name');
     await page.getByText('No such items').waitFor();
     await page.getByRole('button', { name: 'Show all items' }).click();
     await page.getByText('Mail 7', { exact: true }).waitFor();
+  });
+
+  it('have their failures shown in the overview of backups', async () => {
+    const name = 'Of nobody';
+    const configId = await cloud.config({ name, backupScope: ['mail'], targetUsers: ['nobody@example.com'] });
+    await cloud.run(configId);
+    const page = await dashboard.open('/backup', { person: cloud.tenant.admin, isProven: true });
+    const row = page
+      .getByRole('table', { name: 'Cloud backups that need attention' })
+      .getByRole('row')
+      .filter({ hasText: name });
+    await row.getByText('The last run has failed.').waitFor();
+    await row.getByText('No run has ended well yet.').waitFor();
+    await page
+      .getByText(/configurations protect what they are about\. 1 failing, 0 late, 1 without/)
+      .waitFor();
+    await assertAccessible(page);
+    await row.getByRole('link', { name }).click();
+    await rowOf(page, 'Failed').first().waitFor();
+    await page.goto('/');
+    await page.getByText('1 cloud backup of 2 failing, late or unprotected').waitFor();
+    await cloud.call('DELETE', `/c2c/configs/${configId}`);
   });
 
   it('show a run as it goes on, and stop it', async () => {

@@ -83,7 +83,12 @@ export class Mailbox {
     { folder = 'inbox', hasAttachments = false, from }: MessageFields = {},
   ): void {
     const content = Buffer.from(`Message-ID: <${id}@example.com>\r\nSubject: ${subject}\r\n\r\n${text}\r\n`);
-    const record = { subject, hasAttachments, internetMessageId: `<${id}@example.com>`, from: personOf(from) };
+    const record = {
+      subject,
+      hasAttachments,
+      internetMessageId: `<${id}@example.com>`,
+      from: personOf(from),
+    };
     put(this.folders.get(folder)!.entries, id, record, content);
   }
 

@@ -1,12 +1,14 @@
-import { SigningKeys } from '../../features/audit/index.ts';
+import { SigningKeys, verificationDetails, VERIFY_ACTION } from '../../features/audit/index.ts';
 import { checkStored, type StoredReport } from '../../features/audit/verification/stored-check.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { openSession } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
 import { startFailureText } from '../../start-failure.ts';
-import { withInstallation } from '../with-installation.ts';
+import { recordAsOperator } from '../record-as-operator.ts';
+import { type Installation, withInstallation } from '../with-installation.ts';
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
-import { printReport } from './report.ts';
+import { isIntact, printReport } from './report.ts';
 
 export async function verifyDatabase(options: VerifyOptions): Promise<number> {
   const { report, milliseconds } = await checkDatabase(options);
@@ -31,12 +33,33 @@ export async function checkDatabase(
   const report =
     typeof options.database === 'string'
       ? await elsewhere(options.database, keys !== undefined, check)
-      : await withInstallation({ migrates: false }, ({ db, secrets }) =>
-          check(db, new SigningKeys(secrets)),
-        ).catch((error: unknown) => {
+      : await withInstallation({ migrates: false }, async (installation) => {
+          const found = await check(installation.db, new SigningKeys(installation.secrets));
+          await recordVerification(installation, found, options.org ?? null);
+          return found;
+        }).catch((error: unknown) => {
           throw new Error(`The audit trail could not be verified. ${startFailureText(error)}`);
         });
   return { report, milliseconds };
+}
+
+/** So that `muster doctor` knows of it. What was found counts as well where it cannot be recorded, as on a standby. */
+async function recordVerification(
+  { db, log }: Pick<Installation, 'db' | 'log'>,
+  report: StoredReport,
+  only: string | null,
+): Promise<void> {
+  try {
+    await withSystem(db, 'record a verification of the audit trail', (tx) =>
+      recordAsOperator(tx, log, {
+        action: VERIFY_ACTION,
+        resourceType: 'audit_logs',
+        details: verificationDetails({ only, isIntact: isIntact(report), ...report }),
+      }),
+    );
+  } catch (error) {
+    process.stderr.write(`The verification could not be recorded. ${startFailureText(error)}\n`);
+  }
 }
 
 /** Verifies a database whose secrets this installation does not have, so that only keys from --keys can be trusted. */

@@ -5,6 +5,7 @@ import { startFailureText } from '../../start-failure.ts';
 import { hasDatabase, type InstallationAccess, withAccess } from '../with-installation.ts';
 import { type Check, type CheckResult, failed, runCheck, skipped, warning } from './check.ts';
 import { agentChecks } from './checks/agents.ts';
+import { verificationCheck } from './checks/audit-verification.ts';
 import { configurationFindings } from './checks/configuration.ts';
 import { databaseChecks } from './checks/database.ts';
 import { diskChecks } from './checks/disk.ts';
@@ -105,7 +106,7 @@ async function throughAccess(access: InstallationAccess, options: DoctorOptions)
       checks.jobs,
       checks.audit,
     ];
-    const needing = [...inside, backupCheck(db), ...agentChecks(db)];
+    const needing = [...inside, verificationCheck(db), backupCheck(db), ...agentChecks(db)];
     const isReached = reached.state !== 'failed';
     const rest = await Promise.all([
       ...needing.map((check) => runCheck(isReached ? check : { ...check, run: withoutDatabase })),

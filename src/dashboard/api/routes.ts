@@ -6311,21 +6311,21 @@ response: BackupUsageHistory
 query: {
 orgId?: string
 /**
- * Computes the figures anew before it answers.
+ * Computes the figures of devices anew before it answers. Those of cloud backups follow each run and each change.
  */
 refresh?: string
 }
 response: BackupHealth
 }
 /**
- * Read how surely devices can be restored
+ * Read how surely devices and cloud services can be restored
  */
 "GET /backup/recovery-readiness": {
 query: {
 orgId?: string
 deviceId?: string
 /**
- * Computes the figures anew before it answers.
+ * Computes the figures of devices anew before it answers. Those of cloud backups follow each run and each change.
  */
 refresh?: string
 }
@@ -6795,7 +6795,7 @@ configId?: string
 userEmail?: string
 itemType?: ("mail" | "calendar" | "contacts" | "onedrive")
 /**
- * Part of the subject or the name, in any case.
+ * Words, in any case, each of which has to be a part of the subject or name, or of the name or address of the sender. At most 10. The first 240 characters of a subject or name are searched, and the first 90 of a sender.
  */
 search?: string
 isDeleted?: string
@@ -11093,6 +11093,53 @@ devices: number
 protectedDevices: number
 }
 /**
+ * Cloud backup configurations. Sums of devices, jobs and snapshots are without them.
+ */
+cloud: {
+configs: number
+/**
+ * Those that are none of the following.
+ */
+protected: number
+/**
+ * The last run has failed, or the connection to the cloud service does.
+ */
+failing: number
+/**
+ * The last good run is older than the schedule allows, or than two days without one.
+ */
+late: number
+/**
+ * No run has ended well yet.
+ */
+unprotected: number
+/**
+ * The 20 with the lowest scores of those that are failing, late or unprotected.
+ */
+attentionItems: {
+/**
+ * Of a cloud backup configuration.
+ */
+configId: string
+orgId: string
+name: string
+/**
+ * 0 to 100, as of devices.
+ */
+readinessScore: number
+/**
+ * The age of the last good run; null: there was none.
+ */
+estimatedRpoMinutes: (number | null)
+riskFactors: {
+code: string
+severity: ("critical" | "high" | "medium" | "low")
+message: string
+}[]
+calculatedAt: string
+}[]
+}
+/**
  * Five.
  */
 latestJobs: {
@@ -11205,6 +11252,14 @@ risks: {
 code: string
 devices: number
 }[]
+/**
+ * The same of cloud backup configurations. The status is about them as well.
+ */
+cloud: {
+configs: number
+critical: number
+atRisk: number
+}
 }
 }
 /**
@@ -11241,6 +11296,31 @@ readinessScore: number
 estimatedRtoMinutes: (number | null)
 /**
  * The age of the newest snapshot; null: there is none.
+ */
+estimatedRpoMinutes: (number | null)
+riskFactors: {
+code: string
+severity: ("critical" | "high" | "medium" | "low")
+message: string
+}[]
+calculatedAt: string
+}[]
+/**
+ * The 500 cloud backup configurations with the lowest scores; none with `deviceId`.
+ */
+cloudConfigs: {
+/**
+ * Of a cloud backup configuration.
+ */
+configId: string
+orgId: string
+name: string
+/**
+ * 0 to 100, as of devices.
+ */
+readinessScore: number
+/**
+ * The age of the last good run; null: there was none.
  */
 estimatedRpoMinutes: (number | null)
 riskFactors: {

@@ -11,6 +11,7 @@ export { RepeatedReads } from './recording/repeated-reads.ts';
 export { AuditSealer } from './sealing/sealer.ts';
 export { lastOperatorEntry } from './reading/last-operator-entry.ts';
 export { auditState } from './verification/audit-state.ts';
+export { lastVerifications, verificationDetails, VERIFY_ACTION } from './verification/last-verifications.ts';
 export { createChainVerifier } from './verification/verify.service.ts';
 export { SEALED_SIGNING_KEY, SigningKeys } from './storage/signing-keys.ts';
 

@@ -53,7 +53,9 @@ describe('cloud backups in the overview of backups', function () {
   const watch = () => watchConfigs(cloud.app.server.database.jobPool, new AbortController().signal);
   const refuse = () => {
     cloud.graph.onCall = ({ path }) =>
-      path.startsWith('/users') ? { status: 403, body: { error: { code: 'Authorization_RequestDenied' } } } : undefined;
+      path.startsWith('/users')
+        ? { status: 403, body: { error: { code: 'Authorization_RequestDenied' } } }
+        : undefined;
   };
   const missed = async () =>
     (await cloud.call('GET', '/alerts?kind=cloud_backup_missed&status=active')).body.data as {
@@ -123,7 +125,9 @@ describe('cloud backups in the overview of backups', function () {
     await watch();
     expect(await missed(), 'what was not expected is not made up for').to.deep.equal([]);
     await age(configId, 5);
-    await inSystem(cloud.app, (tx) => tx('c2c_configs').where('id', configId).update({ scheduled_since: null }));
+    await inSystem(cloud.app, (tx) =>
+      tx('c2c_configs').where('id', configId).update({ scheduled_since: null }),
+    );
     await watch();
     expect(await missed()).to.have.length(1);
     await cloud.call('DELETE', `/c2c/configs/${configId}`);
@@ -133,7 +137,9 @@ describe('cloud backups in the overview of backups', function () {
 
   it('show that the connection fails before any run does, until it is mended', async () => {
     await inSystem(cloud.app, (tx) =>
-      tx('c2c_connections').where('id', cloud.connectionId).update({ last_error_code: 'AUTHENTICATION_FAILED' }),
+      tx('c2c_connections')
+        .where('id', cloud.connectionId)
+        .update({ last_error_code: 'AUTHENTICATION_FAILED' }),
     );
     await watch();
     expect(await attention()).to.deep.equal(['Mail: connection_failing']);
@@ -153,7 +159,8 @@ describe('cloud backups in the overview of backups', function () {
     const mine = await read(`/backup/recovery-readiness?orgId=${cloud.tenant.orgId}`);
     expect((mine.cloudConfigs as ReadyConfig[]).map((one) => one.configId)).to.include(configId);
     expect(
-      (await cloud.app.call('GET', `/backup/dashboard?orgId=${newId()}`, { token: cloud.tenant.admin.token })).status,
+      (await cloud.app.call('GET', `/backup/dashboard?orgId=${newId()}`, { token: cloud.tenant.admin.token }))
+        .status,
     ).to.be.oneOf([403, 404]);
   });
 });

@@ -47,7 +47,9 @@ describe('the search in cloud items', function () {
     expect(await found('übersicht MÄRZ')).to.deep.equal(['ÜBERSICHT März']);
     expect(await found('contract missing')).to.deep.equal([]);
     expect(await found('contract', `configId=${configId}&itemType=onedrive`)).to.deep.equal(['contract.pdf']);
-    expect(await found('contract', `configId=${configId}&userEmail=ada@example.com&isDeleted=true`)).to.deep.equal([]);
+    expect(
+      await found('contract', `configId=${configId}&userEmail=ada@example.com&isDeleted=true`),
+    ).to.deep.equal([]);
     expect(await found('contract', 'limit=100'), 'over all configurations').to.deep.equal(contracts);
   });
 
@@ -86,7 +88,9 @@ describe('the search in cloud items', function () {
   it('finds nothing of another tenant, whatever is named', async () => {
     const { admin } = await buildTenant(cloud.app);
     for (const more of ['', `&configId=${configId}`]) {
-      const { body } = await cloud.app.call('GET', `/c2c/items?search=contract${more}`, { token: admin.token });
+      const { body } = await cloud.app.call('GET', `/c2c/items?search=contract${more}`, {
+        token: admin.token,
+      });
       expect(body.data, more).to.deep.equal([]);
     }
     const foreign = await cloud.app.call('GET', `/c2c/items?search=contract&orgId=${cloud.tenant.orgId}`, {

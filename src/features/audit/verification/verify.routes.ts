@@ -1,4 +1,5 @@
 import { route, type AnyRoute } from '../../../platform/http/route.ts';
+import { VERIFY_ACTION } from './last-verifications.ts';
 import { ChainChoice, ChainReport } from './verify.schema.ts';
 import type { VerifyChain } from './verify.service.ts';
 
@@ -16,7 +17,7 @@ export const verifyRoutes = ({ verifyChain }: { verifyChain: VerifyChain }): Any
     prepare: ({ ctx, body }) => verifyChain(ctx, body),
     handler: ({ prepared }) => prepared,
     audit: {
-      action: 'audit_logs.verify',
+      action: VERIFY_ACTION,
       resource: 'audit_logs',
       note: ({ orgId, entries, fault }) => ({ orgId, details: { entries, fault } }),
     },

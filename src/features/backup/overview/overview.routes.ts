@@ -18,11 +18,7 @@ import type { ReadinessSource } from './readiness-source.ts';
 
 const READ = everyScope('backup:read');
 
-export const overviewRoutes = ({
-  cloudReadiness,
-}: {
-  cloudReadiness: ReadinessSource;
-}): RouteGroup => ({
+export const overviewRoutes = ({ cloudReadiness }: { cloudReadiness: ReadinessSource }): RouteGroup => ({
   name: 'Backup overview',
   description: 'How well devices and cloud services are protected.',
   routes: [

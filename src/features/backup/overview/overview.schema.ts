@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { Id, Timestamp, wholeNumber } from '../../../platform/http/fields.ts';
 
-const refresh = z.stringbool().optional().describe(
-  'Computes the figures of devices anew before it answers. Those of cloud backups follow each run and each change.',
-);
+const refresh = z
+  .stringbool()
+  .optional()
+  .describe(
+    'Computes the figures of devices anew before it answers. Those of cloud backups follow each run and each change.',
+  );
 const count = z.number().int();
 
 /** Scores from here on are good. */
@@ -116,7 +119,9 @@ export const BackupDashboard = z
           configs: count,
           protected: count.describe('Those that are none of the following.'),
           failing: count.describe('The last run has failed, or the connection to the cloud service does.'),
-          late: count.describe('The last good run is older than the schedule allows, or than two days without one.'),
+          late: count.describe(
+            'The last good run is older than the schedule allows, or than two days without one.',
+          ),
           unprotected: count.describe('No run has ended well yet.'),
           attentionItems: z
             .array(ReadyCloudConfig)

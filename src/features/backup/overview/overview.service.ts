@@ -35,11 +35,7 @@ const IS_PROTECTED = (r: string) => `exists (select from backup_snapshots s wher
   and (select v.status from backup_verifications v where v.repository_id = ${r}.id and v.verification_type = 'integrity'
     and v.finished_at is not null and v.error_code is null order by v.finished_at desc limit 1) = 'passed'`;
 
-export async function readDashboard(
-  ctx: Context,
-  { orgId }: OverviewQuery,
-  cloudReadiness: ReadinessSource,
-) {
+export async function readDashboard(ctx: Context, { orgId }: OverviewQuery, cloudReadiness: ReadinessSource) {
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
   const mine = (t: string) =>
     `${inTenant(ctx.caller, `${t}.org_id`)} and (cast(:orgId as uuid) is null or ${t}.org_id = cast(:orgId as uuid))`;

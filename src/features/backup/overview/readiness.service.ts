@@ -106,11 +106,7 @@ interface Summary {
   highReadiness: number;
 }
 
-export async function readReadiness(
-  ctx: Context,
-  query: ReadinessQuery,
-  cloudReadiness: ReadinessSource,
-) {
+export async function readReadiness(ctx: Context, query: ReadinessQuery, cloudReadiness: ReadinessSource) {
   const { sql, bindings } = await currentFigures(ctx, query);
   const sums = await ctx.tx.raw<{ rows: [Summary] }>(
     `${sql} select count(*)::integer as devices, round(avg(score), 1)::float as "averageScore",

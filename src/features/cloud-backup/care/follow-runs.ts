@@ -4,7 +4,8 @@ import { type CloudFacts, missingSince } from './readiness.ts';
 import { storeReadiness } from './stored-readiness.ts';
 
 export const RUN_MISSED = 'cloud_backup_missed';
-export const MISSED_NO_MORE = 'Every scheduled cloud backup has ended well again, or none is expected any more.';
+export const MISSED_NO_MORE =
+  'Every scheduled cloud backup has ended well again, or none is expected any more.';
 
 /** After a run has ended, or a configuration has changed: what is shown follows at once, and an alert ends at once. */
 export async function followRuns(tx: Tx, orgId: string): Promise<void> {

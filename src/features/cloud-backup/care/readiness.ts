@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { ageRisk, expectedWithinMinutes, lateSince, minutesSince, type RiskSeverity } from '../../backup/index.ts';
+import {
+  ageRisk,
+  expectedWithinMinutes,
+  lateSince,
+  minutesSince,
+  type RiskSeverity,
+} from '../../backup/index.ts';
 
 const Moment = z.number().transform((epochMs) => new Date(epochMs));
 

@@ -152,9 +152,7 @@ export async function updateCloudConfig(
   const changes = {
     ...omitUndefined(patch),
     // What was not due before is not made up for.
-    ...(isScheduledAnew
-      ? { nextRunAt: nextRunOf({ schedule, enabled }), scheduledSince: new Date() }
-      : {}),
+    ...(isScheduledAnew ? { nextRunAt: nextRunOf({ schedule, enabled }), scheduledSince: new Date() } : {}),
   };
   const updated = await namingConflict(
     patchRecorded(ctx, config, changes),

@@ -1,9 +1,9 @@
 import type { Context } from '../../../platform/context.ts';
-import { containing } from '../../../platform/db/like-pattern.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { invalid, notFound } from '../../../platform/errors.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
+import { findMatching } from './find-matching.ts';
 import { CloudItem } from './item.model.ts';
 import type { ItemQuery } from './item.schema.ts';
 
@@ -16,37 +16,22 @@ export const accessibleItems = (ctx: Pick<Context, 'tx' | 'caller'>) =>
     );
 
 export async function listItems(ctx: Context, query: ItemQuery) {
-  const { orgId, configId, userEmail, itemType, search, isDeleted, limit, after } = query;
+  const { orgId, configId, userEmail, itemType, isDeleted, limit, after } = query;
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
-  const items = accessibleItems(ctx)
-    .where(omitUndefined({ org_id: orgId, config_id: configId, user_email: userEmail, kind: itemType }))
-    .orderBy('id')
-    .limit(limit + 1);
-  if (isDeleted === true) void items.whereNotNull('deleted_at');
-  if (isDeleted === false) void items.whereNull('deleted_at');
-  if (after !== undefined) void items.where('id', '>', after);
-  const found = await (search === undefined ? items : matching(ctx, items, { search, configId }));
+  const items = accessibleItems(ctx).orderBy('id');
+  if (query.search !== undefined) {
+    void items.findByIds(await findMatching(ctx, { ...query, search: query.search, limit: limit + 1 }));
+  } else {
+    void items
+      .where(omitUndefined({ org_id: orgId, config_id: configId, user_email: userEmail, kind: itemType }))
+      .limit(limit + 1);
+    if (isDeleted === true) void items.whereNotNull('deleted_at');
+    if (isDeleted === false) void items.whereNull('deleted_at');
+    if (after !== undefined) void items.where('id', '>', after);
+  }
+  const found = await items;
   const page = found.slice(0, limit);
   return { data: page.map(shownItem), nextAfter: found.length > limit ? (page.at(-1)?.id ?? null) : null };
-}
-
-type ItemsQuery = ReturnType<typeof accessibleItems>;
-
-/**
- * Those of the items in which each word is found. Only columns of the index `c2c_items_search` say which these are, so
- * that Postgres reads this index and no item that is not shown.
- */
-function matching(
-  { tx }: Pick<Context, 'tx'>,
-  items: ItemsQuery,
-  { search, configId }: { search: readonly string[]; configId: string | undefined },
-): ItemsQuery {
-  for (const word of search) void items.whereRaw('search_text like lower(?)', [containing(word)]);
-  // The index begins with the organization.
-  if (configId !== undefined) {
-    void items.whereRaw('org_id = (select c.org_id from c2c_configs c where c.id = ?)', [configId]);
-  }
-  return CloudItem.query(tx).whereIn('id', items.select('id')).orderBy('id');
 }
 
 export async function findItem(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<CloudItem> {

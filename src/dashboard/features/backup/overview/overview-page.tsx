@@ -5,6 +5,7 @@ import { apiQuery, type BackupDashboard } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { Empty, formatBytes, formatCount, formatCounted, Loaded, Panel } from '../../../ui/index.ts';
 import { BackupFrame } from '../parts/backup-frame.tsx';
+import { CloudBackups } from './cloud-backups.tsx';
 import { FailedJobs } from './failed-jobs.tsx';
 import { Readiness } from './readiness.tsx';
 import { SlaEvents } from './sla-events.tsx';
@@ -30,7 +31,7 @@ export function BackupPage() {
     >
       <Loaded query={dashboard} what="Reading the state of backups">
         {({ data }) =>
-          data.totals.configs === 0 ? (
+          data.totals.configs + data.cloud.configs === 0 ? (
             <Empty
               title="Nothing is backed up"
               action={
@@ -57,6 +58,7 @@ export function BackupPage() {
                   />
                 </Panel>
               </SimpleGrid>
+              {data.cloud.configs > 0 && <CloudBackups cloud={data.cloud} />}
               <Readiness orgId={orgId} />
               <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
                 <FailedJobs orgId={orgId} />

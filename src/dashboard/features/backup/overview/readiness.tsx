@@ -1,23 +1,11 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, type BackupRecoveryReadiness } from '../../../api/index.ts';
-import {
-  Action,
-  formatCount,
-  formatDuration,
-  formatWord,
-  Loaded,
-  PagedTable,
-  Panel,
-  StateBadge,
-  type Tone,
-} from '../../../ui/index.ts';
+import { apiQuery } from '../../../api/index.ts';
+import { Action, formatCount, formatDuration, Loaded, PagedTable, Panel } from '../../../ui/index.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
+import { ageText, Risks } from './risks.tsx';
 
-type ReadyDevice = BackupRecoveryReadiness['data']['devices'][number];
-type Severity = ReadyDevice['riskFactors'][number]['severity'];
-const TONES: Record<Severity, Tone> = { critical: 'bad', high: 'bad', medium: 'warning', low: 'info' };
 const GOOD = 85;
 const SHOWN = 8;
 const REFRESH_MS = 60_000;
@@ -65,7 +53,7 @@ export function Readiness({ orgId }: { orgId: string | undefined }) {
                     {
                       header: 'Newest snapshot',
                       width: 130,
-                      cell: (device) => age(device.estimatedRpoMinutes),
+                      cell: ({ estimatedRpoMinutes }) => ageText(estimatedRpoMinutes),
                     },
                     {
                       header: 'A restore takes',
@@ -88,21 +76,5 @@ export function Readiness({ orgId }: { orgId: string | undefined }) {
         }}
       </Loaded>
     </Panel>
-  );
-}
-
-const age = (minutes: number | null) =>
-  minutes === null ? 'None' : `${formatDuration(minutes * MINUTE_MS)} old`;
-
-function Risks({ risks }: { risks: ReadyDevice['riskFactors'] }) {
-  return (
-    <Stack gap={2}>
-      {risks.map(({ code, severity, message }) => (
-        <Group key={code} gap={6} wrap="nowrap">
-          <StateBadge tone={TONES[severity]} label={formatWord(severity)} />
-          <Text size="sm">{message}</Text>
-        </Group>
-      ))}
-    </Stack>
   );
 }

@@ -6,6 +6,15 @@ import { ITEM_NAMES, KIND_ICONS } from '../parts/kinds.ts';
 export const nameOf = ({ subjectOrName, itemType }: CloudBackupItem): string =>
   subjectOrName === '' ? `${ITEM_NAMES[itemType]} without a name` : subjectOrName;
 
+/** Who has sent a message, or organizes an event. */
+function senderOf({ itemType, metadata }: CloudBackupItem): string | undefined {
+  const [name, address] =
+    itemType === 'mail'
+      ? [metadata['fromName'], metadata['from']]
+      : [metadata['organizerName'], metadata['organizer']];
+  return [name, address].find((one): one is string => typeof one === 'string' && one !== '');
+}
+
 /** Why an item can be neither downloaded nor restored. */
 export const missingContent = ({ sizeBytes }: CloudBackupItem): string | undefined =>
   sizeBytes === null ? 'Its content could not be fetched yet. The next run tries it again.' : undefined;
@@ -65,11 +74,17 @@ export function ItemTable({
 function ItemName({ item }: { item: CloudBackupItem }) {
   const { itemType, parentPath, isDeleted, errorCode } = item;
   const Shown = KIND_ICONS[itemType];
+  const sender = senderOf(item);
   return (
     <Group gap={8} wrap="nowrap" align="flex-start">
       <Shown size={16} role="img" aria-label={ITEM_NAMES[itemType]} style={{ flexShrink: 0, marginTop: 2 }} />
       <Group gap="2px 8px">
         <span style={{ overflowWrap: 'anywhere' }}>{nameOf(item)}</span>
+        {sender !== undefined && (
+          <Text size="xs" style={{ overflowWrap: 'anywhere' }}>
+            from {sender}
+          </Text>
+        )}
         {parentPath !== '' && (
           <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
             {parentPath}

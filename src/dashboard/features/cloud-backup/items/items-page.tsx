@@ -169,8 +169,8 @@ function Items({ config, configs }: { config: CloudBackupConfig; configs: readon
         <TextInput
           flex="1 1 180px"
           maw={260}
-          aria-label="Search subjects and names"
-          placeholder="Search subjects and names"
+          aria-label="Search names and senders"
+          placeholder="Search names and senders"
           leftSection={<IconSearch size={14} aria-hidden />}
           defaultValue={q ?? ''}
           onChange={(event) => searchFor(event.currentTarget.value.trim())}

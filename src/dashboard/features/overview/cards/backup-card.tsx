@@ -2,7 +2,7 @@ import { Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery } from '../../../api/index.ts';
 import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { formatBytes, formatCount, Loaded } from '../../../ui/index.ts';
+import { formatBytes, formatCount, formatCounted, Loaded } from '../../../ui/index.ts';
 import { Card } from './card.tsx';
 
 const REFRESH_MS = 60_000;
@@ -17,7 +17,7 @@ export function BackupCard() {
   return (
     <Card title="Backup">
       <Loaded query={dashboard} what="Reading the state of backups">
-        {({ data: { coverage, jobsLast24h, storage } }) => (
+        {({ data: { cloud, coverage, jobsLast24h, storage } }) => (
           <Stack gap="xs">
             <Group justify="space-between">
               <Text size="sm">Devices with a verified snapshot</Text>
@@ -39,6 +39,13 @@ export function BackupCard() {
               <Figure label="Running" value={formatCount(jobsLast24h.running)} />
               <Figure label="Stored" value={formatBytes(storage.totalBytes)} />
             </SimpleGrid>
+            {cloud.configs > 0 && (
+              <Text size="sm" {...(cloud.protected < cloud.configs ? { c: 'red' } : {})}>
+                {cloud.protected < cloud.configs
+                  ? `${formatCounted(cloud.configs - cloud.protected, 'cloud backup')} of ${formatCount(cloud.configs)} failing, late or unprotected`
+                  : `${formatCounted(cloud.configs, 'cloud backup')} in order`}
+              </Text>
+            )}
           </Stack>
         )}
       </Loaded>
