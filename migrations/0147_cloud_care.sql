@@ -30,3 +30,7 @@ create table c2c_readiness (
 );
 create index c2c_readiness_of_org on c2c_readiness (org_id, score, config_id);
 select protect_table('c2c_readiness', 'org_id = any((select app_org_ids())::uuid[])');
+
+-- The newest run that has ended, and those of the last days that have failed.
+create index c2c_jobs_ended_runs on c2c_jobs (org_id, config_id, finished_at desc, id desc)
+  where type = 'backup' and status in ('completed', 'partial', 'failed');

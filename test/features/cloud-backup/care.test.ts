@@ -39,17 +39,15 @@ describe('cloud backups in the overview of backups', function () {
   const daily = { schedule: { frequency: 'daily', time: '02:00' } };
   /** As if the configuration was made, and last ran well, some days ago. */
   const age = (configId: string, days: number) =>
-    inSystem(cloud.app, (tx) =>
-      tx('c2c_configs')
+    inSystem(cloud.app, async (tx) => {
+      const ago = tx.raw('now() - make_interval(days => ?)', [days]);
+      await tx('c2c_configs').where('id', configId).update({ created_at: ago });
+      await tx('c2c_configs')
         .where('id', configId)
-        .update({
-          created_at: tx.raw('now() - make_interval(days => ?)', [days + 1]),
-          last_success_at: tx.raw(
-            'case when last_success_at is not null then now() - make_interval(days => ?) end',
-            [days],
-          ),
-        }),
-    );
+        .whereNotNull('last_success_at')
+        .update({ last_success_at: ago });
+      await tx('c2c_jobs').where('config_id', configId).update({ finished_at: ago });
+    });
   const watch = () => watchConfigs(cloud.app.server.database.jobPool, new AbortController().signal);
   const refuse = () => {
     cloud.graph.onCall = ({ path }) =>

@@ -13,15 +13,19 @@ export const CLOUD_READINESS: ReadinessSource = {
 
 const ms = (time: string) => `extract(epoch from ${time})::float8 * 1000`;
 
+const ENDED_RUNS = `from c2c_jobs j where j.org_id = c.org_id and j.config_id = c.id and j.type = 'backup'
+      and j.status in ('completed', 'partial', 'failed')`;
+const NEWEST_FIRST = 'order by j.finished_at desc, j.id desc limit 1';
+
 const FACTS = `select c.id as "configId", c.org_id as "orgId", c.name,
     case when c.enabled then c.schedule ->> 'frequency' end as frequency,
-    ${ms('coalesce(c.scheduled_since, c.created_at)')} as since, ${ms('c.last_success_at')} as "lastSuccessAt",
-    (select jsonb_build_object('status', j.status, 'errorCode', j.error_code) from c2c_jobs j
-      where j.org_id = c.org_id and j.config_id = c.id and j.type = 'backup'
-        and j.status in ('completed', 'partial', 'failed')
-      order by j.finished_at desc, j.id desc limit 1) as "lastRun",
-    (select count(*)::int from c2c_jobs j where j.org_id = c.org_id and j.config_id = c.id and j.type = 'backup'
-      and j.status = 'failed' and j.finished_at > now() - interval '7 days') as "failuresOfWeek",
+    ${ms('coalesce(c.scheduled_since, c.created_at)')} as since,
+    -- The release before this one, which may still be running, does not write the column.
+    ${ms(`greatest(c.last_success_at, (select j.finished_at ${ENDED_RUNS} and j.status <> 'failed' ${NEWEST_FIRST}))`)}
+      as "lastSuccessAt",
+    (select jsonb_build_object('status', j.status, 'errorCode', j.error_code) ${ENDED_RUNS} ${NEWEST_FIRST}) as "lastRun",
+    (select count(*)::int ${ENDED_RUNS} and j.status = 'failed' and j.finished_at > now() - interval '7 days')
+      as "failuresOfWeek",
     k.last_error_code is not null as "isConnectionFailing"
   from c2c_configs c join c2c_connections k on k.org_id = c.org_id and k.id = c.connection_id
   where c.removing_since is null`;
