@@ -33,6 +33,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   backup_store_credentials: 'the store reads them by a function of the database',
   backup_schedule_slots: 'one upsert in the transaction that locks the configuration',
   c2c_consents: 'one statement takes or changes the one of a state',
+  c2c_readiness: 'written as sets, and read through the overview of backups',
   c2c_outcomes: 'counted up beside what is counted',
   c2c_restored_items: 'written and read as sets of a restore',
   c2c_cursors: 'changed in the transaction that records a page',
