@@ -16,10 +16,8 @@ import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgr
  */
 const ROOT = path.join(import.meta.dirname, '..');
 const MOCHA = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
-/** More than the two cores of a small machine, because tests also wait: for databases, for flushes, for frames. */
+/** More than the two cores of a small machine, because tests also wait: for databases, for frames, for programs. */
 const JOBS = 3;
-/** Fewer, because each of these files keeps several processes busy. */
-const PROGRAM_JOBS = 2;
 /** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
 const LONGEST = [
   'contract/bad-input',
@@ -148,7 +146,7 @@ try {
       ...(agent === undefined ? {} : { [BUILT_AGENT_VARIABLE]: agent.folder }),
       ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
     };
-    codes.push(await mocha(['--parallel', '--jobs', String(PROGRAM_JOBS), ...programs], withBuilds));
+    codes.push(await mocha(['--parallel', '--jobs', String(JOBS), ...programs], withBuilds));
     process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }

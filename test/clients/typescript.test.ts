@@ -91,7 +91,7 @@ describe('the TypeScript client', function () {
 
   describe('in its examples', () => {
     /** Runs an example as its reader does. */
-    const example = async (name: string, ...args: string[]) => {
+    const begin = (name: string, ...args: string[]) => {
       const file = path.join(CLIENT, 'examples', `${name}.ts`);
       const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
         env: { PATH: process.env['PATH'], MUSTER_URL: app.url, MUSTER_KEY: key },
@@ -100,18 +100,24 @@ describe('the TypeScript client', function () {
       const texts = { out: '', err: '' };
       child.stdout.setEncoding('utf8').on('data', (text: string) => (texts.out += text));
       child.stderr.setEncoding('utf8').on('data', (text: string) => (texts.err += text));
-      const [code] = await once(child, 'close');
-      return { code: code as number | null, ...texts };
+      const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...texts }));
+      return { texts, ended };
     };
+    const example = (name: string, ...args: string[]) => begin(name, ...args).ended;
 
     it('lists devices, runs a script and follows it, and reads an event log', async () => {
       const listing = example('list-devices');
-      const script = example('run-script-and-follow', device.deviceId, 'echo hello');
+      const script = begin('run-script-and-follow', device.deviceId, 'echo hello');
       const run = await agent.nextCommand();
       expect(run.payload).to.include({ content: 'echo hello' });
+      // It follows the command from here on; what the device sends before that it does not see.
+      await eventually(
+        () => script.texts.err,
+        (text) => /dispatched|accepted|running/.test(text),
+      );
       await agent.rows(run, [{ stream: 'stdout', text: 'hello\n' }]);
       await agent.succeed(run, { exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false });
-      const done = await script;
+      const done = await script.ended;
       expect(done.err).to.contain('succeeded');
       expect([done.code, done.out]).to.deep.equal([0, 'hello\n']);
 

@@ -354,10 +354,12 @@ const ACROSS_TENANTS: Record<string, number> = {
   'cli/demo/data.ts': 2,
   'cli/demo/releases.ts': 1,
   // The command line of the operator, who runs the whole installation: backup, restore, doctor, administrators.
+  'cli/audit/verify-database.ts': 1,
   'cli/installation-backup/restore-backup.ts': 1,
   'cli/installation-backup/write-backup.ts': 1,
   'features/audit/reading/last-operator-entry.ts': 1,
   'features/audit/verification/audit-state.ts': 1,
+  'features/audit/verification/last-verifications.ts': 1,
   'features/devices/agent-versions.ts': 1,
   'features/users/accounts/system-admins.ts': 4,
   'platform/db/dump/dump-database.ts': 1,
@@ -440,8 +442,10 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/devices/management/maintenance-end.ts': 2,
   'features/enrollment/enroll.service.ts': 1,
   // Runs and clean-ups of every organization; a callback is found by its state alone.
+  'features/cloud-backup/care/care.job.ts': 2,
   'features/cloud-backup/connections/consent.service.ts': 3,
   'features/cloud-backup/content/clean-up.job.ts': 3,
+  'features/cloud-backup/items/search-texts.job.ts': 1,
   'features/cloud-backup/work/schedule.job.ts': 1,
   'features/cloud-backup/work/work.job.ts': 1,
   // Executions of recovery plans go on without a request; plans of every organization may be due.
