@@ -136,14 +136,14 @@ async function startFromMedium(medium: string, disk: string, folder: string): Pr
   const child: ChildProcess = spawn(
     'qemu-system-x86_64',
     [
-      ...['-accel', 'tcg,thread=multi', '-smp', '2', '-cpu', 'max', '-m', String(MEMORY_MIB)],
-      ...['-display', 'none', '-no-reboot', '-serial', 'stdio', '-monitor', 'none'],
-      ...['-drive', `if=pflash,format=raw,file=${OVMF}/OVMF_CODE.fd,readonly=on`],
-      ...['-drive', `if=pflash,format=raw,file=${variables}`],
-      ...['-drive', `if=virtio,format=raw,file=${disk}`],
-      ...['-cdrom', medium, '-boot', 'd'],
-      ...['-netdev', 'user,id=n', '-device', 'virtio-net-pci,netdev=n'],
-    ],
+      `-accel tcg,thread=multi -smp 2 -cpu max -m ${MEMORY_MIB}`,
+      '-display none -no-reboot -serial stdio -monitor none',
+      `-drive if=pflash,format=raw,file=${OVMF}/OVMF_CODE.fd,readonly=on`,
+      `-drive if=pflash,format=raw,file=${variables}`,
+      `-drive if=virtio,format=raw,file=${disk}`,
+      `-cdrom ${medium} -boot d`,
+      '-netdev user,id=n -device virtio-net-pci,netdev=n',
+    ].flatMap((words) => words.split(' ')),
     { stdio: ['pipe', 'pipe', 'pipe'] },
   );
   let shown = '';
