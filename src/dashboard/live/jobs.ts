@@ -8,7 +8,7 @@ import {
   type JobState,
   type JobsSubscribe,
 } from '../../protocol/index.ts';
-import { isFinal, type KnownJobs, withSnapshot, withUpdate } from './known-jobs.ts';
+import { isFinal, isNewer, type KnownJobs, withSnapshot, withUpdate } from './known-jobs.ts';
 import { hub } from './socket.ts';
 
 /**
@@ -77,6 +77,8 @@ export function useLiveJobs(
 export interface JobStanding {
   state: JobState;
   message: string | undefined;
+  /** When that was so; empty where it was read from the API. */
+  at: string;
 }
 
 /** Many jobs may end at once; they are shown together. */
@@ -110,9 +112,8 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
     const noteJob = (job: JobUpdate) => {
       if (!mine.has(job.id)) return;
       const before = known.get(job.id);
-      // The answer to a subscription may be older than an update that came before it.
       if (before !== undefined && isFinal(before) && !isFinal(job)) return;
-      note(job.id, { state: job.state, message: job.message });
+      note(job.id, { state: job.state, message: job.message, at: job.at });
       // Whether a script has done its work is known from its exit code, which is part of the command.
       if (job.kind === 'script.run' && job.state === 'succeeded') readLater(job.id);
     };
@@ -136,6 +137,7 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
         note(id, {
           state: command.status,
           message: command.error?.message ?? message ?? command.reason ?? undefined,
+          at: '',
         });
       }
       readers--;
@@ -143,7 +145,11 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
     const stops = [
       hub.on('job:update', JobUpdate, noteJob),
       subscribe(ALL_JOBS, ({ jobs }) => {
-        for (const job of jobs) noteJob(job);
+        for (const job of jobs) {
+          const before = known.get(job.id);
+          // An update that came while the answer was on its way may be newer.
+          if (before === undefined || !isNewer(before, job)) noteJob(job);
+        }
         const open = new Set(jobs.map(({ id }) => id));
         const missing = [...mine].filter((id) => {
           const standing = known.get(id);

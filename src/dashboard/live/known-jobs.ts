@@ -23,9 +23,12 @@ export function withSnapshot(known: KnownJobs, snapshot: readonly JobUpdate[]): 
   return withoutOldest(jobs);
 }
 
-function isNewer(one: JobUpdate, other: JobUpdate): boolean {
-  return isFinal(one) === isFinal(other) ? one.at > other.at : isFinal(one);
+/** Whether what is known of a job is newer than what the answer to a subscription says: an end is, whenever it was. */
+export function isNewer(known: Standing, answered: Standing): boolean {
+  return isFinal(known) === isFinal(answered) ? known.at > answered.at : isFinal(known);
 }
+
+type Standing = Pick<JobUpdate, 'state' | 'at'>;
 
 function withoutOldest(jobs: Map<string, JobUpdate>): KnownJobs {
   const ended = [...jobs.values()].filter(isFinal).sort((a, b) => (a.at < b.at ? -1 : 1));

@@ -51,7 +51,7 @@ export function createCommandLedger({
 }): CommandLedger {
   return {
     async take(claims) {
-      return withSystem(db, 'take the work of many devices', async (tx) => {
+      const taken = await withSystem(db, 'take the work of many devices', async (tx) => {
         const { rows } = await tx.raw(TAKE, [
           claims.map(({ deviceId }) => deviceId),
           claims.map(({ epoch }) => String(epoch)),
@@ -72,9 +72,10 @@ export function createCommandLedger({
         return {
           dispatched: sendable,
           cancelled: cancelled.rows as { id: string; deviceId: string }[],
-          changed: [...(rows as TakenRow[]), ...failed].map(toJobChange),
+          changed: [...(rows as TakenRow[]), ...failed],
         };
       });
+      return { ...taken, changed: taken.changed.map(toJobChange) };
     },
 
     async record(events) {
@@ -87,10 +88,10 @@ export function createCommandLedger({
         const running = await recordRunning(tx, ofKind(known, 'running'));
         const finished = ofKind(known, 'finished').map(({ id, deviceId, end }) => ({ id, deviceId, ...end }));
         ended = await recordFinished(tx, finished);
-        return [...accepted, ...postponed, ...running, ...ended].map(toJobChange);
+        return [...accepted, ...postponed, ...running, ...ended];
       });
       if (ended.length > 0) onEnded?.(ended.map(({ type }) => type));
-      return changed;
+      return changed.map(toJobChange);
     },
 
     async undelivered(after, atMost) {
@@ -108,13 +109,15 @@ export function createCommandLedger({
     },
 
     async sweep() {
-      return withSystem(db, 'end the work that waited or took too long', async (tx) => {
+      const ended = await withSystem(db, 'end the work that waited or took too long', async (tx) => {
         const { rows } = await tx.raw(SWEEP, [SWEEP_AT_ONCE, SWEEP_AT_ONCE]);
-        return (rows as JobRow[]).map(toJobChange);
+        return rows as JobRow[];
       });
+      return ended.map(toJobChange);
     },
 
     async jobs(caller, { orgId, deviceId, jobId }) {
+      const askedAt = new Date();
       return withTenant(
         db,
         caller,
@@ -141,7 +144,7 @@ export function createCommandLedger({
             ])
             .limit(JOBS_SHOWN)
             .select<JobRow[]>(tx.raw(JOB_COLUMNS));
-          return rows.map(toJobUpdate);
+          return rows.map((row) => toJobUpdate(row, askedAt));
         },
         { readOnly: true },
       );

@@ -12,7 +12,12 @@ export type JobRow = Pick<
 export const JOB_COLUMNS = `c.id, c.org_id as "orgId", c.device_id as "deviceId", c.type, c.status, c.progress, c.error,
   (select o.partner_id from organizations o where o.id = c.org_id) as "partnerId"`;
 
-export function toJobUpdate({ id, orgId, deviceId, type, status, progress, error }: JobRow): JobUpdate {
+/**
+ * @param at  the state is not older: of an answer, when it was asked for, before it was read; of a change, any time after
+ * its commit. So a dashboard that gets both knows which one is newer.
+ */
+export function toJobUpdate(row: JobRow, at: Date): JobUpdate {
+  const { id, orgId, deviceId, type, status, progress, error } = row;
   const message = error?.message ?? progress?.message;
   return {
     ...progress,
@@ -23,11 +28,12 @@ export function toJobUpdate({ id, orgId, deviceId, type, status, progress, error
     state: status,
     phase: status === 'running' ? (progress?.phase ?? status) : status,
     ...(message === undefined ? {} : { message }),
-    at: new Date().toISOString(),
+    at: at.toISOString(),
   };
 }
 
+/** Of a row as it has been committed. */
 export const toJobChange = (row: JobRow): JobChange => ({
-  update: toJobUpdate(row),
+  update: toJobUpdate(row, new Date()),
   partnerId: row.partnerId,
 });

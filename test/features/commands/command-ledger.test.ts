@@ -3,6 +3,8 @@ import { createCommandLedger } from '../../../src/features/commands/index.ts';
 import type { CommandLedger } from '../../../src/hub/ports.ts';
 import { createSealer } from '../../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
+import { eventually } from '../../support/eventually.ts';
+import { CALLER } from '../../support/feed-client.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
@@ -133,5 +135,28 @@ describe('the command ledger', () => {
     );
     const [reboot = ''] = await queue(REBOOT);
     expect(await take()).to.deep.equal([...unknown.slice(0, 2), reboot].sort());
+  });
+
+  it('says of its answers that they are as old as the question, so that a change of the meantime is newer', async () => {
+    const [id = ''] = await queue(SCRIPT);
+    const { deviceId } = device;
+    const caller = { ...CALLER, scope: 'partner', partnerId: tenant.partnerId, orgAccess: 'all' } as const;
+    const hold = 'do $$ begin lock table commands in access exclusive mode; perform pg_sleep(0.5); end $$';
+    const held = asOwner(app.database.ownerUrl, hold);
+    await eventually(
+      () =>
+        asOwner<{ held: number }>(
+          app.database.ownerUrl,
+          `select count(*)::int as held from pg_locks
+          where relation = 'commands'::regclass and mode = 'AccessExclusiveLock' and granted`,
+        ),
+      ([row]) => row?.held === 1,
+    );
+    const asked = ledger.jobs(caller, { deviceId });
+    await held;
+    const changedAt = Date.now();
+    const [job] = await asked;
+    expect(job).to.include({ id, state: 'queued' });
+    expect(Date.parse(job?.at ?? '')).to.be.below(changedAt);
   });
 });
