@@ -27,8 +27,10 @@ const BOOT_MS = 600_000;
 const RECOVERY_MS = 1_800_000;
 const MEMORY_MIB = 2048;
 const OVMF = '/usr/share/OVMF';
-/** Ctrl+N and the return key choose the second entry of the menu, whose shell is on the serial port. */
-const SECOND_ENTRY = '\u000E\r';
+/** Leads to the second entry of the menu, whose shell is on the serial port. */
+const CTRL_N = '\u000E';
+/** A console that has just been shown takes keys a moment later, as people do. */
+const A_MOMENT_MS = 2000;
 
 describe('the recovery medium', function () {
   this.timeout(3_600_000);
@@ -89,13 +91,16 @@ describe('the recovery medium', function () {
     const begunAt = Date.now();
     try {
       await machine.shows('(serial console)', BOOT_MS);
-      machine.type(SECOND_ENTRY);
+      await machine.type(CTRL_N);
+      await machine.type('\r');
       await machine.shows('muster-agent recover --server', BOOT_MS);
       const startedAt = Date.now();
       const server = `http://${HOST_IN_GUEST}:${new URL(app.url).port}`;
-      machine.type(`muster-agent recover --server ${server} --insecure-http --token - --target /dev/vda\r`);
+      await machine.type(
+        `muster-agent recover --server ${server} --insecure-http --token - --target /dev/vda\r`,
+      );
       await machine.shows('unencrypted', BOOT_MS);
-      machine.type(`${given.token}\r`);
+      await machine.type(`${given.token}\r`);
       const token = await eventually(
         () => read(`/backup/bmr/token/${given.id}`),
         ({ result }) => result !== null,
@@ -125,7 +130,7 @@ const seconds = (ms: number) => Math.round(ms / 1000);
 interface Machine {
   /** Resolves when the serial console has shown the text. */
   shows(text: string, withinMs: number): Promise<void>;
-  type(text: string): void;
+  type(text: string): Promise<void>;
   console(): string;
   stop(): Promise<void>;
 }
@@ -162,7 +167,10 @@ async function startFromMedium(medium: string, disk: string, folder: string): Pr
         await delay(200);
       }
     },
-    type: (text) => void child.stdin?.write(text),
+    async type(text) {
+      await delay(A_MOMENT_MS);
+      child.stdin?.write(text);
+    },
     console: () => shown,
     async stop() {
       child.kill('SIGKILL');
