@@ -61,7 +61,7 @@ export { WorkRefused } from './recovery-work/refusal.ts';
 export { type WorkEnd, workEnds } from './recovery-work/work-ends.ts';
 export { brokenRule as targetPathFault } from './restores/target-path.ts';
 export { expectedWithinMinutes, lateSince, minutesSince } from './core/protection.ts';
-export { ageRisk, type RiskSeverity } from './core/readiness.ts';
+export { ageRisk, type RiskSeverity, scoreOf } from './core/readiness.ts';
 export { BackupSchedule } from './core/schedule.schema.ts';
 export { isEverDue, nextSlot } from './core/schedule.ts';
 export { makeEncryptionKey, readKey, readKeyMaterial } from './keys/key.service.ts';

@@ -127,18 +127,25 @@ export function readinessOf(facts: DeviceFacts, { now }: { now: Date }): Readine
   // The worse of two that say the same.
   if (codes.has('backup_overdue')) codes.delete('backup_stale');
   if (codes.has('failures')) codes.delete('last_failed');
-  const risks = [...codes].map((code) => {
-    const { severity, message } = RISKS[code];
-    return { code, severity, message };
-  });
-  const lost = risks.reduce((sum, { code }) => sum + RISKS[code].points, 0);
   const age = worstAgeMinutes(facts, now);
   return {
-    score: Math.max(0, 100 - lost),
+    ...scoreOf(RISKS, codes),
     rtoMinutes,
     rpoMinutes: age === null ? null : Math.ceil(age),
-    risks,
   };
+}
+
+/** 100, less the points of each risk that applies, and at least 0; and those risks. */
+export function scoreOf<Code extends string>(
+  table: Readonly<Record<Code, { points: number; severity: RiskSeverity; message: string }>>,
+  codes: ReadonlySet<Code>,
+): { score: number; risks: { code: Code; severity: RiskSeverity; message: string }[] } {
+  const risks = [...codes].map((code) => {
+    const { severity, message } = table[code];
+    return { code, severity, message };
+  });
+  const lost = risks.reduce((sum, { code }) => sum + table[code].points, 0);
+  return { score: Math.max(0, 100 - lost), risks };
 }
 
 /** Of the newest backup. @param within  how old it may be, in minutes; where nothing says so, two days */

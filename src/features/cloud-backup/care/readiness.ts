@@ -5,6 +5,7 @@ import {
   lateSince,
   minutesSince,
   type RiskSeverity,
+  scoreOf,
 } from '../../backup/index.ts';
 
 const Moment = z.number().transform((epochMs) => new Date(epochMs));
@@ -66,18 +67,12 @@ export interface CloudReadiness {
   isUnprotected: boolean;
 }
 
-/** 100, less the points of each risk that applies, and at least 0. */
 export function cloudReadinessOf(facts: CloudFacts, now: Date): CloudReadiness {
   const codes = new Set(risksOf(facts, now));
-  const score = 100 - [...codes].reduce((sum, code) => sum + CLOUD_RISKS[code].points, 0);
   const { lastSuccessAt } = facts;
   return {
-    score: Math.max(0, score),
+    ...scoreOf(CLOUD_RISKS, codes),
     rpoMinutes: lastSuccessAt === null ? null : Math.ceil(minutesSince(lastSuccessAt, now)),
-    risks: [...codes].map((code) => {
-      const { severity, message } = CLOUD_RISKS[code];
-      return { code, severity, message };
-    }),
     isFailing: codes.has('last_failed') || codes.has('connection_failing'),
     isLate: codes.has('backup_overdue') || codes.has('backup_stale'),
     isUnprotected: codes.has('no_backup'),

@@ -1,11 +1,11 @@
-import { Checkbox, Select, Text, TextInput } from '@mantine/core';
+import { Select, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useApiChange } from '../../../api/index.ts';
 import { FormDialog, formatCounted } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
 import { noRestore, pathTo, setsOf, stepBody, type Chain, type ChainOrder } from './restore-path.ts';
 import { clockText, type SqlSet, type SqlSource } from './sql-parts.ts';
-import { StopAtField } from './stop-at-field.tsx';
+import { NoRecoveryField, StopAtField } from './restore-fields.tsx';
 
 const isRestorable = ({ path }: { path: readonly SqlSet[] }): boolean =>
   path.every((set) => noRestore(set) === undefined);
@@ -70,13 +70,7 @@ export function SqlChainDialog({
           {end.backupType === 'log' && (
             <StopAtField value={stopAt} onChange={setStopAt} error={faults['stopAt']} />
           )}
-          <Checkbox
-            label="More backups follow"
-            description="The database then waits for them, and cannot be used until the last one."
-            checked={noRecovery}
-            onChange={(event) => setNoRecovery(event.currentTarget.checked)}
-            error={faults['noRecovery']}
-          />
+          <NoRecoveryField value={noRecovery} onChange={setNoRecovery} error={faults['noRecovery']} />
           <Text size="sm">
             {formatCounted(path.length, 'backup')} {path.length === 1 ? 'is' : 'are'} restored, each when the
             one before has succeeded.

@@ -1,11 +1,11 @@
-import { Checkbox, Text, TextInput } from '@mantine/core';
+import { Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useApiChange } from '../../../api/index.ts';
 import { FormDialog } from '../../../ui/index.ts';
 import { BACKUP_TYPE_NAMES } from '../parts/database-names.ts';
 import { stepBody } from './restore-path.ts';
 import type { SqlSet, SqlSource } from './sql-parts.ts';
-import { StopAtField } from './stop-at-field.tsx';
+import { NoRecoveryField, StopAtField } from './restore-fields.tsx';
 
 /** Has SQL Server restore one backup: a full one as a new database, and the others into one that waits for them. */
 export function SqlRestoreDialog({
@@ -62,13 +62,7 @@ export function SqlRestoreDialog({
           {backupType === 'log' && (
             <StopAtField value={stopAt} onChange={setStopAt} error={faults['stopAt']} />
           )}
-          <Checkbox
-            label="More backups follow"
-            description="The database then waits for them, and cannot be used until the last one."
-            checked={noRecovery}
-            onChange={(event) => setNoRecovery(event.currentTarget.checked)}
-            error={faults['noRecovery']}
-          />
+          <NoRecoveryField value={noRecovery} onChange={setNoRecovery} error={faults['noRecovery']} />
         </>
       )}
     </FormDialog>

@@ -41,6 +41,10 @@ async function* listText(pages: AsyncIterable<ListedObject[]>, withSizes: boolea
  * leaves, this just ends.
  */
 export async function sendAll(response: ServerResponse, body: Readable): Promise<void> {
+  if (response.closed) {
+    body.destroy();
+    return;
+  }
   response.setTimeout(PATIENCE_MS, () => response.destroy());
   const stopReading = () => body.destroy();
   response.once('close', stopReading);
