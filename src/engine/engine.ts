@@ -13,6 +13,8 @@ export interface Engine {
   readonly secretPlace: SecretPlace;
   /** How long restic has after SIGINT to remove its locks, before it is killed. */
   readonly killAfterMs: number;
+  /** How long a backup asks a destination again and again that takes nothing. */
+  readonly giveUpAfterMs: number;
 }
 
 export interface EngineOptions {
@@ -21,15 +23,18 @@ export interface EngineOptions {
   host: HostEnvironment;
   secretPlace?: SecretPlace;
   killAfterMs?: number;
+  giveUpAfterMs?: number;
 }
 
 const KILL_AFTER_MS = 30_000;
+const GIVE_UP_AFTER_MS = 10 * 60_000;
 
 export async function openEngine(program: EngineProgram, options: EngineOptions): Promise<Engine> {
-  const { folder, host, secretPlace = usualSecretPlace(), killAfterMs = KILL_AFTER_MS } = options;
+  const { folder, host, secretPlace = usualSecretPlace() } = options;
+  const { killAfterMs = KILL_AFTER_MS, giveUpAfterMs = GIVE_UP_AFTER_MS } = options;
   const cacheFolder = path.join(folder, 'cache');
   const secretFolder = path.join(folder, 'secrets');
   await mkdir(cacheFolder, { recursive: true, mode: 0o700 });
   await openSecretFolder(secretFolder);
-  return { program, host, cacheFolder, secretFolder, secretPlace, killAfterMs };
+  return { program, host, cacheFolder, secretFolder, secretPlace, killAfterMs, giveUpAfterMs };
 }

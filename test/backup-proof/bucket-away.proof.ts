@@ -6,17 +6,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import { needsRestic } from '../support/restic.ts';
 import { S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../support/s3-server.ts';
+import type { ProofDevice } from './support/device.ts';
 import { expectNothingStuck } from './support/guarantees.ts';
 import { numberOf } from './support/settings.ts';
 import { describeTree } from './support/tree.ts';
 import { startWorld, type World } from './support/world.ts';
 
 /**
- * The operator's bucket stops answering: for a moment in the middle of a backup, and for good before one.
+ * The operator's bucket stops answering: for a moment in the middle of a backup, for good before one, and for good in the
+ * middle of one.
  * `BACKUP_PROOF_AWAY_SECONDS` (45) says how long the moment is.
  */
 
-/** restic asks ten times, each time later; the server asks the bucket five times for each. */
+/**
+ * restic asks ten times, each time later; the server asks the bucket five times for each. The agent ends a backup whose
+ * destination takes nothing for ten minutes.
+ */
 const GIVEN_UP_MS = 15 * 60_000;
 
 describe('a backup whose bucket goes away', function () {
@@ -53,6 +58,20 @@ describe('a backup whose bucket goes away', function () {
     for (let n = 0; n < 60; n++) await writeFile(path.join(folder, name, String(n)), randomBytes(1_500_000));
   };
 
+  async function expectGivenUp(device: ProofDevice, id: string, when: string): Promise<void> {
+    const leftAt = Date.now();
+    const failed = await eventually(
+      () => device.job(id),
+      ({ finishedAt }) => finishedAt !== null,
+      GIVEN_UP_MS,
+    );
+    const seconds = Math.round((Date.now() - leftAt) / 1000);
+    // oxlint-disable-next-line no-console -- the figures of a long run
+    console.info(`      ${when}: given up after ${seconds} s: ${failed.error?.message}`);
+    expect(failed.status, JSON.stringify(failed)).to.equal('failed');
+    expect(failed.error?.code, JSON.stringify(failed)).to.equal('DESTINATION_UNREACHABLE');
+  }
+
   it('goes on when the bucket comes back, and says why it fails when it does not', async () => {
     const device = await world.addDevice({ limits: { uploadKiBps: 8000 } });
     await device.start();
@@ -73,24 +92,18 @@ describe('a backup whose bucket goes away', function () {
 
     await fill(device.source, 'second');
     leave();
-    const lost = await device.order();
-    const leftAt = Date.now();
+    await expectGivenUp(device, await device.order(), 'before the backup');
+    comeBack();
+
+    const before = packs();
+    const halfway = await device.order();
     await eventually(
-      () => world.send('GET', '/backup/configs'),
-      ({ status }) => status === 200,
-      1000,
+      async () => packs(),
+      (count) => count > before,
+      60_000,
     );
-    const failed = await eventually(
-      () => device.job(lost),
-      ({ finishedAt }) => finishedAt !== null,
-      GIVEN_UP_MS,
-    );
-    // oxlint-disable-next-line no-console -- the figures of a long run
-    console.info(
-      `      given up after ${Math.round((Date.now() - leftAt) / 1000)} s: ${failed.error?.message}`,
-    );
-    expect(failed.status, JSON.stringify(failed)).to.equal('failed');
-    expect(failed.error?.code, JSON.stringify(failed)).to.equal('DESTINATION_UNREACHABLE');
+    leave();
+    await expectGivenUp(device, halfway, 'in the middle');
 
     comeBack();
     const { snapshotId } = await device.backUp();

@@ -183,6 +183,41 @@ describe('a scripted program in place of restic', function () {
     );
   });
 
+  describe('that asks a destination which takes nothing', () => {
+    const RETRY = 'echo "Save(<data/ab>) returned error, retrying after 5s: connection refused" >&2';
+    const status = (bytes: string) =>
+      `echo '{"message_type":"status","total_bytes":1000,"bytes_done":'${bytes}'}'`;
+    const input = { paths: ['/source'], host: 'machine' };
+    const script = (bytes: string) =>
+      [
+        'trap "exit 130" INT',
+        `for i in $(seq 40); do ${status(bytes)}; ${RETRY}; sleep 0.05; done`,
+        'exit 1',
+      ].join('\n');
+
+    it('is ended when it has asked for too long', async () => {
+      await withScript(script('7'), async ({ engine }) => {
+        const impatient = { ...engine, giveUpAfterMs: 1000 };
+        const failure = await failureOf(backup(impatient, LOCAL, input));
+        expect(failure.code).to.equal('DESTINATION_UNREACHABLE');
+        expect(failure.detail).to.match(/connection refused/);
+      });
+    });
+
+    it('goes on while the backup gets further, and where the time is not over', async () => {
+      const impatient = { giveUpAfterMs: 1000 };
+      for (const [bytes, settings] of [
+        ['$i', impatient],
+        ['7', {}],
+      ] as const) {
+        await withScript(script(bytes), async ({ engine }) => {
+          const failure = await failureOf(backup({ ...engine, ...settings }, LOCAL, input));
+          expect([failure.code, failure.detail]).to.deep.equal(['ENGINE_FAILED', 'restic ended with 1.']);
+        });
+      }
+    });
+  });
+
   it('is too old, or no restic at all', async () => {
     const probe = async (script: string) => {
       const { program, remove } = await scriptedEngine(script);

@@ -6,6 +6,7 @@ import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
 import { LineSplitter } from '../process/lines.ts';
+import { RetryWatch } from '../process/retry-watch.ts';
 import { startEngine } from '../process/start-engine.ts';
 import { fullSnapshotId } from './snapshots.ts';
 import { BackupInput, BackupObserver, type BackupOptions, type BackupResult } from './backup.ts';
@@ -49,7 +50,8 @@ export async function backupStream(
   { onProgress, ...options }: Omit<BackupOptions, 'isSnapshotKnown'> = {},
 ): Promise<BackupResult> {
   const { fileName, host, tags } = StreamInput.parse(input);
-  const observed = new BackupObserver(onProgress);
+  const retries = new RetryWatch(engine.giveUpAfterMs);
+  const observed = new BackupObserver(onProgress, { retries });
   const running = startEngine(engine, {
     ...options,
     repository,
@@ -64,6 +66,7 @@ export async function backupStream(
       ...tags.flatMap((tag) => ['--tag', tag]),
     ],
     onErrorLine: (line) => observed.readError(line),
+    retries,
   });
   const lines = new LineSplitter(LINE_MAX);
   running.stdout.on('data', (bytes: Buffer) => lines.push(bytes).forEach((line) => observed.read(line)));

@@ -14,6 +14,7 @@ import {
 import { PathList, type PathReport } from '../output/path-list.ts';
 import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/progress.ts';
 import { runLines } from '../process/run-engine.ts';
+import { RetryWatch } from '../process/retry-watch.ts';
 import type { EngineEnd, RunOptions } from '../process/start-engine.ts';
 import { fullId, fullSnapshotId } from './snapshots.ts';
 
@@ -106,8 +107,10 @@ export async function backup(
     ...(oneFileSystem ? ['--one-file-system'] : []),
     ...(shadowCopies ? ['--use-fs-snapshot'] : []),
   ];
-  const observed = new BackupObserver(onProgress, { shadowCopies });
-  const call = { ...options, repository, args, onErrorLine: (line: string) => observed.readError(line) };
+  const retries = new RetryWatch(engine.giveUpAfterMs);
+  const observed = new BackupObserver(onProgress, { retries, shadowCopies });
+  const onErrorLine = (line: string) => observed.readError(line);
+  const call = { ...options, repository, args, onErrorLine, retries };
   const end = await runLines(engine, call, (line) => observed.read(line));
   return observed.result(end, async (id) =>
     isSnapshotKnown ? fullId(id) : fullSnapshotId(engine, repository, id),
@@ -120,22 +123,31 @@ export class BackupObserver {
   readonly #unreadable = new PathList();
   readonly #volumesInUse = new PathList();
   readonly #onProgress: ((progress: EngineProgress) => void) | undefined;
+  readonly #retries: RetryWatch;
   readonly #shadowCopies: boolean;
+  #bytes = 0;
   #summary: BackupSummary | undefined;
 
   constructor(
     onProgress: ((progress: EngineProgress) => void) | undefined,
-    { shadowCopies = false }: { shadowCopies?: boolean } = {},
+    { retries, shadowCopies = false }: { retries: RetryWatch; shadowCopies?: boolean },
   ) {
     this.#onProgress = onProgress;
+    this.#retries = retries;
     this.#shadowCopies = shadowCopies;
   }
 
   read(line: string): void {
     const message = parseBackupLine(line);
     if (message === undefined) return;
-    if ('summary' in message) this.#summary = message.summary;
-    else this.#onProgress?.(this.#meter.measure(measuredBackup(message.status), performance.now()));
+    if ('summary' in message) {
+      this.#summary = message.summary;
+      return;
+    }
+    const measured = measuredBackup(message.status);
+    if (measured.bytes > this.#bytes) this.#retries.progressed();
+    this.#bytes = measured.bytes;
+    this.#onProgress?.(this.#meter.measure(measured, performance.now()));
   }
 
   readError(line: string): boolean {

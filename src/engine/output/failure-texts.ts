@@ -75,14 +75,10 @@ export function failureText(line: string): FailureText | undefined {
   return { text: line, code: codeOfText(line) };
 }
 
-/**
- * A line which says that restic tries again although the destination is full. It would do so for most of a minute, and
- * send the same data each time.
- */
-export function hopelessText(line: string): FailureText | undefined {
-  if (!RETRY.test(line)) return undefined;
-  const code = codeOfText(line.slice(line.search(RETRY)));
-  return code === 'DESTINATION_FULL' ? { text: line, code } : undefined;
+/** Why restic is about to make a request again; `undefined` for a line that does not say so. */
+export function retriedText(line: string): FailureText | undefined {
+  const at = line.search(RETRY);
+  return at === -1 ? undefined : { text: line, code: codeOfText(line.slice(at)) };
 }
 
 export function codeOfText(text: string): EngineCode | undefined {

@@ -1,6 +1,8 @@
+import { performance } from 'node:perf_hooks';
 import type { EngineCode } from '../engine-error.ts';
-import { codeOfExit, failureText, hopelessText } from '../output/failure-texts.ts';
+import { codeOfExit, type FailureText, failureText, retriedText } from '../output/failure-texts.ts';
 import { LineSplitter } from './lines.ts';
+import type { RetryWatch } from './retry-watch.ts';
 
 const LINE_MAX = 4000;
 const KEPT_LINES = 20;
@@ -10,16 +12,23 @@ export class ErrorOutput {
   readonly #lines = new LineSplitter(LINE_MAX);
   readonly #onLine: ((line: string) => boolean) | undefined;
   readonly #onHopeless: () => void;
+  readonly #retries: RetryWatch | undefined;
   readonly #kept: string[] = [];
   #code: EngineCode | undefined;
 
   /**
    * @param onLine  returns whether it has dealt with the line, which then says nothing about the whole run
    * @param onHopeless  called where restic is about to try again what does not succeed that way
+   * @param retries  knows how long it has done so in vain
    */
-  constructor(onLine: ((line: string) => boolean) | undefined, onHopeless: () => void = () => {}) {
+  constructor(
+    onLine: ((line: string) => boolean) | undefined,
+    onHopeless: () => void = () => {},
+    retries?: RetryWatch,
+  ) {
     this.#onLine = onLine;
     this.#onHopeless = onHopeless;
+    this.#retries = retries;
   }
 
   push(bytes: Uint8Array): void {
@@ -41,11 +50,22 @@ export class ErrorOutput {
 
   #read(line: string): void {
     if (this.#onLine?.(line) === true) return;
-    const hopeless = hopelessText(line);
-    const failure = hopeless ?? failureText(line);
+    const retried = retriedText(line);
+    if (retried === undefined) this.#keep(failureText(line));
+    else if (this.#isInVain(retried)) {
+      this.#keep({ ...retried, code: retried.code ?? 'DESTINATION_UNREACHABLE' });
+      this.#onHopeless();
+    }
+  }
+
+  /** A full destination would be sent the same data for most of a minute, one that stays away would be asked for hours. */
+  #isInVain({ code }: FailureText): boolean {
+    return code === 'DESTINATION_FULL' || this.#retries?.retried(performance.now()) === true;
+  }
+
+  #keep(failure: FailureText | undefined): void {
     if (failure === undefined) return;
     this.#code ??= failure.code;
     if (this.#kept.length < KEPT_LINES) this.#kept.push(failure.text);
-    if (hopeless !== undefined) this.#onHopeless();
   }
 }

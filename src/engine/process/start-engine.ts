@@ -14,6 +14,7 @@ import { EngineError } from '../engine-error.ts';
 import { maskSecrets } from '../output/mask.ts';
 import { engineEnvironment } from './environment.ts';
 import { ErrorOutput } from './error-output.ts';
+import type { RetryWatch } from './retry-watch.ts';
 import { SecretFiles } from './secret-files.ts';
 
 /** What each operation accepts beside its own input. */
@@ -47,6 +48,8 @@ export interface EngineCall extends RunOptions {
   outlives?: { errors: number };
   /** Returns whether the line is about one file, and so not about the whole run. */
   onErrorLine?: (line: string) => boolean;
+  /** Where the work says how far it is: ends it when the destination stays away. */
+  retries?: RetryWatch;
 }
 
 export interface RunningEngine {
@@ -118,7 +121,7 @@ function follow(engine: Engine, call: EngineCall, { child, files, mask }: Starte
     isStopped = true;
     interrupt();
   };
-  const errors = new ErrorOutput(call.onErrorLine, interrupt);
+  const errors = new ErrorOutput(call.onErrorLine, interrupt, call.retries);
   call.signal?.addEventListener('abort', stop, { once: true });
   child.stderr?.on('data', (bytes: Buffer) => errors.push(bytes));
   // A program that has ended does not read its input any more; its exit code has the reason.
