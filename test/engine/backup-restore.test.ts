@@ -82,6 +82,22 @@ describe('backup and restore with restic', function () {
     expect((await readdir(path.join(folder, source, 'odd'))).sort()).to.deep.equal([...ODD_NAMES].sort());
   });
 
+  it('says how far a restore is', async () => {
+    const progress: EngineProgress[] = [];
+    const expected = { bytes: 3_000_000, files: 3 };
+    const input = { snapshotId: wholeId, target: await target(), expected };
+    const onProgress = (each: EngineProgress) => progress.push(each);
+    await restore(bench.engine, repository, input, { onProgress, downloadKiBps: 700 });
+    const bytes = progress.map((each) => each.bytes);
+    expect(bytes, 'it grows').to.deep.equal([...bytes].sort((one, other) => one - other));
+    const halfway = progress.filter((each) => each.phase === 'transferring' && each.percent !== 100);
+    expect(halfway, JSON.stringify(progress)).not.to.be.empty;
+    for (const each of progress) {
+      expect(each).to.include({ totalBytes: 3_000_000, totalFiles: 3 });
+      expect(each.bytes).to.be.at.most(3_000_000);
+    }
+  });
+
   it('restores selected paths by their literal names only', async () => {
     const selected = ODD_NAMES.slice(0, 6).map((name) => path.posix.join(source, 'odd', name));
     const folder = await target();

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -84,12 +85,23 @@ export async function restore(
   const meter = new ProgressMeter();
   const publish = (measured: Measured) => onProgress?.(meter.measure(measured, performance.now()));
   const stopMeasuring = new AbortController();
+  let pid: number | undefined;
+  const onStart = (started: number) => {
+    pid = started;
+    options.onStart?.(started);
+  };
   const measuring =
     restoreJson || onProgress === undefined
       ? Promise.resolve()
-      : measureRepeatedly(target, stopMeasuring.signal, ({ bytes, files }) =>
-          publish({ bytes, files, totalBytes: expected?.bytes ?? null, totalFiles: expected?.files ?? null }),
-        );
+      : repeatedly(stopMeasuring.signal, async (signal) => {
+          const written = pid === undefined ? undefined : await writtenBy(pid);
+          const measured = await measureFolder(target, signal, written === undefined ? undefined : () => 0);
+          if (signal.aborted) return;
+          const [totalBytes, totalFiles] = [expected?.bytes ?? null, expected?.files ?? null];
+          // The process also writes a little that is not restored.
+          const bytes = Math.min(written ?? measured.bytes, totalBytes ?? Infinity);
+          publish({ bytes, files: measured.files, totalBytes, totalFiles });
+        });
   const args = () => [
     'restore',
     snapshotId,
@@ -99,7 +111,7 @@ export async function restore(
     ...(sparseRestore ? ['--sparse'] : []),
   ];
   try {
-    const end = await runLines(engine, { ...options, repository, onErrorLine, args }, (line) => {
+    const end = await runLines(engine, { ...options, repository, onStart, onErrorLine, args }, (line) => {
       const message = RestoreMessage.safeParse(parseJson(line));
       if (message.success) publish(measuredRestore(message.data));
     });
@@ -135,16 +147,21 @@ const MEASURE_EVERY_MS = 2000;
 const MEASURE_SHARE = 0.1;
 
 /** restic prints no progress before 0.16, so the target shows it. */
-async function measureRepeatedly(
-  folder: string,
+async function repeatedly(
   signal: AbortSignal,
-  onMeasured: (size: { bytes: number; files: number }) => void,
+  measure: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   for (let waitMs = MEASURE_EVERY_MS / 4; !signal.aborted; ) {
     await delay(waitMs, undefined, { signal }).catch(() => {});
     const before = performance.now();
-    const size = await measureFolder(folder, signal);
-    if (!signal.aborted) onMeasured(size);
+    await measure(signal);
     waitMs = Math.max(MEASURE_EVERY_MS, (performance.now() - before) / MEASURE_SHARE);
   }
+}
+
+/** The bytes that a process has written anywhere; `undefined` where the system does not count them. */
+async function writtenBy(pid: number): Promise<number | undefined> {
+  const counts = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
+  const [, written] = /^wchar: (\d+)$/m.exec(counts) ?? [];
+  return written === undefined ? undefined : Number(written);
 }
