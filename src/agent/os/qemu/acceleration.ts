@@ -38,7 +38,7 @@ export async function probeAccelerator(qemu: string, device = '/dev/kvm'): Promi
   // Some builds of qemu cannot emulate.
   const canEmulate = await boots(qemu, 'tcg', PROBE_MS);
   const emulatedMs = performance.now() - before;
-  const withinMs = canEmulate ? Math.max(PROBE_MIN_MS, TIMES_EMULATED * emulatedMs) : PROBE_MS;
+  const withinMs = canEmulate ? Math.max(PROBE_MIN_MS, Math.ceil(TIMES_EMULATED * emulatedMs)) : PROBE_MS;
   return (await boots(qemu, 'kvm', withinMs)) ? 'kvm' : 'tcg';
 }
 

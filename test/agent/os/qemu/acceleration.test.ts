@@ -25,6 +25,8 @@ describe('the accelerator of virtual machines', () => {
 
   it('is used where a machine runs with it', async () => {
     expect(await probeAccelerator(await qemu({ kvm: 'exit 33', tcg: 'exit 33' }), device)).to.equal('kvm');
+    const busy = await qemu({ kvm: 'sleep 1; exit 33', tcg: 'sleep 0.3; exit 33' });
+    expect(await probeAccelerator(busy, device)).to.equal('kvm');
     const cannotEmulate = await qemu({ kvm: 'sleep 1.5; exit 33', tcg: 'exit 1' });
     expect(await probeAccelerator(cannotEmulate, device)).to.equal('kvm');
   });
