@@ -58,15 +58,18 @@ export async function openMachineBench() {
         else replies.get(message.id ?? 0)?.(message);
       });
     });
+    child.once('exit', () => {
+      for (const reply of replies.values()) {
+        reply({ error: { code: 'INTERRUPTED', message: 'The agent has ended.' } });
+      }
+      replies.clear();
+    });
     return child;
   }
 
   function send(type: VmCommand, payload: object): { id: number; ended: Promise<Reply> } {
     const id = (lastId += 1);
-    const ended = new Promise<Reply>((resolve) => {
-      replies.set(id, resolve);
-      agent.once('exit', () => resolve({ error: { code: 'INTERRUPTED', message: 'The agent has ended.' } }));
-    });
+    const ended = new Promise<Reply>((resolve) => replies.set(id, resolve));
     agent.send({ id, type, payload, secrets: { [SECRET]: PASSWORD } });
     return { id, ended };
   }
