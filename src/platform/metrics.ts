@@ -1,14 +1,28 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
-/** The process's Prometheus metrics. One instance a server, never prom-client's global registry, so that tests can
- * run several servers side by side. */
+let ofProcess: Registry | undefined;
+
+/**
+ * Process and heap figures, and the event-loop lag with its percentiles: once a process, because prom-client never ends
+ * the timer and the observer that it measures them with, and each server would leave its own behind.
+ */
+function processMetrics(): Registry {
+  if (ofProcess === undefined) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({ register: ofProcess });
+  }
+  return ofProcess;
+}
+
+/**
+ * The Prometheus metrics of a server and of its process. One instance a server, never prom-client's global registry, so
+ * that tests can run several servers side by side.
+ */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics() {
-  const registry = new Registry();
+  const registry = Registry.merge([processMetrics()]);
   const registers = [registry];
-  // Process and heap figures, and the event-loop lag with its percentiles.
-  collectDefaultMetrics({ register: registry });
   return {
     registry,
     httpRequests: new Counter({
