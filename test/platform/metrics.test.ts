@@ -31,9 +31,9 @@ describe('the metrics of a server', () => {
     await eventually(
       async () => {
         collectGarbage();
-        return left.deref();
+        return left.deref() === undefined;
       },
-      (state) => state === undefined,
+      (isGone) => isGone,
       10_000,
     );
   });
