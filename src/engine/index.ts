@@ -49,6 +49,7 @@ export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';
 export { literalPattern } from './output/literal-pattern.ts';
+export type { EngineEntry } from './output/documents.ts';
 export { PathList, type PathReport } from './output/path-list.ts';
 export { type EngineProgress, ProgressMeter } from './output/progress.ts';
 export type { RunOptions } from './process/start-engine.ts';

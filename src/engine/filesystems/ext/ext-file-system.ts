@@ -89,10 +89,9 @@ class ExtReader implements FileSystemReader {
     const parts = {
       root: await readInode(this.#volume, this.#fs, ROOT),
       names: (folder: Inode) => this.#names(folder),
-      inodeOf: (number: number) => this.#inodeIfReadable(number),
+      inodeOf: (number: number) => readInode(this.#volume, this.#fs, number),
       linkTarget: (inode: Inode) => this.#linkTarget(inode),
       contentOf: (inode: Inode) => this.#contentOf(inode),
-      orNothing,
     };
     yield* walkTree(parts, query);
   }

@@ -35,11 +35,9 @@ export interface TreeQuery {
 interface TreeParts {
   root: Inode;
   names: (folder: Inode) => Promise<FolderName[]>;
-  /** `undefined` where it cannot be read. */
-  inodeOf: (number: number) => Promise<Inode | undefined>;
+  inodeOf: (number: number) => Promise<Inode>;
   linkTarget: (inode: Inode) => Promise<Buffer | null>;
   contentOf: (inode: Inode) => FileContent;
-  orNothing: (error: unknown) => undefined;
 }
 
 interface OpenFolder {
@@ -73,7 +71,7 @@ export async function* walkTree(parts: TreeParts, query: TreeQuery): AsyncGenera
     if (signal.aborted) throw new EngineError('CANCELLED');
     await turns.next();
     const path = `${folder.path}/${named.name}`;
-    const inode = await parts.inodeOf(named.inode);
+    const inode = await ifReadable(parts.inodeOf(named.inode));
     const isFolder = inode?.type === 'dir';
     let leftOut = whyNot(named, folder.names[at - 1], inode);
     if (isFolder && seen.has(named.inode)) leftOut ??= 'damaged';
@@ -82,12 +80,13 @@ export async function* walkTree(parts: TreeParts, query: TreeQuery): AsyncGenera
       seen.add(named.inode);
       if (enters(path)) {
         if (open.length > DEPTH_MAX) throw unsupportedFileSystem('The file system has too many folders.');
-        inner = await parts.names(inode).catch(parts.orNothing);
-        if (inner === undefined) leftOut = 'damaged';
+        const names = await parts.names(inode).catch(whyUnreadable);
+        if (typeof names === 'string') leftOut = names;
+        else inner = names;
       }
     }
     const linkTarget =
-      inode?.type === 'symlink' ? ((await parts.linkTarget(inode).catch(parts.orNothing)) ?? null) : null;
+      inode?.type === 'symlink' ? ((await ifReadable(parts.linkTarget(inode))) ?? null) : null;
     if (inode?.type === 'symlink' && linkTarget === null) leftOut ??= 'damaged';
     yield {
       path,
@@ -117,4 +116,18 @@ function whyNot(
   if (before?.key === key) return 'same name';
   if (inode === undefined) return 'damaged';
   return inode.isEncrypted ? 'encrypted' : undefined;
+}
+
+const ifReadable = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    whyUnreadable(error);
+    return undefined;
+  });
+
+/** What cannot be read does not keep the rest from being read. */
+function whyUnreadable(error: unknown): string {
+  const code = error instanceof EngineError ? error.code : undefined;
+  if (code === 'FILE_SYSTEM_UNSUPPORTED') return 'a folder with too many names';
+  if (code === 'FILE_SYSTEM_DAMAGED' || code === 'REPOSITORY_DAMAGED') return 'damaged';
+  throw error;
 }

@@ -149,7 +149,9 @@ export async function prepareRerun(
   { backupStore }: RestoreParts,
   signal: AbortSignal,
 ): Promise<OpenedSource> {
-  const { snapshotId, asOf, database, machine, volume } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  const { snapshotId, asOf, database, machine, volume } = await ctx.withTenant((tenant) =>
+    findRestore(tenant, id),
+  );
   if (database !== null) {
     throw new AppError(
       'conflict',
