@@ -148,7 +148,7 @@ describe('restores of files out of an image', function () {
       expect(
         planned!.filter(({ replaces }) => replaces).map((each) => path.basename(each.path)),
       ).to.deep.equal({ never: [], ifNewer: ['large.bin'], always: ['hostname', 'large.bin'] }[overwrite]);
-      // Once more replaces nothing: what is there is not older than the image.
+      // Once more replaces nothing: the files are as old as those of the image.
       const again = await restore({ overwrite: 'ifNewer', dryRun: true });
       const replaced = again.planned!.filter(({ replaces }) => replaces);
       expect(replaced.map((each) => each.path)).to.deep.equal(
@@ -224,8 +224,9 @@ describe('restores of files out of an image', function () {
     }
     const rename = (bytes: Buffer, from: string, to: string) => {
       expect(to).to.have.length(from.length);
-      for (let at = bytes.indexOf(from); at !== -1; at = bytes.indexOf(from, at + 1))
+      for (let at = bytes.indexOf(from); at !== -1; at = bytes.indexOf(from, at + 1)) {
         bytes.write(to, at, 'latin1');
+      }
     };
     const forged = (id: string, more: object = {}) =>
       bench.run(TYPE, {

@@ -4,7 +4,7 @@ import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { Action, Empty, formatTime, JobStateBadge, Loaded, PagedTable, When } from '../../../ui/index.ts';
 import { ENGINE_NAMES } from '../parts/database-names.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
-import { placeName } from '../snapshots/volumes/volume-texts.ts';
+import { placeName } from '../parts/content-text.ts';
 
 const REFRESH_MS = 15_000;
 

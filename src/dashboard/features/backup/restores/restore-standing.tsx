@@ -17,7 +17,7 @@ import { DeviceLink } from '../parts/device-names.tsx';
 import { ENGINE_NAMES } from '../parts/database-names.ts';
 import { FactTable, type Facts } from '../parts/facts.tsx';
 import { Cause, FailedPaths } from '../parts/faults.tsx';
-import { placeName } from '../snapshots/volumes/volume-texts.ts';
+import { placeName } from '../parts/content-text.ts';
 import { WorkProgress } from '../parts/work-progress.tsx';
 
 const REFRESHES = ['GET /backup/restore/{id}', 'GET /backup/restore'] as const;

@@ -3,8 +3,7 @@ import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { Action, Failure, formatTime } from '../../../ui/index.ts';
 import { DeviceSelect, useDeviceName } from '../parts/device-names.tsx';
-import type { VolumePlace } from '../snapshots/use-snapshot-download.ts';
-import { placeName } from '../snapshots/volumes/volume-texts.ts';
+import { placeName, type VolumePlace } from '../parts/content-text.ts';
 import { RestoreStanding } from './restore-standing.tsx';
 
 type Overwrite = 'never' | 'ifNewer' | 'always';

@@ -60,6 +60,9 @@ const withGaps = (source: ObjectSource, signal: AbortSignal): ObjectSource => ({
       signal.throwIfAborted();
       const isOfStore = error instanceof EngineError && error.code !== 'REPOSITORY_MISSING';
       if (type !== 'data' || isOfStore) throw error;
-      throw new EngineError('REPOSITORY_DAMAGED', { detail: `The pack ${name} cannot be read.`, cause: error });
+      throw new EngineError('REPOSITORY_DAMAGED', {
+        detail: `The pack ${name} cannot be read.`,
+        cause: error,
+      });
     }),
 });

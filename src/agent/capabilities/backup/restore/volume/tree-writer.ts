@@ -161,7 +161,7 @@ export class TreeWriter {
       if (content.length >= SYNCED_BYTES) await handle.datasync();
       await setFacts(handle, entry);
     } catch (error) {
-      // What is there of it would be taken for the file.
+      // A part of a file must not look like the whole one.
       await folder.removeFile(name).catch(() => {});
       throw error;
     } finally {

@@ -4,12 +4,12 @@ import { IconDownload, IconRestore } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { BackupSnapshot } from '../../../../api/index.ts';
 import { Action, Failure } from '../../../../ui/index.ts';
+import { placeName, type VolumePlace } from '../../parts/content-text.ts';
 import { RestoreWizard } from '../../restores/restore-wizard.tsx';
 import { FolderEntries } from '../entries.tsx';
 import { NO_VOLUME, useSnapshotSearch } from '../snapshot-frame.tsx';
 import { Trail } from '../trail.tsx';
-import { useSnapshotDownload, type VolumePlace } from '../use-snapshot-download.ts';
-import { placeName } from './volume-texts.ts';
+import { useSnapshotDownload } from '../use-snapshot-download.ts';
 
 /** The files of one volume of an image: to look at, to download, and to restore. */
 export function VolumeFiles({ snapshot, volume }: { snapshot: BackupSnapshot; volume: VolumePlace }) {
