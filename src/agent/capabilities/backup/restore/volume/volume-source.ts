@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { type FileSystemReader, ProgressMeter, type VolumeEntry } from '../../../../../engine/index.ts';
 import { OpenFolder } from '../../../../os/files/open-folder.ts';
+import { openPrivateFolder } from '../../../../os/files/private-folder.ts';
 import type { RestoreSource } from '../restore-source.ts';
 import { type Entry, SelectedPaths, selectFrom } from '../selection.ts';
 import { whyNotHere } from './possible-name.ts';
@@ -40,7 +41,8 @@ export function volumeSource(files: FileSystemReader, signal: AbortSignal): Rest
     async fetch(folder, { selected, expected }, onProgress) {
       const meter = new ProgressMeter();
       let reportedAt = 0;
-      const writer = new TreeWriter(await OpenFolder.open(folder), {
+      const root = await OpenFolder.open(await openPrivateFolder(folder));
+      const writer = new TreeWriter(root, {
         signal,
         onWritten({ files: done, bytes }, currentFile) {
           const now = performance.now();
