@@ -1,6 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, lstat, mkdir, open, readdir, readFile, readlink, rm, symlink } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { writeFiles } from '../../../engine/engine-support.ts';
@@ -207,6 +219,39 @@ describe('restores of files out of an image', function () {
     expect(picture(restored())).to.equal(picture(bench.at('source')));
     expect(await readFile(bench.at('outside/precious'), 'utf8')).to.equal('precious');
     expect(await staging()).to.equal(0);
+  });
+
+  it('name the files of which a part is gone, and bring the rest', async () => {
+    const { destination } = bench.access;
+    const packs = path.join(destination.path, 'data');
+    const found: { file: string; size: number }[] = [];
+    for (const folder of await readdir(packs)) {
+      for (const name of await readdir(path.join(packs, folder))) {
+        const file = path.join(packs, folder, name);
+        found.push({ file, size: (await lstat(file)).size });
+      }
+    }
+    const [largest] = found.sort((one, other) => other.size - one.size);
+    // In the middle of the random bytes of the large file.
+    const bytes = await readFile(largest!.file);
+    const at = Math.floor(bytes.length / 2);
+    const damaged = Buffer.from(bytes);
+    for (let index = 0; index < 64; index += 1) damaged[at + index] = (damaged[at + index] ?? 0) ^ 0xff;
+    await chmod(largest!.file, 0o600);
+    await writeFile(largest!.file, damaged);
+    try {
+      const result = await restore();
+      expect(result.status).to.equal('partial');
+      expect(result.failed.paths.length).to.be.greaterThan(0);
+      for (const each of result.failed.paths) expect(each.message).to.equal('damaged');
+      expect(await readFile(restored('etc/hostname'), 'utf8')).to.equal('web-01\n');
+      const names = result.failed.paths.map((each) => each.path);
+      expect(names).to.include('/srv/large.bin');
+      expect(await readdir(restored('srv'))).to.not.include('large.bin');
+    } finally {
+      await writeFile(largest!.file, bytes);
+    }
+    expect((await restore()).status).to.equal('completed');
   });
 
   describe('that somebody has forged', () => {
