@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, link, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, link, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
+import { type MachineDescription, writeMachine } from '../../../../src/engine/index.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
-import { makeDiskImage, needsDiskPrograms } from '../../../support/disk-image.ts';
+import { makeDiskImage, needsDiskPrograms, PARTITION_OFFSET } from '../../../support/disk-image.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildPerson } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
@@ -13,6 +14,7 @@ import { needsRestic } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../backup-support.ts';
 import { type RealDevice, realDevice } from '../jobs/backup-devices.ts';
+import { buildBackedUpDevice } from '../snapshot-support.ts';
 import { createStoreApp, inSystem } from '../store-support.ts';
 
 const MIB = 2 ** 20;
@@ -221,5 +223,76 @@ describe('restores of files out of images', function () {
     );
     expect(status).to.equal(409);
     expect(body.error).to.contain('restic').and.contain('recovery kit');
+  });
+
+  it('of a guest of a host lead to the archive of that guest', async () => {
+    const host = await buildBackedUpDevice(app);
+    const content = await readFile(at('second.raw'));
+    const volume = { type: 'ext', uuid: null, label: null, content: 'whole' } as const;
+    const place = { partition: 1, offset: PARTITION_OFFSET, sizeBytes: content.length - 2 * MIB };
+    const disk = { name: 'vda', sizeBytes: content.length, sectorBytes: 512, model: null, serial: null };
+    const described: MachineDescription = {
+      format: 'muster-machine',
+      version: 1,
+      source: 'kvm',
+      machine: 'files',
+      system: null,
+      takenAt: '2026-11-24T06:00:00.000Z',
+      bootMode: 'bios',
+      consistency: 'crash',
+      memoryBytes: null,
+      processors: null,
+      hardware: null,
+      fstab: null,
+      disks: [{ ...disk, partitionTable: null, volumes: [{ ...place, ...volume }] }],
+    };
+    const archive: Uint8Array[] = [];
+    const written = writeMachine(described, async function* () {
+      yield content;
+    });
+    for await (const piece of written) archive.push(piece);
+    const guest = (id: string, name: string) => ({
+      id,
+      name,
+      folder: id,
+      generation: null,
+      bootMode: 'bios' as const,
+      memoryBytes: 2 ** 31,
+      processors: 2,
+      consistency: 'crash' as const,
+      bytes: 64 * MIB,
+    });
+    const machines = [guest('guest-1', 'mail'), guest('guest-2', 'files')];
+    await host.write({
+      'muster-machines.json': JSON.stringify({ version: 1, hypervisor: 'kvm', machines }),
+      'guest-2/machine.tar': Buffer.concat(archive),
+    });
+    const saved = await host.backUp({
+      details: { kind: 'machines', hypervisor: 'kvm', machines },
+      backupType: 'system_image',
+    });
+    const agent = await connectDevice(app, host.device.token, {
+      capabilities: [...COMMAND_TYPES, SECRETS_CAPABILITY],
+    });
+    try {
+      const wanted = { snapshotId: saved.id, selectedPaths: ['/only/here.txt'] };
+      const from = (machine?: string) =>
+        host.send('POST', '/backup/restore', { ...wanted, volume: { machine, disk: 'vda', partition: 1 } });
+      for (const wrong of [undefined, 'none']) {
+        const { status, body } = await from(wrong);
+        expect([status, body.details[0].path]).to.deep.equal([400, 'body.volume.machine']);
+      }
+      const { status, body } = await from('files');
+      expect(status, JSON.stringify(body)).to.equal(201);
+      expect(body.volume).to.deep.equal({ machine: 'files', disk: 'vda', partition: 1 });
+      const frame = await agent.nextCommand();
+      expect(frame.type).to.equal('backup.image-files-restore');
+      expect(frame.payload).to.deep.include({
+        volume: { imagePath: `${host.folder}/guest-2/machine.tar`, disk: 'vda', partition: 1 },
+        selectedPaths: ['/only/here.txt'],
+      });
+    } finally {
+      agent.close();
+    }
   });
 });
