@@ -14,6 +14,7 @@ export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshot
 export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';
 export { findIncompleteSnapshots } from './falsehoods/incomplete-snapshots.ts';
 export { type FileSystemReader, openExt } from './filesystems/ext/ext-file-system.ts';
+export type { VolumeEntry } from './filesystems/ext/tree.ts';
 export { volumeOf } from './filesystems/volume-bytes.ts';
 export { folderSource } from './reader/folder-source.ts';
 export { openConfig } from './reader/keys.ts';
@@ -42,13 +43,15 @@ export {
   MACHINE_PATH,
   writeMachine,
 } from './machine/layout.ts';
+export { findVolume } from './machine/find-volume.ts';
 export { type OpenedMachine, openMachine, openMachineIn } from './machine/read-machine.ts';
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';
 export { literalPattern } from './output/literal-pattern.ts';
-export type { PathReport } from './output/path-list.ts';
-export type { EngineProgress } from './output/progress.ts';
+export type { EngineEntry } from './output/documents.ts';
+export { PathList, type PathReport } from './output/path-list.ts';
+export { type EngineProgress, ProgressMeter } from './output/progress.ts';
 export type { RunOptions } from './process/start-engine.ts';
 export { isEngineThere } from './program/find-engine.ts';
 export { EngineProbe, type EngineProgram, probeEngine } from './program/probe.ts';

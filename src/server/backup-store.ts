@@ -3,6 +3,7 @@ import type { Config } from '../config.ts';
 import {
   createStore,
   FolderStorage,
+  OpenedImages,
   RepositoryReaders,
   S3Storage,
   ServerEngine,
@@ -29,7 +30,7 @@ export async function createBackupStore(
     idleMs: testing?.idleMs,
   });
   const readers = new RepositoryReaders({ db: database.pool, storage, sealer: secrets });
-  return { ...store, quota, trashDays, readers };
+  return { ...store, quota, trashDays, readers, images: new OpenedImages() };
 }
 
 function storageOf(

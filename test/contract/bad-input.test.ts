@@ -268,6 +268,7 @@ describe('bad input', function () {
       restoreType: 'selective',
       disk: undefined,
       grow: undefined,
+      volume: undefined,
       targetConfig: { disks: ['sda'] },
       result: {
         status: 'completed',

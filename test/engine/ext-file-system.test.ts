@@ -47,6 +47,24 @@ async function walk(reader: Reader, name = '/') {
   return found;
 }
 
+/** The whole tree, with every byte of it. */
+async function takeApart(reader: Reader) {
+  const found = [];
+  for await (const { content, ...entry } of reader.tree({ signal: query.signal })) {
+    let length = 0;
+    // Of a file that claims to be endless, the beginning.
+    const last = Math.min(5_000_000, content?.length ?? 0) - 1;
+    const pieces = content?.read({ first: 0, last }) ?? [];
+    try {
+      for await (const piece of pieces) length += piece.length;
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'FILE_SYSTEM_DAMAGED') throw error;
+    }
+    found.push({ ...entry, length });
+  }
+  return found;
+}
+
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'none',
@@ -153,6 +171,39 @@ describe('an ext file system in an image', function () {
     }
   });
 
+  it('is taken apart folder by folder, with all that a copy needs', async () => {
+    for (const [name, bytes] of volumes) {
+      const reader = await readerOf(bytes);
+      const found = await takeApart(reader);
+      const at = (where: string) => found.find(({ path: each }) => each === where);
+      expect(at('/etc/link'), name).to.deep.include({ type: 'symlink', depth: 1 });
+      expect(at('/etc/link')?.linkTarget?.toString()).to.equal('/etc/passwd');
+      expect(at('/etc/far')?.linkTarget?.toString()).to.equal('long/'.repeat(40));
+      expect(at('/big.bin')).to.deep.include({ sizeBytes: 3_000_017, length: 3_000_017 });
+      expect(at('/big.bin')?.inode).to.include({
+        links: 1,
+        uid: process.getuid?.(),
+        gid: process.getgid?.(),
+      });
+      expect(at('/big.bin')?.inode?.modifiedAt).to.match(/^20\d\d-.*\.\d{6}Z$/);
+      // What is in a folder follows it, and then comes the next one.
+      const order = found.map(({ path: each }) => each);
+      expect(order.slice(order.indexOf('/etc'), order.indexOf('/etc') + 5)).to.deep.equal([
+        '/etc',
+        '/etc/far',
+        '/etc/hostname',
+        '/etc/link',
+        '/etc/pipe',
+      ]);
+      const few = [];
+      const enters = (folder: string) => folder === '/etc';
+      for await (const { path: each } of reader.tree({ enters, signal: query.signal })) few.push(each);
+      expect(few).to.include('/etc/pipe').and.include('/many').and.not.include('/many/file-1');
+      expect(await reader.findEntry('/etc/link')).to.include({ type: 'symlink' });
+      expect(await codeOf(reader.findEntry('/etc/link/x'))).to.equal('PATH_MISSING');
+    }
+  });
+
   it('follows no link and no way out of itself', async () => {
     const reader = await readerOf(volumes.get('ext4') ?? Buffer.alloc(0));
     for (const where of [
@@ -196,7 +247,8 @@ describe('an ext file system in an image', function () {
       fc.asyncProperty(change, async ({ volume, at, bytes, times }) => {
         const hostile = Buffer.from(volumes.get(volume) ?? Buffer.alloc(0));
         for (let index = 0; index < times; index += 1) hostile.set(bytes, (at + index * 4099) % 1_500_000);
-        const code = await codeOf(readerOf(hostile).then((reader) => walk(reader)));
+        const read = async (reader: Reader) => [await walk(reader), await takeApart(reader)];
+        const code = await codeOf(readerOf(hostile).then(read));
         expect(code).to.be.oneOf([
           'none',
           'FILE_SYSTEM_DAMAGED',

@@ -41,14 +41,16 @@ export function needsDiskPrograms(test: Context): void {
 interface ImageOptions {
   sizeMib?: number;
   label?: 'gpt' | 'dos';
-  files: Readonly<Record<string, string | Buffer>>;
+  files?: Readonly<Record<string, string | Buffer>>;
+  /** A folder whose content is copied, with owners, rights, times and links. */
+  folder?: string;
   /** Fills free blocks of the file system with random bytes, as deleted files leave them. */
   junkMib?: number;
 }
 
 /** One partition from the first MiB to the last but one. */
 export async function makeDiskImage(file: string, options: ImageOptions): Promise<void> {
-  const { sizeMib = 64, label = 'gpt', files, junkMib = 0 } = options;
+  const { sizeMib = 64, label = 'gpt', files = {}, junkMib = 0 } = options;
   const content = await mkdtemp(path.join(tmpdir(), 'muster-disk-content-'));
   try {
     for (const [name, bytes] of Object.entries(files)) {
@@ -73,7 +75,7 @@ export async function makeDiskImage(file: string, options: ImageOptions): Promis
       '-b',
       '4096',
       '-d',
-      content,
+      options.folder ?? content,
       '-E',
       `offset=${PARTITION_OFFSET}`,
       file,

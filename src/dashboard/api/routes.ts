@@ -5216,9 +5216,10 @@ deviceId?: string
  */
 targetPath?: string
 /**
- * Files and folders, by their paths in the snapshot. Default: everything.
+ * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
  */
 selectedPaths?: string[]
+volume?: BackupRestoredVolume1
 /**
  * `selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.
  */
@@ -10198,6 +10199,10 @@ restoreType: ("full" | "selective" | "image")
 disk: (string | null)
 selectedPaths: (string[] | null)
 /**
+ * Of files out of an image: where they come from.
+ */
+volume: (BackupRestoredVolume | null)
+/**
  * Null until the device has named the folder that it made.
  */
 targetPath: (string | null)
@@ -10337,6 +10342,35 @@ createdAt: string
 updatedAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRestoredVolume".
+ */
+export interface BackupRestoredVolume {
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
+disk: string
+/**
+ * By its number. Left out for a disk without partitions.
+ */
+partition?: number
+}
+/**
+ * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
+ */
+export interface BackupRestoredVolume1 {
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
+disk: string
+/**
+ * By its number. Left out for a disk without partitions.
+ */
+partition?: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

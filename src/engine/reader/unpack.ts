@@ -40,6 +40,13 @@ function opened(key: ObjectKey, object: Uint8Array): Uint8Array {
   return plain;
 }
 
+/** fzstd compares what it is given with 1. Without this, each comparison would write all its bytes as a text. */
+class Unpacked extends Uint8Array {
+  [Symbol.toPrimitive](): number {
+    return Number.NaN;
+  }
+}
+
 /**
  * Unpacks into a buffer that we make, so that no length in the data decides how much memory is taken. Without a known
  * length, the header of the data names it. restic leaves it out below 256 bytes.
@@ -50,7 +57,7 @@ function inflate(bytes: Uint8Array, known: number | undefined, maxBytes: number)
   if (length > maxBytes) throw damaged(`Compressed data says that it has more than ${maxBytes} bytes.`);
   let content: Buffer;
   try {
-    content = asBuffer(decompress(bytes, new Uint8Array(length)));
+    content = asBuffer(decompress(bytes, new Unpacked(length)));
   } catch {
     throw damaged('Compressed data cannot be unpacked.');
   }

@@ -69,6 +69,7 @@ export type { StoreQuota } from './store/records/quota.ts';
 export type { ObjectStorage } from './store/storage/storage.ts';
 export { SEALED_VAULT_SECRET } from './vaults/vault.model.ts';
 export { SEALED_KEY_MATERIAL } from './keys/key.model.ts';
+export { OpenedImages } from './reading/images/opened-images.ts';
 export { RepositoryReaders } from './reading/repository-readers.ts';
 export { ServerEngine } from './access/server-engine.ts';
 export { createStore } from './store/requests/create-store.ts';

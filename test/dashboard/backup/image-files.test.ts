@@ -100,7 +100,6 @@ describe('the files within images of machines', function () {
 
     await system.getByRole('button', { name: 'Browse' }).click();
     await entry(page, 'notes.txt').getByText('4 B').waitFor();
-    expect(await page.getByRole('checkbox').count()).to.equal(0);
     await page.getByRole('button', { name: 'etc' }).click();
     await entry(page, 'hosts').waitFor();
     await assertAccessible(page);
@@ -133,6 +132,40 @@ describe('the files within images of machines', function () {
     await page.getByText('Ways back').waitFor();
   });
 
+  it('are restored to a folder of a device, the chosen ones of them', async () => {
+    const target = path.join(dataDir, 'restored');
+    const page = await dashboard.open(
+      `/backup/snapshots/${imageId}?view=files&disk=system&partition=1&path=/etc`,
+      { person: tenant.admin },
+    );
+    await page.getByRole('button', { name: 'Restore to a device …' }).waitFor();
+    await page.getByRole('checkbox', { name: 'Choose "hostname" to restore it' }).click();
+    await page.getByRole('button', { name: 'Restore 1 chosen to a device …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Restore', exact: true });
+    await dialog.getByText('Everything in the file system').waitFor();
+    await dialog.getByText('/etc/hostname').waitFor();
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('radio', { name: 'A folder of the device' }).click();
+    await dialog.getByRole('textbox', { name: 'Folder' }).fill(target);
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('checkbox', { name: 'Only try it' }).click();
+    await dialog.getByRole('button', { name: 'Try it' }).click();
+    await dialog.getByText('Would be restored').waitFor();
+    await dialog.getByText('1 files, 7 B').waitFor();
+    await dialog.getByText('system, partition 1').waitFor();
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Now restore it' }).click();
+    const content = await eventually(
+      () => readFile(path.join(target, 'etc/hostname'), 'utf8').catch(() => undefined),
+      (found) => found !== undefined,
+      30_000,
+    );
+    expect(content).to.equal('web-01\n');
+    await page.goto(new URL('/backup/restores', page.url()).href);
+    await page.getByRole('cell', { name: '/etc/hostname of system, partition 1', exact: true }).waitFor();
+  });
+
   it('are reached by keys alone', async () => {
     const page = await dashboard.open(`/backup/snapshots/${imageId}?view=files`, { person: tenant.admin });
     const keys = new Keyboard(page);
@@ -161,6 +194,8 @@ describe('the files within images of machines', function () {
     expect(await file.getAttribute('aria-description')).to.contain('recovery:execute');
     const folder = page.getByRole('button', { name: 'Download this folder' });
     expect(await folder.getAttribute('aria-description')).to.contain('recovery:execute');
+    const restore = page.getByRole('button', { name: 'Restore to a device …' });
+    expect(await restore.getAttribute('aria-description')).to.contain('recovery:execute');
     await assertAccessible(page);
   });
 

@@ -4,7 +4,7 @@ import type { DurableHandlers } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { discardRestore } from './restore/discard-restore.ts';
 import { StagingFolders } from './restore/staging.ts';
-import { runRestore } from './restore/run-restore.ts';
+import { runRestore, runVolumeRestore } from './restore/run-restore.ts';
 import { runBackup } from './run-backup.ts';
 import { syncVault } from './sync-vault.ts';
 import { testDestination } from './test-destination.ts';
@@ -19,6 +19,7 @@ export async function openBackups(parts: BackupParts): Promise<DurableHandlers> 
   return {
     'backup.run': runBackup(parts),
     'backup.restore': runRestore({ ...parts, staging }),
+    'backup.image-files-restore': runVolumeRestore({ ...parts, staging }),
     'recovery.discard-restore': discardRestore({ ...parts, staging }),
     'backup.verify': verifySample(parts),
     'backup.vault-sync': syncVault(parts),

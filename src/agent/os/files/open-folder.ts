@@ -1,6 +1,9 @@
 import { type BigIntStats, constants, type Dirent, type Stats } from 'node:fs';
 import {
+  lchown,
+  link,
   lstat,
+  lutimes,
   mkdir,
   open,
   readdir,
@@ -8,6 +11,7 @@ import {
   rename,
   rm,
   rmdir,
+  symlink,
   unlink,
   type FileHandle,
 } from 'node:fs/promises';
@@ -103,6 +107,30 @@ export class OpenFolder {
   /** Changes whom the folder itself belongs to. */
   async setOwner(uid: number, gid: number): Promise<void> {
     await this.#handle.chown(uid, gid);
+  }
+
+  /** Changes when the content of the folder itself was changed, in seconds since 1970. */
+  async setTime(seconds: number): Promise<void> {
+    await this.#handle.utimes(seconds, seconds);
+  }
+
+  /** Creates a symbolic link, which is not followed. Refuses a name that is there. */
+  async newLink(name: EntryName, target: Buffer): Promise<void> {
+    await symlink(target, this.#at(name));
+  }
+
+  /** Changes whom a symbolic link itself belongs to. */
+  async setLinkOwner(name: EntryName, uid: number, gid: number): Promise<void> {
+    await lchown(this.#at(name), uid, gid);
+  }
+
+  async setLinkTime(name: EntryName, seconds: number): Promise<void> {
+    await lutimes(this.#at(name), seconds, seconds);
+  }
+
+  /** Gives a file that is there one more name. Refuses a name that is there. */
+  async addName(name: EntryName, from: { folder: OpenFolder; name: EntryName }): Promise<void> {
+    await link(from.folder.#at(from.name), this.#at(name));
   }
 
   /** Creates a file, which is private at first. Refuses a name that is there. */

@@ -10,6 +10,7 @@ import { runsOf } from './block-map.ts';
 import { type FolderName, namesIn, pathMissing } from './folder.ts';
 import { type Inode, readInode } from './inode.ts';
 import { readSuperblock, type Superblock } from './superblock.ts';
+import { type TreeQuery, type VolumeEntry, walkTree } from './tree.ts';
 
 /** The files of a volume, as `openRepository` gives those of a snapshot. */
 export interface FileSystemReader {
@@ -21,6 +22,10 @@ export interface FileSystemReader {
   }>;
   /** Throws PATH_MISSING, also for what is neither a file nor a folder. Links are never followed. */
   openContent(path: string, query: ContentQuery): Promise<OpenedFile | OpenedFolder | 'too_large'>;
+  /** What lies at a path, also a link; `undefined` for the root. Throws PATH_MISSING. */
+  findEntry(path: string): Promise<Omit<FolderEntry, 'subtree'> | undefined>;
+  /** Everything, as it has to be made again. */
+  tree(query: TreeQuery): AsyncGenerator<VolumeEntry, void>;
 }
 
 const ROOT = 2;
@@ -70,6 +75,25 @@ class ExtReader implements FileSystemReader {
       entries.push(entry);
     }
     return { entries, total: names.length };
+  }
+
+  async findEntry(path: string) {
+    const inode = await this.#at(path);
+    const name = path.split('/').findLast((each) => each !== '');
+    if (name === undefined) return undefined;
+    const { subtree: _none, ...entry } = entryOf(name, inode);
+    return entry;
+  }
+
+  async *tree(query: TreeQuery): AsyncGenerator<VolumeEntry, void> {
+    const parts = {
+      root: await readInode(this.#volume, this.#fs, ROOT),
+      names: (folder: Inode) => this.#names(folder),
+      inodeOf: (number: number) => readInode(this.#volume, this.#fs, number),
+      linkTarget: (inode: Inode) => this.#linkTarget(inode),
+      contentOf: (inode: Inode) => this.#contentOf(inode),
+    };
+    yield* walkTree(parts, query);
   }
 
   async openContent(path: string, query: ContentQuery): Promise<OpenedFile | OpenedFolder | 'too_large'> {
@@ -194,17 +218,17 @@ class ExtReader implements FileSystemReader {
 
   async #wholeEntry(name: string, inode: Inode | undefined): Promise<WholeEntry> {
     const linkTarget = inode?.type === 'symlink' ? await this.#linkTarget(inode).catch(orNothing) : undefined;
-    return { ...entryOf(name, inode), content: [], linkTarget: linkTarget ?? null };
+    return { ...entryOf(name, inode), content: [], linkTarget: linkTarget?.toString('utf8') ?? null };
   }
 
-  async #linkTarget(inode: Inode): Promise<string | null> {
+  async #linkTarget(inode: Inode): Promise<Buffer | null> {
     if (inode.sizeBytes < inode.map.length && !inode.hasExtents) {
-      return inode.map.toString('utf8', 0, inode.sizeBytes);
+      return inode.map.subarray(0, inode.sizeBytes);
     }
     if (inode.sizeBytes > this.#fs.blockBytes) return null;
     const pieces: Buffer[] = [];
     for await (const piece of this.#contentOf(inode).read()) pieces.push(piece);
-    return Buffer.concat(pieces).toString('utf8');
+    return Buffer.concat(pieces);
   }
 
   #contentOf(inode: Inode): FileContent {

@@ -8,7 +8,12 @@ export interface Inode {
   mode: number;
   type: 'file' | 'dir' | 'symlink' | 'dev' | 'chardev' | 'fifo' | 'socket' | 'irregular';
   sizeBytes: number;
-  modifiedAt: string | null;
+  uid: number;
+  gid: number;
+  /** How many names it has. */
+  links: number;
+  /** To the microsecond, which is how exactly Node sets times. */
+  modifiedAt: string;
   hasExtents: boolean;
   isEncrypted: boolean;
   /** 60 bytes: where the content lies, or the target of a short link. */
@@ -79,6 +84,9 @@ function parseInode(number: number, bytes: Buffer): Inode {
     mode: mode & 0o7777,
     type: isEncrypted && type !== 'dir' ? 'irregular' : type,
     sizeBytes,
+    uid: bytes.readUInt16LE(2) + bytes.readUInt16LE(120) * 2 ** 16,
+    gid: bytes.readUInt16LE(24) + bytes.readUInt16LE(122) * 2 ** 16,
+    links: bytes.readUInt16LE(26),
     modifiedAt: modifiedAt(bytes),
     hasExtents: (flags & FLAGS.extents) !== 0,
     isEncrypted,
@@ -90,5 +98,8 @@ function modifiedAt(bytes: Buffer): string {
   const hasExtra = bytes.length >= 140 && bytes.readUInt16LE(128) >= 12;
   const extra = hasExtra ? bytes.readUInt32LE(136) : 0;
   const seconds = bytes.readInt32LE(16) + (extra & 3) * 2 ** 32;
-  return new Date(seconds * 1000 + Math.floor((extra >>> 2) / 1_000_000)).toISOString();
+  // What is more than a second is damaged.
+  const micros = Math.min(999_999, Math.floor((extra >>> 2) / 1000));
+  const [toSeconds = ''] = new Date(seconds * 1000).toISOString().split('.');
+  return `${toSeconds}.${String(micros).padStart(6, '0')}Z`;
 }

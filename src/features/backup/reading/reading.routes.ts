@@ -18,20 +18,19 @@ import {
   SnapshotMatches,
 } from './reading.schema.ts';
 import { readMachine, SnapshotMachine } from './machine.service.ts';
-import { OpenedImages } from './images/opened-images.ts';
+import type { OpenedImages } from './images/opened-images.ts';
 import type { RepositoryReaders } from './repository-readers.ts';
 import { SnapshotWalks } from './walks.ts';
 
 export interface ReadingParts {
-  backupStore: { readers: RepositoryReaders };
+  backupStore: { readers: RepositoryReaders; images: OpenedImages };
 }
 
 const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
 
 export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
-  const { readers } = backupStore;
+  const { readers, images } = backupStore;
   const walks = new SnapshotWalks();
-  const images = new OpenedImages();
   const downloads = new SnapshotDownloads({ readers, images });
   return {
     name: 'Contents of backup snapshots',

@@ -126,7 +126,7 @@ function assertReadable({ provider, purgedThrough }: ReadableRepository, asOf: D
   if (provider !== 'server') {
     throw new AppError(
       'conflict',
-      'The data of this snapshot is not on this server. Restore it to a device to read it.',
+      'The data of this snapshot is not on this server. Restore it with restic, as the recovery kit describes.',
       { details: { code: 'PROVIDER_UNSUPPORTED' } },
     );
   }

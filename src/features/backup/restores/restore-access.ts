@@ -6,6 +6,7 @@ import { BACKUP_TIMEOUT_SECONDS, type CommandPayload, type CommandSecrets } from
 import type { RepositoryPassword } from '../access/repository-passwords.ts';
 import { answeringFailures } from '../reading/engine-failures.ts';
 import { openSnapshot, type SnapshotQuery, type SnapshotState } from '../reading/open-snapshot.ts';
+import type { OpenedImages, VolumeQuery } from '../reading/images/opened-images.ts';
 import type { RepositoryReaders } from '../reading/repository-readers.ts';
 import { issueCredential } from '../store/records/credentials.ts';
 
@@ -20,24 +21,56 @@ export interface RestoreSource extends SnapshotState {
   access: RepositoryPassword;
 }
 
+interface SourceQuery extends SnapshotQuery {
+  selectedPaths?: readonly string[] | undefined;
+}
+
 /**
  * Opens the snapshot before anything is made: a device is not sent for what cannot be read. Throws `validation_failed`
  * for a path that is not in it.
  */
 export async function openSource(
   ctx: DetachedContext,
-  { selectedPaths = [], ...query }: SnapshotQuery & { selectedPaths?: readonly string[] | undefined },
+  { selectedPaths = [], ...query }: SourceQuery,
   readers: RepositoryReaders,
 ): Promise<RestoreSource> {
   const { reader, access, ...state } = await openSnapshot(ctx, query, readers);
   const { engineId } = state.snapshot;
-  for (const [index, path] of selectedPaths.entries()) {
-    await answeringFailures(() => reader.findEntry(engineId, path)).catch((error: unknown) => {
+  await assertFound(selectedPaths, 'the snapshot', (path) => reader.findEntry(engineId, path));
+  return { ...state, access };
+}
+
+export interface VolumeReaders {
+  readers: RepositoryReaders;
+  images: OpenedImages;
+}
+
+/** The same for a volume of an image, in which the paths are. */
+export async function openVolumeSource(
+  ctx: DetachedContext,
+  { selectedPaths = [], volume, ...query }: SourceQuery & { volume: VolumeQuery },
+  { readers, images }: VolumeReaders,
+  signal: AbortSignal,
+): Promise<RestoreSource & { imagePath: string }> {
+  const { reader, access, ...state } = await openSnapshot(ctx, query, readers);
+  const { files, imagePath } = await answeringFailures(() =>
+    images.openVolume(reader, state.snapshot, volume, { fields: 'body.volume', signal }),
+  );
+  await assertFound(selectedPaths, 'the volume', (path) => files.findEntry(path));
+  return { ...state, access, imagePath };
+}
+
+async function assertFound(
+  paths: readonly string[],
+  where: string,
+  find: (path: string) => Promise<unknown>,
+): Promise<void> {
+  for (const [index, path] of paths.entries()) {
+    await answeringFailures(() => find(path)).catch((error: unknown) => {
       if (!(error instanceof AppError) || error.code !== 'not_found') throw error;
-      throw invalid(`body.selectedPaths.${index}`, 'must be a path in the snapshot');
+      throw invalid(`body.selectedPaths.${index}`, `must be a path in ${where}`);
     });
   }
-  return { ...state, access };
 }
 
 interface DeviceAccess {

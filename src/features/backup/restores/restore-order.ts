@@ -6,7 +6,10 @@ import type { BackupRestore } from './restore.model.ts';
 export type WantedRestore = Pick<
   BackupRestore,
   'id' | 'selectedPaths' | 'image' | 'targetPath' | 'fromPath' | 'overwrite' | 'dryRun'
->;
+> & {
+  /** Of files out of an image. */
+  volume?: BackupRestore['volume'];
+};
 
 type SharedOrder = Pick<
   CommandPayload<'backup.restore'>,
@@ -15,8 +18,8 @@ type SharedOrder = Pick<
 
 /** The command of it. */
 export function restoreOrder(
-  { selectedPaths, image, targetPath, fromPath, overwrite, dryRun }: WantedRestore,
-  shared: SharedOrder,
+  { selectedPaths, image, volume = null, targetPath, fromPath, overwrite, dryRun }: WantedRestore,
+  { imagePath, ...shared }: SharedOrder & { imagePath?: string },
 ) {
   if (image !== null && targetPath !== null) {
     const payload = {
@@ -32,9 +35,15 @@ export function restoreOrder(
     ...shared,
     ...(selectedPaths === null ? {} : { selectedPaths }),
     ...(targetPath === null ? {} : { targetPath }),
-    ...(fromPath === null ? {} : { from: fromPath }),
     overwrite,
     dryRun,
   };
-  return { type: 'backup.restore' as const, payload };
+  if (volume !== null) {
+    if (imagePath === undefined) throw new Error('The image of the volume was not looked up.');
+    const { disk, partition } = volume;
+    const place = { imagePath, disk, ...omitUndefined({ partition }) };
+    return { type: 'backup.image-files-restore' as const, payload: { ...payload, volume: place } };
+  }
+  const from = fromPath === null ? {} : { from: fromPath };
+  return { type: 'backup.restore' as const, payload: { ...payload, ...from } };
 }

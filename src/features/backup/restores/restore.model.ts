@@ -1,5 +1,6 @@
 import { BaseModel } from '../../../platform/db/base-model.ts';
 import type { CommandProgress, DatabaseEngine, HypervisorKind } from '../../../protocol/index.ts';
+import type { VolumeQuery } from '../reading/images/opened-images.ts';
 
 interface RestoredMachine {
   hypervisor: HypervisorKind;
@@ -14,6 +15,7 @@ export class BackupRestore extends BaseModel {
   static override jsonAttributes = [
     'selectedPaths',
     'image',
+    'volume',
     'progress',
     'failed',
     'database',
@@ -27,6 +29,8 @@ export class BackupRestore extends BaseModel {
   declare selectedPaths: string[] | null;
   /** Of a disk out of an image; null for files. */
   declare image: { disk?: string | undefined; grow: boolean } | null;
+  /** Of files out of an image; null for everything else. */
+  declare volume: VolumeQuery | null;
   declare targetPath: string | null;
   /** The entry of the snapshot that comes to `targetPath` itself; null: everything comes below its whole path. */
   declare fromPath: string | null;

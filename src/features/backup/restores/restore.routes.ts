@@ -30,24 +30,24 @@ export const restoreRoutes = (parts: RestoreParts): RouteGroup => ({
       path: '/backup/restore',
       summary: 'Restore a backup snapshot to a device',
       description:
-        'The device that was backed up, or another one of its organization. The snapshot and the selected paths are looked up first. A device that is offline begins when it returns, until `expiresAt`. Snapshots whose data is not on this server are answered with 409.',
+        'The device that was backed up, or another one of its organization. The snapshot and the selected paths are looked up first. A device that is offline begins when it returns, until `expiresAt`. Snapshots whose data is not on this server are answered with 409. With `volume`, files come out of an image; `details.code` is FILE_SYSTEM_UNSUPPORTED for a file system other than ext, and FILE_SYSTEM_DAMAGED for a broken one.',
       access: everyScope('recovery:execute'),
       body: NewRestore,
       response: BackupRestore,
       status: 201,
       idempotent: true,
       errors: ['conflict', 'not_found', 'capability_missing', 'engine_missing', 'unavailable'],
-      prepare: ({ ctx, body }) => prepareRestore(ctx, body, parts),
+      prepare: ({ ctx, body, signal }) => prepareRestore(ctx, body, parts, signal),
       handler: ({ ctx, body, prepared }) => createRestore(ctx, body, prepared, parts),
       audit: {
         action: 'backup.restore',
         resource: 'backup_restore',
         note: (restore, { body }) => {
-          const { targetPath = null, selectedPaths = [], overwrite, asOf = null } = body;
+          const { targetPath = null, selectedPaths = [], volume = null, overwrite, asOf = null } = body;
           const { details, ...subject } = about(restore);
           return {
             ...subject,
-            details: { ...details, targetPath, selectedPaths: selectedPaths.length, overwrite, asOf },
+            details: { ...details, targetPath, selectedPaths: selectedPaths.length, volume, overwrite, asOf },
           };
         },
       },
@@ -92,7 +92,7 @@ export const restoreRoutes = (parts: RestoreParts): RouteGroup => ({
       response: BackupRestore,
       idempotent: true,
       errors: ['conflict', 'capability_missing', 'engine_missing', 'unavailable'],
-      prepare: ({ ctx, params }) => prepareRerun(ctx, params.id, parts),
+      prepare: ({ ctx, params, signal }) => prepareRerun(ctx, params.id, parts, signal),
       handler: ({ ctx, params, prepared }) => rerunRestore(ctx, params.id, prepared, parts),
       audit: { action: 'backup.restore.rerun', resource: 'backup_restore', note: about },
     }),

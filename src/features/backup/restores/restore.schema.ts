@@ -16,6 +16,21 @@ const PATHS_MAX = 1000;
 /** The engine of the device is given all of them on one command line. */
 const PATHS_LENGTH_MAX = 16_000;
 
+/** A volume of an image, named as the browser of snapshots names it. */
+const RestoredVolume = z
+  .strictObject({
+    machine: text(255).optional().describe('Of a snapshot of several machines: the id or the name of one.'),
+    disk: DiskName,
+    partition: z
+      .number()
+      .int()
+      .min(1)
+      .max(65_535)
+      .optional()
+      .describe('By its number. Left out for a disk without partitions.'),
+  })
+  .meta({ id: 'BackupRestoredVolume' });
+
 export const NewRestore = z
   .strictObject({
     snapshotId: Id,
@@ -36,7 +51,12 @@ export const NewRestore = z
       })
       .optional()
       .meta({ type: 'array', items: { type: 'string' } })
-      .describe('Files and folders, by their paths in the snapshot. Default: everything.'),
+      .describe(
+        'Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.',
+      ),
+    volume: RestoredVolume.optional().describe(
+      'Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.',
+    ),
     restoreType: RestoreType.optional().describe(
       '`selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.',
     ),
@@ -49,7 +69,8 @@ export const NewRestore = z
     dryRun: z.boolean().default(false).describe('Nothing is written. The result counts what would be.'),
     asOf: AsOf,
   })
-  .superRefine(({ restoreType, disk, grow, targetPath, overwrite, dryRun, selectedPaths }, context) => {
+  .superRefine(({ restoreType, disk, grow, volume, ...wanted }, context) => {
+    const { targetPath, overwrite, dryRun, selectedPaths } = wanted;
     const refuse = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: [field], message });
     if (restoreType === 'image') {
@@ -60,9 +81,12 @@ export const NewRestore = z
       }
       if (dryRun) refuse('dryRun', 'is not possible for a disk');
       if (selectedPaths !== undefined) refuse('selectedPaths', 'cannot be taken out of a disk');
+      if (volume !== undefined) refuse('volume', 'is for files, and restoreType image is for a whole disk');
       return;
     }
-    if (disk !== undefined) refuse('disk', 'belongs to restoreType image');
+    if (disk !== undefined) {
+      refuse('disk', 'belongs to restoreType image. Files of a disk come by volume.disk');
+    }
     if (grow !== undefined) refuse('grow', 'belongs to restoreType image');
     if (restoreType === undefined || (restoreType === 'selective') === (selectedPaths !== undefined)) return;
     context.addIssue({
@@ -106,6 +130,7 @@ export const BackupRestore = z
     restoreType: RestoreType,
     disk: z.string().nullable().describe('Of an image: the disk that was named.'),
     selectedPaths: z.array(z.string()).nullable(),
+    volume: RestoredVolume.nullable().describe('Of files out of an image: where they come from.'),
     targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
     fromPath: z
       .string()

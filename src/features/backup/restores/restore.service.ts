@@ -11,18 +11,27 @@ import { addCommands, cancelCommand } from '../../commands/index.ts';
 import { commandTargets, type CommandTarget } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { assertCanWork } from '../access/device-engine.ts';
-import type { RepositoryReaders } from '../reading/repository-readers.ts';
 import { BackupRestore } from './restore.model.ts';
 import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
-import { accessForDevice, openSource, type RestoreSource, TTL_SECONDS } from './restore-access.ts';
+import {
+  accessForDevice,
+  openSource,
+  type RestoreSource,
+  openVolumeSource,
+  TTL_SECONDS,
+  type VolumeReaders,
+} from './restore-access.ts';
 import { restoreOrder, type WantedRestore } from './restore-order.ts';
 import { brokenRule } from './target-path.ts';
 
 export interface RestoreParts {
   hub: DeviceHub;
   secrets: Sealer;
-  backupStore: { readers: RepositoryReaders };
+  backupStore: VolumeReaders;
 }
+
+/** What is restored from; `imagePath` where files come out of an image. */
+export type OpenedSource = RestoreSource & { imagePath?: string };
 
 /** A device does them one after another, and each opens a repository for a day. */
 const OPEN_MAX = 20;
@@ -33,15 +42,30 @@ const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
 /** Before the transaction of `createRestore`, because it reads from the store. */
 export const prepareRestore = (
   ctx: DetachedContext,
-  { snapshotId: id, asOf, selectedPaths }: NewRestore,
+  { snapshotId: id, asOf, selectedPaths, volume }: NewRestore,
   { backupStore }: RestoreParts,
-): Promise<RestoreSource> => openSource(ctx, { id, asOf, selectedPaths }, backupStore.readers);
+  signal: AbortSignal,
+): Promise<OpenedSource> => openAny(ctx, { id, asOf, selectedPaths }, { volume, backupStore, signal });
+
+function openAny(
+  ctx: DetachedContext,
+  query: Parameters<typeof openSource>[1],
+  {
+    volume,
+    backupStore,
+    signal,
+  }: { volume: NewRestore['volume'] | null; backupStore: VolumeReaders; signal: AbortSignal },
+): Promise<OpenedSource> {
+  return volume == null
+    ? openSource(ctx, query, backupStore.readers)
+    : openVolumeSource(ctx, { ...query, volume }, backupStore, signal);
+}
 
 /** A device that is offline begins when it returns. */
 export async function createRestore(
   ctx: Context,
-  { deviceId, targetPath, selectedPaths, overwrite, dryRun, restoreType, disk, grow = false }: NewRestore,
-  source: RestoreSource,
+  { deviceId, targetPath, overwrite, dryRun, restoreType, disk, grow = false, ...what }: NewRestore,
+  source: OpenedSource,
   parts: RestoreParts,
 ) {
   const { snapshot, asOf } = source;
@@ -49,7 +73,8 @@ export async function createRestore(
   if (image !== null && snapshot.backupType !== 'system_image') {
     throw invalid('body.restoreType', 'must not be image: the snapshot is none');
   }
-  const work = workOf({ image }, parts);
+  const volume = what.volume ?? null;
+  const work = workOf({ image, volume }, parts);
   const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, work);
   const rule = targetPath === undefined ? undefined : brokenRule(device.osType, targetPath);
   if (rule !== undefined) throw invalid('body.targetPath', rule);
@@ -60,8 +85,9 @@ export async function createRestore(
     deviceId: device.id,
     snapshotId: snapshot.id,
     asOf,
-    selectedPaths: selectedPaths ?? null,
+    selectedPaths: what.selectedPaths ?? null,
     image,
+    volume,
     targetPath: targetPath ?? null,
     fromPath: null,
     overwrite,
@@ -121,8 +147,11 @@ export async function prepareRerun(
   ctx: DetachedContext,
   id: string,
   { backupStore }: RestoreParts,
-): Promise<RestoreSource> {
-  const { snapshotId, asOf, database, machine } = await ctx.withTenant((tenant) => findRestore(tenant, id));
+  signal: AbortSignal,
+): Promise<OpenedSource> {
+  const { snapshotId, asOf, database, machine, volume } = await ctx.withTenant((tenant) =>
+    findRestore(tenant, id),
+  );
   if (database !== null) {
     throw new AppError(
       'conflict',
@@ -133,11 +162,12 @@ export async function prepareRerun(
     throw new AppError('conflict', 'The restore of a machine is not run again. Order a new one.');
   }
   if (snapshotId === null) throw new AppError('conflict', 'The snapshot of this restore is gone.');
-  return openSource(ctx, { id: snapshotId, ...(asOf === null ? {} : { asOf }) }, backupStore.readers);
+  const query = { id: snapshotId, ...(asOf === null ? {} : { asOf }) };
+  return openAny(ctx, query, { volume, backupStore, signal });
 }
 
 /** Runs a restore again that did not succeed. The device goes on with what it had fetched. */
-export async function rerunRestore(ctx: Context, id: string, source: RestoreSource, parts: RestoreParts) {
+export async function rerunRestore(ctx: Context, id: string, source: OpenedSource, parts: RestoreParts) {
   await findRestore(ctx, id);
   const restore = await BackupRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
   if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
@@ -165,10 +195,15 @@ const hasEnded = ({ status }: BackupRestore) =>
   new AppError('conflict', `The restore has already ended: ${status}.`);
 
 /** What a device has to be able to do. */
-const workOf = ({ image }: Pick<BackupRestore, 'image'>, { hub }: Pick<RestoreParts, 'hub'>) =>
-  image === null
-    ? ({ hub, type: 'backup.restore', what: 'restore backups' } as const)
-    : ({ hub, type: 'backup.image-restore', what: 'restore images of disks' } as const);
+function workOf(
+  { image, volume }: Pick<BackupRestore, 'image' | 'volume'>,
+  { hub }: Pick<RestoreParts, 'hub'>,
+): { hub: DeviceHub; type: DurableCommandType; what: string } {
+  if (image !== null) return { hub, type: 'backup.image-restore', what: 'restore images of disks' };
+  return volume === null
+    ? { hub, type: 'backup.restore', what: 'restore backups' }
+    : { hub, type: 'backup.image-files-restore', what: 'restore files out of images' };
+}
 
 /** What was backed up on devices of one customer never reaches a device of another one. */
 export async function findTarget(
@@ -200,7 +235,7 @@ export async function assertFewOpen({ tx }: Context, deviceId: string): Promise<
 async function send(
   ctx: Context,
   wanted: WantedRestore,
-  { source, device }: { source: RestoreSource; device: CommandTarget },
+  { source, device }: { source: OpenedSource; device: CommandTarget },
   { hub, secrets: sealer }: RestoreParts,
 ) {
   const { repository, values, credentialId } = await accessForDevice(ctx, source, wanted.id);
@@ -208,6 +243,7 @@ async function send(
     restoreId: wanted.id,
     repository,
     snapshotId: source.snapshot.engineId,
+    ...omitUndefined({ imagePath: source.imagePath }),
     timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
   };
   const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer } };

@@ -24,6 +24,32 @@ export const VAULT_SYNC_SNAPSHOTS_MAX = 100;
  */
 export const ENGINE_MISSING_CAPABILITY = 'backup.engine-missing';
 
+const RestoreOrder = z.object({
+  restoreId: z.uuid(),
+  repository: BackupRepositoryAccess,
+  snapshotId: EngineId,
+  selectedPaths: z.array(text(4096)).min(1).max(1000).optional().describe('Everything where it is left out.'),
+  targetPath: text(4096).optional().describe('A new folder of the agent where it is left out.'),
+  overwrite: z.enum(['never', 'ifNewer', 'always']),
+  dryRun: z.boolean(),
+  timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
+});
+
+const RestoredFiles = z.object({
+  status: z.enum(['completed', 'partial']),
+  targetPath: reportedText(4096, 0),
+  filesRestored: Count,
+  bytesRestored: Count,
+  filesSkipped: Count.describe('Those that were there and that `overwrite` keeps.'),
+  seconds: z.number().nonnegative(),
+  failed: NamedPaths,
+  planned: z
+    .array(z.object({ path: reportedText(4096, 0), sizeBytes: Count, replaces: z.boolean() }))
+    .max(NAMED_PATHS_MAX)
+    .optional()
+    .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
+});
+
 export const BACKUP_COMMANDS = {
   'backup.run': {
     lane: 'bulk',
@@ -63,40 +89,34 @@ export const BACKUP_COMMANDS = {
   'backup.restore': {
     lane: 'bulk',
     isOfServer: true,
-    payload: z.object({
-      restoreId: z.uuid(),
-      repository: BackupRepositoryAccess,
-      snapshotId: EngineId,
-      selectedPaths: z
-        .array(text(4096))
-        .min(1)
-        .max(1000)
-        .optional()
-        .describe('All of the snapshot where it is left out.'),
-      targetPath: text(4096).optional().describe('A new folder of the agent where it is left out.'),
+    payload: RestoreOrder.extend({
       from: text(4096)
         .optional()
         .describe(
           'A file or a folder of the snapshot, which comes to `targetPath` itself and not below its whole path.',
         ),
-      overwrite: z.enum(['never', 'ifNewer', 'always']),
-      dryRun: z.boolean(),
-      timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
     }),
-    output: z.object({
-      status: z.enum(['completed', 'partial']),
-      targetPath: reportedText(4096, 0),
-      filesRestored: Count,
-      bytesRestored: Count,
-      filesSkipped: Count.describe('Those that were there and that `overwrite` keeps.'),
-      seconds: z.number().nonnegative(),
-      failed: NamedPaths,
-      planned: z
-        .array(z.object({ path: reportedText(4096, 0), sizeBytes: Count, replaces: z.boolean() }))
-        .max(NAMED_PATHS_MAX)
-        .optional()
-        .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
+    output: RestoredFiles,
+  },
+  'backup.image-files-restore': {
+    lane: 'bulk',
+    isOfServer: true,
+    payload: RestoreOrder.extend({
+      volume: z
+        .object({
+          imagePath: text(4096).describe('The archive of the machine in the snapshot.'),
+          disk: text(100),
+          partition: z
+            .number()
+            .int()
+            .min(1)
+            .max(65_535)
+            .optional()
+            .describe('Left out for a disk without partitions.'),
+        })
+        .describe('Selected paths begin at its root.'),
     }),
+    output: RestoredFiles,
   },
   'backup.image-restore': {
     lane: 'bulk',

@@ -20,6 +20,7 @@ type BackupCommand =
   | 'backup.image'
   | 'backup.restore'
   | 'backup.image-restore'
+  | 'backup.image-files-restore'
   | 'backup.verify'
   | 'backup.test-destination';
 type Payload<T extends BackupCommand> = Partial<z.input<(typeof BACKUP_COMMANDS)[T]['payload']>>;
@@ -69,6 +70,15 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
     'backup.restore': () => ({
       restoreId: randomUUID(),
       repository: access,
+      targetPath: at('target'),
+      overwrite: 'always',
+      dryRun: false,
+      timeoutSeconds: 60,
+    }),
+    'backup.image-files-restore': () => ({
+      restoreId: randomUUID(),
+      repository: access,
+      volume: { imagePath: '/machine.tar', disk: 'disk', partition: 1 },
       targetPath: at('target'),
       overwrite: 'always',
       dryRun: false,

@@ -2,8 +2,7 @@ import path from 'node:path';
 import { EngineError } from '../../../../engine/index.ts';
 import { OpenFolder } from '../../../os/files/open-folder.ts';
 import { targetError } from '../../../repository/backup-error.ts';
-import type { RepositoryWork } from '../../../repository/repository-work.ts';
-import { readSelection } from './selection.ts';
+import type { RestoreSource } from './restore-source.ts';
 
 /** The file or folder of a snapshot that comes to a target itself. */
 export interface ChosenEntry {
@@ -13,28 +12,17 @@ export interface ChosenEntry {
   isFolder: boolean;
 }
 
-interface Wanted extends RepositoryWork {
-  payload: { snapshotId: string };
-  target: string;
-}
-
 /** Throws where the snapshot does not have it, and where a file would have to change its name. */
 export async function findEntry(
-  { engine, repository, options, payload, target }: Wanted,
-  from: string,
+  source: Pick<RestoreSource, 'select'>,
+  { from, target }: { from: string; target: string },
 ): Promise<ChosenEntry> {
   const names = from.split('/').filter((name) => name !== '');
   const wanted = `/${names.join('/')}`;
   let type: string | undefined;
-  await readSelection(
-    engine,
-    repository,
-    { snapshotId: payload.snapshotId, selected: [wanted] },
-    options,
-    (entry) => {
-      if (entry.path === wanted) ({ type } = entry);
-    },
-  );
+  await source.select([wanted], (entry) => {
+    if (entry.path === wanted) ({ type } = entry);
+  });
   const name = names.at(-1);
   if (type === undefined || name === undefined) throw new EngineError('PATH_MISSING');
   const isFolder = type === 'dir';

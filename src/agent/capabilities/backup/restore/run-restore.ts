@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { restore } from '../../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
 import type { OpenFolder } from '../../../os/files/open-folder.ts';
 import { AGENT_STOPS, type DurableContext, type Progress } from '../../../work/durable-handler.ts';
@@ -11,10 +10,12 @@ import { type RepositoryWork, withRepository } from '../../../repository/reposit
 import { placeAll, type Placed, type PlaceOptions } from './place.ts';
 import { RestorePlan } from './plan.ts';
 import { type Amount, assertRoom } from '../../../repository/room.ts';
-import { readSelection } from './selection.ts';
+import { type RestoreSource, snapshotSource } from './restore-source.ts';
 import { type ChosenEntry, findEntry, openStaged } from './chosen-entry.ts';
 import type { StagedRestore, StagingFolders, StagingPlace } from './staging.ts';
 import { checkTargetPath, findTarget, openTarget } from '../../../repository/target-folder.ts';
+import { openVolume } from './volume/open-volume.ts';
+import { volumeSource } from './volume/volume-source.ts';
 
 type Payload = CommandPayload<'backup.restore'>;
 type Output = CommandOutput<'backup.restore'>;
@@ -27,6 +28,7 @@ export interface RestoreParts extends BackupParts {
 interface Work extends RepositoryWork {
   parts: RestoreParts;
   payload: Payload;
+  source: RestoreSource;
   target: string;
   progress: (progress: Progress) => void;
   /** Whether somebody has cancelled the restore; not so where the agent stops or the time has expired. */
@@ -37,36 +39,60 @@ interface Work extends RepositoryWork {
 export const ownFolder = ({ folder }: Pick<RestoreParts, 'folder'>, restoreId: string): string =>
   path.join(folder, 'restored', restoreId);
 
-/**
- * Restores files of a snapshot. They are fetched into a private folder and then moved to their place, so that nobody who
- * may write to the target can lead restic elsewhere, and nothing at the target is touched before everything is there.
- */
+/** Restores files of a snapshot. */
 export const runRestore = (parts: RestoreParts) => ({
   stopMs: STOP_MS,
-  async run(payload: Payload, context: DurableContext<'backup.restore'>): Promise<Output> {
-    const target = payload.targetPath ?? ownFolder(parts, payload.restoreId);
-    if (payload.targetPath !== undefined) checkTargetPath(target, parts.dataDir);
-    const isCancelled = () => context.signal.aborted && context.signal.reason !== AGENT_STOPS;
-    const startedAt = performance.now();
-    const { progress } = context;
-    return withRepository(parts, { payload, context }, async (use) => {
-      const work = { ...use, parts, payload, target, progress, isCancelled };
-      const result = await (payload.dryRun ? planRestore(work) : restoreFiles(work));
-      return { ...result, seconds: (performance.now() - startedAt) / 1000 };
-    });
-  },
+  run: (payload: Payload, context: DurableContext<'backup.restore'>): Promise<Output> =>
+    run(parts, { payload, context }, async (use) => snapshotSource(use, payload.snapshotId)),
 });
 
+/** Restores files out of a volume of an image. */
+export const runVolumeRestore = (parts: RestoreParts) => ({
+  stopMs: STOP_MS,
+  run: (
+    payload: CommandPayload<'backup.image-files-restore'>,
+    context: DurableContext<'backup.image-files-restore'>,
+  ): Promise<Output> =>
+    run(parts, { payload, context }, async (use) =>
+      volumeSource(await openVolume(use, parts.network, payload), use.options.signal),
+    ),
+});
+
+interface Given {
+  payload: Payload;
+  context: Pick<DurableContext<'backup.restore'>, 'signal' | 'secret' | 'progress'>;
+}
+
+/**
+ * The files are fetched into a private folder and then moved to their place, so that nobody who may write to the target
+ * can lead the restore elsewhere, and nothing at the target is touched before everything is there.
+ */
+async function run(
+  parts: RestoreParts,
+  { payload, context }: Given,
+  open: (use: RepositoryWork) => Promise<RestoreSource>,
+): Promise<Output> {
+  const target = payload.targetPath ?? ownFolder(parts, payload.restoreId);
+  if (payload.targetPath !== undefined) checkTargetPath(target, parts.dataDir);
+  const isCancelled = () => context.signal.aborted && context.signal.reason !== AGENT_STOPS;
+  const startedAt = performance.now();
+  const { progress } = context;
+  return withRepository(parts, { payload, context }, async (use) => {
+    const source = await open(use);
+    const work = { ...use, parts, payload, source, target, progress, isCancelled };
+    const result = await (payload.dryRun ? planRestore(work) : restoreFiles(work));
+    return { ...result, seconds: (performance.now() - startedAt) / 1000 };
+  });
+}
+
 async function planRestore(work: Work): Promise<Result> {
-  const { engine, repository, options } = work;
-  const { snapshotId, selectedPaths, overwrite } = work.payload;
+  const { selectedPaths, overwrite } = work.payload;
   const target = await findTarget(work.target);
   try {
     const plan = new RestorePlan(target?.path, overwrite);
-    const query = { snapshotId, selected: selectedPaths };
-    const { missing } = await readSelection(engine, repository, query, options, (entry) => plan.add(entry));
+    const { missing, leftOut } = await work.source.select(selectedPaths, (entry) => plan.add(entry));
     const { written, skipped, planned } = plan;
-    const failed = [...missingPaths(missing), ...plan.failed];
+    const failed = [...missingPaths(missing), ...leftOut, ...plan.failed];
     return { ...resultOf(target?.path ?? work.target, { written, skipped, failed }), planned };
   } finally {
     await target?.close();
@@ -74,8 +100,9 @@ async function planRestore(work: Work): Promise<Result> {
 }
 
 async function restoreFiles(work: Work): Promise<Result> {
-  const { parts, payload } = work;
-  const entry = payload.from === undefined ? undefined : await findEntry(work, payload.from);
+  const { parts, payload, source } = work;
+  const { from } = payload;
+  const entry = from === undefined ? undefined : await findEntry(source, { from, target: work.target });
   const target = await openTarget(entry?.isFolder === false ? path.dirname(work.target) : work.target);
   try {
     if (payload.targetPath !== undefined) checkTargetPath(target.path, parts.dataDir);
@@ -111,20 +138,18 @@ async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry):
 
 /** Nothing is created before it is certain that the snapshot has the files and the disk has room for them. */
 async function fetchTo(left: StagedRestore | undefined, where: StagingPlace, work: Work) {
-  const { engine, repository, payload, options, progress } = work;
+  const { source, payload, progress } = work;
   const { staging } = work.parts;
-  const { restoreId, snapshotId, selectedPaths: selected } = payload;
+  const { restoreId, selectedPaths: selected } = payload;
   progress({ phase: 'listing' });
-  const { missing, ...expected } = await readSelection(engine, repository, { snapshotId, selected }, options);
-  const isUsable = left !== undefined && engine.program.capabilities.restoreContinues;
-  if (left !== undefined && !isUsable) await staging.remove(restoreId);
+  const { missing, files: expectedFiles, bytes: expectedBytes } = await source.select(selected);
+  const expected = { files: expectedFiles, bytes: expectedBytes };
+  if (left !== undefined && !source.continues) await staging.remove(restoreId);
   await assertRoom(where.target, expected);
-  const staged = isUsable ? left : await staging.create(restoreId, where);
-  const { files, bytes, failed } = await restore(
-    engine,
-    repository,
-    { snapshotId, target: staged.folder, expected, ...(selected === undefined ? {} : { selected }) },
-    { ...options, onProgress: (now) => progress(progressOf(now)) },
+  const staged = left !== undefined && source.continues ? left : await staging.create(restoreId, where);
+  const order = { selected, expected };
+  const { files, bytes, failed } = await source.fetch(staged.folder, order, (now) =>
+    progress(progressOf(now)),
   );
   const fetched = { files, bytes, failed: [...missingPaths(missing), ...failed.paths] };
   await staging.keep(restoreId, { ...staged, fetched });

@@ -1,7 +1,10 @@
 import {
   type Engine,
+  type EngineEntry,
   EngineError,
   listEntries,
+  PathList,
+  type PathReport,
   type Repository,
   type RunOptions,
 } from '../../../../engine/index.ts';
@@ -13,11 +16,21 @@ export interface SelectionQuery {
   selected?: readonly string[] | undefined;
 }
 
-export type Entry = ReturnType<typeof listEntries> extends AsyncGenerator<infer E> ? E : never;
+/** Something that a restore brings back, as it is listed. */
+export interface Entry {
+  path: string;
+  type: string;
+  size?: number | undefined;
+  mtime?: string | undefined;
+  /** Why it cannot be restored, and nothing in it either. */
+  leftOut?: string | undefined;
+}
+export type OnEntry = (entry: Entry) => void | Promise<void>;
 
 export interface Selection extends Amount {
   /** Selected paths that the snapshot does not contain. */
   missing: string[];
+  leftOut: PathReport['paths'];
 }
 
 /**
@@ -27,32 +40,51 @@ export interface Selection extends Amount {
  *
  * A file with several names counts each time, so the size may be more than what is written.
  */
-export async function readSelection(
+export const readSelection = (
   engine: Engine,
   repository: Repository,
   { snapshotId, selected }: SelectionQuery,
   options: RunOptions,
-  onEntry: (entry: Entry, isSelected: boolean) => void | Promise<void> = () => {},
+  onEntry?: OnEntry,
+): Promise<Selection> =>
+  selectFrom(() => checked(listEntries(engine, repository, { snapshotId }, options)), selected, onEntry);
+
+/** @param list  everything, or less: what is neither selected nor above something selected is not needed */
+export async function selectFrom(
+  list: (wanted: SelectedPaths | undefined) => AsyncIterable<Entry>,
+  selected: readonly string[] | undefined,
+  onEntry: OnEntry = () => {},
 ): Promise<Selection> {
-  const wanted = selected === undefined ? undefined : new Wanted(selected);
-  const names = new NameCheck();
+  const wanted = selected === undefined ? undefined : new SelectedPaths(selected);
   const amount = { files: 0, bytes: 0 };
-  for await (const entry of listEntries(engine, repository, { snapshotId }, options)) {
-    names.check(entry);
+  const leftOut = new PathList();
+  for await (const entry of list(wanted)) {
     const isSelected = wanted?.has(entry.path) ?? true;
     if (!isSelected && wanted?.isAbove(entry.path) !== true) continue;
-    await onEntry(entry, isSelected);
+    if (entry.leftOut !== undefined) {
+      leftOut.add({ path: entry.path, reason: entry.leftOut });
+      continue;
+    }
+    await onEntry(entry);
     if (!isSelected || entry.type === 'dir') continue;
     amount.files += 1;
     amount.bytes += entry.size ?? 0;
   }
   const missing = wanted?.missing() ?? [];
   if (wanted !== undefined && missing.length === wanted.size) throw new EngineError('PATH_MISSING');
-  return { ...amount, missing };
+  return { ...amount, missing, leftOut: leftOut.report().paths };
+}
+
+async function* checked(entries: AsyncIterable<EngineEntry>): AsyncGenerator<Entry, void> {
+  const names = new NameCheck();
+  for await (const entry of entries) {
+    names.check(entry);
+    yield entry;
+  }
 }
 
 /** Selected paths, each with everything below it. */
-class Wanted {
+export class SelectedPaths {
   readonly #paths: ReadonlySet<string>;
   readonly #above = new Set<string>();
   readonly #found = new Set<string>();
@@ -83,9 +115,9 @@ class Wanted {
 /** restic prints the names of each folder in order, each followed by what is in it. */
 class NameCheck {
   /** The last entry of each level, and of the levels above it. */
-  readonly #last: Entry[] = [];
+  readonly #last: EngineEntry[] = [];
 
-  check(entry: Entry): void {
+  check(entry: EngineEntry): void {
     const level = entry.path.split('/').length - 2;
     const before = this.#last[level];
     this.#last.length = Math.min(this.#last.length, level);

@@ -1,13 +1,10 @@
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { folderSource, type ObjectSource, type Repository } from '../../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
-import type { Network } from '../../../os/network/network.ts';
 import type { BackupParts } from '../../../repository/backup-parts.ts';
 import { STOP_MS } from '../../../repository/local-engine.ts';
 import { withRepository } from '../../../repository/repository-work.ts';
-import { restSource } from '../../../repository/rest-source.ts';
+import { sourceOf } from '../../../repository/repository-source.ts';
 import type { DurableContext } from '../../../work/durable-handler.ts';
 import { openImage } from './open-image.ts';
 import { diskOf, restoreDisk } from './restore-disk.ts';
@@ -63,13 +60,3 @@ export const runImageRestore = (parts: BackupParts) => ({
       };
     }),
 });
-
-export function sourceOf({ destination }: Repository, network: Network, signal: AbortSignal): ObjectSource {
-  if (destination.type === 'local') return folderSource(destination.path);
-  if (destination.type === 's3') {
-    throw new AgentError('DESTINATION_DENIED', 'Images in a bucket are restored with restic and tar.');
-  }
-  const { url, user = '', password = '' } = destination;
-  const slash = url.endsWith('/') ? url : `${url}/`;
-  return restSource({ network, url: new URL(slash), user, password, signal });
-}

@@ -20,3 +20,14 @@ export function contentText({ details, paths }: Pick<BackupSnapshot, 'details' |
   const { machines } = details;
   return `${formatCounted(machines.length, 'machine')} of ${HYPERVISOR_NAMES[details.hypervisor]}: ${machines.map(({ name }) => name).join(', ')}`;
 }
+
+/** A volume of an image, in which paths begin at its own root. */
+export interface VolumePlace {
+  machine?: string | undefined;
+  disk: string;
+  partition?: number | undefined;
+}
+
+/** "sda, partition 1"; a disk without partitions is one volume. */
+export const placeName = (disk: string, partition: number | null | undefined): string =>
+  partition === null || partition === undefined ? disk : `${disk}, partition ${partition}`;

@@ -4,6 +4,7 @@ import { scopeQuery, useScope } from '../../../routing/index.ts';
 import { Action, Empty, formatTime, JobStateBadge, Loaded, PagedTable, When } from '../../../ui/index.ts';
 import { ENGINE_NAMES } from '../parts/database-names.ts';
 import { DeviceLink } from '../parts/device-names.tsx';
+import { placeName } from '../parts/content-text.ts';
 
 const REFRESH_MS = 15_000;
 
@@ -61,7 +62,8 @@ export function RestoreList({
   );
 }
 
-function whatText({ database, machine, restoreType, disk, dryRun, selectedPaths }: BackupRestore): string {
+function whatText(restore: BackupRestore): string {
+  const { database, machine, restoreType, disk, volume, dryRun, selectedPaths } = restore;
   if (machine !== null) return `Machine ${machine.vmName ?? machine.name ?? ''}`.trim();
   if (database !== null) {
     const { engine, pointInTime } = database;
@@ -69,5 +71,6 @@ function whatText({ database, machine, restoreType, disk, dryRun, selectedPaths 
   }
   if (restoreType === 'image') return disk === null ? 'A whole disk' : `Disk ${disk}`;
   const paths = selectedPaths === null ? 'Everything' : selectedPaths.join(', ');
-  return `${paths}${dryRun ? ' (only tried)' : ''}`;
+  const place = volume === null ? '' : ` of ${placeName(volume.disk, volume.partition)}`;
+  return `${paths}${place}${dryRun ? ' (only tried)' : ''}`;
 }

@@ -17,6 +17,7 @@ import { DeviceLink } from '../parts/device-names.tsx';
 import { ENGINE_NAMES } from '../parts/database-names.ts';
 import { FactTable, type Facts } from '../parts/facts.tsx';
 import { Cause, FailedPaths } from '../parts/faults.tsx';
+import { placeName } from '../parts/content-text.ts';
 import { WorkProgress } from '../parts/work-progress.tsx';
 
 const REFRESHES = ['GET /backup/restore/{id}', 'GET /backup/restore'] as const;
@@ -133,7 +134,8 @@ function factsOf(restore: BackupRestore): Facts {
       ];
 }
 
-const factsOfFiles = ({ overwrite, selectedPaths }: BackupRestore): Facts => [
+const factsOfFiles = ({ overwrite, selectedPaths, volume }: BackupRestore): Facts => [
+  ['File system', volume === null ? undefined : placeName(volume.disk, volume.partition)],
   ['Existing files', RULES[overwrite]],
   ['Paths', selectedPaths === null ? 'Everything' : selectedPaths.join(', ')],
 ];

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { Action, Failure, formatTime } from '../../../ui/index.ts';
 import { DeviceSelect, useDeviceName } from '../parts/device-names.tsx';
+import { placeName, type VolumePlace } from '../parts/content-text.ts';
 import { RestoreStanding } from './restore-standing.tsx';
 
 type Overwrite = 'never' | 'ifNewer' | 'always';
@@ -24,11 +25,14 @@ const LAST_STEP = 2;
 /** What is restored, to where, and what happens to files that are there; then how far it is. */
 export function RestoreWizard({
   snapshot,
+  volume,
   asOf,
   chosen,
   onClose,
 }: {
   snapshot: BackupSnapshot;
+  /** Of an image: the volume that the files come out of. */
+  volume?: VolumePlace;
   /** The state of the backup store that is restored from; without it, that of now. */
   asOf?: string | undefined;
   /** Paths that were chosen in the browser. */
@@ -49,6 +53,7 @@ export function RestoreWizard({
       {
         body: {
           snapshotId: snapshot.id,
+          ...(volume === undefined ? {} : { volume: named(volume) }),
           ...(asOf === undefined ? {} : { asOf }),
           ...(deviceId === undefined ? {} : { deviceId }),
           ...(place === 'path' ? { targetPath: path.trim() } : {}),
@@ -100,8 +105,14 @@ export function RestoreWizard({
                 <Stack gap="xs" mt="xs">
                   <Radio
                     value="whole"
-                    label="Everything in the snapshot"
-                    description={snapshot.paths.join(', ')}
+                    label={
+                      volume === undefined ? 'Everything in the snapshot' : 'Everything in the file system'
+                    }
+                    description={
+                      volume === undefined
+                        ? snapshot.paths.join(', ')
+                        : placeName(volume.disk, volume.partition)
+                    }
                   />
                   <Radio
                     value="chosen"
@@ -109,7 +120,7 @@ export function RestoreWizard({
                     label={`What is chosen (${chosen.length})`}
                     description={
                       chosen.length === 0
-                        ? 'Choose files and folders in the list of the snapshot first.'
+                        ? 'Choose files and folders in the list first.'
                         : chosen.slice(0, 5).join(', ') + (chosen.length > 5 ? ' …' : '')
                     }
                   />
@@ -204,6 +215,12 @@ export function RestoreWizard({
     </Modal>
   );
 }
+
+const named = ({ machine, disk, partition }: VolumePlace) => ({
+  ...(machine === undefined ? {} : { machine }),
+  disk,
+  ...(partition === undefined ? {} : { partition }),
+});
 
 function Summary({
   device,

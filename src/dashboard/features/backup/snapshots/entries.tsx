@@ -11,7 +11,7 @@ import {
   PagedTable,
   type Column,
 } from '../../../ui/index.ts';
-import type { VolumePlace } from './use-snapshot-download.ts';
+import type { VolumePlace } from '../parts/content-text.ts';
 
 const ICONS = { file: IconFile, directory: IconFolder, symlink: IconLink, other: IconQuestionMark };
 const LIMIT = '100';

@@ -2,16 +2,10 @@ import { useMutation } from '@tanstack/react-query';
 import { download, type BackupSnapshot, type Input } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { saveFile } from '../../../ui/index.ts';
+import type { VolumePlace } from '../parts/content-text.ts';
 import { useSnapshotSearch } from './snapshot-frame.tsx';
 
 type Query = NonNullable<Input<'GET /backup/snapshots/{id}/download'>['query']>;
-
-/** A volume of an image, in which paths begin at its own root. */
-export interface VolumePlace {
-  machine?: string | undefined;
-  disk: string;
-  partition?: number | undefined;
-}
 
 /** Downloads of files and folders of a snapshot, one at a time, in the shown state of the backup store. */
 export function useSnapshotDownload(snapshot: BackupSnapshot, volume: Partial<VolumePlace> = {}) {

@@ -1,7 +1,7 @@
 import {
   type FileContent,
   type FileSystemReader,
-  type MachineDescription,
+  findVolume,
   openExt,
   type OpenedMachine,
   openMachineIn,
@@ -20,6 +20,8 @@ export interface VolumeQuery {
 }
 
 interface OpenedImage extends OpenedMachine {
+  /** In the snapshot. */
+  path: string;
   content: FileContent;
   /** By disk and partition. */
   volumes: Map<string, Promise<FileSystemReader>>;
@@ -51,12 +53,32 @@ export class OpenedImages {
   async open(
     reader: RepositoryReader,
     snapshot: BackupSnapshot,
-    { machine, disk, partition }: VolumeQuery,
+    query: VolumeQuery,
     signal: AbortSignal,
   ): Promise<FileSystemReader> {
-    const image = await this.#image(reader, snapshot, machine, signal);
-    const place = volumeIn(image, { disk, partition });
-    const key = `${disk} ${place.offset}`;
+    return (await this.openVolume(reader, snapshot, query, { fields: 'query', signal })).files;
+  }
+
+  /**
+   * The same with the path of the image in the snapshot.
+   * @param fields  where the request names the volume, for people
+   */
+  async openVolume(
+    reader: RepositoryReader,
+    snapshot: BackupSnapshot,
+    { machine, disk, partition }: VolumeQuery,
+    { fields, signal }: { fields: string; signal: AbortSignal },
+  ): Promise<{ files: FileSystemReader; imagePath: string }> {
+    const image = await this.#image(reader, snapshot, machine, { field: `${fields}.machine`, signal });
+    const place = volumeIn(image, { disk, partition }, fields);
+    return { files: await this.#volume(image, `${disk} ${place.offset}`, place), imagePath: image.path };
+  }
+
+  #volume(
+    image: OpenedImage,
+    key: string,
+    place: { offset: number; sizeBytes: number },
+  ): Promise<FileSystemReader> {
     const known = image.volumes.get(key);
     if (known !== undefined) return known;
     const opening = openExt(volumeOf(image.content, place));
@@ -73,11 +95,11 @@ export class OpenedImages {
     reader: RepositoryReader,
     snapshot: BackupSnapshot,
     machine: string | undefined,
-    signal: AbortSignal,
+    about: { field: string; signal: AbortSignal },
   ): Promise<OpenedImage> {
     const key = `${snapshot.id} ${machine ?? ''}`;
     const known = this.#kept.find((each) => each.key === key && each.reader === reader);
-    const kept = known ?? this.#begin(key, reader, openImage(reader, snapshot, machine, signal));
+    const kept = known ?? this.#begin(key, reader, openImage(reader, snapshot, machine, about));
     this.#kept = [...this.#kept.filter((each) => each !== kept), kept];
     while (this.#kept.length > KEPT_MAX) this.#forget(this.#kept[0]);
     kept.expiry.refresh();
@@ -101,9 +123,9 @@ async function openImage(
   reader: RepositoryReader,
   snapshot: BackupSnapshot,
   machine: string | undefined,
-  signal: AbortSignal,
+  { field, signal }: { field: string; signal: AbortSignal },
 ): Promise<OpenedImage> {
-  const path = await imagePathIn(reader, snapshot, { machine, field: 'query.machine', signal });
+  const path = await imagePathIn(reader, snapshot, { machine, field, signal });
   const opened = await reader.openContent(
     { snapshotId: snapshot.engineId, path },
     { limits: { entries: 10, parts: PARTS_MAX }, signal },
@@ -114,21 +136,13 @@ async function openImage(
     });
   }
   if (opened.type !== 'file') throw noImage();
-  return { ...(await openMachineIn(opened.content)), content: opened.content, volumes: new Map() };
+  return { ...(await openMachineIn(opened.content)), path, content: opened.content, volumes: new Map() };
 }
 
-function volumeIn({ description, disks }: OpenedMachine, { disk, partition }: Omit<VolumeQuery, 'machine'>) {
-  const place = disks.find(({ name }) => name === disk);
-  const described = description.disks.find(({ name }) => name === disk);
-  if (place === undefined || described === undefined) {
-    throw invalid('query.disk', `must be a disk of the machine: ${disks.map(({ name }) => name).join(', ')}`);
-  }
-  const volume = described.volumes.find((each) => each.partition === (partition ?? null));
-  if (volume === undefined || volume.offset + volume.sizeBytes > place.sizeBytes) {
-    throw invalid('query.partition', `must be one of the disk: ${partitionsOf(described)}`);
-  }
-  return { offset: place.offset + volume.offset, sizeBytes: volume.sizeBytes };
+function volumeIn(image: OpenedMachine, query: Omit<VolumeQuery, 'machine'>, fields: string) {
+  const found = findVolume(image, query);
+  if ('volume' in found) return found.volume;
+  throw found.missing === 'disk'
+    ? invalid(`${fields}.disk`, `must be a disk of the machine: ${found.known}`)
+    : invalid(`${fields}.partition`, `must be one of the disk: ${found.known}`);
 }
-
-const partitionsOf = ({ volumes }: MachineDescription['disks'][number]): string =>
-  volumes.map(({ partition, type }) => `${partition ?? 'none'} (${type})`).join(', ');

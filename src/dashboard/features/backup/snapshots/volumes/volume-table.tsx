@@ -1,6 +1,7 @@
 import type { SnapshotMachine } from '../../../../api/index.ts';
 import { Action, Empty, formatBytes, PagedTable } from '../../../../ui/index.ts';
-import { mountPoint, noBrowsing, placeName, VOLUME_NAMES } from './volume-texts.ts';
+import { placeName } from '../../parts/content-text.ts';
+import { mountPoint, noBrowsing, VOLUME_NAMES } from './volume-texts.ts';
 
 /** The volumes of all disks of a machine, with the way into those whose files can be read. */
 export function VolumeTable({

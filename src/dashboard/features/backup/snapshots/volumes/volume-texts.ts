@@ -14,10 +14,6 @@ export const VOLUME_NAMES: Readonly<Record<Volume['type'], string>> = {
   unknown: 'Not known',
 };
 
-/** "sda, partition 1"; a disk without partitions is one volume. */
-export const placeName = (disk: string, partition: number | null | undefined): string =>
-  partition === null || partition === undefined ? disk : `${disk}, partition ${partition}`;
-
 /** Why the files of a volume cannot be looked at. */
 export function noBrowsing({ type, content }: Pick<Volume, 'type' | 'content'>): string | undefined {
   if (type === 'swap') return 'Swap space holds no files.';
