@@ -127,7 +127,7 @@ export class SnapshotMounts {
     }
     const printed = await readFile(this.#logOf(snapshotId), 'utf8').catch(() => '');
     this.#warn(`A snapshot could not be mounted: ${printed.slice(-LOG_SHOWN)}`);
-    throw machineError('SNAPSHOT_UNREADABLE', 'The snapshot cannot be read from its repository.');
+    throw machineError('SNAPSHOT_UNREADABLE', whyNotMounted(printed));
   }
 
   async #release(snapshotId: string): Promise<void> {
@@ -167,3 +167,9 @@ export class SnapshotMounts {
   #rootOf = (snapshotId: string) => mountedFolder(this.#placeOf(snapshotId), snapshotId);
   #logOf = (snapshotId: string) => `${this.#placeOf(snapshotId)}.log`;
 }
+
+/** @param printed  what restic has said, which is the operator's and does not leave the device */
+export const whyNotMounted = (printed: string): string =>
+  /fusermount3?\b.{0,200}not found/.test(printed)
+    ? 'fusermount is not installed on this device. Install the package fuse there.'
+    : 'The snapshot cannot be read from its repository.';

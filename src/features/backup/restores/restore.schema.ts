@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { DiskName, SnapshotPath } from '../../../engine/index.ts';
-import { CommandProgress, COMMANDS, DatabaseEngine, HypervisorKind } from '../../../protocol/index.ts';
+import {
+  CommandProgress,
+  COMMANDS,
+  DatabaseEngine,
+  HypervisorKind,
+  PartitionNumber,
+} from '../../../protocol/index.ts';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { AsOf } from '../snapshots/snapshot.schema.ts';
@@ -21,13 +27,7 @@ const RestoredVolume = z
   .strictObject({
     machine: text(255).optional().describe('Of a snapshot of several machines: the id or the name of one.'),
     disk: DiskName,
-    partition: z
-      .number()
-      .int()
-      .min(1)
-      .max(65_535)
-      .optional()
-      .describe('By its number. Left out for a disk without partitions.'),
+    partition: PartitionNumber.optional().describe('By its number. Left out for a disk without partitions.'),
   })
   .meta({ id: 'BackupRestoredVolume' });
 

@@ -45,6 +45,8 @@ export type BackupRepositoryAccess = z.infer<typeof BackupRepositoryAccess>;
 
 /** The id of a snapshot in its repository. */
 export const EngineId = z.string().regex(/^[0-9a-f]{64}$/);
+/** The place of a partition in the table of its disk. */
+export const PartitionNumber = z.number().int().min(1).max(65_535);
 export const Count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 
 /** At most so many paths are named; the count says how many there were. */

@@ -9,6 +9,7 @@ import {
   EngineId,
   NAMED_PATHS_MAX,
   NamedPaths,
+  PartitionNumber,
   BACKUP_TIMEOUT_SECONDS,
 } from './backup-parts.ts';
 import type { CommandTable } from '../shape.ts';
@@ -106,13 +107,7 @@ export const BACKUP_COMMANDS = {
         .object({
           imagePath: text(4096).describe('The archive of the machine in the snapshot.'),
           disk: text(100),
-          partition: z
-            .number()
-            .int()
-            .min(1)
-            .max(65_535)
-            .optional()
-            .describe('Left out for a disk without partitions.'),
+          partition: PartitionNumber.optional().describe('Left out for a disk without partitions.'),
         })
         .describe('Selected paths begin at its root.'),
     }),

@@ -17,7 +17,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { writeFiles } from '../../../engine/engine-support.ts';
 import { fileSystemOf, makeDiskImage, needsDiskPrograms, onDisk } from '../../../support/disk-image.ts';
-import { type BackupBench, openBackupBench } from './backup-bench.ts';
+import { type BackupBench, openBackupBench, removeFolders } from './backup-bench.ts';
 
 const MIB = 2 ** 20;
 const TYPE = 'backup.image-files-restore';
@@ -74,15 +74,7 @@ describe('restores of files out of an image', function () {
     await makeDiskImage(bench.at('disk.raw'), { folder: source });
     snapshotId = (await bench.run('backup.image', {})).snapshotId!;
   });
-  beforeEach(() => {
-    execFileSync('bash', [
-      '-c',
-      'chmod -Rf u+rwX "$1"; rm -rf "$1" "$2"',
-      'bash',
-      bench.at('target'),
-      bench.at('outside'),
-    ]);
-  });
+  beforeEach(() => removeFolders(bench.at('target'), bench.at('outside')));
   after(async () => bench?.close());
 
   const restored = (...names: string[]) => bench.at('target', ...names);

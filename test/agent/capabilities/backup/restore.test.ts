@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { writeFiles } from '../../../engine/engine-support.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type BackupBench, openBackupBench } from './backup-bench.ts';
+import { type BackupBench, openBackupBench, removeFolders } from './backup-bench.ts';
 
 /** One snapshot, restored in many ways. */
 describe('restores on a device', function () {
@@ -34,15 +34,7 @@ describe('restores on a device', function () {
     await chmod(path.join(source, 'locked'), 0o500);
     snapshotId = (await bench.run('backup.run', {})).snapshotId!;
   });
-  beforeEach(() => {
-    execFileSync('bash', [
-      '-c',
-      'chmod -Rf u+rwX "$1"; rm -rf "$1" "$2"',
-      'bash',
-      bench.at('target'),
-      bench.at('outside'),
-    ]);
-  });
+  beforeEach(() => removeFolders(bench.at('target'), bench.at('outside')));
   after(async () => bench?.close());
 
   const restored = (...names: string[]) => bench.at('target', bench.at('source', ...names));
