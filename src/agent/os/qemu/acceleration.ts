@@ -13,7 +13,7 @@ import type { Accelerator } from './guest-command.ts';
  */
 
 const PROBE_MS = 10_000;
-/** Acceleration has to boot it within so many times of what emulation takes. It takes less where it works, and 27 where it does not. */
+/** Acceleration has to boot it within so many times of what emulation takes. It took 27 where no guest came up. */
 const TIMES_EMULATED = 5;
 /** Emulation needs a tenth of it; other work of the host may take the rest. */
 const PROBE_MIN_MS = 1000;
