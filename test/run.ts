@@ -1,6 +1,15 @@
-import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { freemem, tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
@@ -61,8 +70,8 @@ const LONGEST = [
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
 const SLOWEST = 40;
-/** In bytes: many times what the databases that exist at once take. */
-const ROOM_IN_MEMORY = 2 * 1024 ** 3;
+/** In bytes: several times what the databases and the temporary files that exist at once take. */
+const ROOM_IN_MEMORY = 8 * 1024 ** 3;
 const WHOLE_PROGRAMS = [
   /^test\/e2e\//,
   /^test\/watchdog\//,
@@ -92,17 +101,37 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
 }
 
 /**
- * A folder in memory for the databases of the run, where the system has one with room: a disk takes up to half a second
- * for each of the hundreds of databases that the tests make.
+ * Makes the folder of all temporary files of the run, databases included; what tests leave behind goes with it. It is in
+ * memory where the system has a folder there with room, from which programs can be started: a disk takes up to half a
+ * second for each of the hundreds of databases that the tests make, and Linux searches longer and longer for the place of
+ * a new file after thousands have been removed.
  */
-function folderInMemory(): string | undefined {
-  const folder = '/dev/shm';
+function makeTemporaryFolder(): string {
+  const inMemory = '/dev/shm';
   try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize >= ROOM_IN_MEMORY ? folder : undefined;
+    const { bavail, bsize } = statfsSync(inMemory);
+    if (Math.min(bavail * bsize, freemem()) < ROOM_IN_MEMORY) return openToAll(tmpdir());
+    const folder = openToAll(inMemory);
+    try {
+      const program = path.join(folder, 'program');
+      writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 });
+      execFileSync(program);
+      return folder;
+    } catch {
+      rmSync(folder, { recursive: true });
+    }
   } catch {
-    return undefined;
+    // There is none.
   }
+  return openToAll(tmpdir());
+}
+
+/** The name is short because the address of a Unix socket has at most 107 characters. */
+function openToAll(within: string): string {
+  const folder = mkdtempSync(path.join(within, 'mt-'));
+  // Postgres and other servers run under accounts of their own where we are root.
+  chmodSync(folder, 0o1777);
+  return folder;
 }
 
 /** Into its usual place, where the test files that need it find it. */
@@ -115,8 +144,16 @@ async function buildDashboard(): Promise<void> {
 process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
+const compiled = `tsx-${process.geteuid?.() ?? ''}`;
+const usual = tmpdir();
+const temporary = makeTemporaryFolder();
+// What tsx has compiled in earlier runs is still used.
+if (existsSync(path.join(usual, compiled))) {
+  symlinkSync(path.join(usual, compiled), path.join(temporary, compiled));
+}
+process.env['TMPDIR'] = temporary;
 const [postgres, bundled] = await Promise.all([
-  startTestPostgres({ within: folderInMemory() }),
+  startTestPostgres(),
   given.length > 0 ? undefined : bundlePrograms(),
 ]);
 // Only whole programs need these, so the other tests do not wait for them.
@@ -124,8 +161,7 @@ const building = given.length > 0 ? undefined : Promise.all([buildOwnAgent(), bu
 const dashboard = given.length > 0 ? undefined : buildDashboard();
 building?.catch(() => {});
 dashboard?.catch(() => {});
-const notes = mkdtempSync(path.join(tmpdir(), 'muster-test-times-'));
-const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(notes, 'times');
+const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(temporary, 'times');
 const settings = {
   [FILE_TIMES_VARIABLE]: times,
   [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl,
@@ -151,11 +187,7 @@ try {
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
 } finally {
-  rmSync(notes, { recursive: true, force: true });
-  await building?.then(
-    (builds) => Promise.all(builds.map((build) => build.remove())),
-    () => {},
-  );
-  await bundled?.remove();
+  await building?.catch(() => {});
   await postgres.stop();
+  rmSync(temporary, { recursive: true, force: true });
 }

@@ -78,18 +78,13 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   }
 }
 
-/**
- * @param options.within  the folder to make the data folder in
- * @param options.durable  writes reach the disk
- */
+/** @param options.durable  writes reach the disk */
 export async function startTestPostgres({
-  within = tmpdir(),
   durable = false,
 }: {
-  within?: string | undefined;
   durable?: boolean | undefined;
-}): Promise<TestPostgres> {
-  const dataDir = await mkdtemp(path.join(within, 'muster-test-'));
+} = {}): Promise<TestPostgres> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-test-'));
   // The unprivileged account that Postgres runs under, when we are root, must be able to pass.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({ dataDir, log: quietLog, durable });
