@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { recover } from '../../../../src/agent/capabilities/images/recovery/recover.ts';
@@ -29,11 +29,14 @@ describe('the image of a machine', function () {
   let device: RealDevice;
   let snapshotId: string;
   let expected: string;
+  /** Not in TMPDIR, which may be in /dev/shm: what is below /dev counts as a disk. */
+  let outside: string;
   const at = (...names: string[]) => path.join(app.dataDir, ...names);
 
   before(async function () {
     needsRestic(this);
     needsDiskPrograms(this);
+    outside = await mkdtemp('/tmp/muster-restored-');
     app = await createStoreApp();
     tenant = await buildBackupTenant(app);
     device = await realDevice(app, tenant.orgId);
@@ -58,6 +61,7 @@ describe('the image of a machine', function () {
   after(async () => {
     await device?.close();
     await app?.close();
+    if (outside !== undefined) await rm(outside, { recursive: true });
   });
 
   const read = async (where: string) => (await tenant.send('GET', where)).body;
@@ -139,7 +143,11 @@ describe('the image of a machine', function () {
   });
 
   it('comes back as a file of a device', async () => {
-    const order = { snapshotId, restoreType: 'image', targetPath: at('restored', 'web-01.raw') };
+    const order = {
+      snapshotId,
+      restoreType: 'image',
+      targetPath: path.join(outside, 'restored', 'web-01.raw'),
+    };
     for (const wrong of [
       { targetPath: undefined },
       { targetPath: '/dev/sdz' },
