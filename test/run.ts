@@ -1,21 +1,12 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { freemem, tmpdir } from 'node:os';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
 import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-programs.ts';
 import { FILE_TIMES_VARIABLE, slowestFiles } from './support/file-times.ts';
+import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
@@ -70,8 +61,6 @@ const LONGEST = [
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
 const SLOWEST = 40;
-/** In bytes: several times what the databases and the temporary files that exist at once take. */
-const ROOM_IN_MEMORY = 8 * 1024 ** 3;
 const WHOLE_PROGRAMS = [
   /^test\/e2e\//,
   /^test\/watchdog\//,
@@ -100,40 +89,6 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
   });
 }
 
-/**
- * Makes the folder of all temporary files of the run, databases included; what tests leave behind goes with it. It is in
- * memory where the system has a folder there with room, from which programs can be started: a disk takes up to half a
- * second for each of the hundreds of databases that the tests make, and Linux searches longer and longer for the place of
- * a new file after thousands have been removed.
- */
-function makeTemporaryFolder(): string {
-  const inMemory = '/dev/shm';
-  try {
-    const { bavail, bsize } = statfsSync(inMemory);
-    if (Math.min(bavail * bsize, freemem()) < ROOM_IN_MEMORY) return openToAll(tmpdir());
-    const folder = openToAll(inMemory);
-    try {
-      const program = path.join(folder, 'program');
-      writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 });
-      execFileSync(program);
-      return folder;
-    } catch {
-      rmSync(folder, { recursive: true });
-    }
-  } catch {
-    // There is none.
-  }
-  return openToAll(tmpdir());
-}
-
-/** The name is short because the address of a Unix socket has at most 107 characters. */
-function openToAll(within: string): string {
-  const folder = mkdtempSync(path.join(within, 'mt-'));
-  // Postgres and other servers run under accounts of their own where we are root.
-  chmodSync(folder, 0o1777);
-  return folder;
-}
-
 /** Into its usual place, where the test files that need it find it. */
 async function buildDashboard(): Promise<void> {
   const words = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/cli/build-dashboard.ts')];
@@ -144,14 +99,7 @@ async function buildDashboard(): Promise<void> {
 process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
-const compiled = `tsx-${process.geteuid?.() ?? ''}`;
-const usual = tmpdir();
-const temporary = makeTemporaryFolder();
-// What tsx has compiled in earlier runs is still used.
-if (existsSync(path.join(usual, compiled))) {
-  symlinkSync(path.join(usual, compiled), path.join(temporary, compiled));
-}
-process.env['TMPDIR'] = temporary;
+const temporary = useTemporaryFolder();
 const [postgres, bundled] = await Promise.all([
   startTestPostgres(),
   given.length > 0 ? undefined : bundlePrograms(),
@@ -165,7 +113,7 @@ const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(temporary, 'times');
 const settings = {
   [FILE_TIMES_VARIABLE]: times,
   [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl,
-  ...(bundled === undefined ? {} : { [BUNDLED_PROGRAMS_VARIABLE]: bundled.folder }),
+  ...(bundled === undefined ? {} : { [BUNDLED_PROGRAMS_VARIABLE]: bundled }),
 };
 try {
   if (given.length > 0) {
@@ -189,5 +137,4 @@ try {
 } finally {
   await building?.catch(() => {});
   await postgres.stop();
-  rmSync(temporary, { recursive: true, force: true });
 }

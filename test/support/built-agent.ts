@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { assetNames, buildAgent, isOwnPlatform } from '../../src/packaging/build-agent.ts';
@@ -20,7 +19,7 @@ const platform = Object.keys(PLATFORMS)
   .find((name) => isOwnPlatform(name));
 
 /** Builds the agent for this machine as `npm run build:agent` does, into a folder of its own. */
-export async function buildOwnAgent(): Promise<BuiltAgent & { remove(): Promise<void> }> {
+export async function buildOwnAgent(): Promise<BuiltAgent> {
   if (platform === undefined) throw new Error('The agent cannot be built for this machine.');
   const folder = mkdtempSync(path.join(tmpdir(), 'muster-built-agent-'));
   const lines: string[] = [];
@@ -33,7 +32,7 @@ export async function buildOwnAgent(): Promise<BuiltAgent & { remove(): Promise<
     rmSync(folder, { recursive: true });
     throw new Error(lines.join('\n'));
   }
-  return { ...agentIn(folder), remove: () => rm(folder, { recursive: true, force: true }) };
+  return agentIn(folder);
 }
 
 let own: Promise<BuiltAgent> | undefined;

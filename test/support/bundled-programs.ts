@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -43,44 +43,35 @@ const NOT_BUNDLED = [
 /** Some packages are CommonJS, which loads the modules of Node by `require`. */
 const REQUIRE = `import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);`;
 
-export interface BundledPrograms {
-  folder: string;
-  remove(): Promise<void>;
-}
-
 /**
  * Our programs in a few files each. Node reads and compiles less for them than for the two thousand modules of a build,
  * and tests start hundreds. What a build is, `test/e2e/built-program` and `test/e2e/supported-nodes` show.
+ *
+ * @returns their folder, which is a temporary one
  */
-export async function bundlePrograms(): Promise<BundledPrograms> {
+export async function bundlePrograms(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'muster-bundled-'));
-  const remove = () => rm(folder, { recursive: true, force: true });
-  try {
-    await build({
-      absWorkingDir: ROOT,
-      entryPoints: ENTRIES,
-      outbase: ROOT,
-      outdir: path.join(folder, 'dist'),
-      bundle: true,
-      // Commands load the parts of the server only where they need them.
-      splitting: true,
-      platform: 'node',
-      format: 'esm',
-      target: 'node20',
-      external: NOT_BUNDLED,
-      banner: { js: REQUIRE },
-      logLevel: 'silent',
-      plugins: [ownPlaces(folder)],
-    });
-    await copyFile(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
-    for (const part of ['node_modules', 'migrations']) {
-      await symlink(path.join(ROOT, part), path.join(folder, part));
-    }
-  } catch (error) {
-    await remove();
-    throw error;
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: ENTRIES,
+    outbase: ROOT,
+    outdir: path.join(folder, 'dist'),
+    bundle: true,
+    // Commands load the parts of the server only where they need them.
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    external: NOT_BUNDLED,
+    banner: { js: REQUIRE },
+    logLevel: 'silent',
+    plugins: [ownPlaces(folder)],
+  });
+  await copyFile(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
+  for (const part of ['node_modules', 'migrations']) {
+    await symlink(path.join(ROOT, part), path.join(folder, part));
   }
-  return { folder, remove };
+  return folder;
 }
 
 /** A module of ours takes its place for the one that it has in a build, whichever file of the bundle it is in. */
