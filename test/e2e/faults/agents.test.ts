@@ -69,7 +69,7 @@ describe('agents that are killed, and agents that are two', function () {
   });
 
   it('do not do again what they have, where their receipt was lost on its way', async () => {
-    const { north, door, token } = stage;
+    const { north, door } = stage;
     door.to(north);
     const device = await stage.enroll(north);
     const work = await stage.work();
@@ -77,10 +77,8 @@ describe('agents that are killed, and agents that are two', function () {
     await stage.isAt(north, device.deviceId);
     door.lose('of clients');
     // They still run when they are sent again: a result that came first would be instead of that.
-    const ids = [
-      await work.order(south, device.deviceId, { held: true }),
-      await work.order(south, device.deviceId, { held: true }),
-    ];
+    await work.order(south, device.deviceId, { held: true });
+    await work.order(south, device.deviceId, { held: true });
     await eventually(
       () => work.effects.happened(),
       (effects) => effects.length === 2,
@@ -90,13 +88,12 @@ describe('agents that are killed, and agents that are two', function () {
     expect(await work.states()).to.deep.equal(['dispatched', 'dispatched']);
     door.to(south);
     door.strand().gone();
-    for (const id of ids) {
-      await eventually(
-        async () => (await south.call('GET', `/commands/${id}`, { token })).body.attempt as number,
-        (attempt) => attempt === 2,
-        SOON_MS,
-      );
-    }
+    // The server sends them again, or the agent is faster and says first that they run.
+    await eventually(
+      () => work.states(),
+      (states) => states.every((state) => state === 'accepted' || state === 'running'),
+      SOON_MS,
+    );
     await work.effects.openGate();
     expect(await work.results()).to.deep.equal([DONE_ONCE, DONE_ONCE]);
   });
