@@ -51,6 +51,8 @@ const LONGEST = [
   'dashboard/pages',
   'e2e/backup-faults',
   'e2e/install',
+  'e2e/supported-nodes',
+  'platform/embedded-postgres',
   'e2e/faults/redis-lost',
   'e2e/faults/random',
   'e2e/faults/fleet',

@@ -42,11 +42,7 @@ describe('install.sh', function () {
     await chmod(path.join(machine, 'bin/systemctl'), 0o755);
   });
   afterEach(async () => {
-    await sh(
-      path.join(machine, 'bin/systemctl') === ''
-        ? ''
-        : `'${machine}/bin/systemctl' stop muster-agent.service`,
-    );
+    await sh(`'${machine}/bin/systemctl' stop muster-agent.service`);
     await rm(machine, { recursive: true, force: true });
   });
 

@@ -8,11 +8,11 @@ import { buildDevice } from '../../support/factories.ts';
 import { type Restic, resticFor } from '../../support/restic.ts';
 import type { TestApp } from '../../support/test-app.ts';
 import { buildBackupTenant } from './backup-support.ts';
-import { end, inSystem, issue, resticUrl } from './store-support.ts';
+import { end, inSystem, issue, resticUrl, storeNewRepository } from './store-support.ts';
 
 type StoreApp = TestApp & { dataDir: string };
 
-/** A device with a repository in the store, which the real restic has made with the material of a key. */
+/** A device with a repository in the store, which the real restic opens with the material of a key. */
 export async function buildBackedUpDevice(app: StoreApp) {
   const tenant = await buildBackupTenant(app);
   const { orgId } = tenant;
@@ -34,9 +34,9 @@ export async function buildBackedUpDevice(app: StoreApp) {
     const restic: Restic = resticFor(resticUrl(app.url, repositoryId, credential), cache, material);
     return { ...restic, credential };
   };
-  const server = await as('server');
-  await server.ok('init');
-  await end(app, server.credential);
+  const server = await issue(app, repositoryId, 'server');
+  await storeNewRepository(app, repositoryId, server, material);
+  await end(app, server);
 
   return {
     ...tenant,
