@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';
 import {
@@ -201,11 +201,7 @@ describe('backup and restore with restic', function () {
     await mkdir(folder);
     const disk = needsSmallDisk(this, mountSmallDisk(folder, '2m'));
     try {
-      await cp(bench.at('template'), path.join(folder, 'repository'), { recursive: true });
-      const full: Repository = {
-        ...repository,
-        destination: { type: 'local', path: path.join(folder, 'repository') },
-      };
+      const full = await bench.repository('small/repository');
       const failure = await failureOf(backup(bench.engine, full, input()));
       expect(failure.code, failure.detail).to.equal('DESTINATION_FULL');
       expect(await readdir(path.join(folder, 'repository', 'locks'))).to.deep.equal([]);

@@ -1,17 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
   type Engine,
   EngineError,
   type EngineProgram,
-  initRepository,
   openEngine,
   probeEngine,
   type Repository,
 } from '../../src/engine/index.ts';
-import { makeCheap } from './repository-forge.ts';
+import { forgeRepository } from './repository-forge.ts';
 import { capabilitiesOf, OLDEST_VERSION } from '../../src/engine/program/capabilities.ts';
 
 export interface Workbench {
@@ -58,7 +57,8 @@ export async function workbenchWith(
     host: { PATH: SEARCH_PATH },
     ...options,
   });
-  let template: Promise<string> | undefined;
+  // All repositories of a bench have one identity.
+  const forged = forgeRepository(PASSWORD, { user: 'root', host: 'machine' });
   const at = (...names: string[]) => path.join(folder, ...names);
   return {
     folder,
@@ -69,14 +69,11 @@ export async function workbenchWith(
         destination: { type: 'local', path: at(name) },
         password: PASSWORD,
       };
-      // restic needs a second for a new repository, so each is a copy of the first.
-      template ??= initRepository(engine, {
-        ...repository,
-        destination: { type: 'local', path: at('template') },
-      }).then(() => makeCheap(at('template'), PASSWORD));
-      const keyHint = await template;
-      await cp(at('template'), at(name), { recursive: true });
-      return { ...repository, keyHint };
+      const parts = ['data', 'index', 'keys', 'locks', 'snapshots'];
+      for (const part of parts) await mkdir(at(name, part), { recursive: true });
+      await writeFile(at(name, 'keys', forged.keyId), forged.keyFile);
+      await writeFile(at(name, 'config'), forged.config);
+      return { ...repository, keyHint: forged.keyId };
     },
     remove: () => rm(folder, { recursive: true, force: true }),
   };

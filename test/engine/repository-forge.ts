@@ -1,5 +1,5 @@
 import { createHash, randomBytes, scryptSync } from 'node:crypto';
-import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { encryptObject } from '../../src/engine/creation/encrypt.ts';
 import type { ObjectKey } from '../../src/engine/reader/decrypt.ts';
@@ -90,15 +90,6 @@ export function forgeRepository(
     keyId: sha256(keyFile),
     keyFile,
   };
-}
-
-/** Replaces the keys of a repository by one that is derived at once: restic takes half a second for its own. */
-export async function makeCheap(folder: string, password: string): Promise<string> {
-  const key = await masterKeyOf(folder, password);
-  const before = await readdir(path.join(folder, 'keys'));
-  const name = await putKey(folder, key, password);
-  for (const each of before) await rm(path.join(folder, 'keys', each));
-  return name;
 }
 
 /** Changes one byte of a file. */
