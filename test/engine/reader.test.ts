@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import { readdir, rm, symlink } from 'node:fs/promises';
+import { readdir, readlink, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import {
   backup,
@@ -117,6 +117,15 @@ describe('the reader of repositories', function () {
   }
 
   it('reads compressed repositories (format 2) as restic does', () => readsTheSameAsRestic(plain));
+
+  it('leaves the folder of the keys once one of them has opened', async () => {
+    await open(plain);
+    const numbers = await readdir('/proc/self/fd');
+    const files = await Promise.all(
+      numbers.map((number) => readlink(`/proc/self/fd/${number}`).catch(() => 'closed meanwhile')),
+    );
+    expect(files).not.to.include(path.join(folderOf(plain), 'keys'));
+  });
 
   it('reads repositories of format 1 as restic does', async () => {
     const repository: Repository = {

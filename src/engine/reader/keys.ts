@@ -56,9 +56,8 @@ export interface KeyQuery {
 
 /** The repository's master key. Throws WRONG_KEY where the password opens none of its keys. */
 export async function openMasterKey(source: ObjectSource, query: KeyQuery): Promise<ObjectKey> {
-  const { value } = await openedKeys(source, query).next();
-  if (value === undefined) throw new EngineError('WRONG_KEY');
-  return value.master;
+  for await (const { master } of openedKeys(source, query)) return master;
+  throw new EngineError('WRONG_KEY');
 }
 
 const Config = z.object({ chunker_polynomial: z.string().regex(/^[0-9a-f]{1,16}$/) });
@@ -84,7 +83,7 @@ export async function openConfig(
 async function* openedKeys(
   source: ObjectSource,
   { password, keyHint = '' }: KeyQuery,
-): AsyncGenerator<{ id: string; master: ObjectKey }, undefined> {
+): AsyncGenerator<{ id: string; master: ObjectKey }, void> {
   let tried = 0;
   let work = 0;
   for await (const { name, size } of source.list('key')) {
@@ -93,14 +92,13 @@ async function* openedKeys(
     if (file === undefined) continue;
     tried += 1;
     work += file.N * file.r * file.p;
-    if (tried > KEYS_MAX || work > WORK_IN_ALL_MAX) return undefined;
+    if (tried > KEYS_MAX || work > WORK_IN_ALL_MAX) return;
     const content = decryptObject(await deriveKey(password, file), file.data);
     const found = content === undefined ? undefined : parseJson(MasterKey, content);
     if (found === undefined) continue;
     const { encrypt, mac } = found;
     yield { id: name, master: { encrypt, macK: mac.k, macR: mac.r } };
   }
-  return undefined;
 }
 
 type Derivation = Pick<z.output<typeof KeyFile>, 'N' | 'r' | 'p' | 'salt'>;
