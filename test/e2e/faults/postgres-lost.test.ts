@@ -20,7 +20,8 @@ describe('two servers whose Postgres is stopped and started', function () {
   before(async function () {
     redis = await redisOrSkip(this);
     postgres = await startOwnPostgres();
-    stage = await setStage({ database: postgres, redisUrl: redis.url });
+    // A busy machine must not make servers let go of agents for their silence.
+    stage = await setStage({ database: postgres, redisUrl: redis.url, heartbeatSeconds: 10 });
     south = await stage.startServer('south');
     await stage.noteRest();
   });
@@ -39,8 +40,8 @@ describe('two servers whose Postgres is stopped and started', function () {
     const [device, other] = [await stage.enroll(north), await stage.enroll(north)];
     const work = await stage.work();
     const agent = await stage.startAgent(device);
-    fake = await connectDevice(south, other.token);
     await stage.isAt(north, device.deviceId);
+    fake = await connectDevice(south, other.token);
     await stage.isAt(south, other.deviceId);
     const since = await stage.presence(device.deviceId);
     // Two run when the database goes; two wait for them.
