@@ -57,8 +57,6 @@ export async function workbenchWith(
     host: { PATH: SEARCH_PATH },
     ...options,
   });
-  // All repositories of a bench have one identity.
-  const forged = forgeRepository(PASSWORD, { user: 'root', host: 'machine' });
   const at = (...names: string[]) => path.join(folder, ...names);
   return {
     folder,
@@ -69,11 +67,12 @@ export async function workbenchWith(
         destination: { type: 'local', path: at(name) },
         password: PASSWORD,
       };
+      const { config, keyId, keyFile } = forgeRepository(PASSWORD, { user: 'root', host: 'machine' });
       const parts = ['data', 'index', 'keys', 'locks', 'snapshots'];
       for (const part of parts) await mkdir(at(name, part), { recursive: true });
-      await writeFile(at(name, 'keys', forged.keyId), forged.keyFile);
-      await writeFile(at(name, 'config'), forged.config);
-      return { ...repository, keyHint: forged.keyId };
+      await writeFile(at(name, 'keys', keyId), keyFile);
+      await writeFile(at(name, 'config'), config);
+      return { ...repository, keyHint: keyId };
     },
     remove: () => rm(folder, { recursive: true, force: true }),
   };

@@ -86,6 +86,20 @@ describe('keys and the care of a repository', function () {
     ).to.equal('WRONG_KEY');
   });
 
+  it('makes a repository with restic, which saves into it', async () => {
+    const repository: Repository = {
+      destination: { type: 'local', path: bench.at('made-by-restic') },
+      password: PASSWORD,
+    };
+    await initRepository(bench.engine, repository);
+    const id = await save(repository);
+    expect((await listSnapshots(bench.engine, repository)).map((snapshot) => snapshot.id)).to.deep.equal([
+      id,
+    ]);
+    expect(JSON.parse(stockRestic(repository, 'key', 'list', '--json'))).to.have.length(1);
+    expect(stockRestic(repository, 'check')).to.include('no errors were found');
+  });
+
   it('cuts the files of each repository by a polynomial of its own', async () => {
     const all = Array.from({ length: 5 }, () => randomPolynomial());
     expect(new Set(all).size).to.equal(5);
