@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type DatabaseBench, openDatabaseBench } from './database-bench.ts';
 import { identity, startTestPostgres, type TestPostgres } from './postgres-server.ts';
@@ -122,8 +123,17 @@ describe('backups of PostgreSQL', function () {
 
   it('leave no snapshot where pg_basebackup is killed', async () => {
     const before = bench.storedSnapshots();
-    const watching = killProgramOf(postgres.folder, 'pg_basebackup');
-    const { code } = await bench.failure('backup.database', bench.orderOf(postgres.instance, 'full'));
+    // It is copied as well, so that the program still runs when a busy machine comes to killing it.
+    const large = path.join(postgres.folder, 'data/large');
+    await writeFile(large, '');
+    execFileSync('chown', ['--reference', path.dirname(large), large]);
+    await truncate(large, 512 * 1024 * 1024);
+    const over = new AbortController();
+    const watching = killProgramOf(postgres.folder, 'pg_basebackup', over.signal);
+    const { code } = await bench
+      .failure('backup.database', bench.orderOf(postgres.instance, 'full'))
+      .finally(() => over.abort());
+    await rm(large);
     expect(await watching).to.equal(true);
     expect(code).to.be.oneOf(['DATABASE_FAILED', 'DATABASE_NOT_FOUND']);
     expect(bench.storedSnapshots()).to.deep.equal(before);
@@ -171,9 +181,9 @@ describe('backups of PostgreSQL', function () {
   });
 });
 
-/** Kills the first program of this name that works with the server of the test. */
-async function killProgramOf(folder: string, program: string): Promise<boolean> {
-  for (let tries = 0; tries < 20_000; tries += 1) {
+/** Kills the first program of this name that works with the server of the test. False where none came until the signal. */
+async function killProgramOf(folder: string, program: string, over: AbortSignal): Promise<boolean> {
+  while (!over.aborted) {
     for (const pid of await readdir('/proc')) {
       if (!/^\d+$/.test(pid)) continue;
       const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
