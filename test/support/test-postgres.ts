@@ -52,7 +52,7 @@ export async function createTestDatabase(
     ownerUrl,
     appUrl: as(APP_ROLE, ownerUrl),
     auditAdminUrl: as(AUDIT_ADMIN_ROLE, ownerUrl),
-    drop: async () => void (await asOwner(server.ownerUrl, `drop database ${name} with (force)`)),
+    drop: () => dropDatabase(server.ownerUrl, name),
   };
 }
 
@@ -69,13 +69,46 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   sql: string,
   values?: unknown[],
 ): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: ownerUrl });
-  await client.connect();
+  const client = await ownerPool(ownerUrl).connect();
+  let isAsNew = false;
   try {
-    return (await client.query<Row>(sql, values)).rows;
+    const { rows } = await client.query<Row>(sql, values);
+    await client.query('discard all');
+    isAsNew = true;
+    return rows;
   } finally {
-    await client.end();
+    client.release(!isAsNew);
   }
+}
+
+/**
+ * Tests ask thousands of times, and a new connection costs the processor 25 ms on a small virtual machine. What one
+ * call has set, or holds, ends with it.
+ */
+const ownerPools = new Map<string, pg.Pool>();
+
+function ownerPool(ownerUrl: string): pg.Pool {
+  const known = ownerPools.get(ownerUrl);
+  if (known !== undefined) return known;
+  const pool = new pg.Pool({
+    connectionString: ownerUrl,
+    max: 20,
+    idleTimeoutMillis: 1_000,
+    allowExitOnIdle: true,
+  });
+  // A test that ends the server, or every session of a database, has ended this one too.
+  pool.on('error', () => {});
+  ownerPools.set(ownerUrl, pool);
+  return pool;
+}
+
+async function dropDatabase(server: string, name: string): Promise<void> {
+  const ownerUrl = withDatabase(server, name);
+  const pool = ownerPools.get(ownerUrl);
+  ownerPools.delete(ownerUrl);
+  // Not awaited: a call that a test has left waiting for a lock ends with the database.
+  void pool?.end();
+  await asOwner(server, `drop database ${name} with (force)`);
 }
 
 /** @param options.durable  writes reach the disk */
