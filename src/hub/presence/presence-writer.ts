@@ -1,5 +1,6 @@
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { UnwrittenAddresses } from './address-history.ts';
 import type { DeviceStore } from '../ports/device-store.ts';
 import type { DeviceFacts, PresenceRecord, ReportRecord } from '../ports/presence-records.ts';
@@ -94,7 +95,8 @@ export class PresenceWriter {
   }
 
   facts(facts: DeviceFacts): void {
-    this.#facts.set(facts.deviceId, over(this.#facts.get(facts.deviceId), facts));
+    const waiting = this.#facts.get(facts.deviceId);
+    this.#facts.set(facts.deviceId, waiting === undefined ? facts : over(waiting, facts));
     this.#schedule();
   }
 
@@ -164,7 +166,10 @@ export class PresenceWriter {
       }
       for (const [id, earlier] of addresses.presence) this.#addresses.presence.putBack(id, earlier);
       for (const [id, earlier] of addresses.reports) this.#addresses.reports.putBack(id, earlier);
-      for (const [id, record] of facts) this.#facts.set(id, over(record, this.#facts.get(id) ?? record));
+      for (const [id, record] of facts) {
+        const newer = this.#facts.get(id);
+        this.#facts.set(id, newer === undefined ? record : over(record, newer));
+      }
       if (!this.#failing) this.#log.warn({ err: error, waiting: this.pending }, 'hub.presence_not_written');
       this.#failing = true;
     }
@@ -203,7 +208,7 @@ export class PresenceWriter {
   }
 }
 
-/** A report over HTTP contains no capabilities and must not remove the known ones. */
-function over(earlier: DeviceFacts | undefined, later: DeviceFacts): DeviceFacts {
-  return { ...later, capabilities: later.capabilities ?? earlier?.capabilities };
+/** What the later report leaves out counts as the earlier one has it, as it would if they were written one by one. */
+function over(earlier: DeviceFacts, later: DeviceFacts): DeviceFacts {
+  return { ...earlier, ...omitUndefined(later) };
 }

@@ -259,14 +259,25 @@ describe('the presence writer', () => {
     expect(store.reports).to.deep.equal([]);
   });
 
-  it('keeps the capabilities of a handshake when a report does not contain them', async () => {
-    writer.facts({ ...facts('device-1', '1.0.0'), capabilities: ['eventlogs.list'] });
-    writer.facts({ ...facts('device-1', '1.1.0'), capabilities: undefined });
+  it('keeps what a later report leaves out', async () => {
+    writer.facts({ ...facts('device-1', '1.0.0'), capabilities: ['eventlogs.list'], autoUpdate: false });
+    writer.facts({ ...facts('device-1', '1.1.0'), capabilities: undefined, autoUpdate: true });
+    writer.facts({ ...facts('device-1', '1.1.0'), capabilities: undefined, lastUser: 'ana' });
     await clock.tickAsync(FLUSH_MS);
-    expect(store.factBatches.flat()).to.deep.include({
+    const merged = {
       ...facts('device-1', '1.1.0'),
       capabilities: ['eventlogs.list'],
-    });
+      autoUpdate: true,
+      lastUser: 'ana',
+    };
+    expect(store.factBatches).to.deep.equal([[merged]]);
+    store.up = false;
+    writer.facts({ ...merged, autoUpdate: false });
+    await clock.tickAsync(FLUSH_MS);
+    writer.facts({ ...facts('device-1', '1.2.0'), capabilities: undefined });
+    store.up = true;
+    await clock.tickAsync(2 * FLUSH_MS);
+    expect(store.factBatches.at(-1)).to.deep.equal([{ ...merged, agentVersion: '1.2.0', autoUpdate: false }]);
   });
 
   it('writes the remaining records when it closes, also after a write that is under way', async () => {
