@@ -17,13 +17,27 @@ const customKindsOf = async (tx: Tx, orgId: string) =>
 const storedFilter = (tx: Tx, { orgId, filterId }: FilterKey) =>
   tx('saved_filters').where({ org_id: orgId, id: filterId });
 
-/** Undefined if the filter does not exist or no longer fits the custom fields of its organization. */
-export async function conditionsWithin(tx: Tx, key: FilterKey): Promise<Conditions | undefined> {
-  const row = await storedFilter(tx, key).first<{ conditions: string } | undefined>('conditions');
+/**
+ * A filter and when it was last changed. Undefined if it does not exist; its conditions are undefined if they no longer
+ * fit the custom fields of its organization.
+ */
+export async function filterWithin(
+  tx: Tx,
+  key: FilterKey,
+): Promise<{ conditions: Conditions | undefined; updatedAt: Date } | undefined> {
+  const row = await storedFilter(tx, key).first<{ conditions: string; updated_at: Date } | undefined>(
+    'conditions',
+    'updated_at',
+  );
   if (row === undefined) return undefined;
   const customKinds = await customKindsOf(tx, key.orgId);
   const parsed = parseConditions(JSON.parse(row.conditions), { customKinds });
-  return parsed.ok ? parsed.conditions : undefined;
+  return { conditions: parsed.ok ? parsed.conditions : undefined, updatedAt: row.updated_at };
+}
+
+/** Undefined if the filter does not exist or no longer fits the custom fields of its organization. */
+export async function conditionsWithin(tx: Tx, key: FilterKey): Promise<Conditions | undefined> {
+  return (await filterWithin(tx, key))?.conditions;
 }
 
 /**

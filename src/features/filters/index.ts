@@ -5,7 +5,12 @@ import { filterRoutes } from './filter.routes.ts';
 export { FILTER_CHANGED } from './filter.events.ts';
 export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';
 export type { FilterReferrer } from './filter-usage.ts';
-export { conditionsForGroup, conditionsNamingGroups, conditionsWithin } from './group-filters.ts';
+export {
+  conditionsForGroup,
+  conditionsNamingGroups,
+  conditionsWithin,
+  filterWithin,
+} from './group-filters.ts';
 
 export const feature = defineFeature({
   name: 'filters',

@@ -5,7 +5,7 @@ import { withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import { CUSTOM_FIELD_CHANGED } from '../custom-fields/index.ts';
-import { conditionsWithin, FILTER_CHANGED } from '../filters/index.ts';
+import { FILTER_CHANGED, filterWithin } from '../filters/index.ts';
 import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
 import { reconcile } from './membership.ts';
 import { organizationScope } from './organization-scope.ts';
@@ -267,8 +267,13 @@ export class DynamicGroupSync {
     });
   }
 
-  /** Returns how many devices joined or left. */
-  async #reconcile({ id, orgId }: DynamicGroup, { reason, only }: Change): Promise<number> {
+  /**
+   * A filter that has changed since the group was listed is applied to all devices, for that reason, as it will be when
+   * its change is followed.
+   * @returns how many devices joined or left
+   */
+  async #reconcile(group: DynamicGroup, change: Change): Promise<number> {
+    const { id, orgId } = group;
     const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
       const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
         'select filter_id from device_groups where org_id = ? and id = ? for no key update',
@@ -276,10 +281,13 @@ export class DynamicGroupSync {
       );
       const filterId = rows[0]?.filter_id ?? null;
       if (filterId === null) return [];
-      const conditions = await conditionsWithin(tx, { orgId, filterId });
+      const filter = await filterWithin(tx, { orgId, filterId });
       // The group of an invalid filter keeps its members until the filter is corrected.
-      if (conditions === undefined) return [];
-      return reconcile(tx, { id, orgId }, { conditions, reason, only });
+      if (filter?.conditions === undefined) return [];
+      const isNewVersion =
+        filterId === group.filterId && filter.updatedAt.getTime() !== group.updatedAt.getTime();
+      const { reason, only }: Change = isNewVersion ? { reason: 'filter_changed' } : change;
+      return reconcile(tx, { id, orgId }, { conditions: filter.conditions, reason, only });
     });
     if (changed.length === 0) return 0;
     this.#isPublishing = true;

@@ -15,6 +15,7 @@ import { connectDevice } from '../../support/fake-device.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { sentStatements } from '../../support/sent-statements.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 type Condition = { field: string; operator: string; value?: unknown };
 const all = (...conditions: Condition[]) => ({ operator: 'AND', conditions });
@@ -166,6 +167,27 @@ describe('dynamic groups', function () {
         .deviceCount,
     ).to.equal(1);
     expect(await members(group.id)).to.deep.equal([b.deviceId]);
+  });
+
+  it('record a changed filter as the reason also where a changed device was about to be examined', async () => {
+    const { deviceId } = await buildDevice(app, tenant.orgId);
+    const group = await makeGroup(all(hasTag('one')));
+    await withSystem(app.server.database.pool, 'test', async (tx) => {
+      await tx('device_groups').where({ id: group.id }).forUpdate();
+      await tag(deviceId, 'two');
+      await eventually(
+        () =>
+          asOwner(
+            app.database.ownerUrl,
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          ),
+        ({ length }) => length === 1,
+      );
+      const changed = await send('PATCH', `/filters/${group.filterId}`, { conditions: all(hasTag('two')) });
+      expect(changed.status).to.equal(200);
+    });
+    await becomes(group.id, [deviceId]);
+    expect(await changes(group.id)).to.deep.equal(['joined filter_changed by nobody']);
   });
 
   it('follow changes in the definition of a custom field', async () => {
