@@ -16,11 +16,8 @@ import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgr
  */
 const ROOT = path.join(import.meta.dirname, '..');
 const MOCHA = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
-/**
- * More processes than the two cores of a small machine, because tests also wait: for databases, for frames, for programs.
- * Between them they keep the cores busy, so V8 gains nothing from threads of its own, which cost a twelfth more.
- */
-const PARALLEL = ['--parallel', '--jobs', '3', '--node-option', 'single-threaded'];
+/** More than the two cores of a small machine, because tests also wait: for databases, for frames, for programs. */
+const JOBS = 3;
 /** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
 const LONGEST = [
   'contract/bad-input',
@@ -127,7 +124,7 @@ try {
     const files = testFiles();
     const programs = files.filter((file) => WHOLE_PROGRAMS.some((place) => place.test(file)));
     const together = files.filter((file) => !programs.includes(file));
-    const codes = [await mocha([...PARALLEL, ...together], settings)];
+    const codes = [await mocha(['--parallel', '--jobs', String(JOBS), ...together], settings)];
     const [agent, built] = (await building) ?? [];
     await dashboard;
     const withBuilds = {
@@ -135,7 +132,7 @@ try {
       ...(agent === undefined ? {} : { [BUILT_AGENT_VARIABLE]: agent.folder }),
       ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
     };
-    codes.push(await mocha([...PARALLEL, ...programs], withBuilds));
+    codes.push(await mocha(['--parallel', '--jobs', String(JOBS), ...programs], withBuilds));
     process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
