@@ -431,6 +431,7 @@ describe('the pages of virtual machines and of machines that come back', () => {
       const revoke = drawer.getByRole('button', { name: 'Revoke …' });
       expect(await revoke.getAttribute('aria-description')).to.contain('opens nothing any more');
       await page.keyboard.press('Escape');
+      await drawer.waitFor({ state: 'detached' });
 
       await tenant.send('POST', '/backup/bmr/token', { snapshotId: image.id });
       await page.reload();
