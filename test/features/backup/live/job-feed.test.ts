@@ -105,12 +105,18 @@ describe('long work on the dashboard', function () {
       percent: null,
     });
     // It is connected only now, and gets what waited for it without waiting for the round of the minute.
-    const rounds = () =>
-      inDatabase(`select id from background_jobs where name = 'backup.hand-over' and key is null`);
-    const before = (await rounds()).rows.length;
+    const { rowCount } = await inDatabase(
+      `update job_schedules set next_at = now() + interval '1 hour' where name = 'backup.hand-over'`,
+    );
+    expect(rowCount).to.equal(1);
+    const rounds = async (): Promise<string[]> =>
+      (await inDatabase(`select state from background_jobs where name = 'backup.hand-over'`)).rows.map(
+        ({ state }: { state: string }) => state,
+      );
+    const before = await eventually(rounds, (states) => states.every((state) => state === 'succeeded'));
     const agent = await connect();
     const frame = await agent.nextCommand();
-    expect((await rounds()).rows.length).to.equal(before + 1);
+    expect(await rounds()).to.have.lengthOf(before.length + 1);
 
     const report = { id: frame.id, seq: 0, phase: 'transferring', done: 400, rate: 50, filesDone: 3 };
     await agent.send('command:progress', report);
