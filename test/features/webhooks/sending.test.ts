@@ -268,6 +268,37 @@ describe('webhook deliveries', () => {
     expect(got[0]!.id).to.equal(got[1]!.id);
   });
 
+  it('are sent also where a server gives the webhook back in the moment in which they are added', async () => {
+    const { id } = await ground.webhook('given-back');
+    // A server has sent what was due, and there was nothing more when it looked.
+    await ground.sql(
+      `update webhooks set due_at = now() - interval '1 second', lease_id = gen_random_uuid(),
+        lease_until = now() + interval '1 hour' where id = $1`,
+      [id],
+    );
+    const client = new pg.Client({ connectionString: ground.app.database.ownerUrl });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('select from webhooks where id = $1 for no key update', [id]);
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      await ground.raise();
+      await eventually(
+        () =>
+          ground.sql('select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))', [rows[0]!.pid]),
+        (waiting) => waiting.length > 0,
+      );
+      await client.query(
+        'update webhooks set due_at = null, lease_id = null, lease_until = null where id = $1',
+        [id],
+      );
+      await client.query('commit');
+    } finally {
+      await client.end();
+    }
+    await ground.delivery(id, ({ status }) => status === 'delivered');
+  });
+
   it('stop for a deleted organization, also those of the partner', async () => {
     const { orgId } = ground.tenant;
     const own = await ground.webhook('own');

@@ -3,7 +3,7 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { eventType } from '../events/catalogue.ts';
-import { wakeWebhook } from '../sending/lease.ts';
+import { wakeWebhooks } from '../sending/lease.ts';
 import { findToChange, findWebhook } from '../subscriptions/webhook.service.ts';
 import type { Webhook } from '../subscriptions/webhook.model.ts';
 import { Delivery, DeliveryWithEvent } from './delivery.model.ts';
@@ -64,7 +64,7 @@ export async function replayDelivery(ctx: Context, webhookId: string, deliveryId
     isReplay: true,
     nextAttemptAt: new Date(),
   });
-  await wakeWebhook(ctx.tx, webhookId);
+  await wakeWebhooks(ctx.tx, [webhookId]);
   return { webhook, delivery: await readDelivery(ctx, webhookId, id) };
 }
 
@@ -102,7 +102,7 @@ export async function replayDeliveries(
       `More than ${REPLAY_MAX} events would be sent again. Choose a shorter span of time.`,
     );
   }
-  if (rowCount > 0) await wakeWebhook(ctx.tx, webhookId);
+  if (rowCount > 0) await wakeWebhooks(ctx.tx, [webhookId]);
   return { webhook, replayed: rowCount };
 }
 

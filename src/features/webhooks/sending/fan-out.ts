@@ -1,6 +1,7 @@
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { isManageableSql } from '../../organizations/index.ts';
+import { wakeWebhooks } from './lease.ts';
 
 /** Events of one transaction. */
 const BATCH = 500;
@@ -44,13 +45,7 @@ export async function fanOut(db: Db): Promise<boolean> {
       returning webhook_id`,
       [ids],
     );
-    // In the order of their ids, as everybody locks them.
-    await tx.raw(
-      `update webhooks w set due_at = now() from (
-        select id from webhooks where id = any(?::uuid[]) and enabled order by id for no key update) as ready
-      where w.id = ready.id and (w.due_at is null or w.due_at > now())`,
-      [[...new Set(added.map(({ webhook_id: id }) => id))]],
-    );
+    await wakeWebhooks(tx, [...new Set(added.map(({ webhook_id: id }) => id))]);
     await tx.raw('update webhook_events set fanned_out_at = now() where id = any(?::uuid[])', [ids]);
     return rows.length === BATCH;
   });

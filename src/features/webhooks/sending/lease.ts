@@ -67,10 +67,17 @@ export async function releaseWebhook(db: Db, { id, leaseId }: Webhook): Promise<
   });
 }
 
-/** To be called in a transaction that has added deliveries, after that. */
-export async function wakeWebhook(tx: Tx, webhookId: string): Promise<void> {
+/**
+ * To be called in a transaction that has added deliveries, after that. A statement of its own locks the webhooks first, in
+ * the order of their ids, as everybody does: the next one then sees what was written by a server that gave them back in
+ * this moment and could not see the deliveries.
+ */
+export async function wakeWebhooks(tx: Tx, webhookIds: readonly string[]): Promise<void> {
+  const ids = [[...webhookIds]];
+  await tx.raw('select from webhooks where id = any(?::uuid[]) order by id for no key update', ids);
   await tx.raw(
-    `update webhooks set due_at = now() where id = ? and enabled and (due_at is null or due_at > now())`,
-    [webhookId],
+    `update webhooks set due_at = now()
+    where id = any(?::uuid[]) and enabled and (due_at is null or due_at > now())`,
+    ids,
   );
 }
