@@ -15,7 +15,8 @@ import { type Baseline, inFolder, overRclone } from './stock-restic.ts';
  * in `BENCH_FILES` (4000) files, then with 1 % changed, then a restore of everything, in `BENCH_ROUNDS` (1) rounds with a
  * device and repositories of their own. The times of Muster are those from the request to the end of the job.
  * `BENCH_MB=5000 BENCH_FILES=20000` is the large form. Stock restic runs with the low priority that the agent gives its
- * own, unless `BENCH_USUAL_PRIORITY` is set.
+ * own, unless `BENCH_USUAL_PRIORITY` is set. With a number of rounds that is a multiple of three, each has each turn equally
+ * often.
  */
 
 const MB = Number(process.env['BENCH_MB'] ?? 1000);
@@ -98,7 +99,10 @@ async function measureRound(round: number): Promise<void> {
   }
 }
 
-/** Every other round begins with the baselines, so that none always has what the machine does at the beginning. */
+/**
+ * Each has each turn once in as many rounds as there are: on some machines the first turn of a step costs a third less, or
+ * more, than the last one.
+ */
 async function inTurns(
   round: number,
   step: Step,
@@ -111,7 +115,7 @@ async function inTurns(
     { who: MUSTER, measure: () => measured(device, work) },
     ...baselines.map((baseline) => ({ who: baseline.name, measure: () => stock(baseline) })),
   ];
-  if (round % 2 === 1) turns.reverse();
+  turns.unshift(...turns.splice(round % turns.length));
   for (const { who, measure } of turns) {
     // What one has written is not left for the next one to wait for.
     execFileSync('sync');
@@ -152,7 +156,7 @@ function report(): void {
     return [...new Set(results.map(({ who }) => who))].map((who) => {
       const theirs = of(who);
       const ratio = (what: keyof Cost) =>
-        median(ours.map(({ cost }, at) => cost[what] / (theirs[at]?.cost[what] ?? NaN))).toFixed(2);
+        geometricMean(ours.map(({ cost }, at) => cost[what] / (theirs[at]?.cost[what] ?? NaN))).toFixed(2);
       return {
         step,
         who,
@@ -178,4 +182,9 @@ function report(): void {
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? NaN;
+}
+
+/** Of ratios: what one round has doubled and another has halved is 1. */
+function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
