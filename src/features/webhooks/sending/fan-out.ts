@@ -45,7 +45,7 @@ export async function fanOut(db: Db): Promise<boolean> {
       returning webhook_id`,
       [ids],
     );
-    await wakeWebhooks(tx, [...new Set(added.map(({ webhook_id: id }) => id))]);
+    if (added.length > 0) await wakeWebhooks(tx, [...new Set(added.map(({ webhook_id: id }) => id))]);
     await tx.raw('update webhook_events set fanned_out_at = now() where id = any(?::uuid[])', [ids]);
     return rows.length === BATCH;
   });
