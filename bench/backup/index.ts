@@ -15,8 +15,8 @@ import { type Baseline, inFolder, overRclone } from './stock-restic.ts';
  * in `BENCH_FILES` (4000) files, then with 1 % changed, then a restore of everything, in `BENCH_ROUNDS` (1) rounds with a
  * device and repositories of their own. The times of Muster are those from the request to the end of the job.
  * `BENCH_MB=5000 BENCH_FILES=20000` is the large form. Stock restic runs with the low priority that the agent gives its
- * own, unless `BENCH_USUAL_PRIORITY` is set. With a number of rounds that is a multiple of three, each has each turn equally
- * often.
+ * own, unless `BENCH_USUAL_PRIORITY` is set. Only a multiple of three rounds is fair, because the first, second and third
+ * turn of a step cost different times.
  */
 
 const MB = Number(process.env['BENCH_MB'] ?? 1000);
@@ -99,10 +99,7 @@ async function measureRound(round: number): Promise<void> {
   }
 }
 
-/**
- * Each has each turn once in as many rounds as there are: on some machines the first turn of a step costs a third less, or
- * more, than the last one.
- */
+/** The order moves on by one with each round, so that in three rounds Muster and both baselines each have the first turn. */
 async function inTurns(
   round: number,
   step: Step,

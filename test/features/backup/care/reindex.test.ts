@@ -16,7 +16,7 @@ import { accessParts, buildCaredRepository, type CaredRepository } from './care-
 const SOURCE_BYTES = 60_000_000;
 /** What a backup adds besides the content: folders, and what packs say of themselves. */
 const OVERHEAD_BYTES = 2_000_000;
-/** A part of the content that is more than overhead. The last pack may be smaller, and arrives before the large ones. */
+/** More than overhead, so a part of the content. Packs are not counted: a small one can arrive before the large ones. */
 const PART_BYTES = 2 * OVERHEAD_BYTES + 1;
 
 describe('a backup that was interrupted', function () {
