@@ -1,0 +1,119 @@
+/**
+ * The time of a program: what time it is, and timers. Server, hub, agent and watchdog take all of theirs from `clock`, so
+ * that a test moves time instead of waiting for it (`test/support/test-clock.ts`). `test/contract/clock.test.ts` finds
+ * code that goes round it.
+ *
+ * What libraries do with time (pools of connections, heartbeats of Socket.IO, the kernel's own time limits) and `now()` in
+ * SQL are not under this clock.
+ */
+
+/** What a timer function of Node returns, as far as anybody needs it. */
+export interface Timer {
+  /** The program may end while the timer is pending. */
+  unref(): this;
+  /** Begins its time anew. */
+  refresh(): this;
+}
+
+/** Where the time comes from. */
+export interface TimeSource {
+  /** Milliseconds since 1970 UTC, which jump when the machine's clock is set. */
+  now(): number;
+  /** Milliseconds since some moment, which only go forward. */
+  monotonic(): number;
+  setTimeout(callback: () => void, ms: number): Timer;
+  setInterval(callback: () => void, ms: number): Timer;
+  /** Of both kinds; nothing happens where the timer has fired or there is none. */
+  clear(timer: Timer | undefined): void;
+}
+
+/** The machine's own clock. */
+export const systemTime: TimeSource = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  setInterval: (callback, ms) => setInterval(callback, ms),
+  // Node's timers are the only ones that this source returns.
+  clear: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+};
+
+export interface SleepOptions {
+  /** Ends the sleep early, with the signal's reason as the error. */
+  signal?: AbortSignal | undefined;
+  /** The program may end meanwhile. */
+  unref?: boolean;
+}
+
+export class Clock {
+  #source: TimeSource;
+
+  constructor(source: TimeSource) {
+    this.#source = source;
+  }
+
+  /** Takes the time from elsewhere, and returns where it came from until now. Pending timers stay with their source. */
+  takeTimeFrom(source: TimeSource): TimeSource {
+    const former = this.#source;
+    this.#source = source;
+    return former;
+  }
+
+  /** Milliseconds since 1970 UTC. For spans use `monotonic`: this one jumps when the machine's clock is set. */
+  now(): number {
+    return this.#source.now();
+  }
+
+  /** `now` as a date. */
+  date(): Date {
+    return new Date(this.#source.now());
+  }
+
+  /** Milliseconds since some moment, which only go forward. */
+  monotonic(): number {
+    return this.#source.monotonic();
+  }
+
+  setTimeout(callback: () => void, ms: number): Timer {
+    return this.#source.setTimeout(callback, ms);
+  }
+
+  setInterval(callback: () => void, ms: number): Timer {
+    return this.#source.setInterval(callback, ms);
+  }
+
+  /** Ends a timer of either kind; nothing happens where it has fired or there is none. */
+  clear(timer: Timer | undefined): void {
+    this.#source.clear(timer);
+  }
+
+  /** Resolves after that time; rejects with the reason of `signal` when that is aborted. */
+  sleep(ms: number, { signal, unref = false }: SleepOptions = {}): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(signal.reason);
+        return;
+      }
+      const abort = () => {
+        this.clear(timer);
+        reject(signal?.reason);
+      };
+      const timer = this.setTimeout(() => {
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      }, ms);
+      if (unref) timer.unref();
+      signal?.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** As `AbortSignal.timeout`: aborted with a `TimeoutError` after that time, which keeps no program alive. */
+  timeoutSignal(ms: number): AbortSignal {
+    const controller = new AbortController();
+    const abort = () => controller.abort(new DOMException('The time limit has passed.', 'TimeoutError'));
+    this.setTimeout(abort, ms).unref();
+    return controller.signal;
+  }
+}
+
+/** The time of this program. */
+export const clock = new Clock(systemTime);
