@@ -3,14 +3,17 @@ import {
   createReleaseBench,
   type ReleaseBench,
   upload,
-} from '../test/features/releases/registry/release-support.ts';
+} from '../test/support/releases/registry/release-support.ts';
 import {
   buildFleet,
   type FleetDevice,
   inSystem,
   stopOwnRounds,
-} from '../test/features/releases/rollouts/rollout-fleet.ts';
-import { type Fate, RolloutSimulation } from '../test/features/releases/rollouts/rollout-simulation.ts';
+} from '../test/support/releases/rollouts/rollout-fleet.ts';
+import {
+  type Fate,
+  RolloutSimulation,
+} from '../test/server/features/releases/rollouts/rollout-simulation.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../test/support/test-app.ts';
 import { asOwner, stopTestPostgres } from '../test/support/test-postgres.ts';

@@ -13,7 +13,7 @@ import { newId } from '../src/platform/ids.ts';
 import { ExpensiveWork } from '../src/platform/expensive-work.ts';
 import { createMetrics } from '../src/platform/metrics.ts';
 import { createSealer } from '../src/platform/secrets/sealed.ts';
-import { type AuditBench, createAuditBench, SECRET } from '../test/features/audit/audit-support.ts';
+import { type AuditBench, createAuditBench, SECRET } from '../test/support/audit/audit-support.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 

@@ -5,7 +5,7 @@ import { checkStored } from '../src/features/audit/verification/stored-check.ts'
 import { openPool } from '../src/platform/db/pool.ts';
 import { runPrepared } from '../src/platform/db/prepared.ts';
 import { withSystem } from '../src/platform/db/transaction.ts';
-import { type AuditBench, createAuditBench } from '../test/features/audit/audit-support.ts';
+import { type AuditBench, createAuditBench } from '../test/support/audit/audit-support.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**

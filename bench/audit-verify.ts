@@ -7,7 +7,7 @@ import { checkBundleFile } from '../src/cli/audit/bundle-file.ts';
 import { lineWriter } from '../src/cli/audit/export-to-file.ts';
 import { exportBundle } from '../src/features/audit/export/export-bundle.ts';
 import { checkStored } from '../src/features/audit/verification/stored-check.ts';
-import { createAuditBench } from '../test/features/audit/audit-support.ts';
+import { createAuditBench } from '../test/support/audit/audit-support.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { dueJobs } from '../src/features/backup/jobs/due-jobs.ts';
 import { runSchedules } from '../src/features/backup/jobs/scheduler.ts';
 import { withSystem } from '../src/platform/db/transaction.ts';
-import { buildBackupTenant } from '../test/features/backup/backup-support.ts';
+import { buildBackupTenant } from '../test/support/backup/backup-support.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { createTestApp } from '../test/support/test-app.ts';
 import { asOwner, stopTestPostgres } from '../test/support/test-postgres.ts';

@@ -5,83 +5,64 @@ import { promisify } from 'node:util';
 import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
 import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-programs.ts';
+import { changedPrograms } from './support/runner/changed-programs.ts';
 import { FILE_TIMES_VARIABLE, slowestFiles } from './support/file-times.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
- * `npm test` runs every test on one Postgres, with our programs bundled once. Test files run in parallel; those that start
- * whole programs run afterwards, when the agent and all programs have been built for them as they are released.
- * With arguments it runs Mocha with those: `npm test -- test/hub/device/mailbox.test.ts`.
+ * `npm test` runs the tiers `unit`, `server` and `contract`, and then of the tier `programs` the smokes and what the
+ * changes of the last day concern. `npm run test:programs` runs all of `programs`. With arguments it runs Mocha with
+ * those: `npm test -- test/unit/hub/device/mailbox.test.ts`. Why: docs/decisions/tests.md.
+ *
+ * MUSTER_TEST_SINCE names another commit than the newest that is older than a day.
  */
 const ROOT = path.join(import.meta.dirname, '..');
 const MOCHA = path.join(ROOT, 'node_modules/mocha/bin/mocha.js');
-/** More than the two cores of a small machine, because tests also wait: for databases, for frames, for programs. */
+/** More than the two cores of a small machine, because tests also wait for databases and frames. */
 const JOBS = 3;
+const SMOKES = 'test/programs/smoke/';
 /** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
 const LONGEST = [
-  'contract/bad-input',
-  // It waits for half a minute, beside which others run.
-  'deployment/proxies',
   'contract/routes',
-  'agent/session/agent-process',
-  'agent/session/agent-logs',
-  'features/sso/saml/forgeries',
-  'features/releases/registry/command-line',
-  'features/audit/verification/muster-audit',
-  'cli/operator-commands',
-  'cli/installation-backup/faults',
-  'cli/installation-backup/drill',
-  'features/sso/enforcement/unlock',
-  'features/backup/store-restic',
-  'features/agents/heartbeat',
-  'features/audit/verification/tampering',
-  'platform/lost-connections',
-  'agent/work/durable-runner',
-  'agent/core/connection/connection',
-  'agent/core/connection/http-heartbeats',
-  'features/backup/care/rotation',
-  'features/backup/care/retention',
-  'hub/cluster/redis-cluster',
-  'platform/s3',
-  'platform/migrations',
-  'platform/redis-limits',
-  'engine/keys-and-care',
-  'cli/remote',
-  'dashboard/pages',
-  'e2e/backup-faults',
-  'e2e/install',
-  'e2e/supported-nodes',
-  'platform/embedded-postgres',
-  'e2e/faults/redis-lost',
-  'e2e/faults/random',
-  'e2e/faults/fleet',
-  'e2e/faults/postgres-lost',
-  'e2e/faults/agents',
-  'e2e/agent-program',
-  'e2e/backup-round-trip',
+  'contract/bad-input',
+  'server/features/sso/saml/forgeries',
+  'server/features/agents/heartbeat',
+  'unit/agent/work/durable-runner',
+  'programs/contract/every-route',
+  'programs/contract/every-body',
+  'programs/deployment/proxies',
+  'programs/cli/operator-commands',
+  'programs/platform/migrations',
+  'programs/cli/installation-backup/faults',
+  'programs/cli/installation-backup/drill',
+  'programs/hub/cluster/redis-cluster',
+  'programs/e2e/backup-faults',
+  'programs/e2e/install',
+  'programs/e2e/faults/random',
+  'programs/e2e/faults/fleet',
+  'programs/e2e/supported-nodes',
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
 const SLOWEST = 40;
-const WHOLE_PROGRAMS = [
-  /^test\/e2e\//,
-  /^test\/watchdog\//,
-  /^test\/dashboard\//,
-  /^test\/platform\/embedded-postgres/,
-];
 
 function rank(file: string): number {
   const at = LONGEST.indexOf(file);
   return at === -1 ? LONGEST.length : at;
 }
 
-function testFiles(): string[] {
-  return readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
+/** The test files of a tier, the longest first. */
+function testFiles(tier: 'unit' | 'server' | 'contract' | 'programs'): string[] {
+  const folder = path.posix.join('test', tier);
+  return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
-    .map((file) => path.posix.join('test', ...file.split(path.sep)))
-    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
+    .map((file) => path.posix.join(folder, ...file.split(path.sep)));
 }
 
+const inOrder = (files: string[]) =>
+  files.toSorted((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
+
+/** @returns the exit code; 0 where there is nothing to run */
 function mocha(words: string[], settings: Record<string, string>): Promise<number> {
   const env = { ...process.env, ...settings };
   const child = spawn(process.execPath, [MOCHA, ...words], { cwd: ROOT, env, stdio: 'inherit' });
@@ -91,52 +72,66 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
   });
 }
 
+const inParallel = (files: string[], settings: Record<string, string>) =>
+  files.length === 0
+    ? Promise.resolve(0)
+    : mocha(['--parallel', '--jobs', String(JOBS), ...inOrder(files)], settings);
+
 /** Into its usual place, where the test files that need it find it. */
 async function buildDashboard(): Promise<void> {
   const words = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/cli/build-dashboard.ts')];
   await promisify(execFile)(process.execPath, words, { cwd: ROOT });
 }
 
+function programsToRun(all: boolean): string[] {
+  const files = testFiles('programs');
+  if (all) return files;
+  const smokes = files.filter((file) => file.startsWith(SMOKES));
+  const { tests, reason } = changedPrograms(ROOT, process.env['MUSTER_TEST_SINCE']);
+  const concerned = tests.filter((file) => !smokes.includes(file));
+  process.stdout.write(
+    `Of ${files.length} files of tests of programs, ${smokes.length} smokes run and ${concerned.length} others, ` +
+      `because ${reason}.\n${concerned.map((file) => `  ${file}\n`).join('')}`,
+  );
+  return [...smokes, ...concerned];
+}
+
 // Ctrl+C reaches Mocha as well; the database ends after it.
 process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
+const isWhole = given.length === 0 || given[0] === '--programs';
 const temporary = useTemporaryFolder();
-const [postgres, bundled] = await Promise.all([
-  startTestPostgres(),
-  given.length > 0 ? undefined : bundlePrograms(),
-]);
-// Only whole programs need these, so the other tests do not wait for them.
-const building = given.length > 0 ? undefined : Promise.all([buildOwnAgent(), buildPrograms()]);
-const dashboard = given.length > 0 ? undefined : buildDashboard();
-building?.catch(() => {});
-dashboard?.catch(() => {});
+const postgres = await startTestPostgres();
 const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(temporary, 'times');
-const settings = {
-  [FILE_TIMES_VARIABLE]: times,
-  [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl,
-  ...(bundled === undefined ? {} : { [BUNDLED_PROGRAMS_VARIABLE]: bundled }),
-};
+const settings = { [FILE_TIMES_VARIABLE]: times, [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl };
 try {
-  if (given.length > 0) {
+  if (!isWhole) {
     process.exitCode = await mocha(given, settings);
   } else {
-    const files = testFiles();
-    const programs = files.filter((file) => WHOLE_PROGRAMS.some((place) => place.test(file)));
-    const together = files.filter((file) => !programs.includes(file));
-    const codes = [await mocha(['--parallel', '--jobs', String(JOBS), ...together], settings)];
-    const [agent, built] = (await building) ?? [];
-    await dashboard;
-    const withBuilds = {
-      ...settings,
-      ...(agent === undefined ? {} : { [BUILT_AGENT_VARIABLE]: agent.folder }),
-      ...(built === undefined ? {} : { [BUILT_PROGRAMS_VARIABLE]: built.folder }),
-    };
-    codes.push(await mocha(['--parallel', '--jobs', String(JOBS), ...programs], withBuilds));
+    const codes: number[] = [];
+    if (given.length === 0) {
+      const files = [...testFiles('contract'), ...testFiles('server'), ...testFiles('unit')];
+      codes.push(await inParallel(files, settings));
+    }
+    const programs = programsToRun(given.length > 0);
+    const [bundled, agent, built] = await Promise.all([
+      bundlePrograms(),
+      buildOwnAgent(),
+      buildPrograms(),
+      buildDashboard(),
+    ]);
+    codes.push(
+      await inParallel(programs, {
+        ...settings,
+        [BUNDLED_PROGRAMS_VARIABLE]: bundled,
+        [BUILT_AGENT_VARIABLE]: agent.folder,
+        [BUILT_PROGRAMS_VARIABLE]: built.folder,
+      }),
+    );
     process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
 } finally {
-  await building?.catch(() => {});
   await postgres.stop();
 }

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openPool } from '../../src/platform/db/pool.ts';
-import { basic, buildRepository, issue, storeUrl } from '../../test/features/backup/store-support.ts';
+import { basic, buildRepository, issue, storeUrl } from '../../test/support/backup/store-support.ts';
 import { killProgram } from '../../test/support/program.ts';
 import { startServerProcess } from '../../test/support/started-server.ts';
 import { call } from '../../test/support/test-app.ts';

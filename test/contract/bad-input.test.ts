@@ -372,7 +372,7 @@ describe('bad input', function () {
   const nextAddress = inTurn(HOSTILE_ADDRESS);
   const nextPath = inTurn([...HOSTILE_ADDRESS, '%', newId().slice(1)]);
 
-  // The form of a web page has texts only, and its route answers with a redirect (test/features/sso/saml/acs.test.ts).
+  // The form of a web page has texts only, and its route answers with a redirect (test/server/features/sso/saml/acs.test.ts).
   for (const row of rows.filter(({ body, bodyType }) => body !== undefined && bodyType !== 'form')) {
     it(`in the body of ${nameOf(row)} is named, or stored as it is`, async () => {
       const token = await tokenFor(row);

@@ -19,7 +19,7 @@ const PLACEHOLDER = /[<{…]/;
 /** Written by a command, so it is not part of the repository. */
 const GENERATED = new Set(['bench/results/hub.json', 'clients/typescript/dist']);
 /** The feature that docs/adding-a-feature.md builds. */
-const EXAMPLE = /^(?:src|test)\/features\/contacts\//;
+const EXAMPLE = /^(?:src|test\/server)\/features\/contacts\//;
 
 /** The references of a page that lead nowhere, each as one line. */
 export function brokenReferences(page: string, text: string, repository: Repository): string[] {

@@ -1,4 +1,5 @@
 import { noteFileTime } from './file-times.ts';
+import { installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
 /** Tests start from the embedded default: what the machine happens to offer must not decide what they see. */
@@ -21,7 +22,24 @@ for (const name of [
   delete process.env[name];
 }
 
+installRules();
+
+/** Judges the test by the rules of its tier when it has ended well. */
+function judgeAtTheEnd(test: Mocha.Test | undefined): void {
+  const body = test?.fn;
+  // No test of ours takes a callback.
+  if (test === undefined || body == null || body.length > 0 || !isUnderRules(test.file)) return;
+  test.fn = async function judged(this: Mocha.Context) {
+    const start = startOfTest();
+    await Reflect.apply(body, this, []);
+    judge(start);
+  };
+}
+
 export const mochaHooks = {
+  beforeEach(this: Mocha.Context) {
+    judgeAtTheEnd(this.currentTest);
+  },
   async afterAll(this: Mocha.Context) {
     await stopTestPostgres();
     // Where the files run in parallel, this is after each of them.

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { allowPort } from './runner/rules.ts';
 
 /** Below the ports that systems give to outgoing connections, and above those of well-known servers. */
 const FIRST = 15_000;
@@ -23,6 +24,7 @@ export async function lastingPort(): Promise<number> {
 }
 
 async function isFree(port: number): Promise<boolean> {
+  allowPort(port);
   const server = createServer();
   server.listen(port, '127.0.0.1');
   try {

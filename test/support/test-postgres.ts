@@ -7,6 +7,7 @@ import { migrate } from '../../src/platform/db/migrations/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { APP_ROLE, AUDIT_ADMIN_ROLE, provisionRole } from '../../src/platform/db/roles.ts';
 import { quietLog } from './quiet-log.ts';
+import { exempt } from './runner/rules.ts';
 
 /**
  * One embedded Postgres for the whole run, with a migrated template database in it; each test that asks gets a copy of
@@ -41,7 +42,7 @@ export async function createTestDatabase(
   const shared = process.env[TEST_POSTGRES_VARIABLE];
   const server =
     shared === undefined
-      ? await (own ??= startTestPostgres({ durable: options.durable }))
+      ? await (own ??= exempt(() => startTestPostgres({ durable: options.durable })))
       : { ownerUrl: shared };
   const name = `muster_test_${process.pid}_${++made}`;
   const template = options.migrated === false ? 'template1' : TEMPLATE;

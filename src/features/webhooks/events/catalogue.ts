@@ -4,7 +4,7 @@ import { AlertSeverity, AlertStatus } from '../../alerts/index.ts';
 
 /**
  * Everything that can be sent to webhooks. Triggers of the database write these events (migrations 0130 to 0134), so that
- * no way to cause one can be forgotten; test/features/webhooks/catalogue.test.ts compares both.
+ * no way to cause one can be forgotten; test/server/features/webhooks/webhooks.test.ts compares both.
  */
 
 const time = z.iso.datetime().nullable();

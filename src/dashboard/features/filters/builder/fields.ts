@@ -1,6 +1,6 @@
 import { DeviceStatus, OsType, Architecture } from '../../../../protocol/index.ts';
 
-/** The fields and operators of conditions, for people. `test/dashboard/filters` compares them with those of the server. */
+/** The fields and operators of conditions, for people. `test/unit/dashboard/builder.test.ts` compares them with those of the server. */
 
 export type Kind =
   | 'string'

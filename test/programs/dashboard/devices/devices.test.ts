@@ -1,0 +1,261 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { assertAccessible, useDashboard } from '../../../support/browser.ts';
+import { eventually } from '../../../support/eventually.ts';
+import {
+  buildDevice,
+  buildPerson,
+  buildTenant,
+  type EnrolledDevice,
+  MACHINE,
+} from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { Keyboard } from '../../../support/keyboard.ts';
+
+/** Commands are walked through above; the log of the agent looks like stored events. */
+const TABS = ['Software', 'Stored events', 'Alerts', 'Upgrades', 'Audit'];
+
+describe('the pages of devices', () => {
+  const dashboard = useDashboard();
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let here: EnrolledDevice;
+  let agent: FakeDevice;
+
+  before(async () => {
+    const { app } = dashboard;
+    tenant = await buildTenant(app);
+    here = await buildDevice(app, tenant.orgId, { hostname: 'FRONT-DESK', osType: 'linux' });
+    await buildDevice(app, tenant.orgId, { hostname: 'BACK-OFFICE', osType: 'linux' });
+    agent = await connectDevice(app, here.token);
+    await agent.heartbeat({ metrics: { cpuPercent: 12, ramPercent: 34, diskPercent: 56 } });
+  });
+  after(() => agent.close());
+
+  const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
+  const badge = (page: Page, text: string) => page.locator('.mantine-Badge-root', { hasText: text }).first();
+
+  it('run a script on two devices, and follow it on the one that is there: by keys alone', async () => {
+    const page = await dashboard.open('/devices?q=nobody', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    await page.getByText('Most devices are removed by the search.').waitFor();
+    await keys.use(page.getByRole('button', { name: 'Drop the search: 2 devices' }));
+    await row(page, 'FRONT-DESK').getByText('Online').waitFor();
+    await assertAccessible(page);
+    const columns = page.getByRole('button', { name: 'Columns' });
+    await keys.use(columns);
+    await keys.use(page.getByRole('button', { name: 'Move Name to the right' }));
+    await page.getByRole('columnheader').nth(1).getByText('Status').waitFor();
+    await keys.press('Escape');
+    await keys.hasFocus(columns);
+    const views = page.getByRole('button', { name: 'Views' });
+    await keys.use(views);
+    await keys.fill(page.getByRole('textbox', { name: 'Name of the view' }), 'Everything');
+    await keys.press('Enter');
+    await page.getByRole('button', { name: 'Everything', exact: true }).waitFor();
+    await assertAccessible(page);
+    await keys.press('Escape');
+    await keys.hasFocus(views);
+
+    await keys.toggle(page.getByRole('checkbox', { name: 'Select all' }));
+    const actions = page.getByRole('button', { name: 'Actions on 2 devices' });
+    const dialog = page.getByRole('dialog', { name: /^Run a script/ });
+    const begin = async () => {
+      await keys.use(actions);
+      await keys.take('ArrowDown', page.getByRole('menuitem', { name: 'Run a script' }));
+      await keys.hasFocus(dialog.getByRole('combobox', { name: 'Script' }));
+    };
+    await begin();
+    // The first closes the list of scripts.
+    await keys.press('Escape', 'Escape');
+    await keys.hasFocus(actions);
+    await begin();
+    await keys.to(dialog.getByRole('radio', { name: 'Saved script' }));
+    await keys.press('ArrowRight');
+    await keys.fill(dialog.getByRole('textbox', { name: 'Script' }), 'echo hello');
+    await keys.use(dialog.getByRole('button', { name: 'Run on 2 devices' }));
+
+    const frame = await agent.nextCommand();
+    expect(frame).to.have.nested.property('payload.content', 'echo hello');
+    const outcomes = page.getByRole('grid', { name: 'Outcome for each device' });
+    await outcomes.getByRole('row').filter({ hasText: 'BACK-OFFICE' }).getByText('Queued').waitFor();
+    await agent.send('command:progress', { id: frame.id, seq: 0, phase: 'running' });
+    await outcomes.getByRole('row').filter({ hasText: 'FRONT-DESK' }).getByText('Running').waitFor();
+    await assertAccessible(page);
+
+    await keys.to(outcomes.getByRole('row').filter({ hasText: 'BACK-OFFICE' }));
+    await keys.press('ArrowDown', 'Enter');
+    const log = page.getByRole('log', { name: 'Output of the script' });
+    await log.waitFor();
+    // What is sent before the page has subscribed is shown at the end only, so it is sent until it is seen.
+    for (let seq = 0; !(await log.textContent())?.includes('hel'); seq++) {
+      await agent.rows(frame, [{ stream: 'stdout', text: 'hel' }], seq);
+    }
+    await agent.succeed(frame, { exitCode: 3, stdout: 'hello\n', stderr: 'oh\n', truncated: false });
+    await page.getByText('Exit code 3').waitFor();
+    await page.getByText('hello', { exact: true }).waitFor();
+    await assertAccessible(page);
+  });
+
+  it('come in through the waiting room: by keys alone', async () => {
+    const { app } = dashboard;
+    const list = await dashboard.open('/devices', { person: tenant.admin });
+    await row(list, 'BACK-OFFICE').waitFor();
+    const page = await dashboard.open('/enrollment', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    const newKey = page.getByRole('button', { name: 'New key' }).first();
+    await keys.use(newKey);
+    const dialog = page.getByRole('dialog', { name: 'New enrollment key' });
+    await keys.hasFocus(dialog.getByRole('textbox', { name: 'Name' }));
+    await keys.type('Notebooks');
+    await keys.fill(dialog.getByRole('textbox', { name: 'How many devices' }), '1');
+    await keys.choose(dialog.getByRole('combobox', { name: 'Valid for' }), 'One day');
+    await keys.use(dialog.getByRole('button', { name: 'Create key' }));
+    await keys.hasFocus(newKey);
+    const line = page.getByLabel('Installation on Linux and macOS', { exact: true });
+    const enrollmentKey = /key=([^']+)/.exec((await line.textContent()) ?? '')?.[1];
+    const keyRow = page.getByRole('row').filter({ hasText: 'Notebooks' });
+    await keyRow.getByText('0 of 1').waitFor();
+    await assertAccessible(page);
+
+    const machine = { ...MACHINE, hostname: 'NEW-NOTEBOOK', enrollmentKey };
+    const { status, body } = await app.call('POST', '/agents/enroll', { body: machine });
+    expect(status).to.equal(201);
+    const arrived = page.getByRole('log', { name: 'Devices that have arrived' });
+    await arrived.getByText('Offline').waitFor();
+    const notebook = await connectDevice(app, body.token);
+    await arrived.getByText('Online').waitFor();
+    await row(list, 'NEW-NOTEBOOK').getByText('Online').waitFor();
+    await keyRow.getByText('1 of 1').waitFor();
+    await keyRow.getByText('Used up').waitFor();
+    await assertAccessible(page);
+    await keys.use(arrived.getByRole('link', { name: 'NEW-NOTEBOOK' }));
+    await page.getByRole('heading', { level: 1, name: 'NEW-NOTEBOOK' }).waitFor();
+    await keys.hasFocus();
+    notebook.close();
+  });
+
+  it('miss no state where a message of the hub is lost', async () => {
+    const page = await dashboard.newPage();
+    let loses = false;
+    await page.routeWebSocket(/\/hub\//, (client) => {
+      const server = client.connectToServer();
+      server.onMessage((message) => {
+        if (!loses || !String(message).includes('"devices:delta"')) return client.send(message);
+        loses = false;
+      });
+    });
+    await page.goto(`/devices${await dashboard.app.server.signInFragment(tenant.admin.id)}`);
+    await row(page, 'FRONT-DESK').getByText('12 %').waitFor();
+    loses = true;
+    await agent.heartbeat({ metrics: { cpuPercent: 71, ramPercent: 34, diskPercent: 56 } });
+    await eventually(
+      () => loses,
+      (stillTo) => !stillTo,
+    );
+    // What comes next has a number that does not follow.
+    await buildDevice(dashboard.app, tenant.orgId, { hostname: 'CELLAR', osType: 'linux' });
+    await row(page, 'CELLAR').waitFor();
+    await row(page, 'FRONT-DESK').getByText('71 %').waitFor();
+    await agent.heartbeat({ metrics: { cpuPercent: 12, ramPercent: 34, diskPercent: 56 } });
+    await row(page, 'FRONT-DESK').getByText('12 %').waitFor();
+  });
+
+  it('show one device as it is now, and change it', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    await page.getByRole('heading', { level: 1, name: 'FRONT-DESK' }).waitFor();
+    await page.getByText('34 %').waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Reception');
+    await page.getByRole('button', { name: 'Rename' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Reception' }).waitFor();
+
+    await page.getByRole('button', { name: 'Maintenance' }).click();
+    await page.getByRole('button', { name: 'Start maintenance' }).click();
+    await page.getByRole('button', { name: 'End maintenance' }).click();
+    await badge(page, 'Online').waitFor();
+
+    // The hub sends what happens without anybody asking.
+    await agent.heartbeat({ metrics: { cpuPercent: 97, ramPercent: 35, diskPercent: 56 } });
+    await page.getByText('97 %, high').waitFor();
+    await assertAccessible(page);
+    agent.close();
+    await page.getByText('This device is not connected').waitFor();
+    await badge(page, 'Offline').waitFor();
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('button', { name: 'Reception' }).waitFor();
+
+    await page.goto('/devices');
+    const last = row(page, 'Reception').getByTitle('As it was when the device was last connected.');
+    await last.getByText('97 %').waitFor();
+    await assertAccessible(page);
+  });
+
+  it('have tabs that are fit for assistive technology, and that a link opens', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    for (const name of TABS) {
+      await page.getByRole('tab', { name, exact: true }).click();
+      await page.getByRole('tab', { name, exact: true, selected: true }).waitFor();
+      await page.getByText('Reading').first().waitFor({ state: 'detached' });
+      await assertAccessible(page);
+    }
+    expect(page.url()).to.match(/tab=audit/);
+    await page.reload();
+    await page.getByRole('tab', { name: 'Audit', exact: true, selected: true }).waitFor();
+  });
+
+  it('have tabs through which the arrow keys lead without opening each of them', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
+    const keys = new Keyboard(page);
+    await keys.to(page.getByRole('tab', { name: 'Summary', selected: true }));
+    await keys.press('ArrowLeft');
+    await keys.hasFocus(page.getByRole('tab', { name: 'Event log (live)' }));
+    await page.getByRole('tab', { name: 'Summary', selected: true }).waitFor();
+    await keys.press('ArrowRight', 'ArrowRight', 'Enter');
+    await page.getByRole('tab', { name: 'Software', selected: true }).waitFor();
+  });
+
+  it('take a device out of service, and put it back from the list of such devices', async () => {
+    const gone = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'OLD-PRINTER', osType: 'linux' });
+    // Devices out of service are not read one by one.
+    dashboard.allow(/404/);
+    const page = await dashboard.open(`/devices/${gone.deviceId}`, { person: tenant.admin });
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Decommission' }).click();
+    await page.getByRole('button', { name: 'Decommission' }).click();
+    await page.getByText('This device is out of service').waitFor();
+    await badge(page, 'Decommissioned').waitFor();
+    await page.goto('/devices/decommissioned');
+    await row(page, 'OLD-PRINTER').getByRole('button', { name: 'Put back in service' }).click();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'Put back', exact: true }).click();
+    await page.getByText('No device is decommissioned').waitFor();
+    await page.goto(`/devices/${gone.deviceId}`);
+    await badge(page, 'Offline').waitFor();
+  });
+
+  it('say to who may only look why nothing can be changed', async () => {
+    const viewer = await buildPerson(dashboard.app, {
+      scope: 'organization',
+      orgId: tenant.orgId,
+      role: SYSTEM_ROLES.organizationViewer,
+    });
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: viewer });
+    const button = page.getByRole('button', { name: 'Maintenance' });
+    await button.waitFor();
+    expect(await button.getAttribute('aria-description')).to.include('devices:write');
+    await page.getByRole('button', { name: 'More' }).click();
+    const move = page.getByRole('menuitem', { name: 'Move' });
+    expect(await move.getAttribute('aria-disabled')).to.equal('true');
+    expect(await move.textContent()).to.include('devices:write');
+  });
+
+  it('say that a device of somebody else does not exist', async () => {
+    const other = await buildTenant(dashboard.app);
+    dashboard.allow(/404/);
+    const page = await dashboard.open(`/devices/${here.deviceId}`, { person: other.admin });
+    await page.getByText('There is no such device').waitFor();
+  });
+});

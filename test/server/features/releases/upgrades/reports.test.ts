@@ -1,0 +1,263 @@
+import { expect } from 'chai';
+import type { WatchdogReport } from '../../../../../src/protocol/index.ts';
+import { newId } from '../../../../../src/platform/ids.ts';
+import { connectDashboard } from '../../../../support/dashboard-client.ts';
+import { eventually } from '../../../../support/eventually.ts';
+import { buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
+import { connectDevice } from '../../../../support/fake-device.ts';
+import { query } from '../../../../support/releases/registry/release-support.ts';
+import {
+  CAPABLE,
+  createUpgradeGround,
+  type UpgradableDevice,
+  type UpgradeGround,
+} from '../../../../support/releases/upgrades/upgrade-ground.ts';
+
+const NEVER = '00000000-0000-4000-8000-000000000000';
+
+describe('what a device reports about its upgrades', () => {
+  let ground: UpgradeGround;
+  let device: UpgradableDevice;
+  let attemptId: string;
+
+  before(async () => {
+    ground = await createUpgradeGround();
+  });
+  after(async () => ground.close());
+  beforeEach(async () => {
+    device = await ground.device();
+    attemptId = newId();
+    await device.agent.heartbeat();
+    await statusIs('online');
+  });
+
+  const report = (phase: string, more: object = {}) =>
+    device.agent.send('update:status', {
+      component: 'agent',
+      targetVersion: '1.1.0',
+      phase,
+      attemptId,
+      ...more,
+    });
+  const watchdog = (more: Partial<WatchdogReport>, { deviceId, token }: EnrolledDevice = device) =>
+    ground.app.call('POST', `/agents/${deviceId}/watchdog-report`, {
+      token,
+      body: { watchdogVersion: '1.0.0', agentState: 'running', updates: [], ...more },
+    });
+  const record = async () =>
+    (await ground.app.call('GET', `/devices/${device.deviceId}`, { token: ground.tenant.admin.token })).body;
+  const statusIs = (status: string) => eventually(record, (one) => one.status === status);
+  const alerts = async (status = 'active') =>
+    (
+      await ground.app.call(
+        'GET',
+        `/alerts?kind=upgrade_failed&status=${status}&deviceId=${device.deviceId}`,
+        {
+          token: ground.tenant.admin.token,
+        },
+      )
+    ).body.data;
+
+  it('shows that it is updating from the first phase to the last, live on dashboards', async () => {
+    const dashboard = await connectDashboard(ground.app, ground.tenant.admin.token);
+    const seen: string[] = [];
+    dashboard.socket.on('devices:delta', ({ changed }: { changed: { id: string; status?: string }[] }) => {
+      for (const one of changed) {
+        if (one.id === device.deviceId && one.status !== undefined) seen.push(one.status);
+      }
+    });
+    await dashboard.socket.emitWithAck('devices:subscribe', { orgId: ground.tenant.orgId });
+    await report('downloading');
+    await eventually(
+      () => seen,
+      (list) => list.includes('updating'),
+    );
+    device.agent.close();
+    const gone = await eventually(record, ({ presence }) => presence.state === 'disconnected');
+    expect([gone.status, gone.presence.reason]).to.deep.equal(['updating', 'updating']);
+    const back = await connectDevice(ground.app, device.token, { ...CAPABLE, agentVersion: '1.1.0' });
+    await back.heartbeat();
+    // It says nothing of the attempt, which ends because the version has arrived.
+    await eventually(
+      () => seen,
+      (list) => list.at(-1) === 'online',
+    );
+    expect((await ground.history(device.deviceId))[0]).to.include({
+      state: 'completed',
+      fromVersion: '1.0.0',
+      targetVersion: '1.1.0',
+    });
+    back.close();
+    dashboard.close();
+  });
+
+  it('is offline after five minutes without an end', async () => {
+    await report('restarting');
+    await statusIs('updating');
+    device.agent.close();
+    await eventually(record, ({ presence }) => presence.state === 'disconnected');
+    await query(
+      ground.app,
+      `update device_upgrades set started_at = now() - interval '5 minutes' where device_id = ?`,
+      [device.deviceId],
+    );
+    expect((await statusIs('offline')).presence.reason).to.equal('updating');
+  });
+
+  it('leaves maintenance as it is', async () => {
+    const { token } = ground.tenant.admin;
+    await ground.app.call('POST', `/devices/${device.deviceId}/maintenance`, {
+      token,
+      body: { enabled: true },
+    });
+    await report('downloading');
+    await report('completed');
+    expect((await record()).status).to.equal('maintenance');
+  });
+
+  it('counts once however often and in whatever order it comes', async () => {
+    for (const phase of [
+      'installing',
+      'downloading',
+      'installing',
+      'verifying',
+      'restarting',
+      'downloading',
+    ]) {
+      expect(await report(phase)).to.deep.equal({ ok: true });
+    }
+    const history = await ground.history(device.deviceId);
+    expect(history.map(({ state }) => state)).to.deep.equal(['restarting']);
+    await report('failed', { code: 'DISK_FULL', error: 'No space left.' });
+    await report('installing');
+    const [failed, ...others] = await ground.history(device.deviceId);
+    expect(failed).to.include({ state: 'failed', code: 'DISK_FULL', error: 'No space left.' });
+    expect([others.length, failed?.finishedAt === null]).to.deep.equal([0, false]);
+    await statusIs('online');
+  });
+
+  it('raises an alert when it was rolled back, which ends with the next upgrade that succeeds', async () => {
+    await report('restarting', { fromVersion: '1.0.0' });
+    await watchdog({
+      agentState: 'running',
+      updates: [
+        {
+          component: 'agent',
+          targetVersion: '1.1.0',
+          phase: 'rolled_back',
+          attemptId,
+          code: 'NOT_HEALTHY',
+          error: 'It never connected.',
+        },
+      ],
+    });
+    const [alert, ...more] = await eventually(alerts, (list) => list.length > 0);
+    expect(more).to.deep.equal([]);
+    expect(alert.title).to.include('the upgrade of the agent to 1.1.0 was rolled back');
+    expect(alert.message).to.equal('The agent runs 1.0.0 again. Reason: It never connected.');
+    expect(alert.details).to.deep.equal({
+      component: 'agent',
+      fromVersion: '1.0.0',
+      targetVersion: '1.1.0',
+      code: 'NOT_HEALTHY',
+      error: 'It never connected.',
+    });
+    // The watchdog is another component.
+    await report('completed', { component: 'watchdog', attemptId: newId() });
+    expect(await alerts()).to.have.length(1);
+    await report('completed', { attemptId: newId(), targetVersion: '1.2.0' });
+    expect(
+      (
+        await eventually(
+          () => alerts('resolved'),
+          (list) => list.length === 1,
+        )
+      )[0].resolution,
+    ).to.equal('The agent was upgraded.');
+  });
+
+  it('says over HTTP how the agent is, also with nothing to report of upgrades', async () => {
+    expect((await record()).agentState).to.equal(null);
+    expect((await watchdog({ agentState: 'crash_loop', message: 'Exit code 1' })).body).to.deep.equal({
+      ok: true,
+    });
+    const { agentState, watchdogVersion } = await record();
+    expect([agentState.state, agentState.message, watchdogVersion]).to.deep.equal([
+      'crash_loop',
+      'Exit code 1',
+      '1.0.0',
+    ]);
+    await watchdog({ agentState: 'crash_loop', message: 'Exit code 2' });
+    expect((await record()).agentState).to.deep.equal({ ...agentState, message: 'Exit code 2' });
+  });
+
+  it('reaches no other device, whatever it claims', async () => {
+    const other = await ground.device();
+    await report('downloading');
+    const answer = await other.agent.send('update:status', {
+      component: 'agent',
+      targetVersion: '1.1.0',
+      phase: 'rolled_back',
+      attemptId,
+    });
+    expect(answer).to.deep.equal({ ok: true });
+    expect((await ground.history(device.deviceId)).map(({ state }) => state)).to.deep.equal(['downloading']);
+    expect((await watchdog({}, { ...device, token: other.token })).status).to.be.oneOf([401, 403, 404]);
+    expect((await watchdog({}, { ...device, deviceId: NEVER })).status).to.be.oneOf([401, 403, 404]);
+  });
+
+  it('is refused where it is nonsense, and keeps other reports from nothing', async () => {
+    const refused = async (more: object) => {
+      const answer = (await report('downloading', more)) as { ok: boolean; error?: { code: string } };
+      expect([answer.ok, answer.error?.code], JSON.stringify(more).slice(0, 60)).to.deep.equal([
+        false,
+        'VALIDATION_FAILED',
+      ]);
+    };
+    await refused({ component: 'helper' });
+    await refused({ attemptId: 'mine' });
+    await refused({ phase: 'offered' });
+    await refused({ phase: 'done' });
+    expect(await ground.history(device.deviceId)).to.deep.equal([]);
+    const { status } = await watchdog({
+      updates: [
+        { component: 'helper', targetVersion: '1', phase: 'failed' },
+        { component: 'agent', targetVersion: '1.1.0', phase: 'downloading', attemptId },
+      ],
+    });
+    expect(status).to.equal(200);
+    expect(await ground.history(device.deviceId)).to.have.length(1);
+    await report('failed', {
+      attemptId: newId(),
+      targetVersion: 'x'.repeat(5000),
+      error: 'e'.repeat(50_000),
+    });
+    for (const { targetVersion, error } of await ground.history(device.deviceId)) {
+      expect([targetVersion.length <= 50, (error ?? '').length <= 2000]).to.deep.equal([true, true]);
+    }
+  });
+
+  it('is bounded: a device that reports new attempts without end is slowed down, and recorded twenty times an hour', async () => {
+    let refused = 0;
+    for (let count = 0; count < 70; count += 1) {
+      const answer = (await report('failed', { attemptId: newId() })) as { ok: boolean };
+      if (!answer.ok) refused += 1;
+    }
+    expect(refused).to.be.at.least(10);
+    const [{ rows } = { rows: 0 }] = await query<{ rows: number }>(
+      ground.app,
+      'select count(*)::int as rows from device_upgrades where device_id = ?',
+      [device.deviceId],
+    );
+    expect(rows).to.equal(20);
+  });
+
+  it('is no affair of another tenant', async () => {
+    await report('downloading');
+    const stranger = await buildTenant(ground.app);
+    const path = `/devices/${device.deviceId}/upgrades`;
+    const { token } = stranger.admin;
+    expect((await ground.app.call('GET', path, { token })).status).to.equal(404);
+    expect((await ground.app.call('POST', path, { token, body: {} })).status).to.equal(404);
+  });
+});

@@ -1,0 +1,87 @@
+import { expect } from 'chai';
+import { DatabaseNotifications } from '../../../src/platform/db/connections/notifications.ts';
+import { eventually } from '../../support/eventually.ts';
+import { quietLog } from '../../support/quiet-log.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
+
+describe('notifications of the database', function () {
+  this.timeout(120_000);
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let notifications: DatabaseNotifications;
+  let heard: string[];
+  let returns: number;
+
+  before(async () => {
+    database = await createTestDatabase();
+    const { hostname, port } = new URL(database.appUrl);
+    proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+  });
+  after(async () => {
+    await proxy?.cut();
+    await database?.drop();
+  });
+  beforeEach(async () => {
+    heard = [];
+    returns = 0;
+    const url = new URL(database.appUrl);
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    notifications = new DatabaseNotifications({
+      url: url.href,
+      channel: 'test_channel',
+      onNotifications: (payloads) => void heard.push(...payloads),
+      onReturn: () => void (returns += 1),
+      log: quietLog,
+    });
+    await notifications.start();
+  });
+  afterEach(async () => notifications.close());
+
+  const announce = (payload: string) =>
+    asOwner(database.ownerUrl, `select pg_notify('test_channel', $1)`, [payload]);
+  const comes = (payload: string) =>
+    eventually(
+      () => heard,
+      (all) => all.includes(payload),
+    );
+
+  it('come from other connections, in their order', async () => {
+    expect(notifications.isInTouch).to.equal(true);
+    for (const payload of ['one', 'two', 'three']) await announce(payload);
+    await comes('three');
+    expect(heard).to.deep.equal(['one', 'two', 'three']);
+  });
+
+  it('cannot be relied on while the connection is broken; then it is back, and says so', async () => {
+    await proxy.cut();
+    await eventually(
+      () => notifications.isInTouch,
+      (isInTouch) => !isInTouch,
+    );
+    expect(returns).to.equal(0);
+    await proxy.mend();
+    await eventually(
+      () => returns,
+      (count) => count === 1,
+    );
+    expect(notifications.isInTouch).to.equal(true);
+    await announce('again');
+    await comes('again');
+  });
+
+  it('cannot be relied on either where the connection is silent and looks open', async () => {
+    proxy.freeze();
+    await eventually(
+      () => notifications.isInTouch,
+      (isInTouch) => !isInTouch,
+    );
+    await eventually(
+      () => returns,
+      (count) => count === 1,
+    );
+    await announce('after silence');
+    await comes('after silence');
+  });
+});

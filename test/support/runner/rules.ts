@@ -1,0 +1,168 @@
+import childProcess, { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { Server } from 'node:net';
+import { loadavg, availableParallelism } from 'node:os';
+import timersPromises from 'node:timers/promises';
+
+/**
+ * What a test may not do in the tiers that run at each change (docs/decisions/tests.md). A test that does it fails with
+ * the name of the rule, because such tests are slow or depend on the speed of the machine.
+ */
+export const RULES = {
+  process: 'no child process: tests that start programs stand in test/programs',
+  wait: 'no wait over 2 s: let a clock or settle() say it instead of polling',
+  timer: 'no real timer over 50 ms: advance the test clock',
+  duration: 'no test over 2 s: divide it, or move it to test/programs',
+  port: 'no fixed port: listen on port 0',
+} as const;
+
+export type Rule = keyof typeof RULES;
+
+const TIERS = /\/test\/(unit|server|contract)\//;
+const TIMER_MS_MAX = 50;
+export const WAIT_MS_MAX = 2_000;
+export const POLL_MS = 20;
+const TEST_MS_MAX = 2_000;
+
+/** Since the last test that was judged, with the hooks before it. */
+let breaches: { rule: Rule; detail: string }[] = [];
+let isInstalled = false;
+let exemptions = 0;
+/** Ports that the system has chosen in this process: a server that went away may come back at its own. */
+const ownPorts = new Set<number>();
+
+/** Of a test file: whether the rules hold for it. */
+export function isUnderRules(file: string | undefined): boolean {
+  return file !== undefined && TIERS.test(file.replaceAll('\\', '/'));
+}
+
+export function noteBreach(rule: Rule, detail: string): void {
+  if (isInstalled && exemptions === 0) breaches.push({ rule, detail });
+}
+
+/** For what the harness itself does: the Postgres of a test file that is run by itself. */
+export async function exempt<T>(work: () => Promise<T>): Promise<T> {
+  exemptions++;
+  try {
+    return await work();
+  } finally {
+    exemptions--;
+  }
+}
+
+/** A port that the test has got from the system, where the same server listens again. */
+export function allowPort(port: number): void {
+  ownPorts.add(port);
+}
+
+/** Watches what this process does from now on. */
+export function installRules(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  watchProcesses();
+  watchTimers();
+  watchPorts();
+}
+
+function watchProcesses(): void {
+  const { spawn } = ChildProcess.prototype as unknown as { spawn(options: { file: string }): unknown };
+  Object.assign(ChildProcess.prototype, {
+    spawn(this: ChildProcess, options: { file: string }): unknown {
+      noteBreach('process', options.file);
+      return spawn.call(this, options);
+    },
+  });
+  for (const name of ['spawnSync', 'execFileSync', 'execSync'] as const) {
+    const original = childProcess[name] as (...args: unknown[]) => unknown;
+    Object.assign(childProcess, {
+      [name](...args: unknown[]): unknown {
+        noteBreach('process', String(args[0]));
+        return original(...args);
+      },
+    });
+  }
+  syncBuiltinESMExports();
+}
+
+/** Timers that test code sets, and that then really fire. One that only ends a test that hangs never does. */
+function watchTimers(): void {
+  const { setTimeout: original } = globalThis;
+  const isOfTest = () => {
+    const callers = (new Error('where').stack ?? '').split('\n').slice(3, 4).join('');
+    return callers.includes('/test/') && !callers.includes('/test/support/test-clock.ts');
+  };
+  const watched = (callback: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
+    if ((ms ?? 0) <= TIMER_MS_MAX || !isOfTest()) return original(callback, ms, ...args);
+    const fired = () => {
+      noteBreach('timer', `${ms} ms`);
+      callback(...args);
+    };
+    return original(fired, ms);
+  };
+  globalThis.setTimeout = Object.assign(watched, original);
+  const { setTimeout: sleep } = timersPromises;
+  Object.assign(timersPromises, {
+    setTimeout: async <T>(ms?: number, ...rest: [T?, { signal?: AbortSignal }?]) => {
+      const isLong = (ms ?? 0) > TIMER_MS_MAX && isOfTest();
+      const value = await sleep(ms, ...rest);
+      if (isLong) noteBreach('timer', `${ms} ms`);
+      return value;
+    },
+  });
+  syncBuiltinESMExports();
+}
+
+function watchPorts(): void {
+  const { listen } = Server.prototype;
+  Object.assign(Server.prototype, {
+    listen(this: Server, ...args: unknown[]): unknown {
+      const [first] = args;
+      const given = typeof first === 'object' && first !== null && 'port' in first ? first.port : first;
+      const port = typeof given === 'number' ? given : 0;
+      if (port > 0 && !ownPorts.has(port)) noteBreach('port', String(port));
+      this.once('listening', () => {
+        const address = this.address();
+        if (typeof address === 'object' && address !== null) ownPorts.add(address.port);
+      });
+      return (listen as (...all: unknown[]) => unknown).apply(this, args);
+    },
+  });
+}
+
+/** What the judgement of a test needs to know of its beginning. */
+export interface TestStart {
+  at: number;
+  waitedForProcessorMs: number;
+}
+
+export const startOfTest = (): TestStart => ({
+  at: performance.now(),
+  waitedForProcessorMs: waitedForProcessorMs(),
+});
+
+/**
+ * Ends the judgement of one test.
+ * @throws Error that names each rule which it has broken
+ */
+export function judge(start: TestStart): void {
+  const found = breaches;
+  breaches = [];
+  const own = performance.now() - start.at - (waitedForProcessorMs() - start.waitedForProcessorMs);
+  if (own > TEST_MS_MAX * busyness()) found.push({ rule: 'duration', detail: `${own.toFixed(0)} ms` });
+  if (found.length === 0) return;
+  const lines = found.map(({ rule, detail }) => `${RULES[rule]} (${detail})`);
+  throw new Error(`This test breaks a rule of its tier.\n${[...new Set(lines)].join('\n')}`);
+}
+
+/** How many times more there is to do on this machine than it has processors: on a busy one everything takes longer. */
+const busyness = () => Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+
+/** For how long this thread was ready and had no processor. Only Linux says it. */
+function waitedForProcessorMs(): number {
+  try {
+    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / 1e6;
+  } catch {
+    return 0;
+  }
+}

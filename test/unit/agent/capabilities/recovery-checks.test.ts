@@ -1,0 +1,74 @@
+import http from 'node:http';
+import net from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { recoveryCheckHandlers } from '../../../../src/agent/capabilities/recovery-checks/handlers.ts';
+import type { CommandPayload } from '../../../../src/protocol/index.ts';
+
+describe('checks of a recovery plan on a device', function () {
+  this.timeout(20_000);
+  const servers: (http.Server | net.Server)[] = [];
+  const listen = async (server: http.Server | net.Server): Promise<number> => {
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return (server.address() as AddressInfo).port;
+  };
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      if ('closeAllConnections' in server) server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  type Check = CommandPayload<'recovery.check'>['check'];
+  const run = (check: Check, timeoutSeconds = 1, signal = new AbortController().signal) => {
+    const handler = recoveryCheckHandlers()['recovery.check'];
+    if (typeof handler !== 'function') throw new Error('the handler is a function');
+    return handler({ check, timeoutSeconds }, { signal } as Parameters<typeof handler>[1]);
+  };
+  const site = () =>
+    http.createServer((request, response) => {
+      response.statusCode = request.url === '/broken' ? 503 : request.url === '/moved' ? 302 : 200;
+      response.setHeader('location', 'http://10.0.0.1/elsewhere');
+      response.end('all is well');
+    });
+
+  it('pass where a service answers as expected, and say what it answered where not', async () => {
+    const port = await listen(site());
+    const host = '127.0.0.1';
+    const get = { type: 'http', host, port, secure: false } as const;
+    expect(await run({ type: 'tcp', host, port })).to.include({ passed: true, attempts: 1 });
+    expect(await run({ ...get, path: '/', contains: 'well' })).to.include({ passed: true });
+    expect(await run({ ...get, path: '/broken', expectStatus: 503 })).to.include({ passed: true });
+    // A redirect is an answer, and nothing follows it.
+    expect(await run({ ...get, path: '/moved' })).to.include({ passed: true });
+    const bad = await run({ ...get, path: '/broken' });
+    expect(bad).to.include({ passed: false, message: 'It answered with status 503.' });
+    expect((await run({ ...get, path: '/', contains: 'ill' })).message).to.contain(
+      'without the expected text',
+    );
+    expect((await run({ ...get, path: '/', secure: true })).passed).to.equal(false);
+  });
+
+  it('are repeated until the service is there', async () => {
+    const port = await listen(site());
+    const [server] = servers.splice(0);
+    await new Promise((resolve) => server?.close(resolve));
+    const checked = run({ type: 'tcp', host: '127.0.0.1', port }, 10);
+    const late = site();
+    servers.push(late);
+    await new Promise<void>((resolve) => late.listen(port, '127.0.0.1', resolve));
+    expect(await checked).to.include({ passed: true });
+  });
+
+  it('end in time where a service says nothing, and at once where they are cancelled', async () => {
+    const silent = await listen(net.createServer(() => {}));
+    const check = { type: 'http', host: '127.0.0.1', port: silent, path: '/', secure: false } as const;
+    expect(await run(check)).to.include({ passed: false, attempts: 1 });
+    const stop = new AbortController();
+    const cancelled = run(check, 3600, stop.signal);
+    stop.abort();
+    const error = await cancelled.catch((reason: unknown) => reason);
+    expect(error).to.include({ code: 'CANCELLED' });
+  });
+});

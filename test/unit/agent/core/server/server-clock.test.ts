@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
+
+describe('the agent’s estimate of the server’s time', () => {
+  it('is the local time until the first reading, for which callers can wait a limited time', async () => {
+    const clock = new ServerClock();
+    expect(Math.abs(clock.now() - Date.now())).to.be.below(5000);
+    const startedAt = Date.now();
+    await clock.known(100);
+    expect(Date.now() - startedAt).to.be.within(90, 20_000);
+    const waiting = clock.known(10_000);
+    clock.startReading()('no time at all');
+    clock.startReading()('2031-01-01T00:00:00.000Z');
+    await waiting;
+    await clock.known(10_000);
+    expect(Math.abs(clock.now() - Date.parse('2031-01-01T00:00:00.000Z'))).to.be.below(20_000);
+    expect(clock.timestamp()).to.match(/^2031-01-01T00:00:00\.\d{3}Z$/);
+  });
+
+  it('is never less accurate than the fastest round trip, and never becomes worse', () => {
+    const trips = fc.array(fc.tuple(fc.nat(10_000), fc.nat(10_000)), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(trips, fc.integer({ min: -1e12, max: 1e12 }), (list, offset) => {
+        let count = 5000;
+        const server = () => 1e12 + offset + count;
+        const clock = new ServerClock(() => count);
+        let quickest = Infinity;
+        let before = Infinity;
+        for (const [there, back] of list) {
+          const told = clock.startReading();
+          count += there;
+          const at = new Date(server()).toISOString();
+          count += back;
+          told(at);
+          quickest = Math.min(quickest, there + back);
+          count += 60_000;
+          const error = Math.abs(clock.now() - server());
+          expect(error).to.be.at.most(Math.min(quickest, before) + 1e-3);
+          before = error;
+        }
+      }),
+    );
+  });
+});
