@@ -1,4 +1,5 @@
 import { noteFileTime } from './file-times.ts';
+import { closeAll } from './runner/at-end.ts';
 import { installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
@@ -41,6 +42,7 @@ export const mochaHooks = {
     judgeAtTheEnd(this.currentTest);
   },
   async afterAll(this: Mocha.Context) {
+    await closeAll();
     await stopTestPostgres();
     // Where the files run in parallel, this is after each of them.
     const file = this.test?.parent?.suites[0]?.file;

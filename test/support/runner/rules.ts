@@ -88,10 +88,6 @@ function watchProcesses(): void {
 /** Timers that test code sets, and that then really fire. One that only ends a test that hangs never does. */
 function watchTimers(): void {
   const { setTimeout: original } = globalThis;
-  const isOfTest = () => {
-    const callers = (new Error('where').stack ?? '').split('\n').slice(3, 4).join('');
-    return callers.includes('/test/') && !callers.includes('/test/support/test-clock.ts');
-  };
   const watched = (callback: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
     if ((ms ?? 0) <= TIMER_MS_MAX || !isOfTest()) return original(callback, ms, ...args);
     const fired = () => {
@@ -111,6 +107,17 @@ function watchTimers(): void {
     },
   });
   syncBuiltinESMExports();
+}
+
+/** Whether the caller of this function's caller is code of a test. */
+function isOfTest(): boolean {
+  const { prepareStackTrace, stackTraceLimit } = Error;
+  // Without the source map of each frame, which would cost more than many a test.
+  Error.prepareStackTrace = (_error, frames) => frames[2]?.getFileName() ?? '';
+  Error.stackTraceLimit = 3;
+  const file = String(new Error('where').stack);
+  Object.assign(Error, { prepareStackTrace, stackTraceLimit });
+  return file.includes('/test/') && !file.endsWith('/test-clock.ts');
 }
 
 function watchPorts(): void {

@@ -3,7 +3,7 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('a machine that leaves', () => {
   let app: TestApp;
@@ -11,7 +11,7 @@ describe('a machine that leaves', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

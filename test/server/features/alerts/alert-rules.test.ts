@@ -5,7 +5,7 @@ import {
   buildTenant,
   type EnrolledDevice,
 } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { alertGround } from './alerts-support.ts';
 
 interface Told {
@@ -28,7 +28,7 @@ describe('alert rules', function () {
   let ground: ReturnType<typeof alertGround>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     ground = alertGround(app);
   });

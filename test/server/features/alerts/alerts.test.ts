@@ -11,7 +11,7 @@ import { withSystem, withTenant } from '../../../../src/platform/db/transaction.
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 type Wanted = Partial<Parameters<typeof raiseAlert>[1]>;
 
@@ -21,7 +21,7 @@ describe('alerts', function () {
   let stranger: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     stranger = await buildTenant(app);
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { entriesOf, openSessionBy } from '../../../support/sso/enforcement/enforcement-support.ts';
 import { insertProvider, query } from '../../../support/sso/sso-support.ts';
 import { codeOf, enableSecondFactor, forgetLastCode } from '../../../support/auth/second-factor-support.ts';
@@ -12,7 +12,7 @@ describe('the second factor of a session that a provider has opened', () => {
   let providerId: string;
   let person: Person;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     ({ orgId } = await buildTenant(app));
     providerId = await insertProvider(app, { org_id: orgId });
   });

@@ -5,7 +5,7 @@ import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { CALLER } from '../../../support/feed-client.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { type: 'script.run', payload: { language: 'bash', content: 'true', timeoutSeconds: 60 } };
@@ -18,7 +18,7 @@ describe('the command ledger', () => {
   let ledger: CommandLedger;
   const ends: string[][] = [];
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     ledger = createCommandLedger({
       db: app.server.database.hubPool,

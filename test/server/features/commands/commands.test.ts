@@ -5,7 +5,7 @@ import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
-import { type Answer, createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type Answer, sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { language: 'bash', content: 'echo done', timeoutSeconds: 60 };
@@ -17,7 +17,7 @@ describe('commands', () => {
   let device: EnrolledDevice;
   let agents: FakeDevice[];
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

@@ -10,7 +10,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { deviceGround, pathsOf, type Tenant } from '../devices/devices-support.ts';
 
 describe('custom fields', () => {
@@ -25,7 +25,7 @@ describe('custom fields', () => {
   const values = async () => (await read(device.deviceId)).customFields;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -7,14 +7,14 @@ import { newId } from '../../../../src/platform/ids.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { sentStatements } from '../../../support/sent-statements.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('devices that come from another address', () => {
   let app: TestApp;
   let db: Db;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     db = openPool(app.database.appUrl, { max: 1, name: 'counted' });
   });
   after(async () => {

@@ -15,7 +15,7 @@ import {
 } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
 interface Outcome {
@@ -46,7 +46,7 @@ describe('devices changed in bulk', () => {
     body.results.map(({ ok, code }) => (ok ? 'ok' : code));
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { DeviceQuery } from '../../../../src/features/devices/index.ts';
 import { buildDevice, buildOrganization, buildSite, buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { deviceGround, type Tenant } from './devices-support.ts';
 
 interface Listed {
@@ -73,7 +73,7 @@ describe('the list of devices', () => {
   const names = async (query: string) => (await list(query)).map(({ hostname }) => hostname).join('');
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     for (const { cpu, ...machine } of MACHINES) {
       const { deviceId } = await buildDevice(app, tenant.orgId);

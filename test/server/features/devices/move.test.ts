@@ -10,7 +10,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
@@ -41,7 +41,7 @@ describe('a device that is moved', () => {
   };
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

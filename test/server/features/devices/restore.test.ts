@@ -13,7 +13,7 @@ import {
   MACHINE,
 } from '../../../support/factories.ts';
 import { connectDevice, type Refused } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { deviceGround, type Tenant } from './devices-support.ts';
 
 describe('a decommissioned device', () => {
@@ -34,7 +34,7 @@ describe('a decommissioned device', () => {
     );
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

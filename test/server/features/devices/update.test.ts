@@ -3,7 +3,7 @@ import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildSite, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
 describe('a device that is changed', () => {
@@ -18,7 +18,7 @@ describe('a device that is changed', () => {
     send('PATCH', `/devices/${device.deviceId}`, body, person);
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

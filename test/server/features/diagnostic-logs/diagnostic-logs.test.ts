@@ -4,7 +4,7 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 type Entry = Record<string, unknown>;
 
@@ -22,7 +22,7 @@ describe('diagnostic logs', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { buildTenant, MACHINE } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('another value for an enrollment key', () => {
   let app: TestApp;
@@ -9,7 +9,7 @@ describe('another value for an enrollment key', () => {
   let created: { id: string; key: string };
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

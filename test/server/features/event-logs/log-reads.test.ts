@@ -7,7 +7,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { CALLER } from '../../../support/feed-client.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { entriesOf } from '../audit/reading/reading-support.ts';
 
 describe('the recorder of log reads', () => {
@@ -16,7 +16,7 @@ describe('the recorder of log reads', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

@@ -9,7 +9,7 @@ import {
   buildTenant,
   type EnrolledDevice,
 } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 type Entry = Record<string, unknown>;
 
@@ -30,7 +30,7 @@ describe('stored event logs', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

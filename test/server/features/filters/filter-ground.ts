@@ -1,5 +1,5 @@
 import { buildTenant, type Person } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { LINUX } from './conditions.ts';
 
@@ -12,7 +12,7 @@ export function filterGround() {
   let stranger: Tenant;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     stranger = await buildTenant(app);
   });
   after(async () => app.close());

@@ -8,7 +8,7 @@ import type { Context } from '../../../../src/platform/context.ts';
 import { withTenant } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildOrganization, buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 /** Stand-ins for records that refer to a filter: groups by their description and sites by their name. */
@@ -20,7 +20,7 @@ const REFERRERS: FilterReferrer[] = [
 describe('what uses a filter', () => {
   let app: TestApp;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
 

@@ -10,7 +10,7 @@ import {
   type Person,
 } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('device groups', () => {
@@ -19,7 +19,7 @@ describe('device groups', () => {
   let system: Person;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     system = await buildPerson(app, { scope: 'system' });
   });
   after(async () => app.close());

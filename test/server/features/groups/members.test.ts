@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildDevice, buildOrganization, buildSite, buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('the devices of a group', () => {
   let app: TestApp;
@@ -12,7 +12,7 @@ describe('the devices of a group', () => {
   let c: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

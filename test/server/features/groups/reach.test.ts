@@ -9,7 +9,7 @@ import {
   buildTenant,
   type Person,
 } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('device groups, by who asks,', () => {
   let app: TestApp;
@@ -17,7 +17,7 @@ describe('device groups, by who asks,', () => {
   let system: Person;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     system = await buildPerson(app, { scope: 'system' });
   });
   after(async () => app.close());

@@ -4,7 +4,7 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildSite, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { sentStatements } from '../../../support/sent-statements.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 type Json = Record<string, unknown>;
@@ -27,7 +27,7 @@ describe('inventory', () => {
   let device: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

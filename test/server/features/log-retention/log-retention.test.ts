@@ -9,7 +9,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('log retention', function () {
@@ -17,7 +17,7 @@ describe('log retention', function () {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

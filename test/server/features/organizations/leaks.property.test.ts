@@ -9,7 +9,7 @@ import {
   buildSite,
   type Person,
 } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 /** Random worlds of providers, customers and people: nobody sees a row too many, nor one too few, by any list or count. */
 
@@ -45,7 +45,7 @@ describe('random worlds of tenants', function () {
   let app: TestApp;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
 
 type Body = Record<string, unknown>;
 
@@ -12,7 +12,7 @@ describe('values in requests', () => {
   let organization: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     site = `/orgs/sites/${tenant.siteId}`;
     organization = `/orgs/organizations/${tenant.orgId}`;

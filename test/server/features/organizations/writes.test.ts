@@ -11,7 +11,7 @@ import {
   type Person,
 } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 
@@ -21,7 +21,7 @@ describe('managing tenants', () => {
   let system: Person;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     system = await buildPerson(app, { scope: 'system' });
   });
   after(async () => app.close());

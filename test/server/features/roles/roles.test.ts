@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
 import { buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('roles', () => {
   let app: TestApp;
@@ -10,7 +10,7 @@ describe('roles', () => {
   let orgAdmin: Person;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     orgAdmin = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
   });

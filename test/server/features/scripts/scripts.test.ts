@@ -10,7 +10,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { name: 'Clean up', language: 'bash', content: 'rm -rf "$PARAM_FOLDER"' };
@@ -21,7 +21,7 @@ describe('scripts', () => {
   let stranger: Awaited<ReturnType<typeof buildTenant>>;
   let device: EnrolledDevice;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     stranger = await buildTenant(app);
     device = await able(tenant.orgId);

@@ -8,7 +8,7 @@ import {
   buildTenant,
   type Person,
 } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 interface Result {
@@ -24,7 +24,7 @@ describe('search', () => {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const SCRIPT = { language: 'bash', content: 'echo done', timeoutSeconds: 60 };
 const DONE = { exitCode: 0, stdout: 'done\n', stderr: '', truncated: false };
@@ -20,7 +20,7 @@ describe('an agent that sends invalid or excessive data', () => {
   let honest: Awaited<ReturnType<typeof buildTenant>>;
   let open: FakeDevice[];
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     hostile = await buildTenant(app);
     honest = await buildTenant(app);
   });

@@ -6,7 +6,7 @@ import { connectDashboard, type DashboardClient } from '../../../support/dashboa
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const entry = (recordId: number) => ({
@@ -30,7 +30,7 @@ describe('a live query to many devices', () => {
   let agents: FakeDevice[];
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app.close());

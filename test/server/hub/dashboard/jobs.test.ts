@@ -10,7 +10,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
@@ -31,7 +31,7 @@ describe('jobs on the dashboard', () => {
   let clients: DashboardClient[];
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -3,7 +3,7 @@ import { AppError } from '../../../../src/platform/errors.ts';
 import { FilterWeight } from '../../../../src/hub/filters/filter-weight.ts';
 import { connectDashboard, type DashboardClient } from '../../../support/dashboard-client.ts';
 import { buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const codeOf = (work: () => void): string => {
   try {
@@ -35,7 +35,7 @@ describe('the weight of live filters', () => {
     let tenant: Awaited<ReturnType<typeof buildTenant>>;
     let clients: DashboardClient[];
     before(async () => {
-      app = await createTestApp();
+      app = await sharedTestApp();
       tenant = await buildTenant(app);
     });
     after(async () => app.close());

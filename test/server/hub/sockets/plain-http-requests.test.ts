@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { call, createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { call, sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 /** Requests to the path of the sockets that do not become a websocket: anybody can send them, without signing in. */
 describe('a plain HTTP request to the path of the sockets', () => {
   let app: TestApp;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(() => app.close());
 

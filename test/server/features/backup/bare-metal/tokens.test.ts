@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { newToken } from '../../../../../src/platform/secrets/tokens.ts';
 import { eventually } from '../../../../support/eventually.ts';
-import { createTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
 import {
   type BackupTenant,
   buildBackupTenant,
@@ -20,7 +20,7 @@ describe('recovery tokens', function () {
   let repositoryId: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     other = await buildBackupTenant(app);
     const config = await tenant.createConfig({ sources: { kind: 'image' } });

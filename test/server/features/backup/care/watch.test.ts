@@ -5,7 +5,7 @@ import { createRepository } from '../../../../../src/features/backup/repositorie
 import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
 import { buildDevice } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -16,7 +16,7 @@ describe('how devices are protected', function () {
   let place: { orgId: string; deviceId: string; configId: string; repositoryId: string };
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     const { id: configId } = await tenant.createConfig({ schedule: { frequency: 'daily', time: '02:00' } });
     const { orgId } = tenant;

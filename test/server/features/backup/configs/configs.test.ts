@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { buildDevice, buildOrganization, buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { pathsOf } from '../../devices/devices-support.ts';
 import {
   type BackupTenant,
@@ -21,7 +21,7 @@ describe('backup configurations', () => {
   let tenant: BackupTenant;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -6,7 +6,7 @@ import {
 } from '../../../../../src/features/backup/maintenance/retention.service.ts';
 import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
 import { eventually } from '../../../../support/eventually.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 import {
@@ -24,7 +24,7 @@ describe('databases of devices', function () {
   let configId: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     ({ id: configId } = await tenant.createConfig({
       name: 'Shop',

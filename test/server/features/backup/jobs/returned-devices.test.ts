@@ -5,7 +5,7 @@ import { buildDevice } from '../../../../support/factories.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { recordingLog } from '../../../../support/quiet-log.ts';
 import { sentStatements } from '../../../../support/sent-statements.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -19,7 +19,7 @@ describe('devices that return', function () {
   let deviceId: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     await tenant.createConfig();
     ({ deviceId } = await buildDevice(app, tenant.orgId));

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { runSchedules } from '../../../../../src/features/backup/jobs/scheduler.ts';
 import { buildDevice, buildSite } from '../../../../support/factories.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -20,7 +20,7 @@ describe('the scheduler of backups', () => {
   let tenant: BackupTenant;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

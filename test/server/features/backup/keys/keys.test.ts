@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import {
   type BackupTenant,
   buildBackupTenant,
@@ -16,7 +16,7 @@ describe('encryption keys of backups', () => {
   let tenant: BackupTenant;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
   });
   after(async () => app.close());

@@ -7,7 +7,7 @@ import {
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildTenant } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -36,7 +36,7 @@ describe('machines of KVM', function () {
   let device: FakeDevice | undefined;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     const details = { path: '/backups' };
     const sources = { kind: 'kvm', machines: ['web'] };

@@ -12,7 +12,7 @@ import {
   type EnrolledDevice,
 } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -31,7 +31,7 @@ describe('long work on the dashboard', function () {
   let clients: DashboardClient[];
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     configId = (await tenant.createConfig()).id;
   });

@@ -6,7 +6,7 @@ import { connectDashboard } from '../../../../support/dashboard-client.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -17,7 +17,7 @@ describe('a backup that goes on no more', function () {
   let enrolled: EnrolledDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     const { id: configId } = await tenant.createConfig();
     enrolled = await buildDevice(app, tenant.orgId);

@@ -12,7 +12,7 @@ import { connectDashboard } from '../../../../support/dashboard-client.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildPerson, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -42,7 +42,7 @@ describe('machines of Hyper-V', function () {
   let device: FakeDevice | undefined;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     const config = await tenant.createConfig({
       provider: 'local',

@@ -3,7 +3,7 @@ import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/i
 import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
 import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const HOSTILE = "a]; DROP DATABASE [x]; --'$(y)";
 const OUTPUT_PATH = String.raw`D:\Backups`;
@@ -16,7 +16,7 @@ describe('databases of SQL Server', function () {
   let device: FakeDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     enrolled = await buildDevice(app, tenant.orgId);
   });

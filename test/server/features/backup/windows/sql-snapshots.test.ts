@@ -3,7 +3,7 @@ import { COMMAND_TYPES, type CommandFrame, SECRETS_CAPABILITY } from '../../../.
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../../support/backup/store-support.ts';
 
@@ -19,7 +19,7 @@ describe('snapshots of databases of SQL Server', function () {
   let device: FakeDevice;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildBackupTenant(app);
     const { id: configId } = await tenant.createConfig({
       provider: 'local',

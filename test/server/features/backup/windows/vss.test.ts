@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { COMMAND_TYPES } from '../../../../../src/protocol/index.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const WRITER = {
   name: 'SqlServerWriter',
@@ -21,7 +21,7 @@ describe('the state of shadow copies', function () {
   let device: FakeDevice | undefined;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
   });
   after(async () => app?.close());

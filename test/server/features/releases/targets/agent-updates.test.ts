@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../../support/factories.ts';
 import { withSystem, withTenant } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const WEEKEND = { days: ['sat', 'sun'], start: '22:00', end: '04:00' };
 
@@ -12,7 +12,7 @@ describe('the agent updates of an organization', () => {
   let people: Record<'partner' | 'organization' | 'system', Person>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const WINDOW = { days: ['fri', 'sat'], start: '22:00', end: '04:00' };
 
@@ -10,7 +10,7 @@ describe('the settings of agent updates', () => {
   let systemToken: string;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     tenant = await buildTenant(app);
     systemToken = (await buildPerson(app, { scope: 'system' })).token;
   });

@@ -9,7 +9,7 @@ import { newId } from '../../../../../src/platform/ids.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, MACHINE } from '../../../../support/factories.ts';
 import { connectDevice } from '../../../../support/fake-device.ts';
-import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../../support/test-app.ts';
 
 const UPGRADABLE = { capabilities: [UPGRADE_CAPABILITY] };
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;
@@ -19,7 +19,7 @@ describe('the upgrades of a device', () => {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     await publish(
       { version: '1.0.0' },
       { version: '1.1.0', promoted: true },

@@ -7,7 +7,7 @@ import {
   PASSWORD,
   type Person,
 } from '../../../../support/factories.ts';
-import { createTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
 import { enableSecondFactor } from '../../../../support/auth/second-factor-support.ts';
 import { type Owner, query } from '../../../../support/sso/sso-support.ts';
 import { enforceFor } from '../../../../support/sso/enforcement/enforcement-support.ts';
@@ -18,7 +18,7 @@ describe('the last break-glass person', () => {
   let partnerId: string;
   let orgId: string;
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
   });
   beforeEach(async () => {
     ({ partnerId, orgId } = await buildTenant(app));

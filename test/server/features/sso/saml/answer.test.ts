@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { samlFile, signingKey } from '../../../../support/saml-certificates.ts';
 import { answerXml, type Deviation, encoded, instant, replace } from '../../../../support/saml-forge.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { createSamlGround, type SamlGround, type SignIn } from './saml-ground.ts';
 
 const answer = ({ asked }: SignIn, deviation?: Deviation) => encoded(answerXml(asked, deviation));
@@ -11,7 +11,7 @@ describe('an answer of a SAML identity provider', () => {
   let ground: SamlGround;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     ground = await createSamlGround(app);
   });
   after(async () => app.close());

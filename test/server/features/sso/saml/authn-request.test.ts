@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { createSamlGround, type SamlGround } from './saml-ground.ts';
 
 describe('a request to a SAML identity provider', () => {
@@ -7,7 +7,7 @@ describe('a request to a SAML identity provider', () => {
   let ground: SamlGround;
 
   before(async () => {
-    app = await createTestApp();
+    app = await sharedTestApp();
     ground = await createSamlGround(app);
   });
   after(async () => app.close());
