@@ -55,12 +55,12 @@ export async function startTestAgent(options: {
   const warnings: string[] = [];
   const answers: HeartbeatAck[] = [];
   const warn = (message: string) => void warnings.push(message);
-  const clock = new ServerClock();
-  const queries = new LiveRunner(live, clock);
+  const serverClock = new ServerClock();
+  const queries = new LiveRunner(live, serverClock);
   const durable = new DurableRunner({
     store: new CommandStore(options.journal ?? new JournalFile(journalIn(dataDir), warn)),
     handlers: work,
-    clock,
+    serverClock,
     warn,
     retryMs: 100,
     ...(options.afterResultMs === undefined ? {} : { afterResultMs: options.afterResultMs }),
@@ -74,7 +74,7 @@ export async function startTestAgent(options: {
     handshake: { agentVersion: '1', capabilities: queries.capabilities, bootId: 'b' },
     queries,
     durable,
-    clock,
+    serverClock,
     heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
     onHeartbeatAck: (answer) => void answers.push(answer),
     onState: (state) => states.push(state),

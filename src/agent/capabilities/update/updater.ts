@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import type { UpdatePhase, Upgrade } from '../../../protocol/index.ts';
 import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
@@ -87,7 +87,7 @@ export class Updater {
     await this.#endWithdrawn(wanted);
     if (wanted === undefined) return writeOfferState(dataDir, undefined);
     const failure = (await failuresOf(dataDir)).find(({ sha256 }) => sha256 === wanted.sha256);
-    const waitsUntil = failure === undefined ? 0 : nextTryAt(failure, Date.now());
+    const waitsUntil = failure === undefined ? 0 : nextTryAt(failure, clock.now());
     const isAskedHere = await takeApplyRequest(dataDir);
     const state: OfferState = {
       component: wanted.component,
@@ -99,7 +99,7 @@ export class Updater {
     await writeOfferState(dataDir, state);
     // A person stands above the wait after a failure; only one at the machine stands above its setting.
     if (!isAutomatic() && !isAskedHere) return;
-    if (Date.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
+    if (clock.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
     await this.#attempt(wanted);
   }
 
@@ -121,7 +121,7 @@ export class Updater {
       await this.#bringHere(offer, attempt, report);
       await this.#waitForWork();
       await report('restarting');
-      await Promise.race([statuses.flush(), delay(FLUSH_MS, undefined, { ref: false })]);
+      await Promise.race([statuses.flush(), clock.sleep(FLUSH_MS, { unref: true })]);
       await this.#handOver(offer, attempt);
     } catch (error) {
       work.resume();
@@ -209,7 +209,7 @@ export class Updater {
     const idleWithin = async (ms: number) => {
       const timer = new AbortController();
       const signal = AbortSignal.any([timer.signal, this.#stop.signal]);
-      await Promise.race([work.idle(), delay(ms, undefined, { signal }).catch(() => {})]);
+      await Promise.race([work.idle(), clock.sleep(ms, { signal }).catch(() => {})]);
       timer.abort();
       this.#stop.signal.throwIfAborted();
       return work.isIdle;
@@ -239,7 +239,7 @@ export class Updater {
     if (code !== undefined) {
       throw new UpdateFault(code, message ?? 'The watchdog refused.', TEMPORARY.includes(code));
     }
-    await delay(STOPPED_WITHIN_MS, undefined, { signal: this.#stop.signal }).catch(() => {});
+    await clock.sleep(STOPPED_WITHIN_MS, { signal: this.#stop.signal }).catch(() => {});
     this.#stop.signal.throwIfAborted();
     throw new UpdateFault('NO_ANSWER', 'The watchdog agreed and did nothing.', true);
   }
