@@ -145,7 +145,6 @@ describe('the updater of an agent', () => {
     eventually(
       () => testClock.pending,
       (count) => count > 0,
-      2000,
     );
   /** After the watchdog has agreed: nothing is left but that this process is stopped. */
   const handedOver = async (upgrade: Upgrade) => {
@@ -154,7 +153,6 @@ describe('the updater of an agent', () => {
     await eventually(
       () => asked.length,
       (count) => count > before,
-      2000,
     );
     await sleeping();
   };
@@ -170,7 +168,6 @@ describe('the updater of an agent', () => {
     await eventually(
       () => downloads,
       (count) => count === 1,
-      2000,
     );
     await updater.stop();
     download = (file) => writeFile(file, BYTES);
@@ -396,7 +393,6 @@ describe('the updater of an agent', () => {
       await eventually(
         () => asked.length,
         (count) => count === 1,
-        2000,
       );
       expect(work.isPaused).to.equal(true);
       await sleeping();
@@ -411,7 +407,6 @@ describe('the updater of an agent', () => {
       await eventually(
         () => asked.length,
         (count) => count === 1,
-        2000,
       );
       await sleeping();
     });
@@ -429,7 +424,6 @@ describe('the updater of an agent', () => {
       await eventually(
         () => asked.length,
         (count) => count === 1,
-        2000,
       );
       await sleeping();
     });
@@ -475,7 +469,6 @@ describe('the updater of an agent', () => {
       await eventually(
         () => asked.length,
         (count) => count === 1,
-        2000,
       );
       await sleeping();
     });
