@@ -1,6 +1,5 @@
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { clock } from '../clock.ts';
 import { DiagnosticLog } from '../agent/os/diagnostics/diagnostic-log.ts';
 import { type FolderLock, LockHeldError, takeLock } from '../agent/os/files/folder-lock.ts';
 import { openPrivateFolder } from '../agent/os/files/private-folder.ts';
@@ -69,7 +68,7 @@ async function run(folder: string, programs: string, isOnTrial: boolean): Promis
     version: WATCHDOG_VERSION,
   });
   const log: Log = (message, level = 'info') => {
-    console.log(`${new Date().toISOString()} watchdog: ${message}`);
+    console.log(`${clock.date().toISOString()} watchdog: ${message}`);
     diagnostics.write(level, 'watchdog', message);
   };
   process.on('uncaughtExceptionMonitor', (error) => log(error.stack ?? String(error), 'error'));
@@ -104,17 +103,17 @@ const LOCK_POLL_MS = 100;
 
 /** A watchdog that has just been stopped may need a moment until it has released the lock. */
 async function lockFolder(dataDir: string): Promise<FolderLock> {
-  const until = performance.now() + LOCK_WAIT_MS;
+  const until = clock.monotonic() + LOCK_WAIT_MS;
   for (;;) {
     try {
       return await takeLock(dataDir, 'watchdog');
     } catch (error) {
       if (!(error instanceof LockHeldError)) throw error;
-      if (performance.now() > until) {
+      if (clock.monotonic() > until) {
         const message = `A watchdog for this folder is already running: ${error.message}`;
         throw new Error(message, { cause: error });
       }
-      await delay(LOCK_POLL_MS);
+      await clock.sleep(LOCK_POLL_MS);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../clock.ts';
 import { chooseRelease, currentRelease } from '../agent/os/installation/current-release.ts';
 import { programFile } from '../agent/os/installation/layout.ts';
 import { afterHealthy, changeProven, provenReleases } from '../agent/os/installation/proven-releases.ts';
@@ -90,7 +90,7 @@ export class Watchdog {
     const { dataDir, log } = this.#parts;
     for (let isFirst = true; !signal.aborted && !(await isEnrolled(dataDir)); isFirst = false) {
       if (isFirst) log('This machine is not enrolled. The agent is started when it is.');
-      await delay(ENROLLMENT_CHECK_MS, undefined, { signal }).catch(() => {});
+      await clock.sleep(ENROLLMENT_CHECK_MS, { signal }).catch(() => {});
     }
   }
 
@@ -223,7 +223,7 @@ export class Watchdog {
     log(`${message} It is started again in ${Math.round(waitMs)} ms.`, 'warn');
     const agentState = isSilent ? 'silent' : isCrashLoop && !isOnTrial ? 'crash_loop' : 'restarting';
     reporter.put({ agentState, message });
-    await delay(waitMs, undefined, { signal }).catch(() => {});
+    await clock.sleep(waitMs, { signal }).catch(() => {});
   }
 
   async #mayInstall(request: InstallRequest): Promise<{ code: string; message: string } | undefined> {

@@ -41,8 +41,8 @@ export interface ScriptedHub {
   nextInMs: number;
   /** False: heartbeats get no answer. */
   answersHeartbeats: boolean;
-  /** How long an answer to a heartbeat takes. */
-  heartbeatAnswerMs: number;
+  /** The answers to heartbeats wait for this. */
+  heartbeatAnswer: Promise<void> | undefined;
   /** How many results are taken without an ack, as if it were lost. */
   forgetAcks: number;
   /** What came over plain HTTP as the inventory of a device. */
@@ -90,7 +90,7 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
     refusals: [],
     nextInMs: 60_000,
     answersHeartbeats: true,
-    heartbeatAnswerMs: 0,
+    heartbeatAnswer: undefined,
     forgetAcks: 0,
     refuseResults: undefined,
     upgrades: [],
@@ -138,8 +138,8 @@ export async function startScriptedHub(port = 0): Promise<ScriptedHub> {
         ack({ ok: true, at: new Date(now()).toISOString(), nextInMs: hub.nextInMs, upgrade: hub.upgrades });
       };
       if (!hub.answersHeartbeats) return;
-      if (hub.heartbeatAnswerMs === 0) answer();
-      else setTimeout(answer, hub.heartbeatAnswerMs);
+      if (hub.heartbeatAnswer === undefined) answer();
+      else void hub.heartbeatAnswer.then(answer);
     });
     socket.on('update:status', (status: UpdateStatus, ack) => {
       if (!hub.takesStatuses) return;

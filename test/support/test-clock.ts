@@ -15,7 +15,8 @@ export class TestClock implements TimeSource {
 
   constructor({ isRunning = true, at = Date.now() }: { isRunning?: boolean; at?: number } = {}) {
     this.#isRunning = isRunning;
-    this.#offset = isRunning ? 0 : performance.now();
+    // Whole milliseconds, so that the sum of many timers is exactly what a test expects.
+    this.#offset = isRunning ? 0 : Math.ceil(performance.now());
     this.#epoch = at - this.monotonic();
   }
 

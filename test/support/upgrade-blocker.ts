@@ -1,13 +1,14 @@
 import { createServer, request } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { clock } from '../../src/clock.ts';
 
 /** A device on the way to a server that lets HTTP pass, and does with upgrades what the test says. */
 export interface UpgradeBlocker {
   url: string;
   /** A status to answer upgrades with, `cut` after they have succeeded, or `pass`. */
   upgrades: { status: number; headers?: Record<string, string> } | 'cut' | 'pass';
-  /** The times of the upgrades, and of the heartbeats over HTTP. */
+  /** The times of the upgrades, and of the heartbeats over HTTP, by the monotonic clock. */
   upgradesAt: number[];
   heartbeatsAt: number[];
   /** Answers heartbeats over HTTP in place of the server. */
@@ -20,7 +21,7 @@ export async function startUpgradeBlocker(target: string): Promise<UpgradeBlocke
   const sockets = new Set<Duplex>();
   const server = createServer((incoming, response) => {
     if (incoming.url?.endsWith('/heartbeat') === true) {
-      blocker.heartbeatsAt.push(performance.now());
+      blocker.heartbeatsAt.push(clock.monotonic());
       if (blocker.answer !== undefined) {
         const { status, headers, body = { error: 'Answered by the test.' } } = blocker.answer;
         incoming.resume();
@@ -37,7 +38,7 @@ export async function startUpgradeBlocker(target: string): Promise<UpgradeBlocke
     incoming.pipe(outgoing);
   });
   server.on('upgrade', ({ url, rawHeaders }, near: Duplex, head: Buffer) => {
-    blocker.upgradesAt.push(performance.now());
+    blocker.upgradesAt.push(clock.monotonic());
     sockets.add(near);
     near.on('error', () => near.destroy());
     const { upgrades } = blocker;

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { clock } from '../../clock.ts';
 import { DiagnosticLevel } from '../../protocol/index.ts';
 import { printable } from '../core/plain-text.ts';
 import { logFolder, type LogLine } from '../os/diagnostics/log-files.ts';
@@ -43,7 +43,7 @@ export function addLogs(program: Command): void {
       if (past.length === 0) console.error(`${logFolder(options.dataDir)} has no such lines.`);
       for (const line of past.slice(Math.max(0, past.length - options.lines))) print(line, options.json);
       while (options.follow) {
-        await delay(POLL_MS);
+        await clock.sleep(POLL_MS);
         for (const line of await reader.next()) if (fits(line, options)) print(line, options.json);
       }
     });

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { clock } from '../../clock.ts';
 import { type ConnectionState, HTTP_ONLY } from '../core/connection/connection-state.ts';
 import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
 import { defaultDataDir } from '../os/installation/data-folder.ts';
@@ -47,21 +48,21 @@ function changesOnly(print: (state: ConnectionState) => void): (state: Connectio
 }
 
 function printJson(state: ConnectionState): void {
-  console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.state', ...state }));
+  console.log(JSON.stringify({ at: clock.date().toISOString(), event: 'agent.state', ...state }));
 }
 
 function warnJson(message: string): void {
-  console.log(JSON.stringify({ at: new Date().toISOString(), event: 'agent.warning', message }));
+  console.log(JSON.stringify({ at: clock.date().toISOString(), event: 'agent.warning', message }));
 }
 
 function warnText(message: string): void {
-  console.error(`${new Date().toLocaleTimeString()}  ${message}`);
+  console.error(`${clock.date().toLocaleTimeString()}  ${message}`);
 }
 
 function printText(state: ConnectionState): void {
-  const time = new Date().toLocaleTimeString();
+  const time = clock.date().toLocaleTimeString();
   if (state.state === 'waiting') {
-    const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - Date.now()) / 1000));
+    const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - clock.now()) / 1000));
     console.log(`${time}  ${state.reason} The next attempt is in ${seconds} s.`);
   } else if (state.state === 'http_only') {
     console.log(`${time}  ${HTTP_ONLY}. ${state.reason}`);

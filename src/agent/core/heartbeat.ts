@@ -1,4 +1,5 @@
 import os from 'node:os';
+import { clock } from '../../clock.ts';
 import type { Heartbeat, Metrics } from '../../protocol/index.ts';
 import { diskSpace } from '../os/machine/disk-space.ts';
 import { osVersion } from '../os/machine/os-version.ts';
@@ -17,7 +18,7 @@ export class HeartbeatReporter {
   async heartbeat(): Promise<Heartbeat> {
     this.#osVersion ??= osVersion();
     return {
-      at: new Date().toISOString(),
+      at: clock.date().toISOString(),
       agentVersion: AGENT_VERSION,
       osVersion: await this.#osVersion,
       osBuild: os.release(),

@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import { type Engine, EngineProbe, openEngine, type RunOptions } from '../../engine/index.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
 import { endLeftover } from '../os/processes/leftover-process.ts';
@@ -77,7 +78,7 @@ export class LocalEngine {
     { signal, timeoutSeconds }: EngineUse,
     work: (engine: Engine, options: RunOptions & { signal: AbortSignal }) => Promise<T>,
   ): Promise<T> {
-    const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+    const timeout = clock.timeoutSignal(timeoutSeconds * 1000);
     const started: Promise<string>[] = [];
     try {
       const engine = await this.open();

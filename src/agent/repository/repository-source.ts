@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import {
   EngineError,
   folderSource,
@@ -38,7 +38,7 @@ export function patient(
         signal.throwIfAborted();
         if (error instanceof EngineError && error.code !== 'DESTINATION_UNREACHABLE') throw error;
         if (waitMs === undefined) throw new EngineError('DESTINATION_UNREACHABLE', { cause: error });
-        await delay(waitMs, undefined, { signal });
+        await clock.sleep(waitMs, { signal });
       }
     }
     throw new Error('no answer');

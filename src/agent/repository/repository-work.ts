@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../clock.ts';
 import {
   type Engine,
   EngineError,
@@ -127,7 +128,7 @@ async function withoutLocks<T>(
   } catch (error) {
     for (const use of uses) {
       if (!use.options.signal.aborted) break;
-      const unlock = { ...use.options, signal: AbortSignal.timeout(UNLOCK_MS) };
+      const unlock = { ...use.options, signal: clock.timeoutSignal(UNLOCK_MS) };
       await removeOwnLocks({ ...use, options: unlock }).catch((cause: unknown) => {
         parts.warn(`A lock may have stayed in the repository, until its next use: ${String(cause)}`);
       });
@@ -173,7 +174,7 @@ async function indexWhatIsThere(
   { engine, repository, options }: RepositoryWork,
   warn: (message: string) => void,
 ): Promise<void> {
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(INDEX_MS)]);
+  const signal = AbortSignal.any([options.signal, clock.timeoutSignal(INDEX_MS)]);
   try {
     await rebuildIndex(engine, repository, {}, { ...options, signal });
   } catch (error) {

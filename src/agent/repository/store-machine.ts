@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../clock.ts';
 import {
   backupStream,
   imageDetailsOf,
@@ -58,12 +58,12 @@ async function* counted(
   total: number,
   progress: (progress: Progress) => void,
 ): AsyncGenerator<Uint8Array, void> {
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   let done = 0;
   for await (const piece of bytes) {
     yield piece;
     done += piece.byteLength;
-    const seconds = (performance.now() - startedAt) / 1000;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
     const rate = seconds < 1 ? undefined : Math.round(done / seconds);
     progress({
       phase: done === total ? 'finishing' : 'reading',

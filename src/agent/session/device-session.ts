@@ -89,7 +89,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   };
   log.write('info', 'agent', `${STARTED} as device ${deviceId} at ${server}`);
   const folder = await openDeviceFolder(dataDir, credentials);
-  const clock = new ServerClock();
+  const serverClock = new ServerClock();
   const settings = await Settings.load(dataDir, warn);
   if (!isSecureServer(server)) {
     if (!settings.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
@@ -106,7 +106,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   await unpackSpace.clear();
   const reader = await openEventLogs(unpackSpace);
   if (settings.shipLogs) {
-    const parts = { access, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, clock };
+    const parts = { access, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, serverClock };
     shipping = new LogShipping({
       ...parts,
       warn(message) {
@@ -122,7 +122,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
         collect: async (signal) => collectInventory(machineSources(signal), warn),
         send: sendInventoryTo(access, deviceId),
         tokens,
-        clock,
+        serverClock,
         file: path.join(folder, 'inventory.json'),
         warn,
       })
@@ -159,7 +159,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...machineRestores.live,
       ...databases.live,
     },
-    clock,
+    serverClock,
   );
   const reportNow = () => {
     heartbeats.refresh();
@@ -167,7 +167,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   };
   const durable = new DurableRunner({
     store: new CommandStore(new JournalFile(path.join(folder, 'commands.journal'), warn), {
-      now: () => clock.now(),
+      now: () => serverClock.now(),
     }),
     handlers: {
       ...scriptHandlers(await findInterpreters(), scripts),
@@ -188,7 +188,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...machineRestores.durable,
       ...databases.durable,
     },
-    clock,
+    serverClock,
     warn,
   });
   const updates =
@@ -213,7 +213,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     },
     queries,
     durable,
-    clock,
+    serverClock,
     async heartbeat() {
       await settings.refresh();
       return { ...(await heartbeats.heartbeat()), ...updates?.facts(), autoUpdate: settings.autoUpdate };

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { type Credentials, isSameDevice, loadCredentials } from '../core/enrollment/credentials.ts';
 import { type DeviceSession, type SessionOptions, startSession } from './device-session.ts';
 import { LockHeldError, takeLock, type FolderLock } from '../os/files/folder-lock.ts';
@@ -40,7 +41,7 @@ export async function runAgent(options: Omit<SessionOptions, 'log'>): Promise<Ru
   }
 
   const stop = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let turn: Promise<void> = Promise.resolve();
 
   async function restartAs(next: Credentials): Promise<void> {
@@ -51,17 +52,19 @@ export async function runAgent(options: Omit<SessionOptions, 'log'>): Promise<Ru
     session = await startSession({ ...options, credentials, log });
   }
   function checkLater(): void {
-    timer = setTimeout(() => {
-      turn = loadCredentials(dataDir)
-        .then(async (kept) => {
-          if (stop.signal.aborted || kept === undefined) return;
-          if (session === undefined || !isSameDevice(kept, credentials)) await restartAs(kept);
-        })
-        .catch((error: unknown) => warnOnce(String(error)))
-        .then(() => {
-          if (!stop.signal.aborted) checkLater();
-        });
-    }, ENROLLMENT_CHECK_MS).unref();
+    timer = clock
+      .setTimeout(() => {
+        turn = loadCredentials(dataDir)
+          .then(async (kept) => {
+            if (stop.signal.aborted || kept === undefined) return;
+            if (session === undefined || !isSameDevice(kept, credentials)) await restartAs(kept);
+          })
+          .catch((error: unknown) => warnOnce(String(error)))
+          .then(() => {
+            if (!stop.signal.aborted) checkLater();
+          });
+      }, ENROLLMENT_CHECK_MS)
+      .unref();
   }
   let lastWarning = '';
   function warnOnce(message: string): void {
@@ -73,7 +76,7 @@ export async function runAgent(options: Omit<SessionOptions, 'log'>): Promise<Ru
   return {
     async stop() {
       stop.abort();
-      clearTimeout(timer);
+      clock.clear(timer);
       await turn;
       await session?.stop();
       process.off('uncaughtExceptionMonitor', logCrash);

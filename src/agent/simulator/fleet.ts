@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock, type Timer } from '../../clock.ts';
 import { Credentials } from '../core/enrollment/credentials.ts';
 import { enroll } from '../core/enrollment/enroll.ts';
 import { readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
@@ -61,7 +62,7 @@ export class Fleet {
   readonly #access: ServerAccess;
   readonly #file: string;
   readonly #machines: SimulatedMachine[] = [];
-  #late: NodeJS.Timeout | undefined;
+  #late: Timer | undefined;
   #saving = Promise.resolve();
   #stopped = false;
 
@@ -72,7 +73,7 @@ export class Fleet {
   }
 
   async start(): Promise<void> {
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const { devices, isEventful = false } = this.#options;
     const indexes = Array.from({ length: devices }, (_value, index) => index);
     const fleet = await this.#enrolled(indexes);
@@ -81,7 +82,7 @@ export class Fleet {
     this.#options.onEvent({
       event: 'fleet.connected',
       devices,
-      tookMs: Math.round(performance.now() - startedAt),
+      tookMs: Math.round(clock.monotonic() - startedAt),
     });
     if (!isEventful) return;
     if (fleet.devices[devices] === undefined) this.#welcomeLater(devices, fleet);
@@ -91,7 +92,7 @@ export class Fleet {
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    clearTimeout(this.#late);
+    clock.clear(this.#late);
     for (const machine of this.#machines) machine.stop();
     this.#options.onEvent({ event: 'fleet.stopped' });
   }
@@ -123,7 +124,7 @@ export class Fleet {
           error instanceof ServerCallError &&
           (error.exitCode === EXIT.notReached || error.retryAfterMs !== undefined);
         if (!mayPass || tries === ENROLL_TRIES || this.#stopped) throw error;
-        await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? 500 * tries));
+        await clock.sleep(error.retryAfterMs ?? 500 * tries);
       }
     }
   }
@@ -160,7 +161,7 @@ export class Fleet {
 
   /** One machine is enrolled while people already look. */
   #welcomeLater(index: number, fleet: FleetFile): void {
-    this.#late = setTimeout(() => {
+    this.#late = clock.setTimeout(() => {
       this.#enroll(index, fleet.fleetId)
         .then((credentials) => {
           fleet.devices[index] = credentials;

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
 import { sendInventoryTo } from '../capabilities/inventory/send.ts';
@@ -42,7 +43,7 @@ const RESTART_MS = 3000;
 /** One simulated machine: the real connection and the real runners, on top of made-up logs, figures and software. */
 export class SimulatedMachine {
   readonly #options: MachineOptions;
-  readonly #clock = new ServerClock();
+  readonly #serverClock = new ServerClock();
   readonly #settings = { autoUpdate: true };
   readonly #inventory: InventoryReports;
   readonly #queries: LiveRunner;
@@ -50,7 +51,7 @@ export class SimulatedMachine {
   readonly #upgrades: SyntheticUpgrades | undefined;
   #agentVersion: string;
   #connection: AgentConnection | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #times = 0;
   #isStopped = false;
 
@@ -64,14 +65,14 @@ export class SimulatedMachine {
       collect: async () => syntheticInventory(index, described),
       send: sendInventoryTo(access, credentials.deviceId),
       tokens: fixedToken(credentials.token),
-      clock: this.#clock,
+      serverClock: this.#serverClock,
       warn: () => {},
       spreadMs: options.inventorySpreadMs,
     });
     const { hasFailingDisk } = circumstances;
     this.#queries = new LiveRunner(
       eventLogHandlers(new SyntheticLogs(index, { hostname, hasFailingDisk })),
-      this.#clock,
+      this.#serverClock,
     );
     this.#durable = new DurableRunner({
       store: new CommandStore(memoryJournal(), { keepIds: SYNTHETIC_IDS }),
@@ -79,7 +80,7 @@ export class SimulatedMachine {
         reportNow: () => this.#connection?.heartbeatNow(),
         refreshInventory: async (signal) => this.#inventory.refresh(signal),
       }),
-      clock: this.#clock,
+      serverClock: this.#serverClock,
       warn: () => {},
     });
     if (circumstances.installsReleases) {
@@ -101,7 +102,7 @@ export class SimulatedMachine {
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#upgrades?.stop();
     this.#connection?.stop();
     // An inventory that is not delivered before the program ends is sent after the next start.
@@ -127,9 +128,9 @@ export class SimulatedMachine {
         },
         queries: this.#queries,
         durable: this.#durable,
-        clock: this.#clock,
+        serverClock: this.#serverClock,
         heartbeat: async () => ({
-          ...syntheticHeartbeat(index, Date.now(), {
+          ...syntheticHeartbeat(index, clock.now(), {
             agentVersion: this.#agentVersion,
             hasFailingDisk: circumstances.hasFailingDisk,
           }),
@@ -150,7 +151,7 @@ export class SimulatedMachine {
 
   async #restartAs(version: string): Promise<void> {
     this.#connection?.stop();
-    await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
+    await clock.sleep(RESTART_MS);
     if (this.#isStopped) return;
     const isNew = version !== this.#agentVersion;
     this.#agentVersion = version;
@@ -171,6 +172,6 @@ export class SimulatedMachine {
   #after({ least, more }: { least: number; more: number }, work: () => void): void {
     if (this.#isStopped) return;
     this.#times += 1;
-    this.#timer = setTimeout(work, least + (mix(this.#options.index, this.#times) % more));
+    this.#timer = clock.setTimeout(work, least + (mix(this.#options.index, this.#times) % more));
   }
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { LogConditions, LogEntry, LogMetadata } from '../../protocol/index.ts';
 import { logNotFound, recordNotFound } from '../core/agent-error.ts';
 import type { EventLogReader } from '../capabilities/event-logs/reader.ts';
@@ -33,7 +34,7 @@ export class SyntheticLogs implements EventLogReader {
   async record(name: string, recordId: number): Promise<LogEntry> {
     const known = this.#known(name);
     const pace = this.#paceOf(known);
-    const newest = newestRecord(pace, Date.now());
+    const newest = newestRecord(pace, clock.now());
     if (recordId > newest || recordId <= newest - pace.keptRecords) throw recordNotFound(known, recordId);
     return this.#entry(known, recordId);
   }
@@ -44,7 +45,7 @@ export class SyntheticLogs implements EventLogReader {
   ) {
     const known = this.#known(name);
     const pace = this.#paceOf(known);
-    const newest = newestRecord(pace, Date.now());
+    const newest = newestRecord(pace, clock.now());
     const oldest = Math.max(newest - pace.keptRecords + 1, recordAt(pace, conditions.startTime) ?? 0);
     const matches = entryMatcher(conditions);
     let skip = (page - 1) * limit;
@@ -73,10 +74,10 @@ export class SyntheticLogs implements EventLogReader {
     const known = this.#known(name);
     const matches = entryMatcher(conditions);
     const pace = this.#paceOf(known);
-    let last = newestRecord(pace, Date.now());
+    let last = newestRecord(pace, clock.now());
     while (!signal.aborted) {
       await pauseOrAbort(TAIL_EVERY_MS, signal);
-      for (const newest = newestRecord(pace, Date.now()); last < newest && !signal.aborted; ) {
+      for (const newest = newestRecord(pace, clock.now()); last < newest && !signal.aborted; ) {
         const entry = this.#entry(known, ++last);
         if (matches(entry)) yield entry;
       }
@@ -101,7 +102,7 @@ export class SyntheticLogs implements EventLogReader {
       recordCount: pace.keptRecords,
       maxSize: 20_971_520,
       retentionDays: 0,
-      lastWriteTime: new Date(timeOf(pace, newestRecord(pace, Date.now()))).toISOString(),
+      lastWriteTime: new Date(timeOf(pace, newestRecord(pace, clock.now()))).toISOString(),
       note: 'A simulated machine: its entries are made up.',
     };
   }
@@ -128,10 +129,10 @@ const recordAt = ({ recordEveryMs }: LogPace, time: LogConditions['startTime']) 
 
 async function pauseOrAbort(ms: number, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(done, ms);
+    const timer = clock.setTimeout(done, ms);
     signal.addEventListener('abort', done, { once: true });
     function done() {
-      clearTimeout(timer);
+      clock.clear(timer);
       signal.removeEventListener('abort', done);
       resolve();
     }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import { type HeartbeatAck, type UpdateStatus, UPGRADE_CAPABILITY } from '../../protocol/index.ts';
 import type { SendStatus } from '../core/connection/answer-channel.ts';
 import { mix } from './random.ts';
@@ -83,6 +83,6 @@ export class SyntheticUpgrades {
   }
 
   #pause(ms: number): Promise<void> {
-    return this.#machine.pause?.(ms) ?? delay(ms, undefined, { signal: this.#stopping.signal });
+    return this.#machine.pause?.(ms) ?? clock.sleep(ms, { signal: this.#stopping.signal });
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { AgentError } from '../core/agent-error.ts';
 import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
@@ -29,7 +29,7 @@ export function syntheticWork(
     async 'script.run'({ language, content }, { signal, rows }) {
       const stdout = `${hostname}: ${content.length} characters of ${language} were not run: this machine is simulated.\n`;
       await rows([{ stream: 'stdout', text: stdout }]);
-      await delay(pick([200, 500, 1000, 2000], index, 20), undefined, { signal }).catch(() => {
+      await clock.sleep(pick([200, 500, 1000, 2000], index, 20), { signal }).catch(() => {
         throw new AgentError(AgentErrorCode.cancelled, 'The script was stopped.');
       });
       return { exitCode: 0, stdout, stderr: '', truncated: false };

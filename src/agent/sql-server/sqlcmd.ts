@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { z } from 'zod';
+import { clock } from '../../clock.ts';
 import { SqlErrorCode } from '../../protocol/index.ts';
 import { AgentError } from '../core/agent-error.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
@@ -40,7 +41,7 @@ export const sqlcmd =
     const own = await openPrivateFolder(path.join(folder, 'sql'));
     const file = path.join(own, `${randomBytes(8).toString('hex')}.sql`);
     await writeFile(file, sql, { flag: 'wx', mode: 0o600 });
-    const limit = AbortSignal.timeout(timeoutMs);
+    const limit = clock.timeoutSignal(timeoutMs);
     const ends = AbortSignal.any([signal, limit]);
     const args = [
       '-S',

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { type CommandFrame, type CommandResult, secretRefsIn } from '../../protocol/index.ts';
 import type { Journal } from './journal-file.ts';
 import type { JournalRecord } from './journal-line.ts';
@@ -33,7 +34,7 @@ export class CommandStore {
   /** @param options.now  the server's time: if the machine's clock were set ahead, all ids would expire at once */
   constructor(journal: Journal, options: { now?: () => number; keepIds?: number } = {}) {
     this.#journal = journal;
-    this.#now = options.now ?? Date.now;
+    this.#now = options.now ?? (() => clock.now());
     this.#keepIds = options.keepIds ?? KEEP_IDS;
   }
 

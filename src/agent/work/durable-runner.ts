@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import {
   AgentErrorCode,
   LANE_LIMITS,
@@ -24,7 +24,7 @@ import { RunningCommand } from './running-command.ts';
 export interface DurableRunnerParts {
   store: CommandStore;
   handlers: DurableHandlers;
-  clock: ServerClock;
+  serverClock: ServerClock;
   warn: (message: string) => void;
   /** For tests: how long the runner waits before it writes again to a store that could not be written. */
   retryMs?: number;
@@ -288,15 +288,15 @@ export class DurableRunner {
 
   /** No command starts before the start is on disk. `false` where it was cancelled meanwhile. */
   async #markStarted(entry: Entry, command: RunningCommand): Promise<boolean> {
-    const { store, clock, warn, retryMs = RETRY_MS } = this.#parts;
+    const { store, serverClock, warn, retryMs = RETRY_MS } = this.#parts;
     for (;;) {
       if (command.signal.aborted) return false;
       try {
-        await store.start(entry.id, clock.timestamp());
+        await store.start(entry.id, serverClock.timestamp());
         return !command.signal.aborted;
       } catch (error) {
         warn(`Command ${entry.id} waits, because the journal could not be written: ${String(error)}`);
-        await delay(retryMs, undefined, { signal: command.signal }).catch(() => {});
+        await clock.sleep(retryMs, { signal: command.signal }).catch(() => {});
       }
     }
   }
@@ -326,7 +326,7 @@ export class DurableRunner {
   }
 
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
-    const finishedAt = this.#parts.clock.timestamp();
+    const finishedAt = this.#parts.serverClock.timestamp();
     const result = { id, epoch, startedAt: startedAt ?? finishedAt, finishedAt, ...end };
     // This comes before the result is written, because a result that cannot be sent must not be kept.
     return sendable(result);
@@ -334,7 +334,7 @@ export class DurableRunner {
 
   async #afterResult(delivered: Promise<void>, act: () => Promise<void>): Promise<void> {
     const { afterResultMs = AFTER_RESULT_MS } = this.#parts;
-    await Promise.race([delivered, delay(afterResultMs, undefined, { ref: false })]);
+    await Promise.race([delivered, clock.sleep(afterResultMs, { unref: true })]);
     if (this.#stopped) return;
     await act().catch((error: unknown) => this.#parts.warn(String(error)));
   }
@@ -343,7 +343,7 @@ export class DurableRunner {
 /** Resolves when the promise has settled, or after `ms`. */
 async function settledWithin(promise: Promise<void>, ms: number): Promise<void> {
   const timer = new AbortController();
-  const late = delay(ms, undefined, { signal: timer.signal }).catch(() => {});
+  const late = clock.sleep(ms, { signal: timer.signal }).catch(() => {});
   await Promise.race([promise.catch(() => {}), late]);
   timer.abort();
 }

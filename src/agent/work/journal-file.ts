@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { link, mkdir, open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../clock.ts';
 import { replaceFile, syncFolder } from '../os/files/private-file.ts';
 import { readLines, toLine, type JournalRecord } from './journal-line.ts';
 
@@ -134,7 +135,7 @@ export class JournalFile implements Journal {
 
   /** A second link is enough, because the damaged file is replaced and not changed. */
   async #keepAside(): Promise<void> {
-    const aside = `${this.#file}.damaged-${new Date().toISOString().replaceAll(':', '')}`;
+    const aside = `${this.#file}.damaged-${clock.date().toISOString().replaceAll(':', '')}`;
     try {
       await link(this.#file, aside);
       this.#warn(

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import {
   AgentErrorCode,
   ROWS_PER_FRAME,
@@ -44,12 +45,12 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 /** Runs the live queries of the server, several at once. Each ends with a result: succeeded, failed or cancelled. */
 export class LiveRunner {
   readonly #handlers: LiveHandlers;
-  readonly #clock: ServerClock;
+  readonly #serverClock: ServerClock;
   readonly #running = new Map<string, AbortController>();
 
-  constructor(handlers: LiveHandlers, clock: ServerClock) {
+  constructor(handlers: LiveHandlers, serverClock: ServerClock) {
     this.#handlers = handlers;
-    this.#clock = clock;
+    this.#serverClock = serverClock;
   }
 
   get capabilities(): string[] {
@@ -61,13 +62,13 @@ export class LiveRunner {
   }
 
   async run(frame: CommandFrame, channel: AnswerChannel): Promise<void> {
-    const startedAt = this.#clock.timestamp();
+    const startedAt = this.#serverClock.timestamp();
     const finish = (end: Pick<CommandResult, 'status' | 'output' | 'error'>) =>
       channel.result({
         id: frame.id,
         epoch: frame.epoch,
         startedAt,
-        finishedAt: this.#clock.timestamp(),
+        finishedAt: this.#serverClock.timestamp(),
         ...end,
       });
     const controller = new AbortController();
@@ -114,11 +115,11 @@ export class LiveRunner {
   #timeUp(frame: CommandFrame, over: AbortSignal): AbortSignal {
     const timeUp = new AbortController();
     const arm = async () => {
-      await this.#clock.known(CLOCK_KNOWN_MS);
+      await this.#serverClock.known(CLOCK_KNOWN_MS);
       if (over.aborted) return;
-      const leftMs = Date.parse(frame.deadline) - this.#clock.now() - TRAVEL_MS;
-      const timer = setTimeout(() => timeUp.abort(), Math.min(Math.max(0, leftMs), TIMER_MAX_MS));
-      over.addEventListener('abort', () => clearTimeout(timer), { once: true });
+      const leftMs = Date.parse(frame.deadline) - this.#serverClock.now() - TRAVEL_MS;
+      const timer = clock.setTimeout(() => timeUp.abort(), Math.min(Math.max(0, leftMs), TIMER_MAX_MS));
+      over.addEventListener('abort', () => clock.clear(timer), { once: true });
     };
     void arm();
     return timeUp.signal;
@@ -134,7 +135,7 @@ class RowStream {
   #rows: unknown[] = [];
   #bytes = 0;
   #seq = 0;
-  #lastSent = performance.now();
+  #lastSent = clock.monotonic();
 
   constructor(id: string, channel: AnswerChannel) {
     this.#id = id;
@@ -145,7 +146,7 @@ class RowStream {
     this.#rows.push(row);
     this.#bytes += JSON.stringify(row).length;
     // Rows that arrive slowly are sent at once, a flood of them in full frames.
-    const isSlow = performance.now() - this.#lastSent > 250;
+    const isSlow = clock.monotonic() - this.#lastSent > 250;
     if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isSlow) {
       await this.#send(false);
     }
@@ -159,7 +160,7 @@ class RowStream {
     const rows = this.#rows;
     this.#rows = [];
     this.#bytes = 0;
-    this.#lastSent = performance.now();
+    this.#lastSent = clock.monotonic();
     await this.#channel.rows({ id: this.#id, seq: this.#seq++, rows, done });
   }
 }

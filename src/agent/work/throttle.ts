@@ -1,3 +1,5 @@
+import { clock, type Timer } from '../../clock.ts';
+
 /** The function to call with each new value, and one that sends the pending value at once. */
 export interface Throttled<T> {
   push(value: T): void;
@@ -8,17 +10,17 @@ export interface Throttled<T> {
 /** Sends the latest value, at most once in `everyMs`, and only when the value before it has arrived. */
 export function throttled<T>(everyMs: number, send: (value: T) => Promise<void>): Throttled<T> {
   let pending: [T] | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let lastSentAt = -Infinity;
   let sending = 0;
 
   const sendPending = async (): Promise<void> => {
-    clearTimeout(timer);
+    clock.clear(timer);
     timer = undefined;
     if (pending === undefined) return;
     const [value] = pending;
     pending = undefined;
-    lastSentAt = performance.now();
+    lastSentAt = clock.monotonic();
     sending += 1;
     // A value that is lost is replaced by the next one.
     await send(value).catch(() => {});
@@ -27,9 +29,9 @@ export function throttled<T>(everyMs: number, send: (value: T) => Promise<void>)
   };
   const sendWhenDue = (): void => {
     if (pending === undefined || timer !== undefined || sending > 0) return;
-    const waitMs = lastSentAt + everyMs - performance.now();
+    const waitMs = lastSentAt + everyMs - clock.monotonic();
     if (waitMs <= 0) void sendPending();
-    else timer = setTimeout(() => void sendPending(), waitMs);
+    else timer = clock.setTimeout(() => void sendPending(), waitMs);
   };
   return {
     push(value) {

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { clock } from '../../clock.ts';
 import type { ObjectKey } from '../reader/decrypt.ts';
 import { deriveKey } from '../reader/keys.ts';
 import { encryptObject } from './encrypt.ts';
@@ -36,7 +37,7 @@ export async function newKeyFile(
     encrypt: base64(master.encrypt),
   };
   const file = json({
-    created: new Date().toISOString(),
+    created: clock.date().toISOString(),
     username: label.user,
     hostname: label.host,
     kdf: 'scrypt',

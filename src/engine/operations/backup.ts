@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
@@ -147,7 +147,7 @@ export class BackupObserver {
     const measured = measuredBackup(message.status);
     if (measured.bytes > this.#bytes) this.#retries.progressed();
     this.#bytes = measured.bytes;
-    this.#onProgress?.(this.#meter.measure(measured, performance.now()));
+    this.#onProgress?.(this.#meter.measure(measured, clock.monotonic()));
   }
 
   readError(line: string): boolean {

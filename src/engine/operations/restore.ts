@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
@@ -83,7 +82,7 @@ export async function restore(
     return true;
   };
   const meter = new ProgressMeter();
-  const publish = (measured: Measured) => onProgress?.(meter.measure(measured, performance.now()));
+  const publish = (measured: Measured) => onProgress?.(meter.measure(measured, clock.monotonic()));
   const stopMeasuring = new AbortController();
   let pid: number | undefined;
   const onStart = (started: number) => {
@@ -152,10 +151,10 @@ async function repeatedly(
   measure: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   for (let waitMs = MEASURE_EVERY_MS / 4; !signal.aborted; ) {
-    await delay(waitMs, undefined, { signal }).catch(() => {});
-    const before = performance.now();
+    await clock.sleep(waitMs, { signal }).catch(() => {});
+    const before = clock.monotonic();
     await measure(signal);
-    waitMs = Math.max(MEASURE_EVERY_MS, (performance.now() - before) / MEASURE_SHARE);
+    waitMs = Math.max(MEASURE_EVERY_MS, (clock.monotonic() - before) / MEASURE_SHARE);
   }
 }
 

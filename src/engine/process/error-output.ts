@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../clock.ts';
 import type { EngineCode } from '../engine-error.ts';
 import { codeOfExit, type FailureText, failureText, retriedText } from '../output/failure-texts.ts';
 import { LineSplitter } from './lines.ts';
@@ -60,7 +60,7 @@ export class ErrorOutput {
 
   /** A full destination would be sent the same data for most of a minute, one that stays away would be asked for hours. */
   #isInVain({ code }: FailureText): boolean {
-    return code === 'DESTINATION_FULL' || this.#retries?.retried(performance.now()) === true;
+    return code === 'DESTINATION_FULL' || this.#retries?.retried(clock.monotonic()) === true;
   }
 
   #keep(failure: FailureText | undefined): void {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import os from 'node:os';
 import { Readable, Writable } from 'node:stream';
+import { clock, type Timer } from '../../clock.ts';
 import {
   destinationOptions,
   type AddSecret,
@@ -110,12 +111,12 @@ interface Started {
 function follow(engine: Engine, call: EngineCall, { child, files, mask }: Started): RunningEngine {
   let startFailure: Error | undefined;
   let isStopped = false;
-  let force: NodeJS.Timeout | undefined;
+  let force: Timer | undefined;
 
   const interrupt = () => {
     if (force !== undefined) return;
     signalGroup(child, 'SIGINT');
-    force = setTimeout(() => signalGroup(child, 'SIGKILL'), engine.killAfterMs);
+    force = clock.setTimeout(() => signalGroup(child, 'SIGKILL'), engine.killAfterMs);
   };
   const stop = () => {
     isStopped = true;
@@ -134,7 +135,7 @@ function follow(engine: Engine, call: EngineCall, { child, files, mask }: Starte
 
   const ended = new Promise<EngineEnd>((resolve) => {
     const finish = (exitCode: number | null) => {
-      clearTimeout(force);
+      clock.clear(force);
       call.signal?.removeEventListener('abort', stop);
       errors.end();
       const wasCancelled = isStopped;

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { dropStatuses, waitingStatuses } from '../../agent/os/upgrades/status-outbox.ts';
 import type { WatchdogReport } from '../../protocol/index.ts';
 import { WATCHDOG_VERSION } from '../version.ts';
@@ -19,7 +20,7 @@ export class Reporter {
   #isConnected = false;
   #hasNews = false;
   #failures = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isStopped = false;
 
   constructor(dataDir: string, everyMs: number) {
@@ -47,7 +48,7 @@ export class Reporter {
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #later(): void {
@@ -55,14 +56,16 @@ export class Reporter {
       this.#everyMs * 2 ** Math.min(this.#failures, 10),
       Math.max(QUIET_MAX_MS, this.#everyMs),
     );
-    this.#timer = setTimeout(
-      () => {
-        void this.#round().finally(() => {
-          if (!this.#isStopped) this.#later();
-        });
-      },
-      quietMs * (0.75 + Math.random() / 2),
-    ).unref();
+    this.#timer = clock
+      .setTimeout(
+        () => {
+          void this.#round().finally(() => {
+            if (!this.#isStopped) this.#later();
+          });
+        },
+        quietMs * (0.75 + Math.random() / 2),
+      )
+      .unref();
   }
 
   async #round(): Promise<void> {

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { WatchdogReport } from '../../protocol/index.ts';
 import { openNetwork } from '../../agent/os/network/open-network.ts';
 import type { Network } from '../../agent/os/network/network.ts';
@@ -50,7 +51,7 @@ async function post(
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify(report),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: clock.timeoutSignal(ANSWER_MS),
     });
     // What it says is of no interest.
     body.destroy();

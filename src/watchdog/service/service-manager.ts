@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { writeSync } from 'node:fs';
+import { clock } from '../../clock.ts';
 
 /** What is said to systemd, which restarts a service that falls silent. The others wait for no messages. */
 export interface ServiceManager {
@@ -18,12 +19,14 @@ export function openServiceManager(env: NodeJS.ProcessEnv = process.env): Servic
   const say = sayer(env);
   const everyMs = aliveEveryMs(env);
   const timer =
-    say === undefined || everyMs === undefined ? undefined : setInterval(() => say('WATCHDOG=1'), everyMs);
+    say === undefined || everyMs === undefined
+      ? undefined
+      : clock.setInterval(() => say('WATCHDOG=1'), everyMs);
   timer?.unref();
   return {
     ready: () => say?.('READY=1'),
     stopping: () => say?.('STOPPING=1'),
-    close: () => clearInterval(timer),
+    close: () => clock.clear(timer),
   };
 }
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { clock, type Timer } from '../../clock.ts';
 import { FromChild, type ToChild } from '../../agent/os/supervision/messages.ts';
 import { signalGroup } from '../../agent/os/processes/process-group.ts';
 import { childEnvironment } from '../launcher/guard.ts';
@@ -27,13 +28,13 @@ export class SupervisedChild {
   readonly ended: Promise<ChildEnd>;
   readonly #child: ChildProcess;
   readonly #limits: ChildLimits;
-  readonly #startedAt = performance.now();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #startedAt = clock.monotonic();
+  #timer: Timer | undefined;
   #pingId = 0;
   #unanswered = 0;
   #saidHello = false;
   #isSilent = false;
-  #force: NodeJS.Timeout | undefined;
+  #force: Timer | undefined;
 
   constructor(
     command: readonly [string, ...string[]],
@@ -61,11 +62,11 @@ export class SupervisedChild {
     });
     this.ended = new Promise((resolve) => {
       const end = (how: string, exitCode: number | null) => {
-        clearInterval(this.#timer);
-        clearTimeout(this.#force);
+        clock.clear(this.#timer);
+        clock.clear(this.#force);
         // What it has started in its group ends with it.
         if (process.platform !== 'win32') signalGroup(this.pid, 'SIGKILL');
-        resolve({ how, exitCode, isSilent: this.#isSilent, ranMs: performance.now() - this.#startedAt });
+        resolve({ how, exitCode, isSilent: this.#isSilent, ranMs: clock.monotonic() - this.#startedAt });
       };
       this.#child.once('error', (error) => {
         if (this.pid === undefined) end(`It could not be started: ${error.message}.`, null);
@@ -75,7 +76,7 @@ export class SupervisedChild {
         end(this.#isSilent ? 'It gave no sign of life and was killed.' : how, code);
       });
     });
-    this.#timer = setInterval(() => this.#check(), limits.pingEveryMs);
+    this.#timer = clock.setInterval(() => this.#check(), limits.pingEveryMs);
   }
 
   send(message: ToChild): void {
@@ -86,7 +87,7 @@ export class SupervisedChild {
   async stop(): Promise<ChildEnd> {
     this.send({ type: 'stop' });
     if (process.platform !== 'win32' && !this.#saidHello) this.#child.kill('SIGTERM');
-    this.#force ??= setTimeout(() => this.kill(), this.#limits.stopMs);
+    this.#force ??= clock.setTimeout(() => this.kill(), this.#limits.stopMs);
     return this.ended;
   }
 
@@ -95,7 +96,7 @@ export class SupervisedChild {
   }
 
   #check(): void {
-    const isLate = !this.#saidHello && performance.now() - this.#startedAt > this.#limits.helloMs;
+    const isLate = !this.#saidHello && clock.monotonic() - this.#startedAt > this.#limits.helloMs;
     if (isLate || (this.#saidHello && this.#unanswered >= this.#limits.missedPings)) {
       this.#isSilent = true;
       this.kill();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import {
   afterQuestion,
   judge,
@@ -13,8 +14,8 @@ export class TrialRun {
   readonly #limits: TrialLimits;
   readonly #isServed: () => Promise<boolean>;
   readonly #decide: (judgement: Exclude<Judgement, { is: 'open' | 'ask_server' }>) => void;
-  readonly #timer: NodeJS.Timeout;
-  #facts: TrialFacts = startFacts(performance.now());
+  readonly #timer: Timer;
+  #facts: TrialFacts = startFacts(clock.monotonic());
   #isAsking = false;
   #isOver = false;
 
@@ -29,7 +30,7 @@ export class TrialRun {
     this.#isServed = parts.isServed;
     this.#decide = parts.decide;
     const everyMs = Math.max(10, Math.min(1000, parts.limits.firstHeartbeatMs / 10));
-    this.#timer = setInterval(() => this.#look(), everyMs);
+    this.#timer = clock.setInterval(() => this.#look(), everyMs);
   }
 
   hello(version: string): void {
@@ -48,12 +49,12 @@ export class TrialRun {
 
   stop(): void {
     this.#isOver = true;
-    clearInterval(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #look(): void {
     if (this.#isOver || this.#isAsking) return;
-    const judgement = judge(this.#facts, this.#version, performance.now(), this.#limits);
+    const judgement = judge(this.#facts, this.#version, clock.monotonic(), this.#limits);
     if (judgement.is === 'ask_server') void this.#ask();
     else this.#end(judgement);
   }
@@ -64,9 +65,9 @@ export class TrialRun {
     this.#isAsking = false;
     if (this.#isOver) return;
     // A heartbeat may have been acknowledged meanwhile.
-    const judgement = judge(this.#facts, this.#version, performance.now(), this.#limits);
+    const judgement = judge(this.#facts, this.#version, clock.monotonic(), this.#limits);
     if (judgement.is !== 'ask_server') return this.#end(judgement);
-    const after = afterQuestion(this.#facts, isServed, performance.now(), this.#limits);
+    const after = afterQuestion(this.#facts, isServed, clock.monotonic(), this.#limits);
     this.#facts = after.facts;
     this.#end(after.judgement);
   }

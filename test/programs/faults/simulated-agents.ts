@@ -34,7 +34,7 @@ export function simulateAgent(
   happened: (effectId: string) => void,
 ): SimulatedAgent {
   const { deviceId, token } = device;
-  const clock = new ServerClock();
+  const serverClock = new ServerClock();
   const queries = new LiveRunner(
     {
       async 'eventlogs.query'({ text = '' }, { row }) {
@@ -42,7 +42,7 @@ export function simulateAgent(
         for (const [recordId, message] of rows.entries()) {
           await row({
             recordId,
-            timeCreated: clock.timestamp(),
+            timeCreated: serverClock.timestamp(),
             level: 'information',
             source: 'fault suite',
             eventId: 1,
@@ -55,7 +55,7 @@ export function simulateAgent(
         return { scanned: ROWS, truncated: false, total: ROWS };
       },
     },
-    clock,
+    serverClock,
   );
   // It outlives every connection, as the disk of a machine does.
   const durable = new DurableRunner({
@@ -67,7 +67,7 @@ export function simulateAgent(
         return { exitCode: 0, stdout: '', stderr: '', truncated: false };
       },
     },
-    clock,
+    serverClock,
     warn: () => {},
   });
   const network = environmentNetwork({});
@@ -85,8 +85,8 @@ export function simulateAgent(
       },
       queries,
       durable,
-      clock,
-      heartbeat: async () => ({ at: clock.timestamp(), agentVersion: AGENT_VERSION }),
+      serverClock,
+      heartbeat: async () => ({ at: serverClock.timestamp(), agentVersion: AGENT_VERSION }),
       onState: ({ state }) => (isConnected = state === 'connected'),
     });
     connection.start();

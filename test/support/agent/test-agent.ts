@@ -13,6 +13,7 @@ import { fixedToken, type Tokens } from '../../../src/agent/core/enrollment/toke
 import type { Network } from '../../../src/agent/os/network/network.ts';
 import { environmentNetwork } from '../../../src/agent/os/network/open-network.ts';
 import type { Heartbeat, HeartbeatAck } from '../../../src/protocol/index.ts';
+import type { TestClock } from '../../support/test-clock.ts';
 
 /** The agent's parts, put together with what a test wants them to do. */
 export interface TestAgent {
@@ -37,6 +38,7 @@ export async function startTestAgent(options: {
   random?: () => number;
   tokens?: Tokens;
   afterResultMs?: number;
+  ackMs?: number;
   /** More for the heartbeat. */
   facts?: () => Partial<Heartbeat>;
 }): Promise<TestAgent> {
@@ -49,18 +51,19 @@ export async function startTestAgent(options: {
     facts = () => ({}),
     network = environmentNetwork({}),
     httpAfterMs,
+    ackMs = 1000,
     tokens = fixedToken('t'),
   } = options;
   const states: ConnectionState[] = [];
   const warnings: string[] = [];
   const answers: HeartbeatAck[] = [];
   const warn = (message: string) => void warnings.push(message);
-  const clock = new ServerClock();
-  const queries = new LiveRunner(live, clock);
+  const serverClock = new ServerClock();
+  const queries = new LiveRunner(live, serverClock);
   const durable = new DurableRunner({
     store: new CommandStore(options.journal ?? new JournalFile(journalIn(dataDir), warn)),
     handlers: work,
-    clock,
+    serverClock,
     warn,
     retryMs: 100,
     ...(options.afterResultMs === undefined ? {} : { afterResultMs: options.afterResultMs }),
@@ -74,12 +77,12 @@ export async function startTestAgent(options: {
     handshake: { agentVersion: '1', capabilities: queries.capabilities, bootId: 'b' },
     queries,
     durable,
-    clock,
+    serverClock,
     heartbeat: async () => ({ at: new Date().toISOString(), agentVersion: '1', ...facts() }),
     onHeartbeatAck: (answer) => void answers.push(answer),
     onState: (state) => states.push(state),
     random,
-    ackMs: 1000,
+    ackMs,
   });
   await durable.start();
   connection.start();
@@ -98,6 +101,12 @@ export async function startTestAgent(options: {
 }
 
 export const journalIn = (dataDir: string) => path.join(dataDir, 'commands.journal');
+
+/** Lets the time pass that the agent waits before it connects again; none where it does not wait. */
+export async function passWait({ states }: TestAgent, testClock: TestClock): Promise<void> {
+  const state = states.at(-1);
+  if (state?.state === 'waiting') await testClock.advance(Date.parse(state.nextTryAt) - testClock.now() + 1);
+}
 
 /** A folder for one test. */
 export async function temporaryFolder(): Promise<{ folder: string; remove(): Promise<void> }> {

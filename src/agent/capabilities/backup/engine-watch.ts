@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { isEngineThere } from '../../../engine/index.ts';
 import { ENGINE_MISSING_CAPABILITY } from '../../../protocol/index.ts';
 
@@ -14,7 +15,7 @@ interface EngineWatchOptions {
 export class EngineWatch {
   readonly #options: EngineWatchOptions;
   #isThere = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(options: EngineWatchOptions) {
     this.#options = options;
@@ -27,7 +28,7 @@ export class EngineWatch {
   async start(): Promise<void> {
     const { searchPath, onChange, lookMs = LOOK_MS } = this.#options;
     this.#isThere = await isEngineThere(searchPath);
-    this.#timer = setInterval(() => {
+    this.#timer = clock.setInterval(() => {
       void isEngineThere(searchPath).then((isThere) => {
         if (isThere === this.#isThere) return;
         this.#isThere = isThere;
@@ -38,6 +39,6 @@ export class EngineWatch {
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    clock.clear(this.#timer);
   }
 }

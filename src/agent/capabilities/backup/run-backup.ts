@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { osType } from '../../os/machine/os-type.ts';
@@ -22,7 +23,7 @@ export const runBackup = (parts: BackupParts) => ({
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
       const { jobId, host, paths, excludes, oneFileSystem, uploadKiBps, cpuPercent } = payload;
       const { progress } = context;
-      const takenAt = new Date().toISOString();
+      const takenAt = clock.date().toISOString();
       const input = {
         paths,
         excludes: [...excludes, ...excludedAlways(parts.dataDir, repository)],

@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import { copySnapshots, listSnapshots } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
@@ -19,7 +19,7 @@ export const syncVault = (parts: BackupParts) => ({
   ): Promise<CommandOutput<'backup.vault-sync'>> =>
     withVault(parts, { payload, context }, async ({ engine, source, vault, options }) => {
       const { snapshotIds, uploadKiBps } = payload;
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const total = snapshotIds.length;
       context.progress({ phase: 'copying', percent: 0, done: 0, total });
       await copySnapshots(engine, { from: source.repository, to: vault.repository }, snapshotIds, {
@@ -46,7 +46,7 @@ export const syncVault = (parts: BackupParts) => ({
           const copy = copies.get(id);
           return copy === undefined ? [] : [{ source: id, copy }];
         }),
-        seconds: (performance.now() - startedAt) / 1000,
+        seconds: (clock.monotonic() - startedAt) / 1000,
         ...(await destinationRoom(vault.repository)),
       };
     }),

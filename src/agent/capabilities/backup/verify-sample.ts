@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import { restore } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { openBelow } from '../../os/files/open-folder.ts';
@@ -28,7 +28,7 @@ export const verifySample = (parts: BackupParts) => ({
   ): Promise<CommandOutput<'backup.verify'>> =>
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
       const { snapshotId, paths: selected, verificationId } = payload;
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const { progress } = context;
       const folder = await openPrivateFolder(path.join(parts.folder, 'verified', verificationId));
       try {
@@ -43,7 +43,7 @@ export const verifySample = (parts: BackupParts) => ({
         progress({ phase: 'hashing' });
         const found: Files = [];
         for (const each of selected) found.push(await measure(folder, each, options.signal));
-        return { files: found, seconds: (performance.now() - startedAt) / 1000 };
+        return { files: found, seconds: (clock.monotonic() - startedAt) / 1000 };
       } finally {
         await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       }

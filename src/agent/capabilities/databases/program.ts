@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { clock, type Timer } from '../../../clock.ts';
 import { signalGroup } from '../../os/processes/process-group.ts';
 import { databaseError } from './database-error.ts';
 
@@ -66,18 +67,18 @@ export function startProgram(order: ProgramOrder): RunningProgram {
     stderr = (stderr + text).slice(-STDERR_MAX);
   });
   let hasEnded = false;
-  let force: NodeJS.Timeout | undefined;
+  let force: Timer | undefined;
   const stop = (first: 'SIGINT' | 'SIGTERM' = 'SIGTERM') => {
     if (hasEnded) return;
     signalGroup(child.pid, first);
-    force ??= setTimeout(() => signalGroup(child.pid, 'SIGKILL'), KILL_AFTER_MS);
+    force ??= clock.setTimeout(() => signalGroup(child.pid, 'SIGKILL'), KILL_AFTER_MS);
   };
   const cancel = () => stop();
   signal.addEventListener('abort', cancel, { once: true });
   const ended = new Promise<ProgramEnd>((resolve) => {
     const finish = (code: number | null, message = '') => {
       hasEnded = true;
-      clearTimeout(force);
+      clock.clear(force);
       signal.removeEventListener('abort', cancel);
       resolve({ code, stderr: stderr + message });
     };

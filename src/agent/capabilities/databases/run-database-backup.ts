@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import { backupStream, type EngineProgress } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload, DatabaseDetails } from '../../../protocol/index.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
@@ -25,7 +26,7 @@ export const runDatabaseBackup = (parts: BackupParts, ports: readonly DatabasePo
       const spool = await openPrivateFolder(path.join(parts.folder, 'spool', jobId));
       try {
         context.progress({ phase: 'preparing' });
-        const takenAt = new Date().toISOString();
+        const takenAt = clock.date().toISOString();
         const opened = await port.openBackup({ ...payload, spool, signal: options.signal, warn: parts.warn });
         let details: DatabaseDetails | undefined;
         let failure: unknown;

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import { dump } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
@@ -36,13 +36,13 @@ export const runDatabaseRestore = (
   stopMs: STOP_MS,
   run: (payload: Payload, context: DurableContext<'backup.database-restore'>): Promise<Output> =>
     withRepository(parts, { payload, context }, async (use) => {
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const { signal } = use.options;
       const port = portFor(ports, payload.engine);
       if (port.openFileRestore !== undefined) {
         const opened = await port.openFileRestore({ ...payload, signal, warn: parts.warn });
         const made = await restoreFiles({ ...use, payload, opened, context });
-        return { ...made, seconds: (performance.now() - startedAt) / 1000 };
+        return { ...made, seconds: (clock.monotonic() - startedAt) / 1000 };
       }
       if (port.openRestore === undefined) {
         throw databaseError(
@@ -63,7 +63,7 @@ export const runDatabaseRestore = (
             filesRestored: target.files,
             bytesRestored: target.bytes,
             filesSkipped: 0,
-            seconds: (performance.now() - startedAt) / 1000,
+            seconds: (clock.monotonic() - startedAt) / 1000,
             failed: { count: 0, paths: [] },
             database,
           };

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import { backup } from '../../../engine/index.ts';
 import {
   type CommandOutput,
@@ -53,7 +54,7 @@ export const backUpMachines = (parts: BackupParts, hypervisors: Hypervisors) => 
   run: (payload: Payload, context: Context): Promise<CommandOutput<'backup.machine'>> =>
     withRepository(parts, { payload, context }, async (use) => {
       const hypervisor = hypervisors.get(payload.hypervisor);
-      const takenAt = new Date().toISOString();
+      const takenAt = clock.date().toISOString();
       await clearExports(parts);
       const spool = await openPrivateFolder(path.join(spoolOf(parts), payload.jobId));
       try {

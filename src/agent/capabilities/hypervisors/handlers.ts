@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import { type CommandPayload, type HypervisorKind, MACHINES_MAX } from '../../../protocol/index.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { timedOut } from '../../repository/backup-error.ts';
@@ -78,7 +78,7 @@ async function within<T>(
   signal: AbortSignal,
   work: (ends: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const limit = AbortSignal.timeout(seconds * 1000);
+  const limit = clock.timeoutSignal(seconds * 1000);
   try {
     return await work(AbortSignal.any([signal, limit]));
   } catch (error) {
@@ -98,7 +98,7 @@ async function exportMachine(
   hypervisor: Hypervisor,
   { payload: { machineId, exportPath, consistency }, onBytes, signal }: OneExport,
 ) {
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   checkTargetPath(exportPath, dataDir);
   const machine = await hypervisor.find(machineId, signal);
   const target = await openTarget(exportPath);
@@ -106,7 +106,10 @@ async function exportMachine(
   checkTargetPath(target.path, dataDir);
   const bytes = machine.disks.reduce((sum, { sizeBytes }) => sum + (sizeBytes ?? 0), 0);
   await assertRoom(target.path, { files: machine.disks.length, bytes });
-  const folder = path.join(target.path, `${machineId}-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`);
+  const folder = path.join(
+    target.path,
+    `${machineId}-${clock.date().toISOString().replaceAll(/[-:.]/g, '')}`,
+  );
   await mkdir(folder, { mode: 0o700 });
   try {
     const reached = await hypervisor.exportTo(machineId, { folder, consistency, onBytes }, signal);
@@ -114,7 +117,7 @@ async function exportMachine(
       folder,
       consistency: reached.consistency,
       bytes: await bytesBelow(folder),
-      seconds: (performance.now() - startedAt) / 1000,
+      seconds: (clock.monotonic() - startedAt) / 1000,
     };
   } catch (error) {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });

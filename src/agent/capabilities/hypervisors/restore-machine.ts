@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
 import { text } from 'node:stream/consumers';
+import { clock } from '../../../clock.ts';
 import { dump, listEntries, restore } from '../../../engine/index.ts';
 import {
   type CommandOutput,
@@ -38,7 +38,7 @@ export const restoreMachine = (parts: BackupParts, hypervisors: Hypervisors) => 
     context: DurableContext<'backup.vm-restore'>,
   ): Promise<CommandOutput<'backup.vm-restore'>> {
     const hypervisor = hypervisors.get(payload.hypervisor);
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const { progress } = context;
     return withRepository(parts, { payload, context }, async (use) => {
       const { signal } = use.options;
@@ -76,7 +76,7 @@ export const restoreMachine = (parts: BackupParts, hypervisors: Hypervisors) => 
           filesRestored: made.files,
           bytesRestored: made.bytes,
           filesSkipped: 0,
-          seconds: (performance.now() - startedAt) / 1000,
+          seconds: (clock.monotonic() - startedAt) / 1000,
           failed: { count: 0, paths: [] },
           ...machine,
         };

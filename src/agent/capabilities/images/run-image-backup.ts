@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { clock } from '../../../clock.ts';
 import { EngineError, type MachineDescription, type Repository } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
@@ -28,7 +29,7 @@ const imageBackup =
       await isCleared;
       const { repository, options } = use;
       const { jobId, host, disks, excludeDisks } = payload;
-      const takenAt = new Date().toISOString();
+      const takenAt = clock.date().toISOString();
       const chosen = await chooseDisks({ disks, excludeDisks });
       await assertElsewhere(repository, chosen);
       const opened: OpenedDisk[] = [];

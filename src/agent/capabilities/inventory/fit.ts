@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import {
   type Hardware,
   type Inventory,
@@ -66,7 +67,7 @@ const interfaceOf = ({ name, macAddress, ipAddresses, isPrimary }: NetworkInterf
 });
 
 function entryOf({ name, version, publisher, installedAt }: FoundSoftware): SoftwareEntry {
-  const isTime = installedAt !== undefined && installedAt > EARLIEST_MS && installedAt <= Date.now();
+  const isTime = installedAt !== undefined && installedAt > EARLIEST_MS && installedAt <= clock.now();
   return {
     name: cut(name),
     ...withoutEmpty({ version, publisher }),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock, type Timer } from '../../../clock.ts';
 import { AgentErrorCode, type Inventory } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import { reconnectDelay, refusedDelay } from '../../core/server/back-off.ts';
@@ -18,7 +18,7 @@ export interface InventoryReportsOptions {
   /** Throws `ServerCallError` where the server cannot be reached. */
   send: (inventory: Inventory, token: string, signal: AbortSignal) => Promise<ServerAnswer>;
   tokens: Tokens;
-  clock: ServerClock;
+  serverClock: ServerClock;
   /** Remembers what was sent last. Without a file, the inventory is sent after each start. */
   file?: string;
   warn: (message: string) => void;
@@ -65,8 +65,8 @@ export class InventoryReports {
   #refreshes: Settle[] = [];
   #turn: Promise<void> = Promise.resolve();
   #sending: Promise<void> | undefined;
-  #collectTimer: NodeJS.Timeout | undefined;
-  #sendTimer: NodeJS.Timeout | undefined;
+  #collectTimer: Timer | undefined;
+  #sendTimer: Timer | undefined;
   #isConnected = false;
   #failures = 0;
   #lastFailure = '';
@@ -90,7 +90,7 @@ export class InventoryReports {
     const isConnected = reachesServer(state);
     if (isConnected === this.#isConnected || this.#stop.signal.aborted) return;
     this.#isConnected = isConnected;
-    clearTimeout(this.#sendTimer);
+    clock.clear(this.#sendTimer);
     this.#sendTimer = undefined;
     if (isConnected) this.#sendIn(this.#random() * (this.#options.spreadMs ?? SPREAD_MS));
   }
@@ -103,12 +103,12 @@ export class InventoryReports {
     });
     await this.#collect(settle);
     // A refresh does not wait for the next attempt, or for the random delay after a connection.
-    clearTimeout(this.#sendTimer);
+    clock.clear(this.#sendTimer);
     this.#sendTimer = undefined;
     this.#wake();
     const ms = this.#options.refreshMs ?? REFRESH_MS;
     const within = AbortSignal.any([signal, this.#stop.signal]);
-    const late = delay(ms, undefined, { signal: within, ref: false }).then(
+    const late = clock.sleep(ms, { signal: within, unref: true }).then(
       () => {
         throw new AgentError(AgentErrorCode.failed, `${NOT_YET} ${this.#lastFailure}`.trim());
       },
@@ -120,8 +120,8 @@ export class InventoryReports {
   }
 
   async stop(): Promise<void> {
-    clearTimeout(this.#collectTimer);
-    clearTimeout(this.#sendTimer);
+    clock.clear(this.#collectTimer);
+    clock.clear(this.#sendTimer);
     this.#isConnected = false;
     this.#stop.abort();
     await this.#turn;
@@ -129,15 +129,17 @@ export class InventoryReports {
   }
 
   #collectIn(ms: number): void {
-    this.#collectTimer = setTimeout(() => {
-      const { everyMs = EVERY_MS } = this.#options;
-      this.#collect()
-        .catch((error: unknown) => this.#warnOnce(String(error)))
-        .then(
-          () => this.#collectIn(everyMs * (0.9 + this.#random() * 0.2)),
-          () => {},
-        );
-    }, ms).unref();
+    this.#collectTimer = clock
+      .setTimeout(() => {
+        const { everyMs = EVERY_MS } = this.#options;
+        this.#collect()
+          .catch((error: unknown) => this.#warnOnce(String(error)))
+          .then(
+            () => this.#collectIn(everyMs * (0.9 + this.#random() * 0.2)),
+            () => {},
+          );
+      }, ms)
+      .unref();
   }
 
   /** Collections run one after another, because they start the same programs. */
@@ -147,12 +149,12 @@ export class InventoryReports {
       const inventory = await this.#options.collect(this.#stop.signal);
       const hash = createHash('sha256').update(JSON.stringify(inventory)).digest('hex');
       const last = this.#sent;
-      const isDue = last?.hash !== hash || Date.now() - last.at > DAILY_MS || Date.now() < last.at;
+      const isDue = last?.hash !== hash || clock.now() - last.at > DAILY_MS || clock.now() < last.at;
       // A pending inventory is replaced by any other one, also by the one that was sent last: the machine may be as it
       // was before.
       const isKnown = this.#pending === undefined ? !isDue : this.#pending.hash === hash;
       if (isKnown && settle === undefined) return;
-      this.#pending = { inventory, hash, at: performance.now() };
+      this.#pending = { inventory, hash, at: clock.monotonic() };
       if (settle !== undefined) this.#refreshes.push(settle);
     });
     this.#turn = collection.catch(() => {});
@@ -173,10 +175,12 @@ export class InventoryReports {
   }
 
   #sendIn(ms: number): void {
-    this.#sendTimer = setTimeout(() => {
-      this.#sendTimer = undefined;
-      this.#wake();
-    }, ms).unref();
+    this.#sendTimer = clock
+      .setTimeout(() => {
+        this.#sendTimer = undefined;
+        this.#wake();
+      }, ms)
+      .unref();
   }
 
   async #sendAll(): Promise<void> {
@@ -198,8 +202,8 @@ export class InventoryReports {
 
   /** Returns how long to wait before the next attempt; `undefined` where none is needed. */
   async #sendOne({ inventory, hash, at }: Pending, refreshes: number): Promise<number | undefined> {
-    const { tokens, send, clock } = this.#options;
-    const collectedAt = new Date(clock.now() - (performance.now() - at)).toISOString();
+    const { tokens, send, serverClock } = this.#options;
+    const collectedAt = new Date(serverClock.now() - (clock.monotonic() - at)).toISOString();
     const token = await tokens.current();
     let answer: ServerAnswer;
     try {
@@ -214,7 +218,7 @@ export class InventoryReports {
     switch (verdict.do) {
       case 'done':
         await tokens.accepted(token);
-        await this.#remember({ hash, at: Date.now() });
+        await this.#remember({ hash, at: clock.now() });
         this.#settle(refreshes);
         return undefined;
       case 'resend':

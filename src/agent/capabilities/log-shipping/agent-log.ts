@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { type DiagnosticLevel, type DiagnosticLine, LOG_MESSAGE_MAX } from '../../../protocol/index.ts';
 import { firstCharacters } from '../../core/plain-text.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
@@ -13,7 +14,7 @@ export class AgentLog {
   readonly #bufferMs: number;
   #lines: DiagnosticLine[] = [];
   #omitted = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(options: {
     keep: (lines: DiagnosticLine[]) => Promise<void>;
@@ -32,14 +33,16 @@ export class AgentLog {
       return;
     }
     this.#lines.push(this.#line(level, component, message));
-    this.#timer ??= setTimeout(() => {
-      void this.flush();
-    }, this.#bufferMs).unref();
+    this.#timer ??= clock
+      .setTimeout(() => {
+        void this.flush();
+      }, this.#bufferMs)
+      .unref();
   }
 
   /** Never rejects, because there is nowhere to log the failure. */
   async flush(): Promise<void> {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     const lines = this.#lines;
     this.#lines = [];

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { clock, type Timer } from '../../../clock.ts';
 import { type ConnectionState, reachesServer } from '../../core/connection/connection-state.ts';
 import { StateLines } from '../../core/connection/state-lines.ts';
 import { post, put, type ServerAccess } from '../../core/server/server-call.ts';
@@ -17,7 +18,7 @@ export interface LogShippingOptions {
   folder: string;
   tokens: Tokens;
   reader: LogSource;
-  clock: ServerClock;
+  serverClock: ServerClock;
   /** Must not come back to `log`, because the warning may be about what is written there. */
   warn: (message: string) => void;
   /** For tests. */
@@ -47,8 +48,8 @@ export class LogShipping {
   readonly #machine: MachineEvents;
   readonly #own: AgentLog;
   readonly #stop = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #spread: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  #spread: Timer | undefined;
   #collecting: Promise<void> = Promise.resolve();
   #isConnected = false;
   readonly #stateLines = new StateLines();
@@ -56,7 +57,7 @@ export class LogShipping {
   constructor(options: LogShippingOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
-    const { access, deviceId, tokens, clock, reader, warn } = options;
+    const { access, deviceId, tokens, serverClock, reader, warn } = options;
     this.#folder = options.folder;
     const spool = (name: string, maxBytes: number) =>
       new Spool({
@@ -86,7 +87,7 @@ export class LogShipping {
       reader,
       logs: options.logs ?? shippedLogs(process.platform),
       file: path.join(this.#folder, 'marks.json'),
-      serverTime: () => clock.now(),
+      serverTime: () => serverClock.now(),
       keep: async (events) => {
         await this.#spools.events.add(events);
         this.#senders.events.wake();
@@ -94,7 +95,7 @@ export class LogShipping {
       warn: (message) => this.#warn(message),
     });
     this.#own = new AgentLog({
-      now: () => clock.now(),
+      now: () => serverClock.now(),
       ...(options.bufferMs === undefined ? {} : { bufferMs: options.bufferMs }),
       keep: async (lines) => {
         await this.#spools.lines.add(lines);
@@ -129,14 +130,14 @@ export class LogShipping {
     const isConnected = reachesServer(state);
     if (isConnected === this.#isConnected) return;
     this.#isConnected = isConnected;
-    clearTimeout(this.#spread);
+    clock.clear(this.#spread);
     if (!isConnected) return this.#allow(false);
-    this.#spread = setTimeout(() => this.#allow(true), this.#random() * this.#spreadMs).unref();
+    this.#spread = clock.setTimeout(() => this.#allow(true), this.#random() * this.#spreadMs).unref();
   }
 
   async stop(): Promise<void> {
-    clearTimeout(this.#timer);
-    clearTimeout(this.#spread);
+    clock.clear(this.#timer);
+    clock.clear(this.#spread);
     const wasStarted = !this.#stop.signal.aborted;
     this.#stop.abort();
     await this.#collecting;
@@ -159,14 +160,16 @@ export class LogShipping {
   }
 
   #collectIn(ms: number): void {
-    this.#timer = setTimeout(() => {
-      this.#collecting = this.#machine
-        .collect(this.#stop.signal)
-        .catch((error: unknown) => this.#warn(String(error)))
-        .then(() => {
-          if (this.#stop.signal.aborted) return;
-          this.#collectIn((this.#options.everyMs ?? EVERY_MS) * (0.9 + this.#random() * 0.2));
-        });
-    }, ms).unref();
+    this.#timer = clock
+      .setTimeout(() => {
+        this.#collecting = this.#machine
+          .collect(this.#stop.signal)
+          .catch((error: unknown) => this.#warn(String(error)))
+          .then(() => {
+            if (this.#stop.signal.aborted) return;
+            this.#collectIn((this.#options.everyMs ?? EVERY_MS) * (0.9 + this.#random() * 0.2));
+          });
+      }, ms)
+      .unref();
   }
 }

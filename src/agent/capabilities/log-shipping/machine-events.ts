@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import {
   AgentErrorCode,
   type DeviceEvent,
@@ -94,7 +95,7 @@ export class MachineEvents {
 
   async #collectFrom(log: string, marks: Marks, signal: AbortSignal): Promise<void> {
     const { keep, serverTime, file } = this.#options;
-    const now = Date.now();
+    const now = clock.now();
     const before = marks[log] ?? { at: now - REACH_BACK_MS, ids: [] };
     const { entries, isWhole } = await this.#read(log, Math.min(before.at, now) - OVERLAP_MS, signal);
     const known = new Set(before.ids);
@@ -104,9 +105,9 @@ export class MachineEvents {
     if (fresh.length > 0) await keep(fresh.toReversed().map((entry) => deviceEvent(log, entry, time)));
     const isNew = marks[log] === undefined || fresh.length > 0;
     marks[log] = markAfter({ before, entries, isWhole, now });
-    if (!isNew && performance.now() - this.#marksKeptAt < KEEP_MARKS_MS) return;
+    if (!isNew && clock.monotonic() - this.#marksKeptAt < KEEP_MARKS_MS) return;
     await writePrivateJson(file, marks);
-    this.#marksKeptAt = performance.now();
+    this.#marksKeptAt = clock.monotonic();
   }
 
   /** Reads one page, newest first: of a flood of entries only the newest are sent. */
@@ -123,7 +124,7 @@ export class MachineEvents {
       limit: LOG_PAGE_MAX,
     };
     const entries: LogEntry[] = [];
-    const within = AbortSignal.any([signal, AbortSignal.timeout(QUERY_MS)]);
+    const within = AbortSignal.any([signal, clock.timeoutSignal(QUERY_MS)]);
     const found = this.#options.reader.query(query, within);
     for (;;) {
       const next = await found.next();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { reconnectDelay, refusedDelay } from '../../core/server/back-off.ts';
 import { type ServerAnswer, ServerCallError } from '../../core/server/server-call.ts';
 import type { Tokens } from '../../core/enrollment/tokens.ts';
@@ -21,7 +22,7 @@ export class Sender {
   readonly #stop = new AbortController();
   #mayWork = false;
   #isWorking: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #failures = 0;
   /** `wake` was called while the sender found the spool empty. */
   #isWoken = false;
@@ -34,7 +35,7 @@ export class Sender {
   /** To be allowed while the agent is connected: then the server can be reached, and the valid token is known. */
   allow(mayWork: boolean): void {
     this.#mayWork = mayWork;
-    if (!mayWork) clearTimeout(this.#timer);
+    if (!mayWork) clock.clear(this.#timer);
     if (!mayWork) this.#timer = undefined;
     else this.wake();
   }
@@ -122,7 +123,7 @@ export class Sender {
 
   #waitFor(ms: number): void {
     if (!this.#mayWork) return;
-    this.#timer = setTimeout(() => {
+    this.#timer = clock.setTimeout(() => {
       this.#timer = undefined;
       this.wake();
     }, ms);

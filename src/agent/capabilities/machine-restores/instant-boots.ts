@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock, type Timer } from '../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
 import { sizeOnMount } from '../../os/files/mounts.ts';
@@ -31,7 +31,7 @@ export class InstantBoots {
   readonly #turns = new Turns();
   readonly #closed = new AbortController();
   readonly #long = new Map<string, AbortController>();
-  #watch: NodeJS.Timeout | undefined;
+  #watch: Timer | undefined;
   #isMending = false;
 
   constructor(parts: MachineParts) {
@@ -47,12 +47,12 @@ export class InstantBoots {
       }
     }
     await this.#parts.mounts.keepOnly(await this.#needed());
-    this.#watch = setInterval(() => void this.#mend().catch(() => {}), WATCH_MS);
+    this.#watch = clock.setInterval(() => void this.#mend().catch(() => {}), WATCH_MS);
     this.#watch.unref();
   }
 
   close(): void {
-    clearInterval(this.#watch);
+    clock.clear(this.#watch);
     this.#closed.abort();
   }
 
@@ -185,7 +185,7 @@ export class InstantBoots {
     const qemu = await needQemu();
     const accelerator = await this.#parts.accelerators.of(qemu.system);
     // From now on the overlays may hold something.
-    const started = { ...guest, startedAt: guest.startedAt ?? new Date().toISOString() };
+    const started = { ...guest, startedAt: guest.startedAt ?? clock.date().toISOString() };
     await this.#parts.guests.write(started);
     await startGuest(started, { qemu, accelerator });
     return this.#answer(started, { mount, overlay, start: since() });
@@ -255,9 +255,9 @@ export const accessOf = ({ folder, network }: GuestDefinition) => ({
 
 /** Seconds since it was asked the last time. */
 function stopwatch(): () => number {
-  let last = performance.now();
+  let last = clock.monotonic();
   return () => {
-    const now = performance.now();
+    const now = clock.monotonic();
     const seconds = (now - last) / 1000;
     last = now;
     return seconds;

@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { readOutput } from '../../os/processes/child-process.ts';
 import { beginStream, dismissJob, listJobs, streamJob } from '../../os/qemu/block-jobs.ts';
@@ -31,7 +30,7 @@ export const migrate = (parts: MachineParts, boots: InstantBoots) => ({
       const context = { signal, progress };
       const guest = await parts.guests.read(payload.restoreId);
       if (guest === undefined) throw machineMissing();
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const { snapshotId } = guest;
       let copied = 0;
       if (snapshotId !== undefined) {
@@ -39,7 +38,7 @@ export const migrate = (parts: MachineParts, boots: InstantBoots) => ({
         copied = await (isRunning ? copyRunning : copyStopped)({ parts, boots, guest, payload, context });
         await boots.releaseUnused(snapshotId);
       }
-      return { copiedBytes: copied, seconds: (performance.now() - startedAt) / 1000 };
+      return { copiedBytes: copied, seconds: (clock.monotonic() - startedAt) / 1000 };
     }),
 });
 
@@ -53,11 +52,11 @@ interface Work {
 
 /** Returns how much was copied. */
 async function copyRunning({ parts, boots, guest, payload, context }: Work): Promise<number> {
-  const until = performance.now() + payload.timeoutSeconds * 1000;
+  const until = clock.monotonic() + payload.timeoutSeconds * 1000;
   const wanted = guest.disks.map((_disk, index) => nodeOf(index));
   let copied = 0;
   for (;;) {
-    if (context.signal.aborted || performance.now() > until) {
+    if (context.signal.aborted || clock.monotonic() > until) {
       // Where the agent stops, the copy goes on.
       if (context.signal.reason !== AGENT_STOPS) await cancelCopies(guest, wanted);
       throw context.signal.aborted ? cancelled() : timedOut(payload.timeoutSeconds);
@@ -77,7 +76,7 @@ async function copyRunning({ parts, boots, guest, payload, context }: Work): Pro
       ...(total > 0 ? { total, percent: Math.min(100, Math.floor((1000 * done) / total) / 10) } : {}),
     });
     if (isComplete) break;
-    await delay(POLL_MS, undefined, { signal: context.signal }).catch(() => {});
+    await clock.sleep(POLL_MS, { signal: context.signal }).catch(() => {});
   }
   await parts.guests.write(
     withDisks(
@@ -116,7 +115,7 @@ async function cancelCopies(guest: GuestDefinition, wanted: readonly string[]): 
         const job = (await listJobs(monitor)).find((each) => each.id === id);
         if (job === undefined) break;
         if (job.status === 'concluded') await dismissJob(monitor, id);
-        else await delay(POLL_MS);
+        else await clock.sleep(POLL_MS);
       }
     }
   }).catch(() => {});

@@ -1,6 +1,6 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import { dump } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload, VmDiskFormat } from '../../../protocol/index.ts';
 import { fitTable, growFileSystem } from '../../os/partitions/fit-disk.ts';
@@ -30,7 +30,7 @@ const GIB = 1024 ** 3;
 export const restoreVm = (parts: MachineParts) => ({
   stopMs: STOP_MS,
   run: async (payload: Payload, context: Context): Promise<Output> => {
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const { guests } = parts;
     const qemu = await needQemu();
     checkDisks(payload.image, Number.MAX_SAFE_INTEGER);
@@ -56,7 +56,7 @@ export const restoreVm = (parts: MachineParts) => ({
         folder,
         disks: shown,
         warnings: warnings.slice(0, 50),
-        seconds: (performance.now() - startedAt) / 1000,
+        seconds: (clock.monotonic() - startedAt) / 1000,
       };
     } catch (error) {
       await endGuest({ id: payload.restoreId, folder }, 'kill');
@@ -94,7 +94,7 @@ async function makeGuest(
     );
     return { state: 'stopped', console: null, forwards: [] };
   }
-  const guest: GuestDefinition = { ...planned, disks: own, startedAt: new Date().toISOString() };
+  const guest: GuestDefinition = { ...planned, disks: own, startedAt: clock.date().toISOString() };
   await parts.guests.write(guest);
   if (payload.start) {
     context.progress({ phase: 'starting' });

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import type { MachineDescription } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
 import { readDisk } from '../../os/partitions/read-disk.ts';
@@ -94,7 +95,7 @@ async function store(guest: GuestDefinition, { payload, context, consistency, us
       source: 'kvm',
       machine: guest.name,
       system: null,
-      takenAt: new Date().toISOString(),
+      takenAt: clock.date().toISOString(),
       bootMode: guest.bootMode,
       consistency,
       memoryBytes: guest.memoryMiB * MIB,

@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, readFile, rm, rmdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { mountedFolder, mountRepository, type Repository } from '../../../engine/index.ts';
 import { sizeOnMount, unmountAll } from '../../os/files/mounts.ts';
 import { endLeftover } from '../../os/processes/leftover-process.ts';
@@ -119,11 +119,11 @@ export class SnapshotMounts {
     } finally {
       await log.close();
     }
-    const until = Date.now() + MOUNT_MS;
-    while (!state.hasEnded && Date.now() < until) {
+    const until = clock.now() + MOUNT_MS;
+    while (!state.hasEnded && clock.now() < until) {
       if (signal.aborted) throw cancelled();
       if (await this.#isThere(snapshotId)) return;
-      await delay(POLL_MS);
+      await clock.sleep(POLL_MS);
     }
     const printed = await readFile(this.#logOf(snapshotId), 'utf8').catch(() => '');
     this.#warn(`A snapshot could not be mounted: ${printed.slice(-LOG_SHOWN)}`);

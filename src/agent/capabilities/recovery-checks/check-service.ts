@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
+import { clock } from '../../../clock.ts';
 import type { ServiceCheck } from '../../../protocol/index.ts';
 
 export interface Found {
@@ -16,7 +17,7 @@ const READ_MAX = 65_536;
 
 /** Tries once whether a service answers. Never rejects. */
 export async function checkService(check: ServiceCheck, signal: AbortSignal): Promise<Found> {
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
+  const limited = AbortSignal.any([signal, clock.timeoutSignal(ATTEMPT_MS)]);
   try {
     return await (check.type === 'tcp' ? connect(check, limited) : request(check, limited));
   } catch (error) {

@@ -1,5 +1,4 @@
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { AgentErrorCode, type CommandOutput, type CommandPayload } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import type { DurableContext, DurableHandlers } from '../../work/durable-handler.ts';
@@ -14,8 +13,8 @@ async function untilItPasses(
   { check, timeoutSeconds }: CommandPayload<'recovery.check'>,
   { signal }: Pick<DurableContext<'recovery.check'>, 'signal'>,
 ): Promise<CommandOutput<'recovery.check'>> {
-  const startedAt = performance.now();
-  const deadline = AbortSignal.timeout(timeoutSeconds * 1000);
+  const startedAt = clock.monotonic();
+  const deadline = clock.timeoutSignal(timeoutSeconds * 1000);
   const either = AbortSignal.any([signal, deadline]);
   let message = 'It has not answered in time.';
   for (let attempts = 1; ; attempts++) {
@@ -23,10 +22,10 @@ async function untilItPasses(
     if (signal.aborted) throw new AgentError(AgentErrorCode.cancelled, 'The check was stopped.');
     // An attempt that the end of the time has cut off says nothing new.
     if (!deadline.aborted || found.passed) message = found.message;
-    const seconds = (performance.now() - startedAt) / 1000;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
     if (found.passed || deadline.aborted) {
       return { passed: found.passed, message: message.slice(0, 500), attempts, seconds };
     }
-    await delay(PAUSE_MS, undefined, { signal: either }).catch(() => undefined);
+    await clock.sleep(PAUSE_MS, { signal: either }).catch(() => undefined);
   }
 }

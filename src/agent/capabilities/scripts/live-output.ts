@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import type { CommandRow } from '../../../protocol/index.ts';
 import { lastCharacters } from '../../core/plain-text.ts';
 
@@ -16,7 +17,7 @@ export class LiveOutput {
   #rows: Row[] = [];
   #length = 0;
   #omitted = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isSending = false;
   #lastSentAt = 0;
 
@@ -37,17 +38,17 @@ export class LiveOutput {
 
   /** Sends the rest without waiting for its delivery. */
   end(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     if (this.#rows.length > 0) void this.#send(this.#take());
   }
 
   #sendSoon(): void {
     if (this.#isSending || this.#timer !== undefined) return;
-    const waitMs = Math.max(0, this.#lastSentAt + FRAME_EVERY_MS - performance.now());
-    this.#timer = setTimeout(() => {
+    const waitMs = Math.max(0, this.#lastSentAt + FRAME_EVERY_MS - clock.monotonic());
+    this.#timer = clock.setTimeout(() => {
       this.#timer = undefined;
       this.#isSending = true;
-      this.#lastSentAt = performance.now();
+      this.#lastSentAt = clock.monotonic();
       void this.#send(this.#take()).finally(() => {
         this.#isSending = false;
         if (this.#rows.length > 0) this.#sendSoon();

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { VssErrorCode, type VssStatus } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import { readOutput } from '../../os/processes/child-process.ts';
@@ -54,7 +54,7 @@ async function readStatus(
       if (writers.length === 0 && !(await isElevated(programs, signal))) throw elevationNeeded();
       return { status: overallStatus(writers), writers, providers: parseProviders(await list('providers')) };
     }
-    await delay(pauseMs, undefined, { signal });
+    await clock.sleep(pauseMs, { signal });
   }
 }
 /** The query ends earlier. */

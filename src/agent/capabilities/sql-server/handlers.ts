@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { performance } from 'node:perf_hooks';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import {
   type CommandOutput,
   DATABASE_INSTANCES_MAX,
@@ -101,21 +101,21 @@ export const sqlServerHandlers = ({ run }: SqlServerParts): DurableHandlers => (
     { signal, progress },
   ): Promise<CommandOutput<'backup.mssql-backup'>> => {
     const { instance, database, backupType, copyOnly, outputPath, timeoutSeconds } = payload;
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const file = fileIn(outputPath, backupType);
     progress({ phase: 'backing up', path: database });
     const set = await run(
       { instance, sql: backupSql({ database, file, backupType, copyOnly }), answer: SqlBackupSet },
       { signal, timeoutMs: timeoutSeconds * 1000 },
     );
-    return { file, set, seconds: (performance.now() - startedAt) / 1000 };
+    return { file, set, seconds: (clock.monotonic() - startedAt) / 1000 };
   },
   'backup.mssql-restore': async (
     payload,
     { signal, progress },
   ): Promise<CommandOutput<'backup.mssql-restore'>> => {
     const { instance, backupFile, targetDatabase, timeoutSeconds, restoreId, ...how } = payload;
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const filePrefix = `muster_${restoreId.replaceAll('-', '')}`;
     progress({ phase: 'restoring', path: targetDatabase });
     const after = await run(
@@ -126,14 +126,17 @@ export const sqlServerHandlers = ({ run }: SqlServerParts): DurableHandlers => (
       },
       { signal, timeoutMs: timeoutSeconds * 1000 },
     );
-    const seconds = (performance.now() - startedAt) / 1000;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
     return { database: targetDatabase, state: after?.state ?? '', seconds };
   },
 });
 
 /** A name that no file has yet: a backup replaces nothing. */
 function fileIn(folder: string, backupType: 'full' | 'differential' | 'log'): string {
-  const at = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  const at = clock
+    .date()
+    .toISOString()
+    .replaceAll(/[-:]|\.\d+/g, '');
   const ending = backupType === 'log' ? 'trn' : 'bak';
   const name = `${OURS}${at}-${backupType}-${randomBytes(4).toString('hex')}.${ending}`;
   return `${folder.replace(/[\\/]+$/, '')}\\${name}`;

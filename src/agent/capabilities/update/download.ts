@@ -1,5 +1,6 @@
 import { mkdir, open, readdir, rm, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import { type Download, download, DownloadError } from '../../os/network/download.ts';
 import { NetworkError } from '../../os/network/network-error.ts';
 import type { Network } from '../../os/network/network.ts';
@@ -35,7 +36,7 @@ export async function bringDownload(network: Network, wanted: WantedFile): Promi
   const file = path.join(folder, `${sha256}.part`);
   const have = (await stat(file).catch(() => undefined))?.size ?? 0;
   if (have === size) return file;
-  const signal = AbortSignal.any([wanted.signal, AbortSignal.timeout(TOTAL_MS)]);
+  const signal = AbortSignal.any([wanted.signal, clock.timeoutSignal(TOTAL_MS)]);
   try {
     // No token is sent, because downloads are public. Our server names a file by its hash; where another host names it
     // otherwise, the download begins anew.

@@ -1,6 +1,7 @@
 import { rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { hasCode, readPrivateJson } from '../../os/files/private-file.ts';
 import { upgradesIn, writeNote } from '../../os/upgrades/upgrade-files.ts';
 
@@ -31,7 +32,7 @@ export async function writeOfferState(dataDir: string, state: OfferState | undef
 }
 
 export const requestApply = (dataDir: string): Promise<void> =>
-  writeNote(dataDir, REQUEST, { at: new Date().toISOString() });
+  writeNote(dataDir, REQUEST, { at: clock.date().toISOString() });
 
 /** Whether somebody has asked for the upgrade; a request counts once. */
 export async function takeApplyRequest(dataDir: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import type { UpdatePhase, Upgrade } from '../../../protocol/index.ts';
 import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
@@ -11,10 +11,9 @@ import { checkRelease, type Expected } from '../../os/installation/release-check
 import { loadTrustedKeys, pemById } from '../../os/installation/trusted-keys.ts';
 import { readAttempt, removeAttempt, writeAttempt, type Attempt } from '../../os/upgrades/attempt-file.ts';
 import { failuresOf, nextTryAt, recordFailure } from '../../os/upgrades/failed-attempts.ts';
-import type { Network } from '../../os/network/network.ts';
 import { upgradesIn } from '../../os/upgrades/upgrade-files.ts';
 import { note, type UpgradeStep } from '../../os/upgrades/upgrade-journal.ts';
-import { bringDownload } from './download.ts';
+import type { WantedFile } from './download.ts';
 import { type Offer, readOffer } from './offer.ts';
 import { type OfferState, takeApplyRequest, writeOfferState } from './offer-file.ts';
 import { assertSpace, checkDownload, stage } from './stage.ts';
@@ -38,7 +37,8 @@ export interface UpdaterParts {
   isAutomatic: () => boolean;
   /** Whether releases may be downloaded without encryption. */
   allowsHttp: boolean;
-  network: Network;
+  /** Brings a file here, and returns the path of the complete one, whose content nobody has checked yet. */
+  download: (wanted: WantedFile) => Promise<string>;
   /** Asks the server for the keys that sign releases now, and trusts those that a trusted key vouches for. */
   refreshKeys: () => Promise<void>;
   warn: (message: string) => void;
@@ -76,6 +76,11 @@ export class Updater {
       });
   }
 
+  /** Resolves when the last offer was considered, and installed where that was due. */
+  async settle(): Promise<void> {
+    await this.#current;
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#current;
@@ -87,7 +92,7 @@ export class Updater {
     await this.#endWithdrawn(wanted);
     if (wanted === undefined) return writeOfferState(dataDir, undefined);
     const failure = (await failuresOf(dataDir)).find(({ sha256 }) => sha256 === wanted.sha256);
-    const waitsUntil = failure === undefined ? 0 : nextTryAt(failure, Date.now());
+    const waitsUntil = failure === undefined ? 0 : nextTryAt(failure, clock.now());
     const isAskedHere = await takeApplyRequest(dataDir);
     const state: OfferState = {
       component: wanted.component,
@@ -99,7 +104,7 @@ export class Updater {
     await writeOfferState(dataDir, state);
     // A person stands above the wait after a failure; only one at the machine stands above its setting.
     if (!isAutomatic() && !isAskedHere) return;
-    if (Date.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
+    if (clock.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
     await this.#attempt(wanted);
   }
 
@@ -121,7 +126,7 @@ export class Updater {
       await this.#bringHere(offer, attempt, report);
       await this.#waitForWork();
       await report('restarting');
-      await Promise.race([statuses.flush(), delay(FLUSH_MS, undefined, { ref: false })]);
+      await settledWithin(statuses.flush(), FLUSH_MS);
       await this.#handOver(offer, attempt);
     } catch (error) {
       work.resume();
@@ -169,14 +174,14 @@ export class Updater {
     attempt: Attempt,
     report: (phase: UpdatePhase) => Promise<void>,
   ): Promise<void> {
-    const { dataDir, link, allowsHttp, network } = this.#parts;
+    const { dataDir, link, allowsHttp, download } = this.#parts;
     if (await this.#isInstalled(offer)) return report('installing');
     const { size, sha256 } = offer.release.manifest;
     const folder = path.join(upgradesIn(dataDir), 'downloads');
     await report('downloading');
     this.#step(attempt, 'download_started');
     await assertSpace([folder, link.programs], size);
-    const file = await bringDownload(network, {
+    const file = await download({
       url: offer.url,
       size,
       sha256,
@@ -207,10 +212,7 @@ export class Updater {
   async #waitForWork(): Promise<void> {
     const { work, waits = WAITS } = this.#parts;
     const idleWithin = async (ms: number) => {
-      const timer = new AbortController();
-      const signal = AbortSignal.any([timer.signal, this.#stop.signal]);
-      await Promise.race([work.idle(), delay(ms, undefined, { signal }).catch(() => {})]);
-      timer.abort();
+      await settledWithin(work.idle(), ms, this.#stop.signal);
       this.#stop.signal.throwIfAborted();
       return work.isIdle;
     };
@@ -239,7 +241,7 @@ export class Updater {
     if (code !== undefined) {
       throw new UpdateFault(code, message ?? 'The watchdog refused.', TEMPORARY.includes(code));
     }
-    await delay(STOPPED_WITHIN_MS, undefined, { signal: this.#stop.signal }).catch(() => {});
+    await clock.sleep(STOPPED_WITHIN_MS, { signal: this.#stop.signal }).catch(() => {});
     this.#stop.signal.throwIfAborted();
     throw new UpdateFault('NO_ANSWER', 'The watchdog agreed and did nothing.', true);
   }
@@ -276,3 +278,11 @@ export class Updater {
 }
 
 const TEMPORARY = ['TRIAL_RUNNING', 'NO_ANSWER', 'FAILED'];
+
+/** Resolves when the promise has resolved, after `ms`, and when `signal` is aborted. */
+async function settledWithin(promise: Promise<void>, ms: number, signal?: AbortSignal): Promise<void> {
+  const timer = new AbortController();
+  const ends = signal === undefined ? timer.signal : AbortSignal.any([timer.signal, signal]);
+  await Promise.race([promise, clock.sleep(ms, { signal: ends }).catch(() => {})]);
+  timer.abort();
+}

@@ -10,6 +10,7 @@ import { get, type ServerAccess } from '../../core/server/server-call.ts';
 import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
 import { extendTrust } from '../../os/installation/trusted-keys.ts';
 import { isSecureServer } from '../../os/network/secure-server.ts';
+import { bringDownload } from './download.ts';
 import { StatusSender } from './status-sender.ts';
 import { UpdateFault } from './update-fault.ts';
 import { type RunningWork, Updater } from './updater.ts';
@@ -44,7 +45,7 @@ export function openUpdates(parts: {
     isAutomatic: () => settings.autoUpdate,
     // Only where the server itself is reached so, which its administrator has allowed.
     allowsHttp: !isSecureServer(access.server) && settings.insecureHttp,
-    network: access.network,
+    download: (wanted) => bringDownload(access.network, wanted),
     refreshKeys: () => refreshKeys(dataDir, access),
     warn,
   });

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { readAttempt } from '../../os/upgrades/attempt-file.ts';
 import { failuresOf, nextTryAt } from '../../os/upgrades/failed-attempts.ts';
 import { readTrial } from '../../os/upgrades/trial-file.ts';
@@ -31,7 +32,7 @@ export interface UpgradeState {
 export async function readUpgradeState(
   dataDir: string,
   automatic: boolean,
-  now = Date.now(),
+  now = clock.now(),
 ): Promise<UpgradeState> {
   const [offer, attempt, trial, failures, journal] = await Promise.all([
     readOfferState(dataDir),
@@ -83,7 +84,7 @@ export async function readUpgradeState(
 /** The same as sentences. Pure. */
 export function upgradeSentences(
   { automatic, offer, attempt, trial, lastFailure }: UpgradeState,
-  now = Date.now(),
+  now = clock.now(),
 ): string[] {
   const named = ({ component, version }: Release) => `${component} ${version}`;
   return [

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { lstat, statfs } from 'node:fs/promises';
+import { clock } from '../../../clock.ts';
 import { loadCredentials, NOT_ENROLLED } from '../../core/enrollment/credentials.ts';
 import { openEventLogs } from '../../capabilities/event-logs/open-event-logs.ts';
 import { logFile } from '../../os/diagnostics/log-files.ts';
@@ -62,12 +63,16 @@ export async function checkName(server: URL, network: Network): Promise<Finding>
 }
 
 /** Whether the server answers, through which proxy, with which certificate authorities, and what time it has. */
-export async function checkServer(server: URL, network: Network, now = () => Date.now()): Promise<Finding[]> {
+export async function checkServer(
+  server: URL,
+  network: Network,
+  now = () => clock.now(),
+): Promise<Finding[]> {
   const { proxy, caFile } = network.describe(server);
   const way = `${proxy === null ? 'directly' : `through ${proxy.address} (${proxy.source})`}${caFile === null ? '' : `, with ${caFile}`}`;
   try {
     const asked = now();
-    const signal = AbortSignal.timeout(CHECK_MS);
+    const signal = clock.timeoutSignal(CHECK_MS);
     const { status, headers, body } = await network.request(new URL('/health/live', server), { signal });
     body.destroy();
     const findings = [
@@ -95,7 +100,7 @@ export function clockFinding(aheadMs: number): Finding {
 
 export async function checkEventLogs(): Promise<Finding[]> {
   try {
-    const logs = await (await openEventLogs()).list(AbortSignal.timeout(CHECK_MS));
+    const logs = await (await openEventLogs()).list(clock.timeoutSignal(CHECK_MS));
     if (logs.length > 0) return [good('event logs', logs.map(({ name }) => name).join(', '))];
     return [
       bad(

@@ -1,5 +1,6 @@
 import type { Socket } from 'socket.io-client';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import {
   AGENT_MESSAGE_MAX_BYTES,
   AgentErrorCode,
@@ -47,7 +48,7 @@ export function channelOver(
       } catch (error) {
         if (error instanceof HubRefused) throw error;
       }
-      await new Promise((resolve) => setTimeout(resolve, againMs));
+      await clock.sleep(againMs);
     }
     throw new Error('the connection ended before the hub had acknowledged the message');
   };

@@ -33,7 +33,7 @@ export interface ConnectionOptions {
   queries: LiveQueries;
   /** The connection neither starts nor stops it. */
   durable: DurableCommands;
-  clock: ServerClock;
+  serverClock: ServerClock;
   heartbeat: () => Promise<Heartbeat>;
   /** Called with each answer to a heartbeat: offered upgrades, changed configuration. Must not throw. */
   onHeartbeatAck?: (answer: HeartbeatAck) => void;

@@ -1,4 +1,5 @@
 import { io, type Socket } from 'socket.io-client';
+import { clock, type Timer } from '../../../clock.ts';
 import {
   AGENT_NAMESPACE,
   AGENT_QUERY,
@@ -43,8 +44,8 @@ export class AgentConnection {
   #socketState: ConnectionState = { state: 'connecting' };
   #reason = '';
   #socket: Socket | undefined;
-  #retryTimer: NodeJS.Timeout | undefined;
-  #heartbeatTimer: NodeJS.Timeout | undefined;
+  #retryTimer: Timer | undefined;
+  #heartbeatTimer: Timer | undefined;
   #failedAttempts = 0;
   #missedHeartbeats = 0;
   #isBeating = false;
@@ -60,13 +61,13 @@ export class AgentConnection {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#ackMs = options.ackMs ?? ACK_MS;
-    const { server, network, deviceId, tokens, clock, heartbeat, onHeartbeatAck } = options;
+    const { server, network, deviceId, tokens, serverClock, heartbeat, onHeartbeatAck } = options;
     const path = `/agents/${encodeURIComponent(deviceId)}/heartbeat`;
     const nextBeat = (answer: HeartbeatAck) => this.#nextBeat(answer);
     this.#http = new HttpHeartbeats({
       send: async (token, body, signal) => post({ server, network }, path, { token, body, signal }),
       tokens,
-      clock,
+      serverClock,
       heartbeat,
       onHeartbeatAck(answer) {
         onHeartbeatAck?.(answer);
@@ -100,8 +101,8 @@ export class AgentConnection {
   /** Cancels live queries, closes the connection and does not reconnect. */
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#retryTimer);
-    clearTimeout(this.#heartbeatTimer);
+    clock.clear(this.#retryTimer);
+    clock.clear(this.#heartbeatTimer);
     this.#options.queries.cancelAll();
     this.#options.durable.detach();
     this.#http.stop();
@@ -142,7 +143,7 @@ export class AgentConnection {
       void tokens.accepted(token);
       this.#http.socketOpened();
       this.#missedHeartbeats = 0;
-      this.#connectedSince = new Date().toISOString();
+      this.#connectedSince = clock.date().toISOString();
       this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt: null });
       this.#isBeating = false;
       this.#beatsAgain = false;
@@ -170,7 +171,7 @@ export class AgentConnection {
       }
     });
     socket.on('disconnect', (reason) => {
-      clearTimeout(this.#heartbeatTimer);
+      clock.clear(this.#heartbeatTimer);
       // Something cuts connections as soon as they are open, unless the hub has answered a heartbeat.
       const isExpected = this.#notice !== undefined || this.#isRenewing;
       if (!this.#isAcknowledged && !isExpected) this.#http.socketFailed();
@@ -223,7 +224,7 @@ export class AgentConnection {
       ack({ ok: true });
       this.#notice = notice.data;
       // The hub closes the connection. This is for a hub that ends before it does so.
-      setTimeout(() => socket.disconnect(), 1000).unref();
+      clock.setTimeout(() => socket.disconnect(), 1000).unref();
     });
   }
 
@@ -262,15 +263,15 @@ export class AgentConnection {
 
   #wait(ms: number, reason: string): void {
     if (this.#stopped) return;
-    clearTimeout(this.#retryTimer);
+    clock.clear(this.#retryTimer);
     this.#reason = reason;
-    this.#socketIs({ state: 'waiting', nextTryAt: new Date(Date.now() + ms).toISOString(), reason });
-    this.#retryTimer = setTimeout(() => this.#connect(), ms);
+    this.#socketIs({ state: 'waiting', nextTryAt: new Date(clock.now() + ms).toISOString(), reason });
+    this.#retryTimer = clock.setTimeout(() => this.#connect(), ms);
   }
 
   #heartbeatIn(ms: number, socket: Socket): void {
-    clearTimeout(this.#heartbeatTimer);
-    this.#heartbeatTimer = setTimeout(() => {
+    clock.clear(this.#heartbeatTimer);
+    this.#heartbeatTimer = clock.setTimeout(() => {
       this.#isBeating = true;
       this.#beat(socket).then(
         (nextInMs) => this.#heartbeatAnswered(heartbeatDelay(nextInMs, this.#random), socket),
@@ -281,14 +282,14 @@ export class AgentConnection {
 
   async #beat(socket: Socket): Promise<number> {
     const heartbeat = await this.#options.heartbeat();
-    const setClock = this.#options.clock.startReading();
+    const setClock = this.#options.serverClock.startReading();
     const answer = HeartbeatAck.parse(await socket.timeout(this.#ackMs).emitWithAck('heartbeat', heartbeat));
     setClock(answer.at);
     this.#missedHeartbeats = 0;
     this.#isAcknowledged = true;
     this.#failedAttempts = 0;
     this.#http.socketWorks();
-    const lastHeartbeatAt = this.#options.clock.timestamp();
+    const lastHeartbeatAt = this.#options.serverClock.timestamp();
     this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
     this.#options.onHeartbeatAck?.(answer);
     return this.#nextBeat(answer);

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { type Heartbeat, HeartbeatAck } from '../../../protocol/index.ts';
 import type { Tokens } from '../enrollment/tokens.ts';
 import { heartbeatDelay, reconnectDelay, refusedDelay, requestedDelay } from '../server/back-off.ts';
@@ -9,7 +10,7 @@ export interface HttpHeartbeatsOptions {
   /** Throws `ServerCallError` where the server cannot be reached. */
   send: (token: string, heartbeat: Heartbeat, signal: AbortSignal) => Promise<ServerAnswer>;
   tokens: Tokens;
-  clock: ServerClock;
+  serverClock: ServerClock;
   heartbeat: () => Promise<Heartbeat>;
   /** Returns when the next heartbeat is due. */
   onHeartbeatAck: (answer: HeartbeatAck) => number;
@@ -34,7 +35,7 @@ export class HttpHeartbeats {
   #socketFailures = 0;
   /** By the monotonic clock; `undefined` until the socket has failed often enough. */
   #dueAt: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #sending: AbortController | undefined;
   #failures = 0;
   #delivered: { since: string; lastHeartbeatAt: string } | undefined;
@@ -64,14 +65,14 @@ export class HttpHeartbeats {
     this.#socketFailures += 1;
     const { afterMs, random } = this.#options;
     if (this.#socketFailures < FAILURES_BEFORE) return;
-    this.#dueAt ??= performance.now() + afterMs * (0.5 + random());
-    if (waitMs > 0) this.#dueAt = Math.max(this.#dueAt, performance.now() + requestedDelay(waitMs, random));
+    this.#dueAt ??= clock.monotonic() + afterMs * (0.5 + random());
+    if (waitMs > 0) this.#dueAt = Math.max(this.#dueAt, clock.monotonic() + requestedDelay(waitMs, random));
     this.#schedule();
   }
 
   /** Must be called when a socket is open: it may be cut again at once, so what is known stays. */
   socketOpened(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#sending?.abort();
     this.#sending = undefined;
   }
@@ -93,8 +94,8 @@ export class HttpHeartbeats {
 
   #schedule(): void {
     if (this.#dueAt === undefined || this.#sending !== undefined) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(
+    clock.clear(this.#timer);
+    this.#timer = clock.setTimeout(
       () => {
         const sending = new AbortController();
         this.#sending = sending;
@@ -105,23 +106,23 @@ export class HttpHeartbeats {
             (nextInMs) => {
               if (this.#sending !== sending) return;
               this.#sending = undefined;
-              this.#dueAt = performance.now() + nextInMs;
+              this.#dueAt = clock.monotonic() + nextInMs;
               this.#schedule();
               this.#options.onChange();
             },
             () => {},
           );
       },
-      Math.max(0, this.#dueAt - performance.now()),
+      Math.max(0, this.#dueAt - clock.monotonic()),
     );
   }
 
   /** Returns when the next heartbeat is due. */
   async #send(signal: AbortSignal): Promise<number> {
-    const { send, tokens, clock, heartbeat, onHeartbeatAck, random } = this.#options;
+    const { send, tokens, serverClock, heartbeat, onHeartbeatAck, random } = this.#options;
     const token = await tokens.current();
     const message = await heartbeat();
-    const setClock = clock.startReading();
+    const setClock = serverClock.startReading();
     let answer: ServerAnswer;
     try {
       answer = await send(token, message, signal);
@@ -142,7 +143,7 @@ export class HttpHeartbeats {
         setClock(ack.data.at);
         this.#failures = 0;
         this.#refusal = undefined;
-        const lastHeartbeatAt = clock.timestamp();
+        const lastHeartbeatAt = serverClock.timestamp();
         this.#delivered = { since: this.#delivered?.since ?? lastHeartbeatAt, lastHeartbeatAt };
         return heartbeatDelay(onHeartbeatAck(ack.data), random);
       }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { EnrollResponse, type EnrollRequest, type ReleaseKey } from '../../../protocol/index.ts';
 import { type Credentials, TOKEN } from './credentials.ts';
 import { hubPathOf } from '../server/server-address.ts';
@@ -48,7 +49,7 @@ export async function enroll(
       siteId,
       token,
       heartbeatSeconds: config.heartbeatSeconds,
-      enrolledAt: new Date().toISOString(),
+      enrolledAt: clock.date().toISOString(),
     },
     releaseKeys: config.releaseKeys ?? [],
   };

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { RotateTokenResponse } from '../../../protocol/index.ts';
 import {
   changeCredentials,
@@ -55,7 +56,7 @@ async function newToken(
 }
 
 /** Rotates a token that is older than thirty days, unless a new one already waits for the next connection. */
-export async function rotateOldToken(dataDir: string, now = Date.now()): Promise<void> {
+export async function rotateOldToken(dataDir: string, now = clock.now()): Promise<void> {
   const credentials = await loadCredentials(dataDir);
   if (credentials === undefined || credentials.nextToken !== undefined) return;
   const since = Date.parse(credentials.tokenSince ?? credentials.enrolledAt);
@@ -66,10 +67,10 @@ export async function rotateOldToken(dataDir: string, now = Date.now()): Promise
 /** Checks every hour, from a random moment on, so that machines that started together do not rotate together. */
 export function rotateByAge(dataDir: string): { stop(): void } {
   const check = () => {
-    timer = setTimeout(check, CHECK_MS).unref();
+    timer = clock.setTimeout(check, CHECK_MS).unref();
     // After a failure the present token is still valid, and the next check is in an hour.
     rotateOldToken(dataDir).catch(() => {});
   };
-  let timer = setTimeout(check, Math.random() * CHECK_MS).unref();
-  return { stop: () => clearTimeout(timer) };
+  let timer = clock.setTimeout(check, Math.random() * CHECK_MS).unref();
+  return { stop: () => clock.clear(timer) };
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { changeCredentials, type Credentials, isSameDevice, loadCredentials } from './credentials.ts';
 
 /** The source of tokens for connections. No method rejects, so an agent that cannot write its files keeps running. */
@@ -79,6 +80,6 @@ function settled(
   refused: ReadonlySet<string>,
 ): Credentials | undefined {
   if (nextToken === undefined) return undefined;
-  if (nextToken === token) return { ...kept, token, tokenSince: new Date().toISOString() };
+  if (nextToken === token) return { ...kept, token, tokenSince: clock.date().toISOString() };
   return kept.token === token && refused.has(nextToken) ? kept : undefined;
 }

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { clock } from '../../../clock.ts';
 import { boundedWait } from './back-off.ts';
 import { NetworkError } from '../../os/network/network-error.ts';
 import type { Network } from '../../os/network/network.ts';
@@ -73,7 +74,7 @@ async function call(
   const content = json !== undefined && isCompressed === true ? await gzipped(json) : json;
   const attempt = new AbortController();
   const abort = () => attempt.abort();
-  const timer = setTimeout(abort, ANSWER_MS);
+  const timer = clock.setTimeout(abort, ANSWER_MS);
   signal?.addEventListener('abort', abort);
   if (signal?.aborted === true) abort();
   try {
@@ -105,7 +106,7 @@ async function call(
     const reason = isLate ? `It did not answer within ${ANSWER_MS / 1000} s.` : error.message;
     throw new ServerCallError(EXIT.notReached, `The server ${server} could not be reached. ${reason}`);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
     signal?.removeEventListener('abort', abort);
   }
 }

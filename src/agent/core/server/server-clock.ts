@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 
 /** A time outside of this range is wrong, and a date far enough outside cannot be formatted. */
 const EARLIEST = 0;
@@ -14,7 +14,7 @@ export class ServerClock {
   #base: number | undefined;
   #waiting: (() => void)[] = [];
 
-  constructor(monotonicMs: () => number = () => performance.now()) {
+  constructor(monotonicMs: () => number = () => clock.monotonic()) {
     this.#monotonicMs = monotonicMs;
   }
 
@@ -34,7 +34,7 @@ export class ServerClock {
 
   /** The time of this machine until the first reading. */
   now(): number {
-    return this.#base === undefined ? Date.now() : this.#base + this.#monotonicMs();
+    return this.#base === undefined ? clock.now() : this.#base + this.#monotonicMs();
   }
 
   timestamp(): string {
@@ -45,9 +45,9 @@ export class ServerClock {
   async known(withinMs: number): Promise<void> {
     if (this.#base !== undefined) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, withinMs);
+      const timer = clock.setTimeout(resolve, withinMs);
       this.#waiting.push(() => {
-        clearTimeout(timer);
+        clock.clear(timer);
         resolve();
       });
     });

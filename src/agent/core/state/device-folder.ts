@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import type { Credentials } from '../enrollment/credentials.ts';
 import { hasCode } from '../../os/files/private-file.ts';
 
@@ -53,6 +54,6 @@ async function forgetOthers(devices: string, own: string): Promise<void> {
     // Records of a former device are no longer sent. Its journal stays, because the device may be enrolled again.
     await rm(path.join(folder, 'shipping'), { recursive: true, force: true });
     const { mtimeMs } = await stat(path.join(folder, 'commands.journal')).catch(() => ({ mtimeMs: 0 }));
-    if (Date.now() - mtimeMs > KEEP_OTHERS_MS) await rm(folder, { recursive: true, force: true });
+    if (clock.now() - mtimeMs > KEEP_OTHERS_MS) await rm(folder, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { ConnectionState } from '../connection/connection-state.ts';
 import { isRunning, processMark } from '../../os/processes/process-mark.ts';
 import { AGENT_VERSION } from '../version.ts';
@@ -46,7 +47,7 @@ export class StatusFile {
     this.#dataDir = dataDir;
     this.#fixed = {
       pid: process.pid,
-      startedAt: new Date().toISOString(),
+      startedAt: clock.date().toISOString(),
       server,
       agentVersion: AGENT_VERSION,
       ...(watchdogVersion === undefined ? {} : { watchdogVersion }),

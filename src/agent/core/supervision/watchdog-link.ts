@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { openParentChannel } from '../../os/supervision/parent-channel.ts';
 import type { InstallRequest, ToChild } from '../../os/supervision/messages.ts';
 import { AGENT_VERSION } from '../version.ts';
@@ -41,7 +42,7 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
   if (channel === undefined) return undefined;
   await new Promise<void>((resolve) => {
     isWelcome = resolve;
-    setTimeout(resolve, WELCOME_MS).unref();
+    clock.setTimeout(resolve, WELCOME_MS).unref();
     channel.send({ type: 'hello', component: 'agent', version: AGENT_VERSION });
   });
   if (welcome === undefined) return undefined;
@@ -56,10 +57,10 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
     connection: (state) => channel.send({ type: 'connection', ...state }),
     install(request) {
       return new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(NO_ANSWER), INSTALL_MS);
+        const timer = clock.setTimeout(() => resolve(NO_ANSWER), INSTALL_MS);
         answer = (message) => {
           if (message.attemptId !== request.attemptId) return;
-          clearTimeout(timer);
+          clock.clear(timer);
           resolve(message);
         };
         channel.send({ type: 'install', ...request });

@@ -1,4 +1,5 @@
 import { mkdirSync } from 'node:fs';
+import { clock } from '../../../clock.ts';
 import type { DiagnosticLevel } from '../../../protocol/index.ts';
 import { appendLine } from '../files/line-file.ts';
 import { hasCode } from '../files/private-file.ts';
@@ -42,7 +43,7 @@ export class DiagnosticLog {
 
   #append(level: DiagnosticLevel, component: string, message: string): void {
     const line: LogLine = {
-      timestamp: new Date().toISOString(),
+      timestamp: clock.date().toISOString(),
       level,
       component,
       message: withoutSecrets(message).slice(0, MESSAGE_MAX),

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import { clock } from '../../../clock.ts';
 import { hasCode } from '../files/private-file.ts';
 import { LOG_WRITERS, logFiles, LogLine, type LogWriter } from './log-files.ts';
 
@@ -33,10 +34,10 @@ export class LogReader {
    * after another comes with the next call, so that a line of one program does not overtake an earlier one of another.
    */
   async next(): Promise<LogLine[]> {
-    const from = new Date().toISOString();
+    const from = clock.date().toISOString();
     const found: LogLine[] = [];
     for (const writer of LOG_WRITERS) found.push(...(await this.#nextOf(writer)));
-    const to = new Date().toISOString();
+    const to = clock.date().toISOString();
     // Not simply all later lines: those of a clock that was set back since then would wait.
     const isMeanwhile = ({ timestamp }: LogLine) => timestamp > from && timestamp <= to;
     const ready = [...this.#held, ...found.filter((line) => !isMeanwhile(line))];

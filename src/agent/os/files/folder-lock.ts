@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { link, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { hasCode, readPrivateJson, replaceFile } from './private-file.ts';
 import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
 
@@ -61,14 +60,14 @@ const POLL_MS = 20;
 
 /** Waits for the lock and holds it during `work`, which must be short. */
 export async function withLock<T>(folder: string, name: string, work: () => Promise<T>): Promise<T> {
-  const until = performance.now() + WAIT_MS;
+  const until = clock.monotonic() + WAIT_MS;
   for (;;) {
     let lock: FolderLock;
     try {
       lock = await takeLock(folder, name);
     } catch (error) {
-      if (!(error instanceof LockHeldError) || performance.now() > until) throw error;
-      await delay(POLL_MS);
+      if (!(error instanceof LockHeldError) || clock.monotonic() > until) throw error;
+      await clock.sleep(POLL_MS);
       continue;
     }
     try {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { readOutput } from '../processes/child-process.ts';
 
 /** Mounted folders of Linux, dead ones included: each call here has a limit of time, and none blocks this process. */
@@ -31,7 +31,7 @@ const unescaped = (text: string) =>
 export async function sizeOnMount(file: string, timeoutMs = STAT_MS): Promise<number | undefined> {
   const text = readOutput('stat', ['-c', '%s', '--', file], { timeoutMs }).catch(() => '');
   // A process that waits for a mount that was stopped cannot even be killed.
-  const late = delay(timeoutMs + 1000, '', { ref: false });
+  const late = clock.sleep(timeoutMs + 1000, { unref: true }).then(() => '');
   const size = (await Promise.race([text, late])).trim();
   return /^\d{1,16}$/.test(size) ? Number(size) : undefined;
 }
@@ -44,7 +44,7 @@ export async function unmountAll(folder: string): Promise<boolean> {
       readOutput('fusermount3', ['-uz', '--', folder]).catch(() => ''),
     );
     if (!(await mountPoints()).includes(folder)) return true;
-    await delay(ROUND_MS);
+    await clock.sleep(ROUND_MS);
   }
   return false;
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 
 /** Files that only the agent's user may read. They are never opened through a link, and written completely or not at all. */
 
@@ -75,7 +76,7 @@ export async function removeOldDrafts(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((each) => DRAFT.test(each))) {
     const file = path.join(folder, name);
     const found = await stat(file).catch(() => undefined);
-    if (found !== undefined && Date.now() - found.mtimeMs > DRAFT_KEPT_MS) await rm(file, { force: true });
+    if (found !== undefined && clock.now() - found.mtimeMs > DRAFT_KEPT_MS) await rm(file, { force: true });
   }
 }
 

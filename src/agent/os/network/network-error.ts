@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Proxy } from './proxy.ts';
 
 /** A request that got no answer of the server: the network, a proxy or a certificate is in the way. Holds no secret. */
@@ -37,11 +38,11 @@ export function explainFailure(error: unknown, who: string, proxy?: Proxy): Netw
   switch (code) {
     case 'CERT_HAS_EXPIRED':
       return fail(
-        `The certificate of ${who}${way} has expired. Renew it on the server. If it is valid, correct the clock of this machine, which shows ${new Date().toISOString()}.`,
+        `The certificate of ${who}${way} has expired. Renew it on the server. If it is valid, correct the clock of this machine, which shows ${clock.date().toISOString()}.`,
       );
     case 'CERT_NOT_YET_VALID':
       return fail(
-        `The certificate of ${who}${way} is not valid yet. Correct the clock of this machine, which shows ${new Date().toISOString()}.`,
+        `The certificate of ${who}${way} is not valid yet. Correct the clock of this machine, which shows ${clock.date().toISOString()}.`,
       );
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return fail(

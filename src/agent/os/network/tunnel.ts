@@ -3,6 +3,7 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SecureContext } from 'node:tls';
+import { clock } from '../../../clock.ts';
 import { explainProxyFailure, explainProxyRefusal, NetworkError } from './network-error.ts';
 import type { Proxy } from './proxy.ts';
 
@@ -28,7 +29,7 @@ export async function openTunnel(options: TunnelOptions): Promise<Duplex> {
   let isLate = false;
   const attempt = new AbortController();
   const end = () => attempt.abort();
-  const timer = setTimeout(() => {
+  const timer = clock.setTimeout(() => {
     isLate = true;
     end();
   }, timeoutMs);
@@ -47,7 +48,7 @@ export async function openTunnel(options: TunnelOptions): Promise<Duplex> {
     const message = `The proxy ${proxy.address} (from ${proxy.source}) did not answer within ${timeoutMs / 1000} s.`;
     throw new NetworkError('PROXY_TIMEOUT', message, error);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
     options.signal.removeEventListener('abort', end);
   }
 }

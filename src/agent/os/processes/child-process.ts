@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { StringDecoder } from 'node:string_decoder';
+import { clock, type Timer } from '../../../clock.ts';
 
 /** Child processes with limits on time and output. Cancelling one kills its whole process group. */
 
@@ -45,14 +46,14 @@ function start(command: string, args: readonly string[], options: ChildOptions):
       // The process ended between the check and the signal.
     }
   };
-  let force: NodeJS.Timeout | undefined;
+  let force: Timer | undefined;
   let over = false;
   const kill = () => {
     if (over) return;
     send('SIGTERM');
-    force ??= setTimeout(() => send('SIGKILL'), KILL_GRACE_MS);
+    force ??= clock.setTimeout(() => send('SIGKILL'), KILL_GRACE_MS);
   };
-  const timeout = options.timeoutMs === undefined ? undefined : setTimeout(kill, options.timeoutMs);
+  const timeout = options.timeoutMs === undefined ? undefined : clock.setTimeout(kill, options.timeoutMs);
   options.signal?.addEventListener('abort', kill, { once: true });
   if (options.signal?.aborted === true) kill();
 
@@ -65,8 +66,8 @@ function start(command: string, args: readonly string[], options: ChildOptions):
     child.once('close', (code) => finish(code));
     function finish(code: number | null) {
       over = true;
-      clearTimeout(timeout);
-      clearTimeout(force);
+      clock.clear(timeout);
+      clock.clear(force);
       options.signal?.removeEventListener('abort', kill);
       resolve({ code, failure });
     }

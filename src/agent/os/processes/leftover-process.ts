@@ -1,5 +1,4 @@
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { isRunning, type KnownProcess } from './process-mark.ts';
 import { signalGroup } from './process-group.ts';
 
@@ -28,8 +27,8 @@ export async function endLeftover(
     // Without a mark, another process may have this number now.
     if (leftover.mark === '' || !(await isRunning(leftover))) return true;
     signalGroup(leftover.pid, signal);
-    const until = performance.now() + ms;
-    while (performance.now() < until && (await isRunning(leftover))) await delay(POLL_MS);
+    const until = clock.monotonic() + ms;
+    while (clock.monotonic() < until && (await isRunning(leftover))) await clock.sleep(POLL_MS);
     // Its children may have ignored the first signal.
     if (!(await isRunning(leftover))) signalGroup(leftover.pid, 'SIGKILL');
   }

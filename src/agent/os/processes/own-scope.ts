@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { clock } from '../../../clock.ts';
 import { findProgram } from './find-program.ts';
 
 /**
@@ -9,5 +10,5 @@ export async function ownScope(name: string): Promise<string[]> {
   const isSystemd = await stat('/run/systemd/system').catch(() => undefined);
   const program = isSystemd === undefined ? undefined : await findProgram(['systemd-run']);
   if (program === undefined) return [];
-  return [program, '--scope', '--quiet', '--collect', `--unit=${name}-${Date.now()}`, '--'];
+  return [program, '--scope', '--quiet', '--collect', `--unit=${name}-${clock.now()}`, '--'];
 }

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { Writable } from 'node:stream';
+import { clock, type Timer } from '../../../clock.ts';
 import { systemProgram } from './system-program.ts';
 
 export interface GroupOptions {
@@ -56,21 +57,21 @@ export async function runGroup(
 
     let cut: GroupEnd['cut'];
     let hasExited = false;
-    let force: NodeJS.Timeout | undefined;
-    let linger: NodeJS.Timeout | undefined;
+    let force: Timer | undefined;
+    let linger: Timer | undefined;
 
     const end = (reason: 'timed_out' | 'cancelled') => {
       if (hasExited) return;
       // A cancellation during the grace period of a time-out shortens it.
       cut ??= reason;
-      clearTimeout(force);
+      clock.clear(force);
       signalGroup(child.pid, 'SIGTERM');
-      force = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE_MS[reason]);
+      force = clock.setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE_MS[reason]);
     };
     const cancel = () => end('cancelled');
-    const timeout = setTimeout(() => end('timed_out'), timeoutMs);
+    const timeout = clock.setTimeout(() => end('timed_out'), timeoutMs);
     const release = () => {
-      for (const timer of [timeout, force, linger]) clearTimeout(timer);
+      for (const timer of [timeout, force, linger]) clock.clear(timer);
       signal.removeEventListener('abort', cancel);
     };
 
@@ -84,7 +85,7 @@ export async function runGroup(
       hasExited = true;
       // Its children may have ignored the first signal. A stopped program must leave none behind.
       if (cut !== undefined && process.platform !== 'win32') signalGroup(child.pid, 'SIGKILL');
-      linger = setTimeout(() => {
+      linger = clock.setTimeout(() => {
         child.stdout?.destroy();
         child.stderr?.destroy();
       }, LINGER_MS);

@@ -1,3 +1,5 @@
+import { clock } from '../../../clock.ts';
+
 const PARENT_CHECK_MS = 1000;
 
 /**
@@ -21,8 +23,10 @@ export function onShutdown(options: { parentWatch: boolean }, stop: () => Promis
   process.on('SIGTERM', stopOnce);
   if (!options.parentWatch) return stopOnce;
   const parent = process.ppid;
-  setInterval(() => {
-    if (process.ppid !== parent) stopOnce();
-  }, PARENT_CHECK_MS).unref();
+  clock
+    .setInterval(() => {
+      if (process.ppid !== parent) stopOnce();
+    }, PARENT_CHECK_MS)
+    .unref();
   return stopOnce;
 }

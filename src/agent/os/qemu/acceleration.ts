@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../clock.ts';
 import type { Accelerator } from './guest-command.ts';
 
 /**
@@ -34,10 +34,10 @@ export async function probeAccelerator(qemu: string, device = '/dev/kvm'): Promi
     () => false,
   );
   if (!isThere) return 'tcg';
-  const before = performance.now();
+  const before = clock.monotonic();
   // Some builds of qemu cannot emulate.
   const canEmulate = await boots(qemu, 'tcg', PROBE_MS);
-  const emulatedMs = performance.now() - before;
+  const emulatedMs = clock.monotonic() - before;
   const withinMs = canEmulate ? Math.max(PROBE_MIN_MS, Math.ceil(TIMES_EMULATED * emulatedMs)) : PROBE_MS;
   return (await boots(qemu, 'kvm', withinMs)) ? 'kvm' : 'tcg';
 }

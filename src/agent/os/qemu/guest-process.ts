@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { ownScope } from '../processes/own-scope.ts';
 import { endLeftover } from '../processes/leftover-process.ts';
 import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
@@ -80,11 +80,11 @@ export async function startGuest(
 
 /** The process, or why there is none. */
 async function untilItAnswers(guest: GuestDefinition): Promise<KnownProcess | string> {
-  const until = Date.now() + START_MS;
-  while (Date.now() < until) {
+  const until = clock.now() + START_MS;
+  while (clock.now() < until) {
     const running = await findGuest(guest);
     if (running !== undefined && (await answers(guest))) return running;
-    await delay(POLL_MS);
+    await clock.sleep(POLL_MS);
   }
   return `qemu has not answered for ${START_MS / 1000} s`;
 }
@@ -142,10 +142,10 @@ export async function endGuest(
   if (how !== 'kill') {
     const command = how === 'quit' ? 'quit' : 'system_powerdown';
     await withMonitor(guest, async (monitor) => monitor.execute(command)).catch(() => {});
-    const until = Date.now() + END_MS[how];
-    while (Date.now() < until && (await isRunning(running))) {
+    const until = clock.now() + END_MS[how];
+    while (clock.now() < until && (await isRunning(running))) {
       if (signal?.aborted === true) break;
-      await delay(POLL_MS);
+      await clock.sleep(POLL_MS);
     }
     if (how === 'shutdown') return !(await isRunning(running));
   }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { findByCommand } from '../processes/find-by-command.ts';
 import { endLeftover } from '../processes/leftover-process.ts';
 import { processMark } from '../processes/process-mark.ts';
@@ -61,7 +61,7 @@ export async function openImage(
   });
   const stop = async () => {
     if (!state.hasEnded) child.kill('SIGTERM');
-    await Promise.race([ended, delay(2000, undefined, { ref: false })]);
+    await Promise.race([ended, clock.sleep(2000, { unref: true })]);
     if (!state.hasEnded) child.kill('SIGKILL');
     await rm(folder, { recursive: true, force: true });
   };
@@ -87,14 +87,14 @@ async function untilServed(
   state: { hasEnded: boolean },
   signal: AbortSignal,
 ): Promise<NbdDisk> {
-  const until = Date.now() + START_MS;
+  const until = clock.now() + START_MS;
   for (;;) {
     try {
       return await openNbd(socket, signal);
     } catch (error) {
-      if (state.hasEnded || Date.now() > until) throw error;
+      if (state.hasEnded || clock.now() > until) throw error;
       signal.throwIfAborted();
-      await delay(POLL_MS);
+      await clock.sleep(POLL_MS);
     }
   }
 }

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { z } from 'zod';
+import { clock, type Timer } from '../../../clock.ts';
 import { QmpLines } from './qmp-lines.ts';
 
 /** Speaks with the monitor of a qemu process (QMP): JSON lines over a socket. */
@@ -54,7 +55,7 @@ interface Pending {
   command: string;
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
-  timer: NodeJS.Timeout;
+  timer: Timer;
 }
 
 export class QmpClient {
@@ -87,7 +88,7 @@ export class QmpClient {
   static async connect(socketPath: string, options: QmpOptions = {}): Promise<QmpClient> {
     const { connectMs = CONNECT_MS } = options;
     const client = new QmpClient(connect(socketPath), options);
-    const timer = setTimeout(
+    const timer = clock.setTimeout(
       () => client.#lose(new QmpLost(`The monitor has not answered for ${connectMs} ms.`)),
       connectMs,
     );
@@ -99,7 +100,7 @@ export class QmpClient {
       client.close();
       throw error;
     } finally {
-      clearTimeout(timer);
+      clock.clear(timer);
     }
   }
 
@@ -110,7 +111,7 @@ export class QmpClient {
     const id = (this.#lastId += 1);
     const { commandMs = COMMAND_MS } = this.#options;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
+      const timer = clock.setTimeout(
         () => this.#lose(new QmpLost(`The monitor has not answered ${command} for ${commandMs} ms.`)),
         commandMs,
       );
@@ -163,7 +164,7 @@ export class QmpClient {
     // One that was answered twice.
     if (pending === undefined) return;
     this.#pending.delete(message.id);
-    clearTimeout(pending.timer);
+    clock.clear(pending.timer);
     if ('error' in message) pending.reject(new QmpRefusal(pending.command, message.error));
     else pending.resolve(message.return);
   }
@@ -174,7 +175,7 @@ export class QmpClient {
     this.#socket.destroy();
     this.#onRefusedGreeting(error);
     for (const { reject, timer } of this.#pending.values()) {
-      clearTimeout(timer);
+      clock.clear(timer);
       reject(error);
     }
     this.#pending.clear();

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { readPrivateJson } from '../files/private-file.ts';
 import { upgradesIn, writeNote } from './upgrade-files.ts';
 
@@ -46,7 +47,7 @@ export async function failuresOf(dataDir: string): Promise<Failure[]> {
 export async function recordFailure(
   dataDir: string,
   failure: Required<Omit<Failure, 'count' | 'at'>>,
-  now = Date.now(),
+  now = clock.now(),
 ): Promise<void> {
   const all = await failuresOf(dataDir);
   const before = all.find(({ sha256 }) => sha256 === failure.sha256);

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { UpgradableComponent } from '../../../protocol/index.ts';
 import { appendLine } from '../files/line-file.ts';
 import { upgradesIn } from './upgrade-files.ts';
@@ -45,7 +46,7 @@ const fileIn = (dataDir: string) => path.join(upgradesIn(dataDir), 'upgrades.jou
 
 /** Appends a line. A failure is ignored: a journal that cannot be written must not stop an upgrade or a roll-back. */
 export function note(dataDir: string, line: Omit<JournalLine, 'at'>): void {
-  const json = JSON.stringify({ at: new Date().toISOString(), ...line });
+  const json = JSON.stringify({ at: clock.date().toISOString(), ...line });
   try {
     mkdirSync(upgradesIn(dataDir), { recursive: true, mode: 0o700 });
     appendLine(fileIn(dataDir), `${checksum(json)} ${json}`, LIMITS);

@@ -6,8 +6,10 @@ import { JournalFile, type Journal } from '../../../../src/agent/work/journal-fi
 import type { JournalRecord } from '../../../../src/agent/work/journal-line.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 import {
   journalIn,
+  passWait,
   startTestAgent,
   temporaryFolder,
   type TestAgent,
@@ -16,7 +18,8 @@ import {
 const SCRIPT = { language: 'bash', content: 'true', timeoutSeconds: 60 };
 const OUTPUT = { exitCode: 0, stdout: '', stderr: '', truncated: false };
 
-describe('durable commands on the agent', function () {
+describe('durable commands on the agent', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
@@ -63,14 +66,20 @@ describe('durable commands on the agent', function () {
   }
   const connected = (count: number) =>
     eventually(
-      () => hub.sockets.length,
+      async () => {
+        await passWait(agent, testClock);
+        return hub.sockets.length;
+      },
       (length) => length === count,
     );
   const send = (name: string, epoch = 7) =>
     hub.receipt('script.run', { ...SCRIPT, content: name }, { id: name, epoch });
   const results = (count: number) =>
     eventually(
-      () => hub.results,
+      async () => {
+        await passWait(agent, testClock);
+        return hub.results;
+      },
       (list) => list.length >= count,
     );
   const begunAre = (names: string[]) =>
@@ -78,7 +87,14 @@ describe('durable commands on the agent', function () {
       () => begun,
       (list) => list.length >= names.length,
     ).then((list) => expect(list).to.deep.equal(names));
-  const soon = (ms = 300) => new Promise((resolve) => setTimeout(resolve, ms));
+  /** For what the network and the disk still do, which have no clock. */
+  const stillness = () => new Promise((resolve) => setTimeout(resolve, 30));
+  /** After that time of the agent. */
+  const soon = async (ms = 300) => {
+    await stillness();
+    await testClock.advance(ms);
+    await stillness();
+  };
 
   it('are started once, however often they are sent', async () => {
     await start(held);
@@ -414,6 +430,7 @@ describe('durable commands on the agent', function () {
     await soon(100);
     await row('lost');
     hub.refuse = undefined;
+    await connected(2);
     // The agent reports over the new connection that the command still runs.
     await eventually(
       () => hub.progress,
@@ -502,7 +519,7 @@ describe('durable commands on the agent', function () {
         }
       }
       await start(revealing, new NoStart(journalIn(temporary.folder), () => {}));
-      const receipt = await sendSecret('a', undefined, 1000).catch((error: unknown) => error);
+      const receipt = await sendSecret('a', undefined, 200).catch((error: unknown) => error);
       expect(receipt).to.be.instanceOf(Error);
       await eventually(
         () => tried,

@@ -47,7 +47,7 @@ class Stage {
     this.#runner = new DurableRunner({
       store: new CommandStore(memoryJournal()),
       handlers,
-      clock: new ServerClock(),
+      serverClock: new ServerClock(),
       warn: (message) => expect.fail(message),
       laneOf: laneOfType,
     });

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
 import type { OpenFolder } from '../../../os/files/open-folder.ts';
 import { AGENT_STOPS, type DurableContext, type Progress } from '../../../work/durable-handler.ts';
@@ -75,13 +75,13 @@ async function run(
   const target = payload.targetPath ?? ownFolder(parts, payload.restoreId);
   if (payload.targetPath !== undefined) checkTargetPath(target, parts.dataDir);
   const isCancelled = () => context.signal.aborted && context.signal.reason !== AGENT_STOPS;
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   const { progress } = context;
   return withRepository(parts, { payload, context }, async (use) => {
     const source = await open(use);
     const work = { ...use, parts, payload, source, target, progress, isCancelled };
     const result = await (payload.dryRun ? planRestore(work) : restoreFiles(work));
-    return { ...result, seconds: (performance.now() - startedAt) / 1000 };
+    return { ...result, seconds: (clock.monotonic() - startedAt) / 1000 };
   });
 }
 

@@ -1,6 +1,7 @@
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../../clock.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
 import { openPrivateFolder } from '../../../os/files/private-folder.ts';
 import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
@@ -62,7 +63,7 @@ export class StagingFolders {
     });
     for (const name of names.filter((each) => each.endsWith('.json'))) {
       const { mtimeMs } = await stat(path.join(this.#records, name));
-      if (Date.now() - mtimeMs > KEPT_MS) await this.remove(path.basename(name, '.json'));
+      if (clock.now() - mtimeMs > KEPT_MS) await this.remove(path.basename(name, '.json'));
     }
   }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { clock } from '../../../../clock.ts';
 import { type DatabaseDetails, SqlBackupSet, SqlErrorCode, SqlInstance } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { backupSql, setOfFileSql } from '../../../sql-server/sql-text.ts';
@@ -149,7 +150,7 @@ function detailsOf(
     to: set.lastLsn,
     branch: set.fork,
     basedOn: backupType === 'differential' ? (full?.to ?? null) : null,
-    recoverableFrom: backupType === 'log' ? null : new Date().toISOString(),
+    recoverableFrom: backupType === 'log' ? null : clock.date().toISOString(),
     recoverableTo: file.begunAt.toISOString(),
     setId: set.uuid,
   };

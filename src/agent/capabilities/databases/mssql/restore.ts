@@ -1,6 +1,7 @@
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../../clock.ts';
 import { SqlErrorCode, SqlInstance } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { dropRestoringSql, freeNameSql, restoreSql } from '../../../sql-server/sql-text.ts';
@@ -70,7 +71,7 @@ export async function openFileRestore(
       // Before the full backup is being restored, nothing with this name is ours.
       if (!mayBeOurs) return;
       const script = { instance, sql: dropRestoringSql(targetDatabase), answer: Answer };
-      await run(script, { ...limits, signal: AbortSignal.timeout(60_000) }).catch((error: unknown) => {
+      await run(script, { ...limits, signal: clock.timeoutSignal(60_000) }).catch((error: unknown) => {
         order.warn(`The database that was restored in part could not be removed: ${String(error)}`);
       });
     },

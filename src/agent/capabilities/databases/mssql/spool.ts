@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../../clock.ts';
 import type { DatabaseBackupType } from '../../../../protocol/index.ts';
 
 /** Files of backups that wait in a folder, which SQL Server writes to, until they are in the repository. */
@@ -34,7 +35,7 @@ const fileIn = ({ folder, local }: SpoolPlace, name: string) => ({
 });
 
 export function newSpoolFile(place: SpoolPlace, backupType: DatabaseBackupType): SpooledFile {
-  const begunAt = new Date();
+  const begunAt = clock.date();
   const words = [place.mark, begunAt.getTime(), backupType, randomBytes(4).toString('hex')];
   return { ...fileIn(place, `muster-spool-${words.join('-')}.bak`), backupType, begunAt };
 }

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import type { DatabaseDetails } from '../../../../protocol/index.ts';
 import { databaseError } from '../database-error.ts';
 import type { BackupOrder, OpenBackup } from '../engine-port.ts';
@@ -64,7 +64,7 @@ export async function fullBackup(
   const over = new AbortController();
   const observing = (async () => {
     for (;;) {
-      await delay(OBSERVE_MS, undefined, { signal: over.signal });
+      await clock.sleep(OBSERVE_MS, { signal: over.signal });
       seen.push(await observe());
     }
     // It ends with the backup, or where the server answers no more, which the backup notices itself.

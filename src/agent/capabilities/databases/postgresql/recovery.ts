@@ -1,7 +1,7 @@
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import { databaseError } from '../database-error.ts';
 import type { EmptyTarget } from '../empty-target.ts';
 import type { Recovered, RestoreOrder } from '../engine-port.ts';
@@ -145,7 +145,7 @@ async function untilRecovered(
       return { isRecovered: true, recoveredTo: at === '-' ? null : (at ?? null), position: position ?? null };
     }
     if (hasEnded) throw failure(server.messages(), pointInTime);
-    await delay(POLL_MS);
+    await clock.sleep(POLL_MS);
   }
 }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { LogEntry, LogMetadata } from '../../../../protocol/index.ts';
 import { recordNotFound } from '../../../core/agent-error.ts';
 import { readOutput, streamLines } from '../../../os/processes/child-process.ts';
@@ -76,7 +77,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     for await (const entry of entries(newestArguments(log), signal)) lastWriteTime = entry.timeCreated;
     let recordCount = 0;
     let note: string | undefined;
-    if (performance.now() < countUntil) {
+    if (clock.monotonic() < countUntil) {
       for await (const _ of lines(countArguments(log, COUNT_MAX), signal)) recordCount += 1;
       if (recordCount >= COUNT_MAX) note = `recordCount stops at ${COUNT_MAX}; the log has more entries.`;
     } else {
@@ -96,7 +97,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
 
   return {
     async list(signal) {
-      const until = performance.now() + COUNT_BUDGET_MS;
+      const until = clock.monotonic() + COUNT_BUDGET_MS;
       const found = await logs(signal);
       const described: LogMetadata[] = [];
       for (let at = 0; at < found.length; at += 4) {

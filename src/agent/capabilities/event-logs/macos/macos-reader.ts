@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { clock } from '../../../../clock.ts';
 import type { LogEntry, LogMetadata, LogQuery } from '../../../../protocol/index.ts';
 import { recordNotFound } from '../../../core/agent-error.ts';
 import { streamLines } from '../../../os/processes/child-process.ts';
@@ -28,7 +29,7 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
     query: LogQuery,
     signal: AbortSignal,
   ): AsyncGenerator<LogEntry[], ScanEnd> {
-    const end = instantMs(query.endTime) ?? Date.now();
+    const end = instantMs(query.endTime) ?? clock.now();
     const start = instantMs(query.startTime) ?? end - REACH_BACK_MS;
     const matches = entryMatcher(query);
     // Without a start time, this reader decides how far back it reads, and says so.

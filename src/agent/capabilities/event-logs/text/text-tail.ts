@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { lstat, type FileHandle } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import type { LogEntry } from '../../../../protocol/index.ts';
 import type { RawLine } from './backward-lines.ts';
 import { ForwardLines } from './forward-lines.ts';
@@ -74,7 +74,7 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
     if (lines === undefined) break;
     context ??= await contextOf(log, followed);
     for (const line of lines) {
-      const head = parseHead(line.text, Date.now());
+      const head = parseHead(line.text, clock.now());
       if (head === undefined && first !== undefined) {
         if (continued.length < 500) continued.push(line);
         continue;
@@ -82,7 +82,7 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
       if (first !== undefined) yield buildEntry(first.line, first.head, continued, context);
       continued = [];
       // A line without a time that continues no entry gets the present time.
-      first = line.text === '' ? undefined : { line, head: head ?? { at: Date.now(), message: line.text } };
+      first = line.text === '' ? undefined : { line, head: head ?? { at: clock.now(), message: line.text } };
     }
   }
   if (first !== undefined && context !== undefined) {
@@ -94,7 +94,7 @@ async function contextOf(log: TextLog, followed: Followed): Promise<PartContext>
   const part = { handle: followed.handle, size: 0, complete: true, close: () => followed.handle.close() };
   return {
     idBase: await idBaseOf(part),
-    writtenAt: Date.now(),
+    writtenAt: clock.now(),
     source: path.posix.basename(log.name).replace(/\.log$/, ''),
     computer: hostname(),
     timed: true,
@@ -103,7 +103,7 @@ async function contextOf(log: TextLog, followed: Followed): Promise<PartContext>
 
 async function paused(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
-    await delay(ms, undefined, { signal });
+    await clock.sleep(ms, { signal });
     return true;
   } catch {
     return false;

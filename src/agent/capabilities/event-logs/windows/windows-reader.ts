@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import type { LogEntry, LogMetadata } from '../../../../protocol/index.ts';
 import { recordNotFound } from '../../../core/agent-error.ts';
 import { readOutput, streamText } from '../../../os/processes/child-process.ts';
@@ -93,7 +93,7 @@ export function windowsReader(command = 'wevtutil.exe'): EventLogReader {
         last = entry.recordId;
       }
       while (!signal.aborted) {
-        await delay(TAIL_POLL_MS, undefined, { signal }).catch(() => undefined);
+        await clock.sleep(TAIL_POLL_MS, { signal }).catch(() => undefined);
         if (signal.aborted) return;
         for await (const entry of events(['qe', name, `/q:${eventXPath({}, last)}`, '/rd:false'], signal)) {
           last = Math.max(last, entry.recordId);

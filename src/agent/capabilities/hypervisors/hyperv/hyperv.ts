@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import {
   Machine,
   MachineErrorCode,
@@ -158,7 +158,7 @@ function machineOf(raw: scripts.RawMachine): Machine | undefined {
 /** Reports how much of an export is there, because Hyper-V says nothing in numbers. */
 async function measure(folder: string, onBytes: (bytes: number) => void, ends: AbortSignal): Promise<void> {
   for (;;) {
-    await delay(MEASURE_MS, undefined, { signal: ends }).catch(() => undefined);
+    await clock.sleep(MEASURE_MS, { signal: ends }).catch(() => undefined);
     if (ends.aborted) return;
     onBytes(await bytesBelow(folder));
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../../clock.ts';
 import { MachineErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { printable } from '../../../core/plain-text.ts';
@@ -57,7 +58,7 @@ export const powerShell =
   (program: string): PowerShell =>
   async ({ body, result }, parameters, { signal, timeoutMs }) => {
     const encoded = Buffer.from(wrapped(body), 'utf16le').toString('base64');
-    const limit = AbortSignal.timeout(timeoutMs);
+    const limit = clock.timeoutSignal(timeoutMs);
     const ends = AbortSignal.any([signal, limit]);
     let output: string;
     try {

@@ -1,6 +1,6 @@
 import { readFile, realpath, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import { MACHINE_FILE } from '../../../../engine/index.ts';
 import {
   CHECKPOINTS_MAX,
@@ -75,7 +75,7 @@ export class Kvm implements Hypervisor {
 
   async #recoverAll(): Promise<void> {
     await clearImages();
-    const signal = AbortSignal.timeout(MERGE_MS);
+    const signal = clock.timeoutSignal(MERGE_MS);
     for (const id of await this.#ids(['--all'], signal)) await this.#merge(id);
   }
 
@@ -199,7 +199,7 @@ export class Kvm implements Hypervisor {
 
   /** Merging is never cancelled with the backup: the machine goes on with it. A failure is a warning, and tried again. */
   async #merge(machineId: string): Promise<void> {
-    const signal = AbortSignal.timeout(MERGE_MS);
+    const signal = clock.timeoutSignal(MERGE_MS);
     try {
       const reached = await mergeOverlays(this.#run, () => this.#read(machineId, signal), signal);
       if (reached === 'later') {
@@ -262,11 +262,11 @@ export class Kvm implements Hypervisor {
   }
 
   async #untilOff(machineId: string, signal: AbortSignal): Promise<void> {
-    const until = Date.now() + STOP_MS;
-    while (Date.now() < until) {
+    const until = clock.now() + STOP_MS;
+    while (clock.now() < until) {
       const state = (await this.#run(['domstate', '--domain', machineId], { signal })).trim();
       if (STATES[state] === 'off') return;
-      await delay(STOP_POLL_MS, undefined, { signal });
+      await clock.sleep(STOP_POLL_MS, { signal });
     }
     throw stateConflict(`The machine has not shut down within ${STOP_MS / 60_000} minutes.`);
   }

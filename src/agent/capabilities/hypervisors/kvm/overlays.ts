@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../../clock.ts';
 import { MachineErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import type { Domain } from './domain.ts';
@@ -106,7 +106,7 @@ async function mergeDisk(run: Virsh, { id, target, read }: Merging, signal: Abor
         () => false,
       );
       if (isOver || !(await hasJob(run, { id, target }, signal))) break;
-      await delay(POLL_MS, undefined, { signal });
+      await clock.sleep(POLL_MS, { signal });
     }
     const disk = (await read()).domain.disks.find((each) => each.target === target);
     if (!isOverlay(disk?.path ?? null)) return;

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import { MachineErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import { printable } from '../../../core/plain-text.ts';
@@ -16,7 +17,7 @@ export type Virsh = (
 export const virsh =
   (program: string, uri: string): Virsh =>
   async (words, { signal, timeoutMs = LOOK_MS }) => {
-    const limit = AbortSignal.timeout(timeoutMs);
+    const limit = clock.timeoutSignal(timeoutMs);
     try {
       const output = await readOutput(program, ['--quiet', '--connect', uri, ...words], {
         signal: AbortSignal.any([signal, limit]),

@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { clock } from '../../../../clock.ts';
 import { layoutOf, type MachineDescription, writeMachine } from '../../../../engine/index.ts';
 import { MachineErrorCode } from '../../../../protocol/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
@@ -40,7 +41,7 @@ export async function writeImage(order: ImageOrder, signal: AbortSignal): Promis
       source: 'kvm',
       machine: domain.name.slice(0, 255),
       system: domain.system,
-      takenAt: new Date().toISOString(),
+      takenAt: clock.date().toISOString(),
       bootMode: domain.bootMode,
       consistency,
       memoryBytes: domain.memoryBytes,

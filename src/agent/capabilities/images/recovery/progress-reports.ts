@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../../clock.ts';
 import type { RecoveryProgress } from '../../../../protocol/index.ts';
 import type { RecoveryServer } from './recovery-server.ts';
 
@@ -8,7 +8,7 @@ const EVERY_MS = 3000;
 export class ProgressReports {
   readonly #server: Pick<RecoveryServer, 'report'>;
   readonly #total: number;
-  readonly #startedAt = performance.now();
+  readonly #startedAt = clock.monotonic();
   #before = 0;
   #written = 0;
   #firstDone: number | undefined;
@@ -21,7 +21,7 @@ export class ProgressReports {
   }
 
   put({ phase, disk, done }: { phase: string; disk: string; done: number }): void {
-    const now = performance.now();
+    const now = clock.monotonic();
     const all = this.#before + done;
     if (phase === 'writing') {
       this.#firstDone ??= all;

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
 import type { BackupParts } from '../../../repository/backup-parts.ts';
 import { STOP_MS } from '../../../repository/local-engine.ts';
@@ -21,7 +21,7 @@ export const runImageRestore = (parts: BackupParts) => ({
     withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
       const { restoreId, snapshotId, targetPath, overwrite, grow } = payload;
       const { signal } = options;
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const source = sourceOf(repository, parts.network, signal);
       const restic = { engine, options };
       const image = await openImage({ repository, source, snapshotId, signal, restic });
@@ -51,7 +51,7 @@ export const runImageRestore = (parts: BackupParts) => ({
         filesRestored: 1,
         bytesRestored: bytes,
         filesSkipped: 0,
-        seconds: (performance.now() - startedAt) / 1000,
+        seconds: (clock.monotonic() - startedAt) / 1000,
         failed: {
           count: failed.length,
           paths: failed.map(({ name, message = '' }) => ({ path: `${disk}: ${name}`, message })),

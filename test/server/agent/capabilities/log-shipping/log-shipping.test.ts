@@ -70,7 +70,7 @@ describe('shipping of logs', () => {
         folder: path.join(folder, 'shipping'),
         tokens: fixedToken('t'),
         reader: textReader({ root: folder }),
-        clock: new ServerClock(),
+        serverClock: new ServerClock(),
         warn() {},
         logs: ['syslog'],
         everyMs: 50,

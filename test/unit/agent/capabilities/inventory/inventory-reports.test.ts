@@ -61,7 +61,7 @@ describe('agent: inventory reports', () => {
         return answer;
       },
       tokens: fixedToken('t'),
-      clock: new ServerClock(),
+      serverClock: new ServerClock(),
       file,
       warn: (message) => warnings.push(message),
       firstMs: 0,
@@ -132,12 +132,12 @@ describe('agent: inventory reports', () => {
     await looked();
     expect(sent).to.deep.equal([]);
     await reports.stop();
-    const clock = new ServerClock();
-    const late = await begin({ everyMs: 60_000, clock });
+    const serverClock = new ServerClock();
+    const late = await begin({ everyMs: 60_000, serverClock });
     await looked(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    // The server's clock is an hour ahead of this machine's; it tells so only now.
-    clock.startReading()(new Date(Date.now() + 3_600_000).toISOString());
+    // The server's serverClock is an hour ahead of this machine's; it tells so only now.
+    serverClock.startReading()(new Date(Date.now() + 3_600_000).toISOString());
     late.onState(CONNECTED);
     await received(1);
     expect(sent[0]!.lastUser).to.equal('ben');

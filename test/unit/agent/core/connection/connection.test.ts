@@ -12,7 +12,13 @@ import { AgentError } from '../../../../../src/agent/core/agent-error.ts';
 import type { LogEntry } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
-import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
+import {
+  passWait,
+  startTestAgent,
+  temporaryFolder,
+  type TestAgent,
+} from '../../../../support/agent/test-agent.ts';
 
 const entry = (recordId: number, message = 'x'): LogEntry => ({
   recordId,
@@ -26,8 +32,10 @@ const entry = (recordId: number, message = 'x'): LogEntry => ({
   computer: 'm',
 });
 const QUERY = { name: 'System', page: 1, limit: 500 };
+const DEADLINE_MS = 30_000;
 
 describe('the agent’s connection', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let agent: TestAgent | undefined;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -42,8 +50,8 @@ describe('the agent’s connection', () => {
     await temporary.remove();
   });
 
-  async function connect(live: LiveHandlers = {}): Promise<LiveRunner> {
-    agent = await startTestAgent({ server: hub.url, dataDir: temporary.folder, live });
+  async function connect(live: LiveHandlers = {}, ackMs = 1000): Promise<LiveRunner> {
+    agent = await startTestAgent({ server: hub.url, dataDir: temporary.folder, live, ackMs });
     return agent.queries;
   }
   const connected = (count = 1) =>
@@ -51,6 +59,27 @@ describe('the agent’s connection', () => {
       () => hub.sockets.length,
       (length) => length === count,
     );
+  const reconnected = (count: number) =>
+    eventually(
+      async () => {
+        await passWait(agent!, testClock);
+        return hub.sockets.length;
+      },
+      (length) => length === count,
+    );
+  const waiting = () =>
+    eventually(
+      () => agent!.states.at(-1)?.state,
+      (state) => state === 'waiting',
+    );
+  /** The agent waits for at least that time since `from`, and makes no attempt before. */
+  const staysAwayFor = async (ms: number, from: number) => {
+    await waiting();
+    const nextTryAt = Date.parse((lastWait() as { nextTryAt: string }).nextTryAt);
+    expect(nextTryAt - from).to.be.at.least(ms);
+    await testClock.advance(nextTryAt - testClock.now() - 100);
+    expect(agent!.states.at(-1)!.state).to.equal('waiting');
+  };
   const lastWait = () => agent!.states.filter((state) => state.state === 'waiting').at(-1)!;
 
   it('sends its handshake and a heartbeat at once', async () => {
@@ -89,37 +118,39 @@ describe('the agent’s connection', () => {
   });
 
   it('reconnects when the hub has asked it to, not before', async () => {
-    hub.refuse = { code: 'BUSY', retryAfterMs: 600 };
+    hub.refuse = { code: 'BUSY', retryAfterMs: 60_000 };
+    const from = testClock.now();
     await connect();
     await eventually(
       () => hub.refusals.length,
       (count) => count === 1,
     );
     hub.refuse = undefined;
-    await connected();
-    expect(Date.now() - hub.refusals[0]!).to.be.within(550, 20_000);
+    await staysAwayFor(60_000, from);
+    await reconnected(1);
+    expect(hub.refusals).to.have.length(1);
   });
 
   it('waits long after a refusal that needs a person, and reports the reason', async () => {
     hub.refuse = { code: 'DECOMMISSIONED' };
     await connect();
-    await eventually(
-      () => agent!.states.at(-1)?.state,
-      (state) => state === 'waiting',
-    );
+    await waiting();
     const wait = lastWait() as { nextTryAt: string; reason: string };
-    expect(Date.parse(wait.nextTryAt) - Date.now()).to.be.greaterThan(60_000);
+    expect(Date.parse(wait.nextTryAt) - testClock.now()).to.be.greaterThan(60_000);
     expect(wait.reason).to.contain('DECOMMISSIONED');
   });
 
   it('disconnects on request of the hub, and reconnects after the requested time', async () => {
     await connect();
     await connected();
-    const sentAt = Date.now();
-    await hub.sockets[0]!.timeout(30_000).emitWithAck('hub:reconnect', { afterMs: 500, reason: 'draining' });
+    const from = testClock.now();
+    await hub.sockets[0]!.timeout(30_000).emitWithAck('hub:reconnect', {
+      afterMs: 60_000,
+      reason: 'draining',
+    });
     hub.sockets[0]!.disconnect(true);
-    await connected(2);
-    expect(Date.now() - sentAt).to.be.within(450, 20_000);
+    await staysAwayFor(60_000, from);
+    await reconnected(2);
     expect((lastWait() as { reason: string }).reason).to.equal('The server ended the connection (draining).');
   });
 
@@ -130,7 +161,8 @@ describe('the agent’s connection', () => {
       afterMs: 100,
       reason: 'superseded',
     });
-    await connected(2);
+    await testClock.advance(1000);
+    await reconnected(2);
     expect(hub.sockets[0]!.connected).to.equal(false);
   });
 
@@ -139,20 +171,23 @@ describe('the agent’s connection', () => {
     await connected();
     const { port } = new URL(hub.url);
     await hub.close();
-    const downAt = Date.now();
+    await waiting();
+    const downAt = testClock.monotonic();
     hub = await startScriptedHub(Number(port));
-    await connected();
-    expect(Date.now() - downAt).to.be.greaterThan(200);
+    await reconnected(1);
+    expect(testClock.monotonic() - downAt).to.be.greaterThan(200);
   });
 
   it('drops a connection on which heartbeats are not acknowledged', async function () {
     hub.answersHeartbeats = false;
-    await connect();
+    await connect({}, 100);
     await connected();
     await eventually(
-      () => hub.sockets[0]!.connected,
+      async () => {
+        await testClock.advance(1000);
+        return hub.sockets[0]!.connected;
+      },
       (is) => !is,
-      30_000,
     );
     expect(hub.heartbeats).to.have.length(2);
   });
@@ -207,13 +242,15 @@ describe('the agent’s connection', () => {
 
   it('sends a result again until the hub has acknowledged it', async function () {
     hub.forgetAcks = 1;
-    await connect({ 'eventlogs.list': async () => ({ logs: [] }) });
+    await connect({ 'eventlogs.list': async () => ({ logs: [] }) }, 300);
     await connected();
     const id = await hub.command('eventlogs.list', {});
     await eventually(
-      () => hub.results.length,
+      async () => {
+        await testClock.advance(500);
+        return hub.results.length;
+      },
       (count) => count === 2,
-      20_000,
     );
     expect(hub.results.map((result) => result.id)).to.deep.equal([id, id]);
   });
@@ -269,44 +306,42 @@ describe('the agent’s connection', () => {
     );
   });
 
-  /** Both times are timers of this process, so their order holds on a busy machine too. */
-  async function orderOf(
-    deadlineMs: number,
-    wait: (onEnd: () => void) => Promise<unknown>,
-  ): Promise<string[]> {
+  /** The deadline and the limit of the agent are timers of one clock, so their order holds on a busy machine too. */
+  function orderOf(deadlineMs: number): string[] {
     const order: string[] = [];
-    const deadline = new Promise<void>((resolve) => {
-      setTimeout(() => {
-        order.push('the deadline');
-        resolve();
-      }, deadlineMs);
-    });
-    await wait(() => order.push('the handler has to end'));
-    await deadline;
+    testClock.setTimeout(() => order.push('the deadline'), deadlineMs);
     return order;
   }
 
   it('stops reading before the deadline, so that the partial result arrives', async () => {
-    let onTimeUp = () => {};
+    let order: string[] = [];
+    let hasBegun = false;
     await connect({
       'eventlogs.query': async (_query, { timeUp, row }) => {
         await row(entry(1));
+        hasBegun = true;
         await once(timeUp, 'abort');
-        onTimeUp();
+        order.push('the handler has to end');
         return { scanned: 1, truncated: true };
       },
     });
-    await connected();
-    const askedAt = Date.now();
-    const order = await orderOf(2000, async (onEnd) => {
-      onTimeUp = onEnd;
-      await hub.command('eventlogs.query', QUERY, { deadlineMs: 2000 });
-      await eventually(
-        () => hub.results.length,
-        (count) => count === 1,
-      );
-      expect(Date.now() - askedAt).to.be.at.least(400);
-    });
+    await eventually(
+      () => agent!.answers.length,
+      (count) => count === 1,
+    );
+    order = orderOf(DEADLINE_MS);
+    await hub.command('eventlogs.query', QUERY, { deadlineMs: DEADLINE_MS });
+    await eventually(
+      () => hasBegun,
+      (is) => is,
+    );
+    await testClock.advance(DEADLINE_MS / 2);
+    expect(order, 'not at once').to.deep.equal([]);
+    await testClock.advance(DEADLINE_MS / 2);
+    await eventually(
+      () => hub.results.length,
+      (count) => count === 1,
+    );
     expect(order).to.deep.equal(['the handler has to end', 'the deadline']);
     expect(hub.results[0]).to.deep.include({ status: 'succeeded', output: { scanned: 1, truncated: true } });
     expect(hub.rows.flatMap(({ rows }) => rows)).to.have.length(1);
@@ -318,30 +353,43 @@ describe('the agent’s connection', () => {
   ] as const) {
     it(`meets the server’s deadline with a clock that is ${clockIs}`, async () => {
       hub.clockAheadMs = clockAheadMs;
-      hub.heartbeatAnswerMs = 200;
-      let onTimeUp = () => {};
+      let letAnswer = () => {};
+      hub.heartbeatAnswer = new Promise((resolve) => {
+        letAnswer = resolve;
+      });
+      let order: string[] = [];
+      let hasBegun = false;
       await connect({
         'eventlogs.query': async (_query, { timeUp }) => {
+          hasBegun = true;
           await once(timeUp, 'abort');
-          onTimeUp();
+          order.push('the handler has to end');
           return { scanned: 1, truncated: true };
         },
       });
       await connected();
-      const askedAt = Date.now();
-      const order = await orderOf(2500, async (onEnd) => {
-        onTimeUp = onEnd;
-        // Before the first heartbeat is answered: the deadline is understood as soon as it is.
-        await hub.command('eventlogs.query', QUERY, { deadlineMs: 2500 });
-        await eventually(
-          () => hub.results.length,
-          (count) => count === 1,
-        );
-        expect(Date.now() - askedAt).to.be.at.least(800);
-      });
+      order = orderOf(DEADLINE_MS);
+      // Before the first heartbeat is answered: the deadline is understood as soon as it is.
+      await hub.command('eventlogs.query', QUERY, { deadlineMs: DEADLINE_MS });
+      await eventually(
+        () => hasBegun,
+        (is) => is,
+      );
+      letAnswer();
+      await eventually(
+        () => agent!.answers.length,
+        (count) => count === 1,
+      );
+      await testClock.advance(DEADLINE_MS / 2);
+      expect(order, 'not at once').to.deep.equal([]);
+      await testClock.advance(DEADLINE_MS / 2);
+      await eventually(
+        () => hub.results.length,
+        (count) => count === 1,
+      );
       expect(order).to.deep.equal(['the handler has to end', 'the deadline']);
       const serverNow = Date.now() + clockAheadMs;
-      expect(Date.parse(hub.results[0]!.finishedAt) - serverNow).to.be.within(-10_000, 10_000);
+      expect(Date.parse(hub.results[0]!.finishedAt) - serverNow).to.be.within(0, DEADLINE_MS);
     });
   }
 

@@ -3,6 +3,7 @@ import type { Tokens } from '../../../../../src/agent/core/enrollment/tokens.ts'
 import { eventually } from '../../../../support/eventually.ts';
 import { type ScriptedHub, startScriptedHub } from '../../../../support/scripted-hub.ts';
 import { startUpgradeBlocker, type UpgradeBlocker } from '../../../../support/upgrade-blocker.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
 
 const ack = (nextInMs = 50) => ({
@@ -10,7 +11,11 @@ const ack = (nextInMs = 50) => ({
   body: { ok: true, at: new Date().toISOString(), nextInMs, upgrade: [] },
 });
 
+/** Not longer than an attempt takes at least, so that no attempt overtakes the answer to the one before. */
+const STEP_MS = 250;
+
 describe('agent: heartbeats over HTTP where the socket is blocked', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let blocker: UpgradeBlocker;
   let agent: TestAgent | undefined;
@@ -38,16 +43,29 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     });
     return agent;
   }
+  /** Waits for something while time passes quickly for the agent. */
+  const inTime = <T>(read: () => T, fits: (value: T) => boolean) =>
+    eventually(async () => {
+      await testClock.advance(STEP_MS);
+      return read();
+    }, fits);
   const heartbeats = (count: number) =>
-    eventually(
+    inTime(
       () => blocker.heartbeatsAt.length,
       (length) => length >= count,
     );
   const state = () => agent!.states.at(-1)!;
-  const shown = (wanted: string) => eventually(state, (last) => last.state === wanted);
+  const shown = (wanted: string) => inTime(state, (last) => last.state === wanted);
+  const passes = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      await testClock.advance(STEP_MS);
+      // For what the network still brings, which has no clock.
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
   const quiet = async () => {
     const { length } = blocker.heartbeatsAt;
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await passes(500);
     expect(blocker.heartbeatsAt).to.have.length(length);
   };
 
@@ -59,12 +77,12 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
       expect(await shown('http_only')).to.have.property('reason').that.is.not.empty;
       expect(agent!.answers.length).to.be.greaterThan(0);
       const tried = blocker.upgradesAt.length;
-      await eventually(
+      await inTime(
         () => blocker.upgradesAt.length,
         (length) => length > tried,
       );
       blocker.upgrades = 'pass';
-      await eventually(
+      await inTime(
         () => hub.heartbeats.length,
         (length) => length > 0,
       );
@@ -76,7 +94,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
   it('are not sent while the server cannot be reached at all, or has only restarted', async () => {
     await start();
     await blocker.close();
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await passes(5000);
     expect(state().state).to.not.equal('http_only');
     expect(blocker.heartbeatsAt).to.have.length(0);
   });
@@ -85,7 +103,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     blocker.upgrades = 'pass';
     hub.refuse = { code: 'BUSY', retryAfterMs: 50 };
     await start();
-    await eventually(
+    await inTime(
       () => hub.refusals.length,
       (length) => length >= 4,
     );
@@ -147,7 +165,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
   it('respect the wait that a proxy asks for in place of an upgrade', async () => {
     blocker.upgrades = { status: 503, headers: { 'retry-after': '2' } };
     await start();
-    await eventually(
+    await inTime(
       () => blocker.upgradesAt.length,
       (length) => length >= 2,
     );

@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { clock } from '../../../../../clock.ts';
 import { type FileSystemReader, ProgressMeter, type VolumeEntry } from '../../../../../engine/index.ts';
 import { OpenFolder } from '../../../../os/files/open-folder.ts';
 import { openPrivateFolder } from '../../../../os/files/private-folder.ts';
@@ -45,7 +45,7 @@ export function volumeSource(files: FileSystemReader, signal: AbortSignal): Rest
       const writer = new TreeWriter(root, {
         signal,
         onWritten({ files: done, bytes }, currentFile) {
-          const now = performance.now();
+          const now = clock.monotonic();
           if (now - reportedAt < PROGRESS_MS) return;
           reportedAt = now;
           const total = { totalBytes: expected.bytes, totalFiles: expected.files };

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { chooseRelease, currentRelease } from '../../../src/agent/os/installation/current-release.ts';
+import { releaseFolder } from '../../../src/agent/os/installation/layout.ts';
+import { changeProven, provenReleases } from '../../../src/agent/os/installation/proven-releases.ts';
+import { readAttempt, writeAttempt } from '../../../src/agent/os/upgrades/attempt-file.ts';
+import { failuresOf, nextTryAt, recordFailure } from '../../../src/agent/os/upgrades/failed-attempts.ts';
+import { waitingStatuses } from '../../../src/agent/os/upgrades/status-outbox.ts';
+import { readTrial, type Trial, writeTrial } from '../../../src/agent/os/upgrades/trial-file.ts';
+import { readJournal } from '../../../src/agent/os/upgrades/upgrade-journal.ts';
+import {
+  carryOut,
+  decideHealthy,
+  decideRollback,
+  removeOthers,
+  removeParts,
+  type Settling,
+} from '../../../src/watchdog/trial/settle.ts';
+import { temporaryFolder } from '../../support/agent/test-agent.ts';
+import { useTestClock } from '../../support/use-test-clock.ts';
+
+const HOUR_MS = 3_600_000;
+const REASON = { code: 'NOT_CONNECTED', message: 'The server acknowledged no heartbeat.' };
+
+describe('the end of a trial', () => {
+  const testClock = useTestClock({ isRunning: false });
+  let place: Settling;
+  let trial: Trial;
+  let remove: () => Promise<void>;
+
+  beforeEach(async () => {
+    const temporary = await temporaryFolder();
+    ({ remove } = temporary);
+    place = {
+      programs: path.join(temporary.folder, 'programs'),
+      dataDir: path.join(temporary.folder, 'data'),
+    };
+    trial = {
+      component: 'agent',
+      version: '1.1.0',
+      from: '1.0.0',
+      fromVersion: '1.0.0',
+      attemptId: randomUUID(),
+      sha256: 'a'.repeat(64),
+      starts: 1,
+    };
+    for (const version of ['0.9.0', '1.0.0', '1.1.0']) {
+      await mkdir(releaseFolder(place.programs, 'agent', version), { recursive: true });
+    }
+    await chooseRelease(place.programs, 'agent', '1.1.0');
+    await changeProven(place.dataDir, 'agent', () => ({ floor: '1.0.0', healthy: ['1.0.0', '0.9.0'] }));
+    const { attemptId, component, version, sha256 } = trial;
+    await writeAttempt(place.dataDir, { attemptId, component, version, sha256 });
+    await writeTrial(place.dataDir, trial);
+  });
+  afterEach(() => remove());
+
+  const current = () => currentRelease(place.programs, trial.component);
+  const statuses = async () => (await waitingStatuses(place.dataDir)).map(({ status }) => status);
+  const steps = async () => (await readJournal(place.dataDir)).map(({ step }) => step);
+  const leftOpen = async () => [await readTrial(place.dataDir), await readAttempt(place.dataDir)];
+
+  describe('of a healthy release', () => {
+    it('proves it, reports it, and ends the attempt', async () => {
+      await decideHealthy(place, trial);
+      expect(await provenReleases(place.dataDir, 'agent')).to.deep.equal({
+        floor: '1.1.0',
+        healthy: ['1.1.0', '1.0.0', '0.9.0'],
+      });
+      expect(await statuses()).to.deep.equal([
+        {
+          component: 'agent',
+          targetVersion: '1.1.0',
+          fromVersion: '1.0.0',
+          phase: 'completed',
+          attemptId: trial.attemptId,
+        },
+      ]);
+      expect(await steps()).to.deep.equal(['healthy', 'proven', 'settled']);
+      expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.1.0', undefined, undefined]);
+    });
+
+    it('forgets that it has failed before', async () => {
+      const { component, version, sha256 } = trial;
+      await recordFailure(place.dataDir, { component, version, sha256, ...REASON, isTemporary: false });
+      await decideHealthy(place, trial);
+      expect(await failuresOf(place.dataDir)).to.deep.equal([]);
+    });
+
+    it('switches to it where its trial came before the switch, as that of a watchdog', async () => {
+      await chooseRelease(place.programs, 'agent', '1.0.0');
+      await decideHealthy(place, trial);
+      expect([await current(), await steps()]).to.deep.equal([
+        '1.1.0',
+        ['healthy', 'proven', 'switched', 'settled'],
+      ]);
+    });
+
+    it('is carried out again after a crash in the middle, with the same outcome', async () => {
+      // What is there when the decision was written and everything after it was done but for the last step.
+      await decideHealthy(place, trial);
+      const decided: Trial = { ...trial, verdict: { is: 'healthy' } };
+      await writeTrial(place.dataDir, decided);
+      await carryOut(place, decided);
+      expect((await provenReleases(place.dataDir, 'agent')).healthy).to.deep.equal([
+        '1.1.0',
+        '1.0.0',
+        '0.9.0',
+      ]);
+      expect(await statuses()).to.have.length(1);
+      expect(await leftOpen()).to.deep.equal([undefined, undefined]);
+    });
+  });
+
+  describe('of a release that failed', () => {
+    it('goes back to what ran before, reports why, and ends the attempt', async () => {
+      await decideRollback(place, trial, REASON);
+      expect(await statuses()).to.deep.equal([
+        {
+          component: 'agent',
+          targetVersion: '1.1.0',
+          fromVersion: '1.0.0',
+          phase: 'rolled_back',
+          attemptId: trial.attemptId,
+          code: 'NOT_CONNECTED',
+          error: 'The server acknowledged no heartbeat.',
+        },
+      ]);
+      expect(await steps()).to.deep.equal(['rolling_back', 'switched_back', 'rolled_back']);
+      expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.0.0', undefined, undefined]);
+      expect(await provenReleases(place.dataDir, 'agent'), 'as before').to.deep.equal({
+        floor: '1.0.0',
+        healthy: ['1.0.0', '0.9.0'],
+      });
+    });
+
+    it('goes back to the agent of the executable where that ran before', async () => {
+      await decideRollback(place, { ...trial, from: null }, REASON);
+      expect(await current()).to.equal(undefined);
+    });
+
+    it('is not tried again for an hour, unless the trial was only interrupted', async () => {
+      await decideRollback(place, trial, REASON);
+      const [failed] = await failuresOf(place.dataDir);
+      expect(failed).to.include({ ...REASON, component: 'agent', version: '1.1.0', isTemporary: false });
+      expect(nextTryAt(failed!, testClock.now()) - testClock.now()).to.equal(HOUR_MS);
+      const sha256 = 'b'.repeat(64);
+      await decideRollback(place, { ...trial, sha256 }, { code: 'INTERRUPTED', message: '' });
+      const interrupted = (await failuresOf(place.dataDir)).find((failure) => failure.sha256 === sha256);
+      expect(nextTryAt(interrupted!, testClock.now()) - testClock.now()).to.equal(0);
+    });
+
+    it('ends the pin of this release, and keeps that of another', async () => {
+      const pin = (pinned: string) =>
+        changeProven(place.dataDir, 'agent', (proven) => ({ ...proven, pinned }));
+      const pinned = async () => (await provenReleases(place.dataDir, 'agent')).pinned;
+      await pin('0.9.0');
+      await decideRollback(place, trial, REASON);
+      expect(await pinned()).to.equal('0.9.0');
+      await pin('1.1.0');
+      await decideRollback(place, trial, REASON);
+      expect(await pinned()).to.equal(undefined);
+    });
+
+    it('is carried out again after a crash in the middle, and reported once', async () => {
+      await decideRollback(place, trial, REASON);
+      const decided: Trial = { ...trial, verdict: { is: 'rolled_back', ...REASON } };
+      await writeTrial(place.dataDir, decided);
+      await carryOut(place, decided);
+      expect(await statuses()).to.have.length(1);
+      expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.0.0', undefined, undefined]);
+    });
+  });
+
+  it('has not come while there is no verdict', async () => {
+    await carryOut(place, trial);
+    expect([await current(), await readTrial(place.dataDir), await statuses()]).to.deep.equal([
+      '1.1.0',
+      trial,
+      [],
+    ]);
+  });
+
+  it('leaves the current release, the running one and the last healthy one beside them', async () => {
+    await decideHealthy(place, trial);
+    await mkdir(releaseFolder(place.programs, 'agent', '1.2.0'), { recursive: true });
+    await mkdir(`${releaseFolder(place.programs, 'agent', '1.3.0')}.part`, { recursive: true });
+    await removeParts(place.programs);
+    await removeOthers(place, 'agent', '1.1.0');
+    const left = await readdir(path.join(place.programs, 'agent'));
+    expect(left.sort()).to.deep.equal(['1.0.0', '1.1.0', 'current']);
+  });
+});

@@ -1,0 +1,279 @@
+import { expect } from 'chai';
+import { afterQuestion, judge, startFacts, type Judgement } from '../../../src/watchdog/trial/judge.ts';
+import { TrialRun } from '../../../src/watchdog/trial/trial-run.ts';
+import { useTestClock } from '../../support/use-test-clock.ts';
+
+const LIMITS = { firstHeartbeatMs: 120_000, heartbeatsMs: 180_000, heartbeatsInARow: 3, unservedMs: 600_000 };
+/** How often a trial looks at its time; a period ends with the first look after it. */
+const LOOK_MS = 1000;
+const FIRST_PERIOD_MS = LIMITS.firstHeartbeatMs + LOOK_MS;
+
+type Decision = Exclude<Judgement, { is: 'open' | 'ask_server' }>;
+
+describe('a release on trial', () => {
+  const testClock = useTestClock({ isRunning: false });
+  let trial: TrialRun;
+  let decisions: Decision[];
+  let questions: number;
+  /** Whether the server serves this machine, as it answers when it is asked. */
+  let isServed: () => Promise<boolean>;
+
+  beforeEach(() => {
+    decisions = [];
+    questions = 0;
+    isServed = async () => true;
+    trial = begin();
+  });
+  afterEach(() => {
+    trial.stop();
+    expect(testClock.pending, 'timers left behind').to.equal(0);
+  });
+
+  const begin = () =>
+    new TrialRun({
+      version: '1.1.0',
+      limits: LIMITS,
+      isServed() {
+        questions += 1;
+        return isServed();
+      },
+      decide: (judgement) => decisions.push(judgement),
+    });
+  const codes = () => decisions.map((decision) => (decision.is === 'failed' ? decision.code : decision.is));
+
+  it('is healthy with the third heartbeat in a row, at once', () => {
+    trial.hello('1.1.0');
+    trial.heartbeat();
+    trial.heartbeat();
+    expect(codes()).to.deep.equal([]);
+    trial.heartbeat();
+    expect(codes()).to.deep.equal(['healthy']);
+  });
+
+  it('is not healthy before it has named its version', () => {
+    for (let count = 0; count < 3; count += 1) trial.heartbeat();
+    expect(codes()).to.deep.equal([]);
+    trial.hello('1.1.0');
+    expect(codes()).to.deep.equal(['healthy']);
+  });
+
+  it('fails at once when it names another version', () => {
+    trial.hello('1.0.0');
+    expect(decisions).to.deep.equal([
+      { is: 'failed', code: 'WRONG_VERSION', message: 'The release 1.1.0 says that it is 1.0.0.' },
+    ]);
+  });
+
+  it('counts heartbeats anew after a lost connection, and not after one that lasts', () => {
+    trial.hello('1.1.0');
+    trial.heartbeat();
+    trial.heartbeat();
+    trial.connection(false);
+    trial.heartbeat();
+    trial.connection(true);
+    trial.heartbeat();
+    expect(codes()).to.deep.equal([]);
+    trial.heartbeat();
+    expect(codes()).to.deep.equal(['healthy']);
+  });
+
+  it('decides once, and nothing after its end', async () => {
+    trial.hello('1.1.0');
+    for (let count = 0; count < 5; count += 1) trial.heartbeat();
+    trial.hello('1.0.0');
+    await testClock.advance(2 * FIRST_PERIOD_MS);
+    expect([codes(), questions]).to.deep.equal([['healthy'], 0]);
+  });
+
+  it('fails without a heartbeat in the first period where the server serves this machine', async () => {
+    trial.hello('1.1.0');
+    await testClock.advance(LIMITS.firstHeartbeatMs);
+    expect([codes(), questions]).to.deep.equal([[], 0]);
+    await testClock.advance(LOOK_MS);
+    expect([decisions, questions]).to.deep.equal([
+      [
+        {
+          is: 'failed',
+          code: 'NOT_CONNECTED',
+          message: 'The server acknowledged no heartbeat of the release within 120 s.',
+        },
+      ],
+      1,
+    ]);
+  });
+
+  it('has longer for its heartbeats in a row when there was one', async () => {
+    trial.hello('1.1.0');
+    await testClock.advance(LIMITS.firstHeartbeatMs);
+    trial.heartbeat();
+    await testClock.advance(LIMITS.heartbeatsMs - LIMITS.firstHeartbeatMs);
+    expect([codes(), questions]).to.deep.equal([[], 0]);
+    await testClock.advance(LOOK_MS);
+    expect(decisions).to.deep.equal([
+      {
+        is: 'failed',
+        code: 'NOT_CONNECTED',
+        message: 'The release did not stay connected for 3 heartbeats within 180 s.',
+      },
+    ]);
+  });
+
+  it('has the first period again for its first heartbeat after a lost connection', async () => {
+    trial.hello('1.1.0');
+    trial.heartbeat();
+    trial.connection(false);
+    await testClock.advance(FIRST_PERIOD_MS);
+    expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+  });
+
+  it('also fails where it is silent from the beginning', async () => {
+    await testClock.advance(FIRST_PERIOD_MS);
+    expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+  });
+
+  describe('while the server serves nobody', () => {
+    beforeEach(() => {
+      isServed = async () => false;
+      trial.hello('1.1.0');
+    });
+
+    it('goes on, and asks again after each period', async () => {
+      await testClock.advance(3 * FIRST_PERIOD_MS);
+      expect([codes(), questions]).to.deep.equal([[], 3]);
+    });
+
+    it('has a whole period when the server is back', async () => {
+      await testClock.advance(FIRST_PERIOD_MS);
+      isServed = async () => true;
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect([codes(), questions], 'the server came back within the period').to.deep.equal([[], 2]);
+      await testClock.advance(LIMITS.firstHeartbeatMs);
+      expect(codes()).to.deep.equal([]);
+      await testClock.advance(LOOK_MS);
+      expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+    });
+
+    it('is healthy as soon as the server is back and acknowledges its heartbeats', async () => {
+      await testClock.advance(4 * FIRST_PERIOD_MS);
+      for (let count = 0; count < 3; count += 1) trial.heartbeat();
+      expect(codes()).to.deep.equal(['healthy']);
+    });
+
+    it('fails when that lasts longer than a trial may', async () => {
+      await testClock.advance(4 * FIRST_PERIOD_MS);
+      expect(codes()).to.deep.equal([]);
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect(decisions).to.deep.equal([
+        {
+          is: 'failed',
+          code: 'SERVER_UNREACHABLE',
+          message: 'The server did not serve this machine during the whole trial.',
+        },
+      ]);
+    });
+
+    it('does not fail for that when the server is back at the end, and has a whole period', async () => {
+      await testClock.advance(4 * FIRST_PERIOD_MS);
+      isServed = async () => true;
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect([codes(), questions]).to.deep.equal([[], 5]);
+      await testClock.advance(LIMITS.firstHeartbeatMs);
+      for (let count = 0; count < 3; count += 1) trial.heartbeat();
+      expect(codes()).to.deep.equal(['healthy']);
+    });
+
+    it('ends also with a server that comes and goes', async () => {
+      let asked = 0;
+      isServed = async () => (asked += 1) % 2 === 0;
+      await testClock.advance(20 * FIRST_PERIOD_MS);
+      expect(codes()).to.deep.equal(['SERVER_UNREACHABLE']);
+    });
+
+    it('takes a question that fails for a server that serves nobody', async () => {
+      isServed = () => Promise.reject(new Error('no network'));
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect([codes(), questions]).to.deep.equal([[], 1]);
+    });
+  });
+
+  describe('while the server is being asked', () => {
+    let answer: (isServed: boolean) => void;
+    beforeEach(async () => {
+      isServed = () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        });
+      trial.hello('1.1.0');
+      await testClock.advance(FIRST_PERIOD_MS);
+    });
+
+    it('asks once, however long the answer takes', async () => {
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect(questions).to.equal(1);
+    });
+
+    it('is healthy by heartbeats that come meanwhile', async () => {
+      for (let count = 0; count < 3; count += 1) trial.heartbeat();
+      answer(true);
+      await testClock.advance(0);
+      expect(codes()).to.deep.equal(['healthy']);
+    });
+
+    it('has the time of a connected release when its first heartbeat comes meanwhile', async () => {
+      trial.heartbeat();
+      answer(true);
+      await testClock.advance(0);
+      expect(codes()).to.deep.equal([]);
+      await testClock.advance(LIMITS.heartbeatsMs - LIMITS.firstHeartbeatMs);
+      answer(true);
+      await testClock.advance(0);
+      expect([codes(), questions]).to.deep.equal([['NOT_CONNECTED'], 2]);
+    });
+
+    it('decides nothing after it was stopped', async () => {
+      trial.stop();
+      answer(true);
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect([codes(), questions]).to.deep.equal([[], 1]);
+    });
+  });
+
+  it('does not notice that the clock of the machine is set', async () => {
+    trial.hello('1.1.0');
+    testClock.jump(24 * 3_600_000);
+    await testClock.advance(LIMITS.firstHeartbeatMs);
+    expect(questions).to.equal(0);
+    testClock.jump(-48 * 3_600_000);
+    await testClock.advance(LOOK_MS);
+    expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+  });
+
+  it('begins anew with each start of the release', async () => {
+    trial.hello('1.1.0');
+    trial.heartbeat();
+    trial.heartbeat();
+    await testClock.advance(LIMITS.firstHeartbeatMs);
+    trial.stop();
+    trial = begin();
+    trial.hello('1.1.0');
+    trial.heartbeat();
+    expect(codes()).to.deep.equal([]);
+    await testClock.advance(LIMITS.heartbeatsMs);
+    expect([codes(), questions]).to.deep.equal([[], 0]);
+    await testClock.advance(LOOK_MS);
+    expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+  });
+});
+
+describe('the answer of the server to the question whether it serves this machine', () => {
+  it('counts the time without service, and forgives it when the server is back', () => {
+    const away = afterQuestion(startFacts(0), false, 600_000, LIMITS);
+    expect([away.judgement.is, away.facts.unservedMs]).to.deep.equal(['open', 600_000]);
+    const back = afterQuestion(away.facts, true, 721_000, LIMITS);
+    expect(back.judgement, 'more time without service than a trial may have').to.deep.equal({ is: 'open' });
+    expect(back.facts).to.include({ wasServed: true, periodFrom: 721_000, unservedMs: 721_000 });
+    expect(judge(back.facts, '1.1.0', 721_000 + LIMITS.firstHeartbeatMs, LIMITS).is).to.equal('open');
+    const gone = afterQuestion(back.facts, false, 842_000, LIMITS);
+    expect(gone.judgement).to.include({ is: 'failed', code: 'SERVER_UNREACHABLE' });
+  });
+});
