@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../clock.ts';
 import type { Logger } from './logger.ts';
 
 /** A step that takes longer is abandoned, so that the steps after it still run. */
@@ -56,13 +57,13 @@ export class CloseStack {
 }
 
 async function within(ms: number, name: string, close: () => Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`"${name}" did not close within ${ms} ms.`)), ms);
+    timer = clock.setTimeout(() => reject(new Error(`"${name}" did not close within ${ms} ms.`)), ms);
   });
   try {
     await Promise.race([close(), late]);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
   }
 }

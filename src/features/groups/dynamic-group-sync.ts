@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
@@ -65,12 +66,12 @@ export class DynamicGroupSync {
   readonly #failed: RetryBackoff;
   /** The time spent in this round, by organization. */
   #spentMs = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #checkTimer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  #checkTimer: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
   #isPublishing = false;
   #isClosed = false;
-  readonly #startedAt = new Date();
+  readonly #startedAt = clock.date();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -114,8 +115,8 @@ export class DynamicGroupSync {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#checkTimer);
+    clock.clear(this.#timer);
+    clock.clear(this.#checkTimer);
     await this.#running;
   }
 
@@ -127,7 +128,7 @@ export class DynamicGroupSync {
 
   #schedule(ms: number): void {
     if (this.#isClosed) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       this.#then(() => this.#follow());
     }, ms);
@@ -135,10 +136,12 @@ export class DynamicGroupSync {
 
   #check(ms: number): void {
     if (this.#isClosed) return;
-    this.#checkTimer = setTimeout(() => {
-      this.#then(() => this.#compareDue());
-      void this.#running.then(() => this.#check(this.#parts.checkMs ?? CHECK_MS));
-    }, ms).unref();
+    this.#checkTimer = clock
+      .setTimeout(() => {
+        this.#then(() => this.#compareDue());
+        void this.#running.then(() => this.#check(this.#parts.checkMs ?? CHECK_MS));
+      }, ms)
+      .unref();
   }
 
   /** Runs work sequentially. */
@@ -214,7 +217,7 @@ export class DynamicGroupSync {
         continue;
       }
       const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
-      const due = Math.max(Date.now() - seconds * 1000, this.#startedAt.getTime());
+      const due = Math.max(clock.now() - seconds * 1000, this.#startedAt.getTime());
       if (group.evaluatedAt !== null && group.evaluatedAt.getTime() >= due) continue;
       const isMine = await this.#isolated(group, () => this.#claim(group));
       if (isMine === true) await this.#reconcileIsolated(group, { reason: 'filter_match' });
@@ -230,10 +233,10 @@ export class DynamicGroupSync {
       if (!isWhole) this.#failed.put(group.id);
       return;
     }
-    const begunAt = performance.now();
+    const begunAt = clock.monotonic();
     const { reason } = change;
     const done = await this.#isolated(group, () => this.#reconcile(group, isWhole ? { reason } : change));
-    this.#spentMs.set(group.orgId, spentMs + performance.now() - begunAt);
+    this.#spentMs.set(group.orgId, spentMs + clock.monotonic() - begunAt);
     if (done !== undefined) this.#failed.release(group.id);
   }
 

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { DECOMMISSIONED } from '../device/reconnect-notices.ts';
@@ -23,7 +24,7 @@ export class AccessChanges {
   /** Connected devices whose permission to be connected has to be checked. */
   readonly #unchecked = new Set<string>();
   #isChecking = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -57,7 +58,7 @@ export class AccessChanges {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #agentsChanged(deviceIds: readonly string[]): void {
@@ -98,7 +99,7 @@ export class AccessChanges {
         log.warn({ err: error, devices: some.length }, 'hub.agents_not_rechecked');
         for (const id of some) this.#unchecked.add(id);
         await new Promise<void>((go) => {
-          this.#timer = setTimeout(go, RETRY_MS);
+          this.#timer = clock.setTimeout(() => go(), RETRY_MS);
         });
       }
     }

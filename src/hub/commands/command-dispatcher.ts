@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
@@ -32,7 +33,7 @@ export class CommandDispatcher {
   readonly #log: Logger;
   readonly #changed: (jobs: readonly JobChange[]) => void;
   readonly #onRefused: (count: number) => void;
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #sweeper: Timer;
   readonly #progress = new ProgressThrottle((event) => this.#write(event, undefined));
   #awake = new Set<string>();
   /** Devices for which a failed call may have marked commands as dispatched that were never sent. */
@@ -40,8 +41,8 @@ export class CommandDispatcher {
   /** Devices that had too much to do. They are woken by the next sweep. */
   readonly #postponed = new Set<string>();
   #events: PendingEvent[] = [];
-  #takeTimer: NodeJS.Timeout | undefined;
-  #recordTimer: NodeJS.Timeout | undefined;
+  #takeTimer: Timer | undefined;
+  #recordTimer: Timer | undefined;
   #taking: Promise<void> | undefined;
   #recording: Promise<void> | undefined;
   #isClosed = false;
@@ -60,7 +61,7 @@ export class CommandDispatcher {
     this.#changed = parts.changed;
     this.#onRefused = parts.onRefused ?? (() => {});
     this.#log = parts.log;
-    this.#sweeper = setInterval(() => {
+    this.#sweeper = clock.setInterval(() => {
       for (const deviceId of this.#postponed) this.wake(deviceId);
       this.#postponed.clear();
       this.#ledger
@@ -102,9 +103,9 @@ export class CommandDispatcher {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#progress.flushAll();
-    clearInterval(this.#sweeper);
-    clearTimeout(this.#takeTimer);
-    clearTimeout(this.#recordTimer);
+    clock.clear(this.#sweeper);
+    clock.clear(this.#takeTimer);
+    clock.clear(this.#recordTimer);
     await this.#taking;
     await this.#recording;
     while (this.#events.length > 0 && (await this.#recordBatch()));
@@ -112,7 +113,7 @@ export class CommandDispatcher {
   }
 
   #scheduleTake(ms: number): void {
-    this.#takeTimer ??= setTimeout(() => {
+    this.#takeTimer ??= clock.setTimeout(() => {
       this.#takeTimer = undefined;
       this.#taking ??= this.#take().finally(() => {
         this.#taking = undefined;
@@ -148,14 +149,14 @@ export class CommandDispatcher {
       this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
       for (const id of deviceIds) this.#awake.add(id);
       for (const { deviceId } of claims) this.#uncertain.add(deviceId);
-      clearTimeout(this.#takeTimer);
+      clock.clear(this.#takeTimer);
       this.#takeTimer = undefined;
       if (!this.#isClosed) this.#scheduleTake(RETRY_MS);
     }
   }
 
   #scheduleRecord(ms: number): void {
-    this.#recordTimer ??= setTimeout(() => {
+    this.#recordTimer ??= clock.setTimeout(() => {
       this.#recordTimer = undefined;
       this.#recording ??= this.#recordBatch()
         .catch((error: unknown) => {

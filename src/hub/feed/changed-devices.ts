@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
@@ -30,7 +31,7 @@ export class ChangedDevices {
   readonly #parts: Parts;
   #waiting = new Set<string>();
   #reading = new Set<string>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -50,12 +51,12 @@ export class ChangedDevices {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #schedule(ms: number): void {
     if (this.#reading.size > 0) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       void this.#readSome();
     }, ms);

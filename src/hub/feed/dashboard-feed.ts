@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import { DeviceChange, type DevicePatch, recordChange } from '../subscriptions/device-change.ts';
 import { applyLiveState } from '../filters/fleet-device.ts';
@@ -16,7 +17,7 @@ export class DashboardFeed {
   readonly #live: LiveFilters | undefined;
   readonly #changes = new Map<string, DeviceChange>();
   readonly #recent: RecentChanges;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   /** @param live  selects the devices of subscriptions that have conditions */
   constructor(live?: LiveFilters, recent = new RecentChanges()) {
@@ -42,7 +43,7 @@ export class DashboardFeed {
     if (this.#subscriptions.size === 0) return;
     const earlier = this.#changes.get(deviceId);
     this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
-    this.#timer ??= setTimeout(() => this.#showChanges(), FRAME_MS);
+    this.#timer ??= clock.setTimeout(() => this.#showChanges(), FRAME_MS);
   }
   /**
    * Notes that a connection began or ended while no node has subscriptions, for subscribers that come before it is written
@@ -94,7 +95,7 @@ export class DashboardFeed {
    */
   resync(): void {
     for (const [subscription] of this.#plain()) {
-      setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
+      clock.setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
     }
   }
   /** Applies the recent changes to a device that was read from the database. */
@@ -102,7 +103,7 @@ export class DashboardFeed {
     return this.#recent.over(device);
   }
   close(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   /** Subscriptions without conditions. */
@@ -125,7 +126,7 @@ export class DashboardFeed {
   }
 
   #take(): DeviceChange[] {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     const changes = [...this.#changes.values()];
     this.#changes.clear();

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -151,7 +152,7 @@ export class LiveFilters {
   #belongs(subscription: Subscription, device: FleetDevice): boolean {
     const subscriber = this.#subscribers.get(subscription);
     const rules = subscriber?.filter?.rules;
-    return subscriber?.inScope(device) === true && rules?.matches(device, Date.now()) === true;
+    return subscriber?.inScope(device) === true && rules?.matches(device, clock.now()) === true;
   }
 
   /** Applies a live change of a device. */

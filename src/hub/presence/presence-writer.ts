@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -32,7 +33,7 @@ export class PresenceWriter {
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
   #addresses = { presence: new UnwrittenAddresses(), reports: new UnwrittenAddresses() };
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
@@ -103,15 +104,15 @@ export class PresenceWriter {
   /** Writes the remaining records after a flush that is under way. Nothing new may come. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     await this.#flushing;
     await this.#flush();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       this.#flushing ??= this.#flush().finally(() => {
         this.#flushing = undefined;
@@ -129,7 +130,7 @@ export class PresenceWriter {
     this.#presence = new Map();
     this.#reports = new Map();
     this.#facts = new Map();
-    const begunAt = performance.now();
+    const begunAt = clock.monotonic();
     try {
       // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
@@ -192,8 +193,8 @@ export class PresenceWriter {
       while (next < items.length) {
         const start = next;
         next += size;
-        const early = begunAt + (start / size) * apartMs - performance.now();
-        if (early >= 1 && !this.#isClosing) await new Promise((resolve) => setTimeout(resolve, early));
+        const early = begunAt + (start / size) * apartMs - clock.monotonic();
+        if (early >= 1 && !this.#isClosing) await clock.sleep(early);
         const { refused, failure } = await writeInParts(items.slice(start, start + size), write);
         for (const { record, error } of refused) {
           records.delete(record.deviceId);

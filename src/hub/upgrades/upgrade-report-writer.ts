@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RequestBudget } from '../../platform/request-budget.ts';
@@ -22,7 +23,7 @@ export class UpgradeReportWriter {
   readonly #onRefused: (count: number) => void;
   readonly #budget = new RequestBudget(BUDGET);
   #waiting: { report: UpgradeReport; onStored: OnStored }[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
   #isFailing = false;
   #isClosed = false;
@@ -54,14 +55,14 @@ export class UpgradeReportWriter {
   /** Writes what waits. Nothing new is taken. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#writing;
     while (this.#waiting.length > 0 && (await this.#writeBatch()));
     for (const { onStored } of this.#waiting.splice(0)) this.#notify(onStored, false);
   }
 
   #schedule(ms: number): void {
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       this.#writing ??= this.#writeBatch()
         .then((isWritten) => {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock, type Timer } from '../../clock.ts';
 import { isDatabaseAway } from '../db/database-errors.ts';
 import type { Logger } from '../logger.ts';
 import type { JobStore } from './job-store.ts';
@@ -40,7 +40,7 @@ export class JobRunner {
   #looping: Promise<void> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
-  #timers: NodeJS.Timeout[] = [];
+  #timers: Timer[] = [];
   #renewing: Promise<void> | undefined;
   #isDatabaseAway = false;
   #isClosing = false;
@@ -62,8 +62,8 @@ export class JobRunner {
     const { leaseMs } = this.#parts.timing;
     this.#looping = this.#loop();
     this.#timers = [
-      setInterval(() => this.#renew(), leaseMs / 3).unref(),
-      setInterval(() => this.#dropUnheld(), leaseMs / 10).unref(),
+      clock.setInterval(() => this.#renew(), leaseMs / 3).unref(),
+      clock.setInterval(() => this.#dropUnheld(), leaseMs / 10).unref(),
     ];
   }
 
@@ -76,8 +76,8 @@ export class JobRunner {
   /** Begins nothing more. What is running may end by itself for a while, is then aborted, and given back. */
   async close(): Promise<void> {
     const { graceMs, closeMs } = this.#parts.timing;
-    const until = performance.now() + closeMs;
-    const left = () => Math.max(0, until - performance.now());
+    const until = clock.monotonic() + closeMs;
+    const left = () => Math.max(0, until - clock.monotonic());
     this.#isClosing = true;
     this.#wake();
     await within(left(), this.#looping);
@@ -85,7 +85,7 @@ export class JobRunner {
     await within(Math.min(graceMs, left()), this.#allEnded());
     for (const run of this.#running.values()) run.stop('closing');
     await within(left(), this.#allEnded());
-    for (const timer of this.#timers) clearInterval(timer);
+    for (const timer of this.#timers) clock.clear(timer);
     if (this.#running.size === 0) return;
     const jobs = [...this.#running.values()].map(({ kind, claimed }) => `${kind.name} ${claimed.id}`);
     this.#parts.log.warn({ jobs }, 'jobs.left_running');
@@ -113,9 +113,9 @@ export class JobRunner {
   async #pause(): Promise<void> {
     if (this.#isClosing || (this.#isAwake && !this.#isDatabaseAway)) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#parts.timing.pollMs).unref();
+      const timer = clock.setTimeout(() => resolve(), this.#parts.timing.pollMs).unref();
       this.#wake = () => {
-        clearTimeout(timer);
+        clock.clear(timer);
         resolve();
       };
     });
@@ -161,7 +161,7 @@ export class JobRunner {
     const free = this.#free(name);
     if (kind === undefined || free <= 0 || this.#isClosing) return;
     const reserved = Math.floor(kind.concurrency / PLACES_FOR_EACH_RESERVED);
-    const claimedAt = performance.now();
+    const claimedAt = clock.monotonic();
     try {
       const { inCluster } = kind;
       const claimed = await store.claim({ name, free, reserved, inCluster, leaseMs: timing.leaseMs });
@@ -187,7 +187,7 @@ export class JobRunner {
     const runs = [...this.#running.values()];
     if (runs.length === 0 || this.#renewing !== undefined) return;
     const { store, timing, log } = this.#parts;
-    const sentAt = performance.now();
+    const sentAt = clock.monotonic();
     this.#renewing = store
       .renew(
         runs.map(({ claimed }) => claimed),
@@ -213,6 +213,6 @@ export class JobRunner {
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const late = new AbortController();
-  await Promise.race([work, delay(ms, undefined, { signal: late.signal }).catch(() => undefined)]);
+  await Promise.race([work, clock.sleep(ms, { signal: late.signal }).catch(() => undefined)]);
   late.abort();
 }

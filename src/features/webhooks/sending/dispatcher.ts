@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { BackgroundPart } from '../../../platform/close-stack.ts';
 import type { Webhook } from '../subscriptions/webhook.model.ts';
@@ -52,7 +52,7 @@ export class WebhookDispatcher implements BackgroundPart {
     const late = new AbortController();
     await Promise.race([
       ended,
-      delay(this.#timing.graceMs, undefined, { signal: late.signal }).catch(() => undefined),
+      clock.sleep(this.#timing.graceMs, { signal: late.signal }).catch(() => undefined),
     ]);
     late.abort();
     // What was not recorded is sent again, with the same id.
@@ -79,9 +79,9 @@ export class WebhookDispatcher implements BackgroundPart {
   async #pause(): Promise<void> {
     if (this.#isClosing || (this.#isAwake && !this.#isFailing)) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#timing.everyMs).unref();
+      const timer = clock.setTimeout(() => resolve(), this.#timing.everyMs).unref();
       this.#wake = () => {
-        clearTimeout(timer);
+        clock.clear(timer);
         resolve();
       };
     });
