@@ -1,4 +1,6 @@
+import { clock } from '../../src/clock.ts';
 import { noteFileTime } from './file-times.ts';
+import { testClock } from './test-clock.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
 /** Tests start from the embedded default: what the machine happens to offer must not decide what they see. */
@@ -21,7 +23,13 @@ for (const name of [
   delete process.env[name];
 }
 
+clock.takeTimeFrom(testClock);
+
 export const mochaHooks = {
+  beforeAll(this: Mocha.Context) {
+    // Each file leaves the clock as it found it, whichever files share this process.
+    for (const suite of this.test?.parent?.suites ?? []) suite.afterAll(() => testClock.reset());
+  },
   async afterAll(this: Mocha.Context) {
     await stopTestPostgres();
     // Where the files run in parallel, this is after each of them.
