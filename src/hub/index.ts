@@ -377,6 +377,21 @@ export function createHub(options: HubOptions): Hub {
       isDraining = true;
       await drainActors(registry);
     },
+    async settle() {
+      // What was posted to actors and the bus.
+      await new Promise((resolve) => setImmediate(resolve));
+      await accessChanges.settle();
+      await undeliveredWork.scan();
+      await dispatcher.settle();
+      await upgrades?.settle();
+      await writer.settle();
+      await longWork?.settle();
+      jobs.settle();
+      await changedDevices.settle();
+      feed.settle();
+      await live?.settle();
+      ownFeed.settle();
+    },
     async close() {
       isDraining = true;
       stopSweep();

@@ -7,6 +7,8 @@ const STEP_MS = 6000;
 /** A part of the server that works in the background from its start until it is closed. */
 export interface BackgroundPart {
   start(): void | Promise<void>;
+  /** Does now what it would do at the next of its timers, and resolves when that is done. */
+  settle?(): Promise<void>;
   /** Called at most once, also when `start` has failed or was never called. */
   close(): unknown;
 }

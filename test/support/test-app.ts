@@ -18,6 +18,8 @@ export interface TestApp {
   jwtSecret: string;
   /** Calls the REST interface below /api/v1. */
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  /** Does now what the server would do at the next of its timers (`Server.settle`). */
+  settle(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -102,6 +104,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     log: recorded.lines,
     jwtSecret: config.jwtSecret ?? '',
     call: (method, path, request) => call(`${server.url}/api/v1${path}`, method, request),
+    settle: () => server.settle(),
     async close() {
       await server.close();
       if (options.database === undefined) await database.drop();

@@ -78,26 +78,35 @@ export class AlertRounds {
   }
 
   start(): void {
-    this.#timer = clock
-      .setTimeout(() => {
-        this.#running = this.round()
-          .then(
-            (done) => {
-              if (done !== undefined && done.raised + done.resolved > 0) this.#log.info(done, 'alerts.round');
-            },
-            (error: unknown) => this.#log.warn({ err: error }, 'alerts.round_failed'),
-          )
-          .then(() => {
-            if (!this.#isClosed) this.start();
-          });
-      }, this.#timing.everyMs)
-      .unref();
+    this.#timer = clock.setTimeout(() => void this.#next(), this.#timing.everyMs).unref();
+  }
+
+  /** Evaluates the rules now, unless a server has just done so, and begins the time until the next round anew. */
+  async settle(): Promise<void> {
+    await this.#running;
+    if (this.#isClosed) return;
+    clock.clear(this.#timer);
+    await this.#next();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clock.clear(this.#timer);
     await this.#running;
+  }
+
+  #next(): Promise<unknown> {
+    this.#running = this.round()
+      .then(
+        (done) => {
+          if (done !== undefined && done.raised + done.resolved > 0) this.#log.info(done, 'alerts.round');
+        },
+        (error: unknown) => this.#log.warn({ err: error }, 'alerts.round_failed'),
+      )
+      .then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    return this.#running;
   }
 
   /** Runs one round. Returns undefined if another server is running one or has just done so. */

@@ -31,6 +31,11 @@ export class KeyUsage {
     this.#timer ??= clock.setTimeout(() => void this.#flush(), this.#flushMs).unref();
   }
 
+  /** Writes now what is pending. */
+  settle(): Promise<void> {
+    return this.#flush();
+  }
+
   async close(): Promise<void> {
     await this.#flush();
     clock.clear(this.#timer);

@@ -41,6 +41,11 @@ export class LogReadRecorder implements LogReads {
     this.#flushSoon();
   }
 
+  /** Writes now what is pending. */
+  settle(): Promise<void> {
+    return this.#flush();
+  }
+
   /** Writes what is pending. The recorder must not be given more. */
   async close(): Promise<void> {
     await this.#flush();

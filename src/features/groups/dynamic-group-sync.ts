@@ -70,6 +70,8 @@ export class DynamicGroupSync {
   #checkTimer: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
   #isPublishing = false;
+  /** The last changes could not be followed. */
+  #isFailing = false;
   #isClosed = false;
   readonly #startedAt = clock.date();
 
@@ -111,6 +113,21 @@ export class DynamicGroupSync {
   customFieldChanged(orgId: string): void {
     this.#customFieldsOf.add(orgId);
     this.#schedule(0);
+  }
+
+  /** Reconciles now what is due and what has changed. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    this.#then(() => this.#compareDue());
+    do {
+      clock.clear(this.#timer);
+      this.#timer = undefined;
+      this.#then(() => this.#follow());
+      await this.#running;
+    } while (this.#hasChanges && !this.#isFailing && !this.#isClosed);
+  }
+
+  get #hasChanges(): boolean {
+    return this.#filters.size > 0 || this.#customFieldsOf.size > 0 || this.#touched.size > 0;
   }
 
   async close(): Promise<void> {
@@ -159,6 +176,7 @@ export class DynamicGroupSync {
     const filters = new Set(this.#filters);
     const customFieldsOf = new Set(this.#customFieldsOf);
     this.#touched = new Map();
+    this.#isFailing = false;
     this.#filters.clear();
     this.#customFieldsOf.clear();
     try {
@@ -179,6 +197,7 @@ export class DynamicGroupSync {
       }
       for (const id of filters) this.#filters.add(id);
       for (const orgId of customFieldsOf) this.#customFieldsOf.add(orgId);
+      this.#isFailing = true;
       this.#schedule(RETRY_MS);
       throw error;
     }

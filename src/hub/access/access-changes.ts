@@ -23,7 +23,7 @@ export class AccessChanges {
   readonly #parts: Parts;
   /** Connected devices whose permission to be connected has to be checked. */
   readonly #unchecked = new Set<string>();
-  #isChecking = false;
+  #checking: Promise<void> | undefined;
   #timer: Timer | undefined;
   #isClosed = false;
 
@@ -56,6 +56,11 @@ export class AccessChanges {
     this.#check(Array.from(registry.values(), ({ deviceId }) => deviceId));
   }
 
+  /** Resolves when no connection is left to check. */
+  async settle(): Promise<void> {
+    await this.#checking;
+  }
+
   close(): void {
     this.#isClosed = true;
     clock.clear(this.#timer);
@@ -80,12 +85,12 @@ export class AccessChanges {
 
   #check(deviceIds: readonly string[]): void {
     for (const id of deviceIds) this.#unchecked.add(id);
-    if (this.#unchecked.size > 0 && !this.#isChecking) void this.#checkAll();
+    if (this.#unchecked.size === 0) return;
+    this.#checking ??= this.#checkAll().finally(() => (this.#checking = undefined));
   }
 
   async #checkAll(): Promise<void> {
     const { credentials, registry, log } = this.#parts;
-    this.#isChecking = true;
     while (this.#unchecked.size > 0 && !this.#isClosed) {
       const some = [...this.#unchecked].slice(0, DEVICES_PER_CHECK);
       for (const id of some) this.#unchecked.delete(id);
@@ -103,7 +108,6 @@ export class AccessChanges {
         });
       }
     }
-    this.#isChecking = false;
   }
 }
 

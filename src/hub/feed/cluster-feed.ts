@@ -73,6 +73,12 @@ export class ClusterFeed {
     }
   }
 
+  /** Sends now what waits for the next message. */
+  settle(): void {
+    clock.clear(this.#timer);
+    this.#flush();
+  }
+
   close(): void {
     clock.clear(this.#timer);
     this.#flush();

@@ -63,7 +63,7 @@ export class DashboardFeed {
    * conditions show it when its whole record has been read.
    */
   entered(device: DeviceSummary, partnerId: string): void {
-    this.#settle();
+    this.#applyCollected();
     for (const [subscription, sees] of this.#plain()) {
       if (sees({ ...device, partnerId })) subscription.entered(device);
     }
@@ -73,7 +73,7 @@ export class DashboardFeed {
    * @param record  the whole record, for subscriptions with conditions
    */
   refreshed(read: DeviceSummary, partnerId: string, record?: FleetDevice): void {
-    this.#settle();
+    this.#applyCollected();
     const device = this.#recent.over(read);
     const change = recordChange(device);
     for (const [subscription, sees] of this.#plain()) {
@@ -85,7 +85,7 @@ export class DashboardFeed {
     this.#live?.refreshed(record, change);
   }
   left(deviceId: string): void {
-    this.#settle();
+    this.#applyCollected();
     this.#live?.left(deviceId);
     for (const subscription of this.#subscriptions.keys()) subscription.left(deviceId);
   }
@@ -101,6 +101,11 @@ export class DashboardFeed {
   /** Applies the recent changes to a device that was read from the database. */
   latest(device: DeviceSummary): DeviceSummary {
     return this.#recent.over(device);
+  }
+  /** Shows now what waits for the next frame. */
+  settle(): void {
+    this.#showChanges();
+    for (const subscription of this.#subscriptions.keys()) subscription.settle();
   }
   close(): void {
     clock.clear(this.#timer);
@@ -118,7 +123,7 @@ export class DashboardFeed {
   }
 
   /** Applies the collected changes before another event, so that the order is kept. */
-  #settle(): void {
+  #applyCollected(): void {
     for (const change of this.#take()) {
       this.#live?.deviceChanged(change);
       for (const subscription of this.#subscriptions.keys()) subscription.changed(change);

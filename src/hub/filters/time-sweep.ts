@@ -36,6 +36,11 @@ export class TimeSweep {
     }, everyMs);
   }
 
+  /** Evaluates everything now, beside the regular sweeps. */
+  settle(): Promise<void> {
+    return this.#sweep();
+  }
+
   stop(): void {
     clock.clear(this.#timer);
     this.#timer = undefined;

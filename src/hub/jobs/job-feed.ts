@@ -57,6 +57,12 @@ export class JobFeed {
     this.#events.broadcast(JOB_OUTPUT, { deviceId, output });
   }
 
+  /** Shows now what waits for the next interval. */
+  settle(): void {
+    clock.clear(this.#timer);
+    this.#nextInterval();
+  }
+
   close(): void {
     clock.clear(this.#timer);
     this.#timer = undefined;

@@ -58,6 +58,15 @@ export class LongWorkFeed {
     });
   }
 
+  /** Reads now what was announced. */
+  async settle(): Promise<void> {
+    await this.#reading;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    this.#reading = this.#readChanged();
+    await this.#reading;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     clock.clear(this.#timer);

@@ -37,6 +37,8 @@ export class PresenceWriter {
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
+  /** Somebody waits for the flush, so its writes are not spread over time. */
+  #isHurried = false;
 
   /**
    * @param onChanged    called with devices whose stored record has changed
@@ -101,6 +103,16 @@ export class PresenceWriter {
     this.#schedule();
   }
 
+  /** Writes now what waits. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    this.#isHurried = true;
+    await this.#flushing;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    await this.#begin();
+    this.#isHurried = false;
+  }
+
   /** Writes the remaining records after a flush that is under way. Nothing new may come. */
   async close(): Promise<void> {
     this.#isClosing = true;
@@ -114,11 +126,16 @@ export class PresenceWriter {
   #schedule(): void {
     this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined;
-        if (this.pending > 0) this.#schedule();
-      });
+      void this.#begin();
     }, FLUSH_MS);
+  }
+
+  #begin(): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => {
+      this.#flushing = undefined;
+      if (this.pending > 0) this.#schedule();
+    });
+    return this.#flushing;
   }
 
   async #flush(): Promise<void> {
@@ -194,7 +211,7 @@ export class PresenceWriter {
         const start = next;
         next += size;
         const early = begunAt + (start / size) * apartMs - clock.monotonic();
-        if (early >= 1 && !this.#isClosing) await clock.sleep(early);
+        if (early >= 1 && !this.#isClosing && !this.#isHurried) await clock.sleep(early);
         const { refused, failure } = await writeInParts(items.slice(start, start + size), write);
         for (const { record, error } of refused) {
           records.delete(record.deviceId);

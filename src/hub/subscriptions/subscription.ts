@@ -182,6 +182,14 @@ export class Subscription {
     this.#schedule();
   }
 
+  /** Sends now what waits for the next frame, if the client takes it. */
+  settle(): void {
+    if (this.#timer === undefined) return;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    this.#whenReady();
+  }
+
   counts(): DeviceCounts {
     return this.#shown.counts();
   }

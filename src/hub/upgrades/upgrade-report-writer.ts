@@ -24,7 +24,7 @@ export class UpgradeReportWriter {
   readonly #budget = new RequestBudget(BUDGET);
   #waiting: { report: UpgradeReport; onStored: OnStored }[] = [];
   #timer: Timer | undefined;
-  #writing: Promise<void> | undefined;
+  #writing: Promise<boolean> | undefined;
   #isFailing = false;
   #isClosed = false;
 
@@ -52,6 +52,17 @@ export class UpgradeReportWriter {
     this.#schedule(BATCH_MS);
   }
 
+  /** Writes now what waits. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    await this.#writing;
+    let isWritten = true;
+    while (isWritten && this.#waiting.length > 0) {
+      clock.clear(this.#timer);
+      this.#timer = undefined;
+      isWritten = await this.#write();
+    }
+  }
+
   /** Writes what waits. Nothing new is taken. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -64,13 +75,22 @@ export class UpgradeReportWriter {
   #schedule(ms: number): void {
     this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
-      this.#writing ??= this.#writeBatch()
-        .then((isWritten) => {
-          this.#writing = undefined;
-          if (this.#waiting.length > 0 && !this.#isClosed) this.#schedule(isWritten ? 0 : RETRY_MS);
-        })
-        .catch((error: unknown) => this.#log.error({ err: error }, 'upgrades.writing_failed'));
+      void this.#write();
     }, ms);
+  }
+
+  #write(): Promise<boolean> {
+    this.#writing ??= this.#writeBatch()
+      .catch((error: unknown) => {
+        this.#log.error({ err: error }, 'upgrades.writing_failed');
+        return false;
+      })
+      .then((isWritten) => {
+        this.#writing = undefined;
+        if (this.#waiting.length > 0 && !this.#isClosed) this.#schedule(isWritten ? 0 : RETRY_MS);
+        return isWritten;
+      });
+    return this.#writing;
   }
 
   /** Writes the oldest reports. False when the rest has to wait because the database is unavailable. */

@@ -38,6 +38,8 @@ export class JobRunner {
   readonly #kinds = new Map<string, Kind>();
   readonly #running = new Map<string, RunningJob>();
   #looping: Promise<void> = Promise.resolve();
+  /** The last round, which the next one follows. */
+  #looked: Promise<unknown> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
   #timers: Timer[] = [];
@@ -73,6 +75,14 @@ export class JobRunner {
     this.#wake();
   }
 
+  /** Runs what is due now, and what that adds, until nothing is due. Jobs that resume after a pause go on beyond it. */
+  async settle(): Promise<void> {
+    while (await this.#look()) {
+      const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
+      await Promise.all(running.map(({ ended }) => ended));
+    }
+  }
+
   /** Begins nothing more. What is running may end by itself for a while, is then aborted, and given back. */
   async close(): Promise<void> {
     const { graceMs, closeMs } = this.#parts.timing;
@@ -99,7 +109,7 @@ export class JobRunner {
     while (!this.#isClosing) {
       this.#isAwake = false;
       try {
-        await this.#round();
+        await this.#look();
         this.#isDatabaseAway = false;
       } catch (error) {
         // Once for each time that the database is away.
@@ -121,7 +131,14 @@ export class JobRunner {
     });
   }
 
-  async #round(): Promise<void> {
+  /** One round at a time. Returns whether there was something to do. */
+  #look(): Promise<boolean> {
+    const looking = this.#looked.then(() => this.#round());
+    this.#looked = looking.catch(() => undefined);
+    return looking;
+  }
+
+  async #round(): Promise<boolean> {
     const { store, schedules, onRound } = this.#parts;
     await schedules.register();
     const names = this.names().filter((name) => this.#free(name) > 0);
@@ -130,8 +147,10 @@ export class JobRunner {
     if (look.overdue) await this.#takeOver();
     if (look.scheduled) await schedules.enqueueDue();
     if (look.overdue || look.scheduled) this.#isAwake = true;
-    for (const name of look.waiting) await this.#claim(name);
+    let claimed = 0;
+    for (const name of look.waiting) claimed += await this.#claim(name);
     await onRound();
+    return look.overdue || look.scheduled || claimed > 0;
   }
 
   #free(name: string): number {
@@ -155,11 +174,12 @@ export class JobRunner {
     }
   }
 
-  async #claim(name: string): Promise<void> {
+  /** Returns the number of jobs that it has begun. */
+  async #claim(name: string): Promise<number> {
     const { store, log, timing } = this.#parts;
     const kind = this.#kinds.get(name);
     const free = this.#free(name);
-    if (kind === undefined || free <= 0 || this.#isClosing) return;
+    if (kind === undefined || free <= 0 || this.#isClosing) return 0;
     const reserved = Math.floor(kind.concurrency / PLACES_FOR_EACH_RESERVED);
     const claimedAt = clock.monotonic();
     try {
@@ -170,10 +190,12 @@ export class JobRunner {
         this.#running.set(job.id, run);
         void run.ended.then((outcome) => this.#ended(run, outcome));
       }
+      return claimed.length;
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       // The other kinds get their turn.
       log.error({ err: error, job: name }, 'jobs.claim_failed');
+      return 0;
     }
   }
 

@@ -24,13 +24,15 @@ export class RepeatedCheck {
   }
 
   start(): void {
-    this.#timer = clock
-      .setTimeout(() => {
-        this.#running = this.#check().then(() => {
-          if (!this.#isClosed) this.start();
-        });
-      }, this.#options.everyMs)
-      .unref();
+    this.#timer = clock.setTimeout(() => void this.#next(), this.#options.everyMs).unref();
+  }
+
+  /** Checks now, and begins the time until the next check anew. */
+  async settle(): Promise<void> {
+    await this.#running;
+    if (this.#isClosed) return;
+    clock.clear(this.#timer);
+    await this.#next();
   }
 
   /** Resolves when a check that is under way has ended. */
@@ -38,6 +40,13 @@ export class RepeatedCheck {
     this.#isClosed = true;
     clock.clear(this.#timer);
     await this.#running;
+  }
+
+  #next(): Promise<void> {
+    this.#running = this.#check().then(() => {
+      if (!this.#isClosed) this.start();
+    });
+    return this.#running;
   }
 
   async #check(): Promise<void> {

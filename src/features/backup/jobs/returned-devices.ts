@@ -34,12 +34,23 @@ export class ReturnedDevices {
   turned(deviceIds: readonly string[]): void {
     if (this.#isClosed) return;
     for (const id of deviceIds) this.#turned.add(id);
-    this.#timer ??= clock.setTimeout(() => {
-      this.#running = this.#look().finally(() => {
-        this.#timer = undefined;
-        if (this.#turned.size > 0) this.turned([]);
-      });
-    }, this.#parts.collectMs ?? COLLECT_MS);
+    this.#timer ??= clock.setTimeout(() => void this.#begin(), this.#parts.collectMs ?? COLLECT_MS);
+  }
+
+  #begin(): Promise<void> {
+    this.#running = this.#look().finally(() => {
+      this.#timer = undefined;
+      if (this.#turned.size > 0) this.turned([]);
+    });
+    return this.#running;
+  }
+
+  /** Looks up now the devices that have returned. */
+  async settle(): Promise<void> {
+    await this.#running;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    if (this.#turned.size > 0) await this.#begin();
   }
 
   async close(): Promise<void> {

@@ -52,6 +52,13 @@ export class DatabaseNotifications {
     return this.#connect();
   }
 
+  /** Resolves when everything is handed on that was committed before. */
+  async settle(): Promise<void> {
+    // Postgres sends the notifications that are pending for a connection before it answers the next query on it.
+    await this.#client?.query('select 1').catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     clock.clear(this.#timer);

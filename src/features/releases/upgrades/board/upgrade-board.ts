@@ -92,6 +92,15 @@ export class UpgradeBoard implements UpgradeOffers {
     await this.#reading;
   }
 
+  /** Reads now what was announced. */
+  async settle(): Promise<void> {
+    await this.#reading;
+    if (this.#timer === undefined) return;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    await this.#read();
+  }
+
   /** @param payloads  as the database announces them */
   notified(payloads: readonly string[]): void {
     for (const payload of payloads) note(this.#outdated, payload);
