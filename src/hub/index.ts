@@ -385,6 +385,7 @@ export function createHub(options: HubOptions): Hub {
       await dispatcher.settle();
       await upgrades?.settle();
       await writer.settle();
+      await reports.settle();
       await longWork?.settle();
       jobs.settle();
       await changedDevices.settle();

@@ -6,6 +6,7 @@ import type { AdmissionLimits } from '../../src/hub/sockets/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { recordingLog } from './quiet-log.ts';
+import { testClock } from './test-clock.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
 
 /** A whole server on a database of its own, reached as clients reach it. */
@@ -20,6 +21,11 @@ export interface TestApp {
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   /** Does now what the server would do at the next of its timers (`Server.settle`). */
   settle(): Promise<void>;
+  /**
+   * Lets the timers of this process run for that long, without waiting. The server settles every other second, so that
+   * what it asks the database is answered in time. The date stays: `now()` in SQL, which nothing moves, goes by it too.
+   */
+  advance(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -56,6 +62,9 @@ export interface TestAppOptions {
   backupStore?: ServerOptions['backupStore'];
   dashboard?: SinglePage;
 }
+
+/** Shorter than any time after which the server gives the database up. */
+const STEP_MS = 2000;
 
 export const TEST_ENCRYPTION_KEY = 'a-key-that-only-tests-seal-secrets-with';
 
@@ -105,6 +114,14 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     jwtSecret: config.jwtSecret ?? '',
     call: (method, path, request) => call(`${server.url}/api/v1${path}`, method, request),
     settle: () => server.settle(),
+    async advance(ms) {
+      for (let left = ms; left > 0; left -= STEP_MS) {
+        const stepMs = Math.min(left, STEP_MS);
+        await testClock.advance(stepMs);
+        testClock.jump(-stepMs);
+        await server.settle();
+      }
+    },
     async close() {
       await server.close();
       if (options.database === undefined) await database.drop();

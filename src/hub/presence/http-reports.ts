@@ -92,6 +92,11 @@ export class HttpReports {
       });
   }
 
+  /** Resolves when the deadlines that have passed are checked. */
+  async settle(): Promise<void> {
+    await this.#checking;
+  }
+
   async close(): Promise<void> {
     await this.#checking;
   }
