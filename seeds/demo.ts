@@ -1,3 +1,4 @@
+import { clock } from '../src/clock.ts';
 import type { Tx } from '../src/platform/db/transaction.ts';
 import { lookForFullDisksSoon, seedAlertHistory } from './demo/alert-history.ts';
 import { seedAuditHistory } from './demo/audit-history.ts';
@@ -26,7 +27,7 @@ export async function demoState(tx: Tx): Promise<'demo' | 'empty' | 'other'> {
 
 /** Fills an empty database. The caller supplies the password hashes, so the source contains no password. */
 export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>): Promise<void> {
-  const time = demoTime(new Date());
+  const time = demoTime(clock.date());
   const tenants = await seedTenants(tx, time);
   const people = await seedPeople(tx, tenants, { passwordHashes, time });
   const devices = await seedAwayDevices(tx, tenants, time);

@@ -1,3 +1,4 @@
+import { clock } from './clock.ts';
 import type { Config } from './config.ts';
 import { ownSecret } from './platform/secrets/own-files.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/db/embedded/index.ts';
@@ -33,10 +34,10 @@ export const JWT_SECRET_FILE = 'jwt-secret';
  * built meanwhile, and nothing waits for it.
  */
 export async function runServer({ config, log, onStep = () => {} }: RunOptions): Promise<RunningServer> {
-  let since = performance.now();
+  let since = clock.monotonic();
   const step = (name: string) => {
-    onStep(name, Math.round(performance.now() - since));
-    since = performance.now();
+    onStep(name, Math.round(clock.monotonic() - since));
+    since = clock.monotonic();
   };
   const dashboard = openDashboard({ log });
   let embedded: EmbeddedPostgres | undefined;
@@ -111,10 +112,12 @@ function closeOnSignals(
   let exitCode = 0;
   const end = () => {
     closing = true;
-    setTimeout(() => {
-      log.error({}, 'server.close_took_too_long');
-      process.exit(1);
-    }, FORCE_AFTER_MS).unref();
+    clock
+      .setTimeout(() => {
+        log.error({}, 'server.close_took_too_long');
+        process.exit(1);
+      }, FORCE_AFTER_MS)
+      .unref();
     Promise.resolve(before?.())
       .then(close)
       .then(

@@ -26,6 +26,11 @@ export interface Server {
   signInFragment(userId: string): Promise<string>;
   /** Seals what is stored of secrets. */
   secrets: Sealer;
+  /**
+   * Does now what waits for a timer: what is pending in memory is written, what is due runs, and what that causes is done
+   * as well. What waits for an answer of a device or of another server is not waited for.
+   */
+  settle(): Promise<void>;
   /** Closes in order: agents are sent away, requests finish, presence and audit are written, pools close. */
   close(): Promise<void>;
 }
@@ -125,6 +130,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       auditSealer: services.auditSealer,
       signInFragment: createSignInFragments(infrastructure, services),
       secrets,
+      async settle() {
+        await live.settle();
+        await services.trail.settle();
+        await Promise.all([services.apiKeys.settle(), services.logReads.settle()]);
+        for (const [, worker] of workers) await worker.settle?.();
+        await jobs.settle();
+        // What workers and jobs have changed in devices, and announced.
+        await live.settle();
+        await services.auditSealer.flush();
+      },
       async close() {
         await closing.close();
         log.info({}, 'server.closed');

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { clock } from '../clock.ts';
 
 /** Starts the agent as a separate process, as on a managed machine. */
 
@@ -44,7 +45,7 @@ export function startAgentProgram(
 async function stop(child: ChildProcess, ended: Promise<number>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGTERM');
-  const force = setTimeout(() => child.kill('SIGKILL'), END_MS);
+  const force = clock.setTimeout(() => child.kill('SIGKILL'), END_MS);
   await ended;
-  clearTimeout(force);
+  clock.clear(force);
 }

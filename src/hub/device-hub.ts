@@ -56,6 +56,8 @@ export interface Hub extends DeviceHub {
   superseded(deviceId: string, epoch: number): void;
   /** Refuses new connections and disconnects agents with reconnect times that are spread. */
   drain(): Promise<void>;
+  /** Does now what waits for a timer: writes, deliveries and what dashboards are shown. */
+  settle(): Promise<void>;
   close(): Promise<void>;
   readonly connected: number;
 }

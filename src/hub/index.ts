@@ -1,3 +1,4 @@
+import { clock } from '../clock.ts';
 import { countedNetwork, clientAddress } from '../platform/http/client-address.ts';
 import { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
@@ -258,11 +259,11 @@ export function createHub(options: HubOptions): Hub {
     connected: (connection) => connections.connected(connection),
   });
   const query: RunLiveQuery = async (deviceId, liveQuery) => {
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const outcome = await router.query(deviceId, liveQuery);
     const ended = outcome.ok ? 'answered' : outcome.reason;
     counters.queries.inc({ type: liveQuery.type, outcome: ended });
-    counters.querySeconds.observe({ type: liveQuery.type }, (performance.now() - startedAt) / 1000);
+    counters.querySeconds.observe({ type: liveQuery.type }, (clock.monotonic() - startedAt) / 1000);
     return outcome;
   };
   serveDashboards(io, {
@@ -305,7 +306,7 @@ export function createHub(options: HubOptions): Hub {
       const actor = registry.get(agent.deviceId);
       if (actor?.isConnected !== true) return reports.heartbeat(agent, heartbeat, ip);
       const answer = await new Promise<HeartbeatAck | ErrorAck>((resolve) => {
-        if (!actor.post({ kind: 'heartbeat', heartbeat, at: Date.now(), ack: resolve })) resolve(BUSY);
+        if (!actor.post({ kind: 'heartbeat', heartbeat, at: clock.now(), ack: resolve })) resolve(BUSY);
       });
       if (!answer.ok) throw new AppError('device_busy', answer.error.message, { retryAfterMs: 1000 });
       return answer;
@@ -350,10 +351,12 @@ export function createHub(options: HubOptions): Hub {
         .then((epoch) => directory.epochSeen(epoch))
         .catch((error: unknown) => log.warn({ err: error }, 'hub.epochs_not_read'));
       // Other nodes could not notify us of commands. Those created from now on are announced as usual.
-      setTimeout(() => {
-        for (const { deviceId } of registry.values()) dispatcher.wake(deviceId);
-        announcements.missed();
-      }, RETURN_MS).unref();
+      clock
+        .setTimeout(() => {
+          for (const { deviceId } of registry.values()) dispatcher.wake(deviceId);
+          announcements.missed();
+        }, RETURN_MS)
+        .unref();
     },
     longWorkChanged: (payloads) => longWork?.notified(payloads),
     longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
@@ -373,6 +376,22 @@ export function createHub(options: HubOptions): Hub {
     async drain() {
       isDraining = true;
       await drainActors(registry);
+    },
+    async settle() {
+      // What was posted to actors and the bus.
+      await new Promise((resolve) => setImmediate(resolve));
+      await accessChanges.settle();
+      await undeliveredWork.scan();
+      await dispatcher.settle();
+      await upgrades?.settle();
+      await writer.settle();
+      await reports.settle();
+      await longWork?.settle();
+      jobs.settle();
+      await changedDevices.settle();
+      feed.settle();
+      await live?.settle();
+      ownFeed.settle();
     },
     async close() {
       isDraining = true;

@@ -1,3 +1,5 @@
+import { clock } from '../clock.ts';
+
 interface Waiter<V> {
   resolve: (value: V | undefined) => void;
   reject: (error: unknown) => void;
@@ -38,6 +40,6 @@ export function batchLoader<K, V>(
       else waiters.push(waiter);
       if (isLoading) return;
       isLoading = true;
-      setTimeout(() => void loadAll(), withinMs);
+      clock.setTimeout(() => void loadAll(), withinMs);
     });
 }

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../clock.ts';
 import type { Logger } from './logger.ts';
 
 /** A step that takes longer is abandoned, so that the steps after it still run. */
@@ -6,6 +7,8 @@ const STEP_MS = 6000;
 /** A part of the server that works in the background from its start until it is closed. */
 export interface BackgroundPart {
   start(): void | Promise<void>;
+  /** Does now what it would do at the next of its timers, and resolves when that is done. */
+  settle?(): Promise<void>;
   /** Called at most once, also when `start` has failed or was never called. */
   close(): unknown;
 }
@@ -56,13 +59,13 @@ export class CloseStack {
 }
 
 async function within(ms: number, name: string, close: () => Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`"${name}" did not close within ${ms} ms.`)), ms);
+    timer = clock.setTimeout(() => reject(new Error(`"${name}" did not close within ${ms} ms.`)), ms);
   });
   try {
     await Promise.race([close(), late]);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
   }
 }

@@ -1,3 +1,4 @@
+import { clock } from '../clock.ts';
 import { AppError } from './errors.ts';
 
 /** At most `max` pieces of work that name the same key run at once. */
@@ -73,7 +74,7 @@ export class ConcurrencyLimiter {
       const leave = () => {
         this.#waiting.delete(waiter);
         this.#count(this.#waitingOf, shares, -1);
-        clearTimeout(timer);
+        clock.clear(timer);
         signal?.removeEventListener('abort', giveUp);
       };
       const giveUp = () => {
@@ -88,7 +89,7 @@ export class ConcurrencyLimiter {
           resolve();
         },
       };
-      const timer = isPatient ? undefined : setTimeout(giveUp, this.#waitMs);
+      const timer = isPatient ? undefined : clock.setTimeout(giveUp, this.#waitMs);
       this.#waiting.add(waiter);
       this.#count(this.#waitingOf, shares, 1);
       if (signal?.aborted === true) giveUp();

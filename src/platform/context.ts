@@ -54,7 +54,7 @@ interface BaseContext {
   requestId: string;
   log: Logger;
   client: ClientInfo;
-  /** When the request came, by `performance.now()`. */
+  /** When the request came, by `clock.monotonic()`. */
   arrivedAt: number;
 }
 

@@ -1,4 +1,5 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
+import { clock } from '../clock.ts';
 
 export type { Logger };
 
@@ -19,7 +20,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
   const options = {
     level,
     base: null,
-    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    timestamp: () => `,"time":"${clock.date().toISOString()}"`,
     formatters: { level: (label: string) => ({ level: label }) },
     messageKey: 'event',
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },

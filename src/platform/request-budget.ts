@@ -1,3 +1,5 @@
+import { clock } from '../clock.ts';
+
 /**
  * How many requests each of many may make within a window of time, which is the same for all. Within this process, and
  * for as little as a count in a map: it is asked with every request.
@@ -18,7 +20,7 @@ export class RequestBudget {
    * @param now  in milliseconds, by a clock that only goes forward
    * @returns `undefined`, or after how many milliseconds there will be room for another request
    */
-  spend(key: string, now = performance.now()): number | undefined {
+  spend(key: string, now = clock.monotonic()): number | undefined {
     if (now - this.#windowStart >= this.#windowMs) {
       this.#windowStart = now;
       this.#counts = new Map();

@@ -1,3 +1,5 @@
+import { clock } from '../clock.ts';
+
 const FIRST_DELAY_MS = 5000;
 const LONGEST_DELAY_MS = 600_000;
 
@@ -33,7 +35,7 @@ export class RetryBackoff {
   /** Whether the delay of this key is over. */
   isDue(key: string): boolean {
     const found = this.#failed.get(key);
-    return found !== undefined && found.until <= performance.now();
+    return found !== undefined && found.until <= clock.monotonic();
   }
 
   /** The keys whose delay is not over yet. */
@@ -45,7 +47,7 @@ export class RetryBackoff {
   put(key: string): number {
     const before = this.#failed.get(key);
     const delayMs = before === undefined ? this.#firstMs : Math.min(before.delayMs * 2, this.#longestMs);
-    this.#failed.set(key, { until: performance.now() + delayMs, delayMs });
+    this.#failed.set(key, { until: clock.monotonic() + delayMs, delayMs });
     return delayMs;
   }
 

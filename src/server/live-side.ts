@@ -30,6 +30,8 @@ export interface LiveSide {
   groups: DynamicGroupSync;
   credentials: CachedAgentCredentials;
   upgradeHistory: UpgradeHistory;
+  /** Does now what waits for a timer, in the order in which one part causes work in the next. */
+  settle(): Promise<void>;
 }
 
 /**
@@ -60,7 +62,11 @@ export async function createLiveSide(
   const credentials = new CachedAgentCredentials(db, isInTouch);
   const cluster = await joinConfiguredCluster(infrastructure, () => hub, closing);
 
-  const board = await openUpgradeBoard(infrastructure, releases.keys, closing);
+  const { board, notifications: upgradeNotifications } = await openUpgradeBoard(
+    infrastructure,
+    releases.keys,
+    closing,
+  );
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
   const returned = new ReturnedDevices({ db, jobs: infrastructure.jobs, log });
@@ -111,7 +117,8 @@ export async function createLiveSide(
     ...timing,
   });
   hub = built;
-  await closing.start('notifications of long work', longWorkNotifications(infrastructure, built));
+  const longWork = longWorkNotifications(infrastructure, built);
+  await closing.start('notifications of long work', longWork);
   closing.add('connections', async () => {
     const ended = connections.end();
     await built.close();
@@ -126,7 +133,21 @@ export async function createLiveSide(
   metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
     groupSync.failing(),
   );
-  return { hub, groups, credentials, upgradeHistory };
+  return {
+    hub,
+    groups,
+    credentials,
+    upgradeHistory,
+    async settle() {
+      await Promise.all([notifications.settle(), upgradeNotifications.settle(), longWork.settle()]);
+      await board.settle();
+      await built.settle();
+      await returned.settle();
+      await groupSync.settle();
+      // Shows what the groups have changed.
+      await built.settle();
+    },
+  };
 }
 
 const longWorkNotifications = ({ log, urls }: Infrastructure, hub: Hub) =>
@@ -143,7 +164,7 @@ async function openUpgradeBoard(
   { baseUrl, database, log, metrics, urls }: Infrastructure,
   keys: ReleaseKeys,
   closing: CloseStack,
-): Promise<UpgradeBoard> {
+): Promise<{ board: UpgradeBoard; notifications: DatabaseNotifications }> {
   const notifications = new DatabaseNotifications({
     url: urls.appUrl,
     channel: UPGRADES_CHANNEL,
@@ -164,7 +185,7 @@ async function openUpgradeBoard(
     'Devices that are being upgraded, were asked to upgrade, or wait after failures.',
     () => board.heldDevices,
   );
-  return board;
+  return { board, notifications };
 }
 
 async function joinConfiguredCluster(

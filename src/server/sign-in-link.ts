@@ -1,3 +1,4 @@
+import { clock } from '../clock.ts';
 import { newExchangeCode } from '../features/sso/index.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import { newId } from '../platform/ids.ts';
@@ -22,7 +23,7 @@ export function createSignInFragments(
         requestId: newId(),
         log,
         client: { ip: '127.0.0.1', trusted: false, userAgent: null },
-        arrivedAt: performance.now(),
+        arrivedAt: clock.monotonic(),
         withSystem: <T>(_why: string, work: (inner: typeof tx) => PromiseLike<T>) =>
           Promise.resolve(work(tx)),
       };

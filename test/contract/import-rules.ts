@@ -27,7 +27,7 @@ const mayImport = {
   // Builds programs from their sources, and imports none of them.
   packaging: ['packaging'],
   knexfile: ['platform', 'config'],
-  seeds: ['seeds', 'features', 'platform', 'protocol', 'config'],
+  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock'],
 } as const satisfies Record<string, readonly string[]>;
 
 const singleFiles: Record<string, Zone> = {

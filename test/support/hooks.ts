@@ -1,6 +1,8 @@
+import { clock } from '../../src/clock.ts';
 import { noteFileTime } from './file-times.ts';
 import { closeAll } from './runner/at-end.ts';
 import { installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
+import { testClock } from './test-clock.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
 /** Tests start from the embedded default: what the machine happens to offer must not decide what they see. */
@@ -24,6 +26,7 @@ for (const name of [
 }
 
 installRules();
+clock.takeTimeFrom(testClock);
 
 /** Judges the test by the rules of its tier when it has ended well. */
 function judgeAtTheEnd(test: Mocha.Test | undefined): void {
@@ -38,6 +41,10 @@ function judgeAtTheEnd(test: Mocha.Test | undefined): void {
 }
 
 export const mochaHooks = {
+  beforeAll(this: Mocha.Context) {
+    // Each file leaves the clock as it found it, whichever files share this process.
+    for (const suite of this.test?.parent?.suites ?? []) suite.afterAll(() => testClock.reset());
+  },
   beforeEach(this: Mocha.Context) {
     judgeAtTheEnd(this.currentTest);
   },

@@ -7,6 +7,7 @@ import { startServer, type Server } from '../../src/server.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { recordingLog } from './quiet-log.ts';
 import { closeAtEnd } from './runner/at-end.ts';
+import { testClock } from './test-clock.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
 
 /** A whole server on a database of its own, reached as clients reach it. */
@@ -19,6 +20,13 @@ export interface TestApp {
   jwtSecret: string;
   /** Calls the REST interface below /api/v1. */
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  /** Does now what the server would do at the next of its timers (`Server.settle`). */
+  settle(): Promise<void>;
+  /**
+   * Lets the timers of this process run for that long, without waiting. The server settles every other second, so that
+   * what it asks the database is answered in time. The date stays: `now()` in SQL, which nothing moves, goes by it too.
+   */
+  advance(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -55,6 +63,9 @@ export interface TestAppOptions {
   backupStore?: ServerOptions['backupStore'];
   dashboard?: SinglePage;
 }
+
+/** Shorter than any time after which the server gives the database up. */
+const STEP_MS = 2000;
 
 export const TEST_ENCRYPTION_KEY = 'a-key-that-only-tests-seal-secrets-with';
 
@@ -103,6 +114,15 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     log: recorded.lines,
     jwtSecret: config.jwtSecret ?? '',
     call: (method, path, request) => call(`${server.url}/api/v1${path}`, method, request),
+    settle: () => server.settle(),
+    async advance(ms) {
+      for (let left = ms; left > 0; left -= STEP_MS) {
+        const stepMs = Math.min(left, STEP_MS);
+        await testClock.advance(stepMs);
+        testClock.jump(-stepMs);
+        await server.settle();
+      }
+    },
     async close() {
       await server.close();
       if (options.database === undefined) await database.drop();

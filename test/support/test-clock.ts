@@ -9,19 +9,19 @@ export class TestClock implements TimeSource {
   #isRunning: boolean;
   /** Milliseconds by which this clock is ahead of the machine's monotonic time; while it is stopped, its own time. */
   #offset: number;
-  /** What `now` shows beyond the monotonic time. */
-  #epoch: number;
+  /** Milliseconds by which `now` is ahead of the machine's clock; while this one is stopped, of its own monotonic time. */
+  #ahead: number;
   #order = 0;
 
   constructor({ isRunning = true, at = Date.now() }: { isRunning?: boolean; at?: number } = {}) {
     this.#isRunning = isRunning;
     // Whole milliseconds, so that the sum of many timers is exactly what a test expects.
     this.#offset = isRunning ? 0 : Math.ceil(performance.now());
-    this.#epoch = at - this.monotonic();
+    this.#ahead = at - (isRunning ? Date.now() : this.#offset);
   }
 
   now(): number {
-    return Math.floor(this.monotonic() + this.#epoch);
+    return this.#isRunning ? Date.now() + this.#ahead : Math.round(this.#offset + this.#ahead);
   }
 
   monotonic(): number {
@@ -50,7 +50,9 @@ export class TestClock implements TimeSource {
   /** From now on time passes by `advance` alone. */
   stop(): void {
     if (!this.#isRunning) return;
+    const now = this.now();
     this.#offset = this.monotonic();
+    this.#ahead = now - this.#offset;
     this.#isRunning = false;
     for (const timer of this.#pending) timer.pause();
   }
@@ -58,6 +60,7 @@ export class TestClock implements TimeSource {
   /** From now on time passes as it does for the machine. */
   run(): void {
     if (this.#isRunning) return;
+    this.#ahead = this.now() - Date.now();
     this.#offset -= performance.now();
     this.#isRunning = true;
     for (const timer of this.#pending) timer.schedule();
@@ -65,7 +68,13 @@ export class TestClock implements TimeSource {
 
   /** The machine's clock is set: `now` jumps, and timers do not notice. */
   jump(ms: number): void {
-    this.#epoch += ms;
+    this.#ahead += ms;
+  }
+
+  /** It runs, and `now` shows the machine's time. Pending timers keep what is left of their time. */
+  reset(): void {
+    this.run();
+    this.#ahead = 0;
   }
 
   /**
@@ -148,14 +157,14 @@ class TestTimer implements Timer {
   refresh(): this {
     this.dueAt = this.#clock.monotonic() + this.#parts.ms;
     this.#pending.add(this);
-    if (this.#clock.isRunning) this.schedule();
+    if (this.#clock.isRunning) this.schedule(this.#parts.ms);
     return this;
   }
 
   /** Lets the machine's time fire it. */
-  schedule(): void {
+  schedule(inMs = Math.max(0, this.dueAt - this.#clock.monotonic())): void {
     clearTimeout(this.#real);
-    this.#real = setTimeout(() => this.fire(), Math.max(0, this.dueAt - this.#clock.monotonic()));
+    this.#real = setTimeout(() => this.fire(), inMs);
     if (!this.#holdsProgram) this.#real.unref();
   }
 
@@ -178,3 +187,6 @@ class TestTimer implements Timer {
 
 /** Promises, and what the network has brought meanwhile, go on. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** The time of the programs within this test process (`hooks.ts` installs it). After each test file it runs again. */
+export const testClock = new TestClock();

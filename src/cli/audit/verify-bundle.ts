@@ -1,9 +1,10 @@
+import { clock } from '../../clock.ts';
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { printReport } from './report.ts';
 
 export async function verifyBundle(file: string, options: VerifyOptions): Promise<number> {
-  const since = performance.now();
+  const since = clock.monotonic();
   const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
   const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
   if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
@@ -26,7 +27,7 @@ export async function verifyBundle(file: string, options: VerifyOptions): Promis
       foreignKeys: [],
       keysFromBundle: keys === undefined,
     },
-    performance.now() - since,
+    clock.monotonic() - since,
     options.json === true,
   );
 }

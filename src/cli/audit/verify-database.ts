@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { SigningKeys, verificationDetails, VERIFY_ACTION } from '../../features/audit/index.ts';
 import { checkStored, type StoredReport } from '../../features/audit/verification/stored-check.ts';
 import type { Db } from '../../platform/db/pool.ts';
@@ -24,10 +25,10 @@ export async function checkDatabase(
   const heads = new Map(known?.head === undefined ? [] : [[known.chainId, known.head]]);
   let milliseconds = 0;
   const check = async (db: Db, own: SigningKeys | undefined): Promise<StoredReport> => {
-    const since = performance.now();
+    const since = clock.monotonic();
     const trust = { ...(keys === undefined ? {} : { keys }), ...(own === undefined ? {} : { own }) };
     const report = await checkStored(db, trust, { only: options.org, known: heads });
-    milliseconds = performance.now() - since;
+    milliseconds = clock.monotonic() - since;
     return report;
   };
   const report =

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock, type Timer } from '../../clock.ts';
 import { startAgentProgram, type ChildProgram } from '../child-program.ts';
 import type { DemoClient } from './client.ts';
 import { readJson, type DemoKey } from './data.ts';
@@ -128,7 +129,7 @@ function signal(): { raise: () => void; raised: Promise<void> } {
   return { raise, raised };
 }
 
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const pause = (ms: number) => clock.sleep(ms);
 
 /** Waits for the result of a program. Rejects when the program ends before it, or after `ms`. */
 async function within(
@@ -137,14 +138,14 @@ async function within(
   child: ChildProgram,
   failure: string,
 ): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const failed = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(failure)), ms);
+    timer = clock.setTimeout(() => reject(new Error(failure)), ms);
     void child.ended.then(() => reject(new Error(failure)));
   });
   try {
     await Promise.race([result, failed]);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
   }
 }

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import { EngineError, probeEngine } from '../../engine/index.ts';
 import { makeEncryptionKey } from '../../features/backup/index.ts';
@@ -72,11 +73,11 @@ export async function backUpThisMachine({ server, client, deviceId, dataDir }: P
       )
     ).id;
   const { id } = await client.post(`/backup/jobs/run/${deviceId}`, { configId }, Id);
-  for (const until = Date.now() + JOB_TIMEOUT_MS; Date.now() < until; ) {
+  for (const until = clock.now() + JOB_TIMEOUT_MS; clock.now() < until; ) {
     const job = await client.get(`/backup/jobs/${id}`, Job);
     if (job.status === 'completed' || job.status === 'partial') return;
     if (job.finishedAt !== null) throw new Error(job.error?.message ?? `it ended as ${job.status}.`);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await clock.sleep(500);
   }
   throw new Error('it has not ended after two minutes.');
 }

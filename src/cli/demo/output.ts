@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { DemoMachine } from './agents.ts';
 import type { DemoPeople } from './data.ts';
 
@@ -11,9 +12,9 @@ export function showStep(step: string, ms: number): void {
 
 /** Runs a step and shows it with its time. */
 export async function timed<T>(step: string, work: () => Promise<T>): Promise<T> {
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   const result = await work();
-  showStep(step, performance.now() - startedAt);
+  showStep(step, clock.monotonic() - startedAt);
   return result;
 }
 

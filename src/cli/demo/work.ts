@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import type { DemoClient } from './client.ts';
 
 /**
@@ -178,7 +179,7 @@ async function markDevices(client: DemoClient, devices: readonly Device[]): Prom
   };
   const servers = devices.filter(({ osType }) => osType === 'linux');
   await change(servers, { type: 'tags', add: ['server'] });
-  const until = new Date(Date.now() + MAINTENANCE.hours * HOUR_MS).toISOString();
+  const until = new Date(clock.now() + MAINTENANCE.hours * HOUR_MS).toISOString();
   await change(servers.slice(-MAINTENANCE.devices), { type: 'maintenance', enabled: true, until });
 }
 

@@ -1,3 +1,5 @@
+import { clock, type Timer } from '../../clock.ts';
+
 /** `skipped`: it does not apply to this installation, or what it needs has failed. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
 
@@ -35,10 +37,10 @@ export const failed = (message: string, fix: string, details?: readonly string[]
 
 /** Runs a check for a limited time. Whatever happens in it is its result, and never an end of the others. */
 export async function runCheck({ name, run }: Check, limitMs = LIMIT_MS): Promise<CheckResult> {
-  const since = performance.now();
-  let timer: NodeJS.Timeout | undefined;
+  const since = clock.monotonic();
+  let timer: Timer | undefined;
   const late = new Promise<Finding>((resolve) => {
-    timer = setTimeout(
+    timer = clock.setTimeout(
       () =>
         resolve(
           failed(
@@ -50,8 +52,8 @@ export async function runCheck({ name, run }: Check, limitMs = LIMIT_MS): Promis
     );
   });
   const found = await Promise.race([run().catch(failureOf), late]);
-  clearTimeout(timer);
-  return { check: name, ...found, ms: Math.round(performance.now() - since) };
+  clock.clear(timer);
+  return { check: name, ...found, ms: Math.round(clock.monotonic() - since) };
 }
 
 /** What Postgres answers where a table or a column is missing. */

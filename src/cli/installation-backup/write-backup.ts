@@ -1,6 +1,7 @@
 import { constants, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { VERSION } from '../../api-info.ts';
+import { clock } from '../../clock.ts';
 import { setVariables } from '../../config.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import { type DatabaseSnapshot, withSnapshot } from '../../platform/db/dump/dump-database.ts';
@@ -75,7 +76,7 @@ async function writeParts(
     database.appUrl,
     async (snapshot, tx) => ({
       postgres: snapshot.postgres,
-      createdAt: new Date().toISOString(),
+      createdAt: clock.date().toISOString(),
       schema: await appliedMigrations(tx),
       tables: await addTables(tar, snapshot, parts),
     }),

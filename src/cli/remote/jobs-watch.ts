@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import {
   isFinal,
   JobOutput,
@@ -70,15 +70,15 @@ async function connectAgain(
   patienceMs: number,
   interrupted: AbortSignal,
 ): Promise<HubConnection | undefined> {
-  const until = performance.now() + patienceMs;
+  const until = clock.monotonic() + patienceMs;
   for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
     // Other watchers have lost the same server, and must not all come back at once.
-    await wait(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: interrupted }).catch(() => {});
+    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), { signal: interrupted }).catch(() => {});
     if (interrupted.aborted) return undefined;
     try {
       return await connect();
     } catch (error) {
-      if (!isLoss(error) || performance.now() > until) throw error;
+      if (!isLoss(error) || clock.monotonic() > until) throw error;
     }
   }
 }

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
 import { COLUMNS, type ColumnName } from './device-columns.ts';
 import type { DevicesOptions } from './devices.ts';
@@ -168,7 +169,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_60
 /** A time with its offset, or how long ago. */
 function moment(text: string): string {
   const { count, unit = '' } = /^(?<count>\d{1,6})(?<unit>[smhd])$/.exec(text)?.groups ?? {};
-  if (count !== undefined) return new Date(Date.now() - Number(count) * (UNITS_MS[unit] ?? 0)).toISOString();
+  if (count !== undefined) return new Date(clock.now() - Number(count) * (UNITS_MS[unit] ?? 0)).toISOString();
   const time = Instant.safeParse(text);
   if (time.success) return text;
   throw new InvalidArgumentError('It must be a time such as 2026-01-31T08:00:00Z, or an age such as 30m.');

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
@@ -56,10 +57,10 @@ export class AlertRounds {
   readonly #db: Db;
   readonly #log: Logger;
   readonly #timing: RoundTiming;
-  readonly #startedAt = new Date();
-  readonly #startedMs = performance.now();
+  readonly #startedAt = clock.date();
+  readonly #startedMs = clock.monotonic();
   readonly #failing: RetryBackoff;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -77,24 +78,35 @@ export class AlertRounds {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.round()
-        .then(
-          (done) => {
-            if (done !== undefined && done.raised + done.resolved > 0) this.#log.info(done, 'alerts.round');
-          },
-          (error: unknown) => this.#log.warn({ err: error }, 'alerts.round_failed'),
-        )
-        .then(() => {
-          if (!this.#isClosed) this.start();
-        });
-    }, this.#timing.everyMs).unref();
+    this.#timer = clock.setTimeout(() => void this.#next(), this.#timing.everyMs).unref();
+  }
+
+  /** Evaluates the rules now, unless a server has just done so, and begins the time until the next round anew. */
+  async settle(): Promise<void> {
+    await this.#running;
+    if (this.#isClosed) return;
+    clock.clear(this.#timer);
+    await this.#next();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#running;
+  }
+
+  #next(): Promise<unknown> {
+    this.#running = this.round()
+      .then(
+        (done) => {
+          if (done !== undefined && done.raised + done.resolved > 0) this.#log.info(done, 'alerts.round');
+        },
+        (error: unknown) => this.#log.warn({ err: error }, 'alerts.round_failed'),
+      )
+      .then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    return this.#running;
   }
 
   /** Runs one round. Returns undefined if another server is running one or has just done so. */
@@ -147,7 +159,7 @@ export class AlertRounds {
 
   async #lock(tx: Tx): Promise<Locked | undefined> {
     const { everyMs, wholeEveryMs } = this.#timing;
-    const hasJustStarted = performance.now() - this.#startedMs < STARTING_MS;
+    const hasJustStarted = clock.monotonic() - this.#startedMs < STARTING_MS;
     const { rows } = await tx.raw<{ rows: Locked[] }>(
       `with mine as materialized (
         select * from alert_rounds where through <= clock_timestamp() - ? * interval '1 millisecond'

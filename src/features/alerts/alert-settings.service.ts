@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { noFields, notFound } from '../../platform/errors.ts';
@@ -42,7 +43,7 @@ export async function changeAlertSettings(ctx: Context, orgId: string, patch: Al
   );
   await ctx
     .tx('alert_settings')
-    .insert({ org_id: orgId, ...columns, updated_at: new Date() })
+    .insert({ org_id: orgId, ...columns, updated_at: clock.date() })
     .onConflict('org_id')
     .merge([...sent, 'updated_at']);
   ctx.recordChange(before, after);

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { containing } from '../../platform/db/like-pattern.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
@@ -96,7 +97,7 @@ async function change(
   return accessible(ctx)
     .patch({
       status: to,
-      [at]: new Date(),
+      [at]: clock.date(),
       [by]: ctx.caller.userId,
       ...(note === undefined ? {} : { note }),
     })

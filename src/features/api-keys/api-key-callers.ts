@@ -26,6 +26,8 @@ export interface ApiKeyCallers {
   countUse(caller: Caller): Promise<void>;
   /** The same authenticator with each request of a key counted, and refused over its limit. */
   limited(authenticator: Authenticator): Authenticator;
+  /** Writes now what is noted of the use of keys. */
+  settle(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -74,6 +76,7 @@ export function createApiKeyCallers({ db, log, limits }: Parts): ApiKeyCallers {
         return caller;
       },
     }),
+    settle: () => usage.settle(),
     close: () => usage.close(),
   };
 }

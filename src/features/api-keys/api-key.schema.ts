@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { Instant } from '../../protocol/index.ts';
@@ -33,7 +34,7 @@ const Scopes = z
   .meta({ type: 'array', items: { type: 'string' }, description: 'Permissions; none that its maker lacks.' });
 const Name = text(255);
 const ExpiresAt = Instant.refine(
-  (text) => Date.parse(text) > Date.now(),
+  (text) => Date.parse(text) > clock.now(),
   'must lie in the future',
 ).nullable();
 const RateLimit = z.number().int().min(1).max(1_000_000).describe('Requests an hour; default 1000.');

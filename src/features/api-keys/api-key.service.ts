@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { holds, type Context } from '../../platform/context.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
@@ -127,7 +128,7 @@ export async function rotateApiKey(ctx: Context, id: string) {
 /** The record stays, so that the audit trail's entries have a name. */
 export async function revokeApiKey(ctx: Context, id: string) {
   const key = await readApiKey(ctx, id);
-  if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: new Date() });
+  if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: clock.date() });
   return { success: true as const, key };
 }
 
@@ -136,7 +137,7 @@ export async function revokeKeysOf(tx: Tx, userId: string): Promise<void> {
   await ApiKey.query(tx)
     .where({ created_by: userId })
     .whereNull('revoked_at')
-    .patch({ revokedAt: new Date() });
+    .patch({ revokedAt: clock.date() });
 }
 
 /** `undefined` stays `undefined`: not mentioned. */

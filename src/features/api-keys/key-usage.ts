@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
@@ -16,7 +17,7 @@ export class KeyUsage {
   readonly #log: Logger;
   readonly #flushMs: number;
   #pending = new Map<string, Use>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(db: Db, log: Logger, flushMs = FLUSH_MS) {
     this.#db = db;
@@ -26,17 +27,22 @@ export class KeyUsage {
 
   note(keyId: string, requests: number): void {
     const before = this.#pending.get(keyId)?.requests ?? 0;
-    this.#pending.set(keyId, { requests: before + requests, at: new Date() });
-    this.#timer ??= setTimeout(() => void this.#flush(), this.#flushMs).unref();
+    this.#pending.set(keyId, { requests: before + requests, at: clock.date() });
+    this.#timer ??= clock.setTimeout(() => void this.#flush(), this.#flushMs).unref();
+  }
+
+  /** Writes now what is pending. */
+  settle(): Promise<void> {
+    return this.#flush();
   }
 
   async close(): Promise<void> {
     await this.#flush();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   async #flush(): Promise<void> {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     const uses = [...this.#pending].sort(([a], [b]) => (a < b ? -1 : 1));
     this.#pending = new Map();

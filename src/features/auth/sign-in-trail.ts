@@ -97,6 +97,11 @@ export class SignInTrail {
 
   /** Waits until every refusal is written. */
   async close(): Promise<void> {
+    await this.settle();
+  }
+
+  /** Resolves when everything noted is written. */
+  async settle(): Promise<void> {
     await Promise.all(this.#writing);
   }
 

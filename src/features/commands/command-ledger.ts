@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import type { CommandEnd, CommandEvent, CommandLedger, DispatchedCommand } from '../../hub/ports.ts';
 import {
   AgentErrorCode,
@@ -117,7 +118,7 @@ export function createCommandLedger({
     },
 
     async jobs(caller, { orgId, deviceId, jobId }) {
-      const askedAt = new Date();
+      const askedAt = clock.date();
       return withTenant(
         db,
         caller,

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { JobChange } from '../../hub/ports.ts';
 import type { JobUpdate } from '../../protocol/index.ts';
 import type { Command } from './command.model.ts';
@@ -34,6 +35,6 @@ export function toJobUpdate(row: JobRow, at: Date): JobUpdate {
 
 /** Of a row as it has been committed. */
 export const toJobChange = (row: JobRow): JobChange => ({
-  update: toJobUpdate(row, new Date()),
+  update: toJobUpdate(row, clock.date()),
   partnerId: row.partnerId,
 });

@@ -1,4 +1,5 @@
 import { raw } from 'objection';
+import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { DeviceSummary, EnrollRequest, EnrollResponse, ReleaseKey } from '../../protocol/index.ts';
 import { HUB_PATH } from '../../protocol/index.ts';
@@ -163,7 +164,7 @@ async function saveDevice(
     hardware: request.hardware ?? {},
     network: request.network ?? {},
     capabilities: request.capabilities ?? [],
-    enrolledAt: new Date(),
+    enrolledAt: clock.date(),
   };
   if (device.isNew) {
     await DeviceModel.query(tx).insert({

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
@@ -66,6 +67,6 @@ export async function rotateEnrollmentKey(ctx: Context, id: string) {
 /** The record stays, so that it can be seen which devices came in by it. */
 export async function revokeEnrollmentKey(ctx: Context, id: string) {
   const key = await readEnrollmentKey(ctx, id);
-  if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: new Date() });
+  if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: clock.date() });
   return { success: true as const, key };
 }

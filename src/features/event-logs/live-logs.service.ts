@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { clock } from '../../clock.ts';
 import {
   liveQueryError,
   type LiveQueryFailure,
@@ -62,7 +63,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
       query: EntriesQuery,
       signal: AbortSignal,
     ): Promise<z.infer<typeof EntryPage>> {
-      const startedAt = performance.now();
+      const startedAt = clock.monotonic();
       const entries: LogEntry[] = [];
       const { scanned, truncated, total } = await ask(
         ctx,
@@ -79,7 +80,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
       return {
         data: entries,
         pagination: { page: query.page, limit: query.limit, ...(total === undefined ? {} : { total }) },
-        meta: { scanned, truncated, tookMs: Math.round(performance.now() - startedAt) },
+        meta: { scanned, truncated, tookMs: Math.round(clock.monotonic() - startedAt) },
       };
     },
 

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { LogRead, LogReads } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
@@ -28,7 +29,7 @@ const BATCH_SIZE = 500;
 export class LogReadRecorder implements LogReads {
   readonly #parts: { db: Db; audit: AuditTrail; log: Logger; flushMs: number };
   #pending: LogRead[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #flushing = Promise.resolve();
 
   constructor(parts: { db: Db; audit: AuditTrail; log: Logger; flushMs?: number }) {
@@ -40,18 +41,23 @@ export class LogReadRecorder implements LogReads {
     this.#flushSoon();
   }
 
+  /** Writes now what is pending. */
+  settle(): Promise<void> {
+    return this.#flush();
+  }
+
   /** Writes what is pending. The recorder must not be given more. */
   async close(): Promise<void> {
     await this.#flush();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #flushSoon(): void {
-    this.#timer ??= setTimeout(() => void this.#flush(), this.#parts.flushMs).unref();
+    this.#timer ??= clock.setTimeout(() => void this.#flush(), this.#parts.flushMs).unref();
   }
 
   #flush(): Promise<void> {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     // One at a time, so that the entries of one organization keep their order.
     return (this.#flushing = this.#flushing.then(() => this.#writePending()));

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { type Context, holds } from '../../platform/context.ts';
 import { nameOrder } from '../../platform/db/name-order.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
@@ -46,7 +47,7 @@ type Sample = Pick<PreviewRequest, 'limit' | 'orgId' | 'siteId'>;
  * consistent.
  */
 async function preview({ caller, tx }: Context, conditions: Conditions, { limit, orgId, siteId }: Sample) {
-  const now = Date.now();
+  const now = clock.now();
   const within = omitUndefined({ 'd.org_id': orgId, 'd.site_id': siteId });
   const matching = whereMatching(
     visibleDevices(tx, caller)
@@ -102,7 +103,7 @@ export async function explain(ctx: Context, { conditions: given, filterId, devic
   );
   if (row === undefined) throw notFound('Device');
   const device = toMatchable(row);
-  const now = Date.now();
+  const now = clock.now();
   return {
     data: {
       deviceId: device.id,

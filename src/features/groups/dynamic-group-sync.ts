@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
@@ -65,12 +66,14 @@ export class DynamicGroupSync {
   readonly #failed: RetryBackoff;
   /** The time spent in this round, by organization. */
   #spentMs = new Map<string, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #checkTimer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  #checkTimer: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
   #isPublishing = false;
+  /** The last changes could not be followed. */
+  #isFailing = false;
   #isClosed = false;
-  readonly #startedAt = new Date();
+  readonly #startedAt = clock.date();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -112,10 +115,25 @@ export class DynamicGroupSync {
     this.#schedule(0);
   }
 
+  /** Reconciles now what is due and what has changed. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    this.#then(() => this.#compareDue());
+    do {
+      clock.clear(this.#timer);
+      this.#timer = undefined;
+      this.#then(() => this.#follow());
+      await this.#running;
+    } while (this.#hasChanges && !this.#isFailing && !this.#isClosed);
+  }
+
+  get #hasChanges(): boolean {
+    return this.#filters.size > 0 || this.#customFieldsOf.size > 0 || this.#touched.size > 0;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#checkTimer);
+    clock.clear(this.#timer);
+    clock.clear(this.#checkTimer);
     await this.#running;
   }
 
@@ -127,7 +145,7 @@ export class DynamicGroupSync {
 
   #schedule(ms: number): void {
     if (this.#isClosed) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       this.#then(() => this.#follow());
     }, ms);
@@ -135,10 +153,12 @@ export class DynamicGroupSync {
 
   #check(ms: number): void {
     if (this.#isClosed) return;
-    this.#checkTimer = setTimeout(() => {
-      this.#then(() => this.#compareDue());
-      void this.#running.then(() => this.#check(this.#parts.checkMs ?? CHECK_MS));
-    }, ms).unref();
+    this.#checkTimer = clock
+      .setTimeout(() => {
+        this.#then(() => this.#compareDue());
+        void this.#running.then(() => this.#check(this.#parts.checkMs ?? CHECK_MS));
+      }, ms)
+      .unref();
   }
 
   /** Runs work sequentially. */
@@ -156,6 +176,7 @@ export class DynamicGroupSync {
     const filters = new Set(this.#filters);
     const customFieldsOf = new Set(this.#customFieldsOf);
     this.#touched = new Map();
+    this.#isFailing = false;
     this.#filters.clear();
     this.#customFieldsOf.clear();
     try {
@@ -176,6 +197,7 @@ export class DynamicGroupSync {
       }
       for (const id of filters) this.#filters.add(id);
       for (const orgId of customFieldsOf) this.#customFieldsOf.add(orgId);
+      this.#isFailing = true;
       this.#schedule(RETRY_MS);
       throw error;
     }
@@ -214,7 +236,7 @@ export class DynamicGroupSync {
         continue;
       }
       const seconds = this.#reads.dependsOnTime(group) ? TIMED_SECONDS : WHOLE_SECONDS;
-      const due = Math.max(Date.now() - seconds * 1000, this.#startedAt.getTime());
+      const due = Math.max(clock.now() - seconds * 1000, this.#startedAt.getTime());
       if (group.evaluatedAt !== null && group.evaluatedAt.getTime() >= due) continue;
       const isMine = await this.#isolated(group, () => this.#claim(group));
       if (isMine === true) await this.#reconcileIsolated(group, { reason: 'filter_match' });
@@ -230,10 +252,10 @@ export class DynamicGroupSync {
       if (!isWhole) this.#failed.put(group.id);
       return;
     }
-    const begunAt = performance.now();
+    const begunAt = clock.monotonic();
     const { reason } = change;
     const done = await this.#isolated(group, () => this.#reconcile(group, isWhole ? { reason } : change));
-    this.#spentMs.set(group.orgId, spentMs + performance.now() - begunAt);
+    this.#spentMs.set(group.orgId, spentMs + clock.monotonic() - begunAt);
     if (done !== undefined) this.#failed.release(group.id);
   }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { readOrganization } from '../organizations/index.ts';
@@ -38,7 +39,7 @@ export async function changeLogRetention(
   // Only what was sent is merged: the rest stays even where it is being changed by another request.
   const sentColumns = Object.entries(COLUMNS).flatMap(([field, column]) => (field in sent ? [column] : []));
   await LogRetentionChoice.query(ctx.tx)
-    .insert({ ...after, orgId, updatedAt: new Date() })
+    .insert({ ...after, orgId, updatedAt: clock.date() })
     .onConflict('org_id')
     .merge([...sentColumns, 'updated_at']);
   ctx.recordChange(before, after);

@@ -1,4 +1,5 @@
 import { raw } from 'objection';
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
@@ -47,7 +48,7 @@ export async function updateOrganization(
 /** Soft: the record stays, out of every list; its sites are not touched. */
 export async function deleteOrganization(ctx: Context, id: string) {
   const organization = await readOrganization(ctx, id);
-  await organization.$query(ctx.tx).patch({ deletedAt: new Date() });
+  await organization.$query(ctx.tx).patch({ deletedAt: clock.date() });
   return { success: true as const, organization };
 }
 

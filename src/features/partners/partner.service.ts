@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { nameOrder } from '../../platform/db/name-order.ts';
@@ -64,7 +65,7 @@ export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, set
 /** Soft: the record stays, out of every list; it can be neither changed nor deleted again. */
 export async function deletePartner(ctx: Context, id: string) {
   const partner = await lockPartner(ctx, id);
-  await partner.$query(ctx.tx).patch({ deletedAt: new Date() });
+  await partner.$query(ctx.tx).patch({ deletedAt: clock.date() });
   return { success: true as const, partner };
 }
 

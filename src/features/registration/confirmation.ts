@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { raw } from 'objection';
+import { clock } from '../../clock.ts';
 import type { PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -99,7 +100,7 @@ export async function confirmRegistration(
   const user =
     pending.userId === null
       ? await accountFor(tx, ctx, pending, ending)
-      : await User.query(tx).patchAndFetchById(pending.userId, { emailVerifiedAt: new Date() });
+      : await User.query(tx).patchAndFetchById(pending.userId, { emailVerifiedAt: clock.date() });
   return { user, companyName: pending.companyName };
 }
 
@@ -110,7 +111,7 @@ async function accountFor(
   { email, name, passwordHash }: PendingRegistration,
   ending: AccountEnding,
 ): Promise<User> {
-  const proved = { name, passwordHash, emailVerifiedAt: new Date() };
+  const proved = { name, passwordHash, emailVerifiedAt: clock.date() };
   const present = await findUserByEmail(tx, email).forUpdate();
   if (present === undefined) return User.query(tx).insert({ email, status: 'active', ...proved });
   if (present.emailVerifiedAt !== null) throw invalidLink();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { DECOMMISSIONED } from '../device/reconnect-notices.ts';
@@ -22,8 +23,8 @@ export class AccessChanges {
   readonly #parts: Parts;
   /** Connected devices whose permission to be connected has to be checked. */
   readonly #unchecked = new Set<string>();
-  #isChecking = false;
-  #timer: NodeJS.Timeout | undefined;
+  #checking: Promise<void> | undefined;
+  #timer: Timer | undefined;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -55,9 +56,14 @@ export class AccessChanges {
     this.#check(Array.from(registry.values(), ({ deviceId }) => deviceId));
   }
 
+  /** Resolves when no connection is left to check. */
+  async settle(): Promise<void> {
+    await this.#checking;
+  }
+
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #agentsChanged(deviceIds: readonly string[]): void {
@@ -79,12 +85,12 @@ export class AccessChanges {
 
   #check(deviceIds: readonly string[]): void {
     for (const id of deviceIds) this.#unchecked.add(id);
-    if (this.#unchecked.size > 0 && !this.#isChecking) void this.#checkAll();
+    if (this.#unchecked.size === 0) return;
+    this.#checking ??= this.#checkAll().finally(() => (this.#checking = undefined));
   }
 
   async #checkAll(): Promise<void> {
     const { credentials, registry, log } = this.#parts;
-    this.#isChecking = true;
     while (this.#unchecked.size > 0 && !this.#isClosed) {
       const some = [...this.#unchecked].slice(0, DEVICES_PER_CHECK);
       for (const id of some) this.#unchecked.delete(id);
@@ -98,11 +104,10 @@ export class AccessChanges {
         log.warn({ err: error, devices: some.length }, 'hub.agents_not_rechecked');
         for (const id of some) this.#unchecked.add(id);
         await new Promise<void>((go) => {
-          this.#timer = setTimeout(go, RETRY_MS);
+          this.#timer = clock.setTimeout(() => go(), RETRY_MS);
         });
       }
     }
-    this.#isChecking = false;
   }
 }
 

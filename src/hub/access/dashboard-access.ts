@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -78,7 +79,7 @@ export class ConnectionAccess {
   readonly #all: DashboardAccess;
   readonly #options: AccessOptions;
   readonly #onClose: () => void;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #checking: Promise<void> | undefined;
   #isOutdated = false;
   #devicesMayDiffer = false;
@@ -119,12 +120,12 @@ export class ConnectionAccess {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#onClose();
   }
 
   async #check(): Promise<void> {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     while (this.#isOutdated && !this.#isClosed) {
       try {
         const now = await this.#all.inTurn(() => {
@@ -153,13 +154,13 @@ export class ConnectionAccess {
   }
 
   #recheckLater(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     if (this.#isClosed) return;
     const waitMs = this.#isUnknown ? RETRY_MS : this.#all.recheckMs;
-    const validMs = (this.caller.validUntil?.getTime() ?? 0) - Date.now();
+    const validMs = (this.caller.validUntil?.getTime() ?? 0) - clock.now();
     // If the clock of the database is behind ours, the next regular look-up finds the end of the credential.
     const isSoonOver = validMs > 0 && validMs < waitMs;
-    this.#timer = setTimeout(() => void this.recheck(), isSoonOver ? validMs + MARGIN_MS : waitMs);
+    this.#timer = clock.setTimeout(() => void this.recheck(), isSoonOver ? validMs + MARGIN_MS : waitMs);
   }
 }
 

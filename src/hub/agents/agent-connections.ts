@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { AgentHandshake } from '../../protocol/index.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -50,7 +51,7 @@ export class AgentConnections {
       ip,
       connectedSince: previous?.countsAsConnected === true ? previous.connectedSince : undefined,
       earlierEpoch: previous?.presenceEpoch ?? 0,
-      now: Date.now(),
+      now: clock.now(),
     });
     registry.put(actor);
     previous?.stop(SUPERSEDED, undefined);

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { clock } from '../../clock.ts';
 import {
   AGENT_EVENTS,
   type AgentEvent,
@@ -87,7 +88,7 @@ export class AgentInbox implements EventReceiver {
   }
 
   receive(event: unknown, payload: unknown, answer: Answer): void {
-    const now = Date.now();
+    const now = clock.now();
     if (this.#isTooMuch(event, payload, now)) return this.#refuseExcess(answer, now);
     if (!isAgentEvent(event)) return this.#refuse(answer, 'UNKNOWN_EVENT', 'There is no such event.');
     if (event === 'heartbeat' && isPlainHeartbeat(payload)) return this.#take(event, payload, answer, now);

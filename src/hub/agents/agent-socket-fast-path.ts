@@ -1,4 +1,5 @@
 import type { Socket } from 'socket.io';
+import { clock } from '../../clock.ts';
 import { AGENT_NAMESPACE } from '../../protocol/index.ts';
 import { framed, MESSAGE, textFrame } from '../sockets/text-frame.ts';
 import { StallTimer } from '../sockets/stall-timer.ts';
@@ -222,7 +223,7 @@ export class AgentSocketFastPath implements FrameHandler {
 
   /** Socket.IO by itself keeps everything that a client does not read, without a limit. */
   #checkUnread(unread: number, sent: number, webSocket: WebSocketInside): void {
-    const now = performance.now();
+    const now = clock.monotonic();
     this.#stall ??= new StallTimer(now, unread - sent);
     const stalledMs = this.#stall.stalledMs(now, unread, sent);
     if (stalledMs > this.#limits.patienceMs || unread > this.#limits.maxBytes) this.#cutOff(webSocket);

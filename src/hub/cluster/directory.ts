@@ -1,3 +1,5 @@
+import { clock } from '../../clock.ts';
+
 /** The node that owns a device. */
 export interface Owner {
   nodeId: string;
@@ -23,7 +25,7 @@ export class InProcessDirectory implements Directory {
 
   async claim(deviceId: string, nodeId: string) {
     const previous = this.#owners.get(deviceId);
-    const epoch = (this.#lastEpoch = Math.max(this.#lastEpoch + 1, Date.now()));
+    const epoch = (this.#lastEpoch = Math.max(this.#lastEpoch + 1, clock.now()));
     this.#owners.set(deviceId, { nodeId, epoch });
     return { epoch, previous };
   }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Directory } from './directory.ts';
@@ -34,7 +35,7 @@ export class OwnerNotifier {
         if (attempt === 1) this.#log.warn({ err: error, deviceId }, 'hub.owner_not_notified');
         if (attempt >= ATTEMPTS || this.#isClosed) return;
         const waitMs = Math.min(attempt * RETRY_MS, RETRY_MAX_MS);
-        setTimeout(() => this.notify(notice, attempt + 1), waitMs).unref();
+        clock.setTimeout(() => this.notify(notice, attempt + 1), waitMs).unref();
       });
   }
 

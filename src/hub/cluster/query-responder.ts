@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
@@ -36,9 +37,9 @@ export class QueryResponder {
 
   /** Runs a query for another node and sends it the rows and the answer. */
   runFor(nodeId: string, received: QueryFrame): void {
-    const leftMs = received.leftMs ?? Math.max(0, received.deadline - Date.now());
-    const frame = { ...received, deadline: Date.now() + leftMs };
-    const timer = setTimeout(
+    const leftMs = received.leftMs ?? Math.max(0, received.deadline - clock.now());
+    const frame = { ...received, deadline: clock.now() + leftMs };
+    const timer = clock.setTimeout(
       () => this.#registry.get(frame.deviceId)?.cancelQuery(frame.id, { reason: 'timeout' }),
       leftMs,
     );
@@ -51,7 +52,7 @@ export class QueryResponder {
         void this.#send(nodeId, { kind: 'rows', id, rows }).then((delivered) => (isComplete &&= delivered));
       },
       (outcome) => {
-        clearTimeout(timer);
+        clock.clear(timer);
         if (!outcome.ok) this.#answer(nodeId, () => ({ kind: 'failure', id, failure: outcome }));
         else {
           this.#answer(nodeId, () =>
@@ -71,7 +72,7 @@ export class QueryResponder {
   #answer(to: string, message: () => HubMessage, attempt = 1): void {
     void this.#send(to, message()).then((delivered) => {
       if (delivered || this.#isClosed || attempt >= ATTEMPTS) return;
-      setTimeout(() => this.#answer(to, message, attempt + 1), RETRY_MS).unref();
+      clock.setTimeout(() => this.#answer(to, message, attempt + 1), RETRY_MS).unref();
     });
   }
 

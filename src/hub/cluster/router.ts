@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { newId } from '../../platform/ids.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -69,14 +70,14 @@ export class Router {
     if (isCancelled()) return { ok: false, reason: 'cancelled' };
     if (this.#isClosed) return { ok: false, reason: 'node_lost' };
     const timeoutMs = timeoutOf(query);
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const frame: QueryFrame = {
       kind: 'ask',
       id: newId(),
       deviceId,
       type: query.type,
       payload: query.payload,
-      deadline: Date.now() + timeoutMs,
+      deadline: clock.now() + timeoutMs,
       leftMs: timeoutMs,
       maxRows: query.maxRows ?? NO_ROWS_LIMIT,
     };
@@ -94,14 +95,14 @@ export class Router {
     // An abort during the look-up has called no listener.
     if (isCancelled()) return { ok: false, reason: 'cancelled' };
     // The look-up counts towards the time limit.
-    const leftMs = Math.max(0, timeoutMs - (performance.now() - startedAt));
+    const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - startedAt));
     frame.leftMs = leftMs;
     return new Promise((resolve) => {
       const cancel = (failure: LiveQueryFailure) => {
         if (owner === undefined) this.#registry.get(deviceId)?.cancelQuery(frame.id, failure);
         else this.#remote.cancel(frame.id, failure);
       };
-      const timer = setTimeout(
+      const timer = clock.setTimeout(
         () => cancel({ reason: 'timeout' }),
         owner === undefined ? leftMs : leftMs + TRANSIT_MS,
       );
@@ -110,7 +111,7 @@ export class Router {
       // Rows and output were parsed by the schemas of this query's type, which the compiler cannot follow.
       const onRows = (rows: unknown[]) => query.onRows?.(rows as never[]);
       const settle = (outcome: LiveQueryOutcome) => {
-        clearTimeout(timer);
+        clock.clear(timer);
         signal?.removeEventListener('abort', onAbort);
         resolve(outcome as LiveQueryOutcome<T>);
       };

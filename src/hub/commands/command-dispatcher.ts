@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
@@ -32,7 +33,7 @@ export class CommandDispatcher {
   readonly #log: Logger;
   readonly #changed: (jobs: readonly JobChange[]) => void;
   readonly #onRefused: (count: number) => void;
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #sweeper: Timer;
   readonly #progress = new ProgressThrottle((event) => this.#write(event, undefined));
   #awake = new Set<string>();
   /** Devices for which a failed call may have marked commands as dispatched that were never sent. */
@@ -40,10 +41,10 @@ export class CommandDispatcher {
   /** Devices that had too much to do. They are woken by the next sweep. */
   readonly #postponed = new Set<string>();
   #events: PendingEvent[] = [];
-  #takeTimer: NodeJS.Timeout | undefined;
-  #recordTimer: NodeJS.Timeout | undefined;
-  #taking: Promise<void> | undefined;
-  #recording: Promise<void> | undefined;
+  #takeTimer: Timer | undefined;
+  #recordTimer: Timer | undefined;
+  #taking: Promise<boolean> | undefined;
+  #recording: Promise<boolean> | undefined;
   #isClosed = false;
 
   constructor(parts: {
@@ -60,13 +61,8 @@ export class CommandDispatcher {
     this.#changed = parts.changed;
     this.#onRefused = parts.onRefused ?? (() => {});
     this.#log = parts.log;
-    this.#sweeper = setInterval(() => {
-      for (const deviceId of this.#postponed) this.wake(deviceId);
-      this.#postponed.clear();
-      this.#ledger
-        .sweep()
-        .then(this.#changed)
-        .catch((error: unknown) => this.#log.warn({ err: error }, 'commands.sweep_failed'));
+    this.#sweeper = clock.setInterval(() => {
+      void this.#sweep();
     }, SWEEP_MS);
     this.#sweeper.unref();
   }
@@ -92,6 +88,31 @@ export class CommandDispatcher {
     this.#write(event, onStored);
   }
 
+  /** Takes commands and records events that wait for their batch, now. They go on waiting while the ledger fails. */
+  async settle(): Promise<void> {
+    await this.#sweep();
+    this.#progress.flushAll();
+    let isWorking = true;
+    while (isWorking && this.#awake.size + this.#events.length > 0) {
+      clock.clear(this.#takeTimer);
+      clock.clear(this.#recordTimer);
+      this.#takeTimer = undefined;
+      this.#recordTimer = undefined;
+      const [isTaken, isRecorded] = await Promise.all([this.#beginTake(), this.#beginRecord()]);
+      isWorking = isTaken && isRecorded;
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    for (const deviceId of this.#postponed) this.wake(deviceId);
+    this.#postponed.clear();
+    try {
+      this.#changed(await this.#ledger.sweep());
+    } catch (error) {
+      this.#log.warn({ err: error }, 'commands.sweep_failed');
+    }
+  }
+
   #write(event: CommandEvent, onStored: ((isStored: boolean) => void) | undefined): void {
     if (this.#events.length >= EVENTS_MAX) return onStored?.(false);
     this.#events.push({ event, onStored });
@@ -102,9 +123,9 @@ export class CommandDispatcher {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#progress.flushAll();
-    clearInterval(this.#sweeper);
-    clearTimeout(this.#takeTimer);
-    clearTimeout(this.#recordTimer);
+    clock.clear(this.#sweeper);
+    clock.clear(this.#takeTimer);
+    clock.clear(this.#recordTimer);
     await this.#taking;
     await this.#recording;
     while (this.#events.length > 0 && (await this.#recordBatch()));
@@ -112,16 +133,22 @@ export class CommandDispatcher {
   }
 
   #scheduleTake(ms: number): void {
-    this.#takeTimer ??= setTimeout(() => {
+    this.#takeTimer ??= clock.setTimeout(() => {
       this.#takeTimer = undefined;
-      this.#taking ??= this.#take().finally(() => {
-        this.#taking = undefined;
-        if (this.#awake.size > 0 && !this.#isClosed) this.#scheduleTake(BATCH_MS);
-      });
+      void this.#beginTake();
     }, ms);
   }
 
-  async #take(): Promise<void> {
+  #beginTake(): Promise<boolean> {
+    this.#taking ??= this.#take().finally(() => {
+      this.#taking = undefined;
+      if (this.#awake.size > 0 && !this.#isClosed) this.#scheduleTake(BATCH_MS);
+    });
+    return this.#taking;
+  }
+
+  /** False when the ledger is unavailable. */
+  async #take(): Promise<boolean> {
     const deviceIds = [...this.#awake].slice(0, CLAIMS_PER_BATCH);
     for (const id of deviceIds) this.#awake.delete(id);
     const claims = deviceIds.flatMap((deviceId) => {
@@ -133,7 +160,7 @@ export class CommandDispatcher {
     });
     // A device that is not connected returns under a later epoch, for which the ledger returns unsent commands anyway.
     for (const id of deviceIds) this.#uncertain.delete(id);
-    if (claims.length === 0) return;
+    if (claims.length === 0) return true;
     try {
       const { dispatched, cancelled, changed } = await this.#ledger.take(claims);
       // They are marked as dispatched: one that is not sent now is not sent again on this connection.
@@ -144,29 +171,37 @@ export class CommandDispatcher {
         this.#safely(() => this.#registry.get(deviceId)?.cancelCommand(id));
       }
       this.#safely(() => this.#changed(changed));
+      return true;
     } catch (error) {
       this.#log.warn({ err: error, devices: claims.length }, 'commands.not_taken');
       for (const id of deviceIds) this.#awake.add(id);
       for (const { deviceId } of claims) this.#uncertain.add(deviceId);
-      clearTimeout(this.#takeTimer);
+      clock.clear(this.#takeTimer);
       this.#takeTimer = undefined;
       if (!this.#isClosed) this.#scheduleTake(RETRY_MS);
+      return false;
     }
   }
 
   #scheduleRecord(ms: number): void {
-    this.#recordTimer ??= setTimeout(() => {
+    this.#recordTimer ??= clock.setTimeout(() => {
       this.#recordTimer = undefined;
-      this.#recording ??= this.#recordBatch()
-        .catch((error: unknown) => {
-          this.#log.error({ err: error }, 'commands.recording_failed');
-          return false;
-        })
-        .then((isWritten) => {
-          this.#recording = undefined;
-          if (this.#events.length > 0 && !this.#isClosed) this.#scheduleRecord(isWritten ? 0 : RETRY_MS);
-        });
+      void this.#beginRecord();
     }, ms);
+  }
+
+  #beginRecord(): Promise<boolean> {
+    this.#recording ??= this.#recordBatch()
+      .catch((error: unknown) => {
+        this.#log.error({ err: error }, 'commands.recording_failed');
+        return false;
+      })
+      .then((isWritten) => {
+        this.#recording = undefined;
+        if (this.#events.length > 0 && !this.#isClosed) this.#scheduleRecord(isWritten ? 0 : RETRY_MS);
+        return isWritten;
+      });
+    return this.#recording;
   }
 
   /** Writes the oldest events. False when the rest has to wait because the database is unavailable. */

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { CommandEvent } from '../ports/command-ledger.ts';
 
 type ProgressEvent = Extract<CommandEvent, { kind: 'running' }>;
@@ -9,7 +10,7 @@ const MOST_COMMANDS = 50_000;
 
 interface Throttled {
   pending: ProgressEvent | undefined;
-  timer: NodeJS.Timeout;
+  timer: Timer;
 }
 
 /**
@@ -29,7 +30,7 @@ export class ProgressThrottle {
     const throttled = this.#commands.get(key);
     if (throttled !== undefined) throttled.pending = event;
     else if (this.#commands.size < MOST_COMMANDS) {
-      const timer = setTimeout(() => this.#goOn(event), EVERY_MS);
+      const timer = clock.setTimeout(() => this.#goOn(event), EVERY_MS);
       this.#commands.set(key, { pending: undefined, timer });
       this.#pass(event);
     }
@@ -48,14 +49,14 @@ export class ProgressThrottle {
     const key = keyOf(command);
     const throttled = this.#commands.get(key);
     if (throttled === undefined) return;
-    clearTimeout(throttled.timer);
+    clock.clear(throttled.timer);
     this.#commands.delete(key);
     if (throttled.pending !== undefined) this.#pass(throttled.pending);
   }
 
   flushAll(): void {
     for (const { pending, timer } of this.#commands.values()) {
-      clearTimeout(timer);
+      clock.clear(timer);
       if (pending !== undefined) this.#pass(pending);
     }
     this.#commands.clear();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { CommandLedger } from '../ports/command-ledger.ts';
@@ -21,7 +22,7 @@ interface Parts {
  */
 export class UndeliveredWork {
   readonly #parts: Parts;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #scanning: Promise<void> | undefined;
   #isClosed = false;
 
@@ -39,16 +40,18 @@ export class UndeliveredWork {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#scanning;
   }
 
   #schedule(): void {
     const everyMs = this.#parts.everyMs ?? EVERY_MS;
-    this.#timer = setTimeout(
-      () => void this.scan().then(() => this.#isClosed || this.#schedule()),
-      everyMs * (1 + Math.random()),
-    ).unref();
+    this.#timer = clock
+      .setTimeout(
+        () => void this.scan().then(() => this.#isClosed || this.#schedule()),
+        everyMs * (1 + Math.random()),
+      )
+      .unref();
   }
 
   async #scanAll(): Promise<void> {

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /** What one person or one address may have open on this node at the same time. */
@@ -82,7 +83,7 @@ export class MessageBudget {
   #at: number;
 
   /** @param now  a monotonic clock in milliseconds */
-  constructor(now: () => number = () => performance.now()) {
+  constructor(now: () => number = () => clock.monotonic()) {
     this.#now = now;
     this.#at = now();
   }

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { clock } from '../../clock.ts';
 import type { Caller, ClientInfo } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -63,7 +64,7 @@ export class DashboardQueries {
     const { filterId, deviceIds = [] } = message;
     const { page: _page, ...conditions } = payload;
     const read = { caller, how: 'live', conditions } as const;
-    const arrivedAt = performance.now();
+    const arrivedAt = clock.monotonic();
     let timeoutMs: number | undefined;
     return this.#start(read, filterId ?? [...new Set(deviceIds)], (deviceId, onRows, signal) =>
       this.#parts.query(deviceId, {
@@ -127,7 +128,7 @@ export class DashboardQueries {
     };
     try {
       const { store, logReads } = this.#parts;
-      const arrivedAt = performance.now();
+      const arrivedAt = clock.monotonic();
       const deviceIds =
         typeof devices === 'string'
           ? await withinQueryTimeout(arrivedAt, store.found(caller, devices, QUERY_MAX_DEVICES))

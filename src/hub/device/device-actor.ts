@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { CommandResult, CommandRows, HubReconnect, PresenceReason } from '../../protocol/index.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
 import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
@@ -86,7 +87,7 @@ export class DeviceActor {
   #facts: MachineFacts;
   /** Changed in place, so that a heartbeat allocates nothing that lives until it is written. */
   readonly #presence: PresenceRecord;
-  #graceTimer: NodeJS.Timeout | undefined;
+  #graceTimer: Timer | undefined;
   #linkOpen = true;
   #supersededBy = 0;
   /** Why the actor ended. Undefined before it has, and when another connection has taken over. */
@@ -331,13 +332,13 @@ export class DeviceActor {
   }
 
   #startGrace(): void {
-    this.#graceTimer = setTimeout(() => this.stop(undefined, 'socket_closed'), this.#limits.graceMs);
+    this.#graceTimer = clock.setTimeout(() => this.stop(undefined, 'socket_closed'), this.#limits.graceMs);
   }
 
   #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
     this.state = 'draining';
     this.#endedBecause = presence;
-    clearTimeout(this.#graceTimer);
+    clock.clear(this.#graceTimer);
     this.#queries?.failAll({ reason: 'disconnected' });
     for (const message of this.#mailbox.drain()) reject(message);
     const wasOpen = this.#linkOpen;
@@ -359,7 +360,7 @@ export class DeviceActor {
   }
 
   #reportDisconnected(reason: PresenceReason): void {
-    const now = Date.now();
+    const now = clock.now();
     const isUpdating = reason === 'socket_closed' && this.#offer.isUpdating(now);
     this.#presence.presence = {
       state: 'disconnected',

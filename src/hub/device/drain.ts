@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { ActorRegistry } from './actor-registry.ts';
 
 /** The most agents a second that reconnect after a drain. They choose a random time within the resulting period. */
@@ -9,8 +10,8 @@ const FLUSH_MS = 20;
 
 /** Lets open queries end for a moment, and then sends all agents away, each with its own time to come back. */
 export async function drainActors(registry: ActorRegistry): Promise<void> {
-  const deadline = performance.now() + DRAIN_QUERIES_MS;
-  while (performance.now() < deadline && [...registry.values()].some((actor) => actor.openQueries > 0)) {
+  const deadline = clock.monotonic() + DRAIN_QUERIES_MS;
+  while (clock.monotonic() < deadline && [...registry.values()].some((actor) => actor.openQueries > 0)) {
     await pause(LOOK_MS);
   }
   const spreadMs = 1000 + (registry.size / RECONNECTS_PER_SECOND) * 1000;
@@ -20,4 +21,4 @@ export async function drainActors(registry: ActorRegistry): Promise<void> {
   await pause(FLUSH_MS);
 }
 
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const pause = (ms: number) => clock.sleep(ms);

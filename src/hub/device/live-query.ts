@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { CommandOutput, CommandPayload, CommandRow, CommandType } from '../../protocol/index.ts';
 import { AppError } from '../../platform/errors.ts';
 
@@ -46,15 +47,15 @@ const TAIL_TIMEOUT_MS = 3_600_000;
 export const timeoutOf = ({ type, timeoutMs = Number.POSITIVE_INFINITY }: LiveQuery): number =>
   Math.min(timeoutMs, type === 'eventlogs.tail' ? TAIL_TIMEOUT_MS : QUERY_TIMEOUT_MS);
 
-/** The time left for a query that arrived at that moment. @param arrivedAt  by `performance.now()` */
+/** The time left for a query that arrived at that moment. @param arrivedAt  by `clock.monotonic()` */
 export const remainingQueryMs = (arrivedAt: number): number =>
-  Math.max(0, arrivedAt + QUERY_TIMEOUT_MS - performance.now());
+  Math.max(0, arrivedAt + QUERY_TIMEOUT_MS - clock.monotonic());
 
 /** Waits for work that precedes a query, within the query's time limit. Throws `unavailable` when that is exceeded. */
 export async function withinQueryTimeout<T>(arrivedAt: number, work: PromiseLike<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
+    timer = clock.setTimeout(
       () =>
         reject(new AppError('unavailable', 'The database took too long. Try again.', { retryAfterMs: 2000 })),
       remainingQueryMs(arrivedAt),
@@ -63,7 +64,7 @@ export async function withinQueryTimeout<T>(arrivedAt: number, work: PromiseLike
   try {
     return await Promise.race([work, late]);
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
   }
 }
 

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
@@ -30,7 +31,10 @@ export class ChangedDevices {
   readonly #parts: Parts;
   #waiting = new Set<string>();
   #reading = new Set<string>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  /** The current or last read. */
+  #readingSome: Promise<void> = Promise.resolve();
+  #isFailing = false;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -48,16 +52,27 @@ export class ChangedDevices {
     if (this.#reading.has(deviceId)) this.changed([deviceId]);
   }
 
+  /** Reads now what waits for the next read. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    do {
+      await this.#readingSome;
+      clock.clear(this.#timer);
+      this.#timer = undefined;
+      if (this.#waiting.size > 0) this.#readingSome = this.#readSome();
+      await this.#readingSome;
+    } while (this.#waiting.size > 0 && !this.#isFailing && !this.#isClosed);
+  }
+
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #schedule(ms: number): void {
     if (this.#reading.size > 0) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
-      void this.#readSome();
+      this.#readingSome = this.#readSome();
     }, ms);
   }
 
@@ -67,6 +82,7 @@ export class ChangedDevices {
     this.#reading = new Set([...this.#waiting].slice(0, DEVICES_PER_READ));
     for (const id of this.#reading) this.#waiting.delete(id);
     let nextMs = BATCH_MS;
+    this.#isFailing = false;
     try {
       const detail = this.#neededDetail();
       const found = await this.#read([...this.#reading], detail);
@@ -84,6 +100,7 @@ export class ChangedDevices {
       log.warn({ err: error, devices: this.#reading.size }, 'hub.changed_devices_not_read');
       for (const id of this.#reading) this.#waiting.add(id);
       nextMs = RETRY_MS;
+      this.#isFailing = true;
     }
     this.#reading = new Set();
     if (this.#waiting.size > 0 && !this.#isClosed) this.#schedule(nextMs);

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import { type DevicePatch, patchAfter } from '../subscriptions/device-change.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
@@ -17,7 +18,7 @@ export class ClusterFeed {
   /** By device, the epoch of the newest claim from which presence was received. */
   readonly #epochs = new Map<string, number>();
   #events: FeedEvent[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   /** @param broadcast  left out when there are no other nodes */
   constructor(feed: DashboardFeed, broadcast: ((events: FeedEvent[]) => void) | undefined) {
@@ -72,8 +73,14 @@ export class ClusterFeed {
     }
   }
 
+  /** Sends now what waits for the next message. */
+  settle(): void {
+    clock.clear(this.#timer);
+    this.#flush();
+  }
+
   close(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#flush();
   }
 
@@ -99,7 +106,7 @@ export class ClusterFeed {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => this.#flush(), BATCH_MS);
+    this.#timer ??= clock.setTimeout(() => this.#flush(), BATCH_MS);
   }
 
   #flush(): void {

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import { DeviceChange, type DevicePatch, recordChange } from '../subscriptions/device-change.ts';
 import { applyLiveState } from '../filters/fleet-device.ts';
@@ -16,7 +17,7 @@ export class DashboardFeed {
   readonly #live: LiveFilters | undefined;
   readonly #changes = new Map<string, DeviceChange>();
   readonly #recent: RecentChanges;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   /** @param live  selects the devices of subscriptions that have conditions */
   constructor(live?: LiveFilters, recent = new RecentChanges()) {
@@ -42,7 +43,7 @@ export class DashboardFeed {
     if (this.#subscriptions.size === 0) return;
     const earlier = this.#changes.get(deviceId);
     this.#changes.set(deviceId, earlier === undefined ? change : change.after(earlier));
-    this.#timer ??= setTimeout(() => this.#showChanges(), FRAME_MS);
+    this.#timer ??= clock.setTimeout(() => this.#showChanges(), FRAME_MS);
   }
   /**
    * Notes that a connection began or ended while no node has subscriptions, for subscribers that come before it is written
@@ -62,7 +63,7 @@ export class DashboardFeed {
    * conditions show it when its whole record has been read.
    */
   entered(device: DeviceSummary, partnerId: string): void {
-    this.#settle();
+    this.#applyCollected();
     for (const [subscription, sees] of this.#plain()) {
       if (sees({ ...device, partnerId })) subscription.entered(device);
     }
@@ -72,7 +73,7 @@ export class DashboardFeed {
    * @param record  the whole record, for subscriptions with conditions
    */
   refreshed(read: DeviceSummary, partnerId: string, record?: FleetDevice): void {
-    this.#settle();
+    this.#applyCollected();
     const device = this.#recent.over(read);
     const change = recordChange(device);
     for (const [subscription, sees] of this.#plain()) {
@@ -84,7 +85,7 @@ export class DashboardFeed {
     this.#live?.refreshed(record, change);
   }
   left(deviceId: string): void {
-    this.#settle();
+    this.#applyCollected();
     this.#live?.left(deviceId);
     for (const subscription of this.#subscriptions.keys()) subscription.left(deviceId);
   }
@@ -94,15 +95,20 @@ export class DashboardFeed {
    */
   resync(): void {
     for (const [subscription] of this.#plain()) {
-      setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
+      clock.setTimeout(() => subscription.reread(), Math.random() * RESYNC_SPREAD_MS).unref();
     }
   }
   /** Applies the recent changes to a device that was read from the database. */
   latest(device: DeviceSummary): DeviceSummary {
     return this.#recent.over(device);
   }
+  /** Shows now what waits for the next frame. */
+  settle(): void {
+    this.#showChanges();
+    for (const subscription of this.#subscriptions.keys()) subscription.settle();
+  }
   close(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   /** Subscriptions without conditions. */
@@ -117,7 +123,7 @@ export class DashboardFeed {
   }
 
   /** Applies the collected changes before another event, so that the order is kept. */
-  #settle(): void {
+  #applyCollected(): void {
     for (const change of this.#take()) {
       this.#live?.deviceChanged(change);
       for (const subscription of this.#subscriptions.keys()) subscription.changed(change);
@@ -125,7 +131,7 @@ export class DashboardFeed {
   }
 
   #take(): DeviceChange[] {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     const changes = [...this.#changes.values()];
     this.#changes.clear();

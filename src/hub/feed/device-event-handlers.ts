@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { ClusterEvents } from '../../platform/cluster/cluster-events.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
@@ -23,7 +24,7 @@ interface Parts {
 /** Applies announced changes of devices to the connections and subscriptions of this node. */
 export class DeviceEventHandlers {
   readonly #parts: Parts;
-  #resyncTimer: NodeJS.Timeout | undefined;
+  #resyncTimer: Timer | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -43,7 +44,7 @@ export class DeviceEventHandlers {
   }
 
   close(): void {
-    clearTimeout(this.#resyncTimer);
+    clock.clear(this.#resyncTimer);
   }
 
   #feed(events: readonly FeedEvent[]): void {
@@ -65,7 +66,7 @@ export class DeviceEventHandlers {
   }
 
   #resyncSoon(): void {
-    this.#resyncTimer ??= setTimeout(() => {
+    this.#resyncTimer ??= clock.setTimeout(() => {
       this.#resyncTimer = undefined;
       this.#parts.live?.resync();
       this.#parts.onMissed();

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { DeviceSummary } from '../../protocol/index.ts';
 import { DeviceChange } from '../subscriptions/device-change.ts';
 
@@ -11,7 +12,7 @@ const KEPT_MS = 2000;
 export class RecentChanges {
   #latest = new Map<string, DeviceChange>();
   #previous = new Map<string, DeviceChange>();
-  #since = performance.now();
+  #since = clock.monotonic();
 
   note(change: DeviceChange): void {
     this.#rotate();
@@ -38,10 +39,10 @@ export class RecentChanges {
   }
 
   #rotate(): void {
-    const age = performance.now() - this.#since;
+    const age = clock.monotonic() - this.#since;
     if (age < KEPT_MS) return;
     this.#previous = age < 2 * KEPT_MS ? this.#latest : new Map();
     this.#latest = new Map();
-    this.#since = performance.now();
+    this.#since = clock.monotonic();
   }
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import type { AppError } from '../../platform/errors.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
@@ -84,7 +85,7 @@ export function evaluate(
   let matches: boolean | undefined;
   for (const { inScope, subscription } of subscribers) {
     if (!inScope(device)) continue;
-    matches ??= rules.matches(device, Date.now());
+    matches ??= rules.matches(device, clock.now());
     subscription.belongs(device.id, matches, summary);
   }
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -45,6 +46,7 @@ export class LiveFilters {
   /** Devices that were announced as gone. One that is back may be read before its return is announced. */
   readonly #gone = new Set<string>();
   readonly #sweep: TimeSweep;
+  readonly #recompiling = new Set<Promise<void>>();
 
   constructor({ store, log, sweepMs = SWEEP_MS, ...parts }: Parts) {
     this.#store = store;
@@ -151,7 +153,7 @@ export class LiveFilters {
   #belongs(subscription: Subscription, device: FleetDevice): boolean {
     const subscriber = this.#subscribers.get(subscription);
     const rules = subscriber?.filter?.rules;
-    return subscriber?.inScope(device) === true && rules?.matches(device, Date.now()) === true;
+    return subscriber?.inScope(device) === true && rules?.matches(device, clock.now()) === true;
   }
 
   /** Applies a live change of a device. */
@@ -193,7 +195,10 @@ export class LiveFilters {
       // A compilation that is under way may use the old definition, so it has to start again.
       subscriber.version += 1;
       const { filter } = subscriber;
-      if (filter !== undefined && affects(filter.rules)) void this.#recompile(subscriber);
+      if (filter !== undefined && affects(filter.rules)) {
+        const recompiling = this.#recompile(subscriber).finally(() => this.#recompiling.delete(recompiling));
+        this.#recompiling.add(recompiling);
+      }
     }
   }
 
@@ -202,6 +207,12 @@ export class LiveFilters {
     if (this.#subscribers.size === 0) return;
     this.view.reload();
     for (const { subscription } of this.#subscribers.values()) subscription.reread();
+  }
+
+  /** Resolves when all conditions are compiled and those about time are evaluated for this moment. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#recompiling);
+    await this.#sweep.settle();
   }
 
   close(): void {

@@ -1,3 +1,5 @@
+import { clock } from '../../clock.ts';
+
 const SLICE_MS = 4;
 /** A pause for work that nobody waits for: it leaves three quarters of the time to others. */
 export const BACKGROUND_PAUSE_MS = 12;
@@ -5,7 +7,7 @@ export const BACKGROUND_PAUSE_MS = 12;
 /** Divides long work into slices, between which the event loop handles other work. */
 export class TimeSlice {
   readonly #pauseMs: number;
-  #until = performance.now() + SLICE_MS;
+  #until = clock.monotonic() + SLICE_MS;
 
   /** @param pauseMs  by default the work continues as soon as the event loop has handled what was waiting */
   constructor(pauseMs = 0) {
@@ -13,14 +15,14 @@ export class TimeSlice {
   }
 
   get isOver(): boolean {
-    return performance.now() > this.#until;
+    return clock.monotonic() > this.#until;
   }
 
   async next(): Promise<void> {
     await new Promise<void>((resolve) => {
       if (this.#pauseMs === 0) setImmediate(resolve);
-      else setTimeout(resolve, this.#pauseMs);
+      else clock.setTimeout(() => resolve(), this.#pauseMs);
     });
-    this.#until = performance.now() + SLICE_MS;
+    this.#until = clock.monotonic() + SLICE_MS;
   }
 }

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { FleetDevice } from '../ports/fleet-store.ts';
 import type { CompiledFilter, CompiledFilters } from './compiled-filters.ts';
@@ -15,7 +16,7 @@ interface Parts {
 /** Evaluates conditions about time again at intervals, because their result changes while the device does not. */
 export class TimeSweep {
   readonly #parts: Parts;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -25,7 +26,7 @@ export class TimeSweep {
   start(): void {
     if (this.#isClosed) return;
     const { filters, everyMs, log } = this.#parts;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#sweep()
         .catch((error: unknown) => log.error({ err: error }, 'hub.live_sweep_failed'))
         .finally(() => {
@@ -35,8 +36,13 @@ export class TimeSweep {
     }, everyMs);
   }
 
+  /** Evaluates everything now, beside the regular sweeps. */
+  settle(): Promise<void> {
+    return this.#sweep();
+  }
+
   stop(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
   }
 

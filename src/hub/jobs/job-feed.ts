@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock, type Timer } from '../../clock.ts';
 import { type ClusterEvents, topic } from '../../platform/cluster/cluster-events.ts';
 import { isFinal, JobOutput } from '../../protocol/index.ts';
 import { JobChange } from '../ports/long-work.ts';
@@ -22,7 +23,7 @@ export class JobFeed {
   /** Jobs that were sent within the current interval. Their later changes wait. */
   #sent = new Set<string>();
   #waiting = new Map<string, JobChange>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(audience: JobAudience, events: Pick<ClusterEvents, 'broadcast' | 'subscribe'>) {
     this.#audience = audience;
@@ -47,7 +48,7 @@ export class JobFeed {
       now.push(job);
     }
     while (now.length > 0) this.#events.broadcast(JOBS_CHANGED, { jobs: now.splice(0, JOBS_PER_MESSAGE) });
-    if (this.#sent.size > 0) this.#timer ??= setTimeout(() => this.#nextInterval(), INTERVAL_MS);
+    if (this.#sent.size > 0) this.#timer ??= clock.setTimeout(() => this.#nextInterval(), INTERVAL_MS);
   }
 
   /** @param deviceId  the sender: output for a job of another device reaches nobody */
@@ -56,8 +57,14 @@ export class JobFeed {
     this.#events.broadcast(JOB_OUTPUT, { deviceId, output });
   }
 
+  /** Shows now what waits for the next interval. */
+  settle(): void {
+    clock.clear(this.#timer);
+    this.#nextInterval();
+  }
+
   close(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     this.#waiting.clear();
     this.#sent.clear();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type LongWork, LongWorkNotice } from '../ports/long-work.ts';
 import type { JobAudience } from './job-audience.ts';
@@ -22,9 +23,9 @@ interface Parts {
 export class LongWorkFeed {
   readonly #parts: Parts;
   readonly #changed = new Map<string, Set<string>>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #reading: Promise<void> = Promise.resolve();
-  #toldAt = Date.now();
+  #toldAt = clock.now();
   #isClosed = false;
 
   constructor(parts: Parts) {
@@ -33,7 +34,7 @@ export class LongWorkFeed {
 
   /** @param payloads  as the database announces them */
   notified(payloads: readonly string[]): void {
-    this.#toldAt = Date.now();
+    this.#toldAt = clock.now();
     if (this.#parts.audience.size === 0) return;
     for (const payload of payloads) {
       const notice = readNotice(payload);
@@ -57,9 +58,18 @@ export class LongWorkFeed {
     });
   }
 
+  /** Reads now what was announced. */
+  async settle(): Promise<void> {
+    await this.#reading;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    this.#reading = this.#readChanged();
+    await this.#reading;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#reading;
   }
 
@@ -71,7 +81,7 @@ export class LongWorkFeed {
 
   #schedule(ms: number): void {
     if (this.#isClosed || this.#changed.size === 0) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#reading = this.#reading.then(() => this.#readChanged()).finally(() => (this.#timer = undefined));
       // What is announced while this reads is read after it.
       void this.#reading.then(() => this.#schedule(COLLECT_MS));
@@ -91,7 +101,7 @@ export class LongWorkFeed {
       } catch (error) {
         log.warn({ err: error, kind: notice.kind }, 'hub.long_work_not_read');
         this.#note(notice);
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        await clock.sleep(RETRY_MS);
       }
     }
   }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { factsOf, hasSameFacts, heartbeatAck, instant, machineFacts } from '../device/heartbeat.ts';
@@ -42,7 +43,7 @@ export class HttpReports {
   }
 
   heartbeat(identity: AgentIdentity, heartbeat: Heartbeat, ip: string): HeartbeatAck {
-    const at = Date.now();
+    const at = clock.now();
     const { deviceId } = identity;
     const { devices, writer, feed, offers } = this.#parts;
     const { countsForMs, heartbeatMs } = this.#timing;
@@ -51,7 +52,7 @@ export class HttpReports {
       known = { facts: machineFacts(heartbeat), offer: new HeldOffer(offers) };
       writer.facts(factsOf({ deviceId, capabilities: undefined }, known.facts));
     }
-    devices.set(deviceId, { until: performance.now() + countsForMs, lastSeenAt: at, known });
+    devices.set(deviceId, { until: clock.monotonic() + countsForMs, lastSeenAt: at, known });
     const { metrics } = heartbeat;
     const lastSeenAt = instant(at);
     writer.report({
@@ -79,7 +80,7 @@ export class HttpReports {
     this.#parts.devices.delete(deviceId);
   }
 
-  sweep(now = performance.now()): void {
+  sweep(now = clock.monotonic()): void {
     if (this.#checking !== undefined) return;
     const expired = this.#parts.devices.expired(now);
     if (expired.length === 0) return;
@@ -91,6 +92,11 @@ export class HttpReports {
       });
   }
 
+  /** Resolves when the deadlines that have passed are checked. */
+  async settle(): Promise<void> {
+    await this.#checking;
+  }
+
   async close(): Promise<void> {
     await this.#checking;
   }
@@ -99,7 +105,7 @@ export class HttpReports {
   async #expire(expired: readonly string[]): Promise<void> {
     const { devices, store, feed } = this.#parts;
     const stored = new Map((await store.reporting(expired)).map(({ deviceId, until }) => [deviceId, until]));
-    const now = performance.now();
+    const now = clock.monotonic();
     for (const deviceId of expired) {
       const device = devices.get(deviceId);
       // It has reported again while the database was read.
@@ -115,5 +121,5 @@ export class HttpReports {
   }
 }
 
-/** Converts a clock time to the scale of `performance.now()`. */
-const monotonic = (instantMs: number) => performance.now() + (instantMs - Date.now());
+/** Converts a clock time to the scale of `clock.monotonic()`. */
+const monotonic = (instantMs: number) => clock.monotonic() + (instantMs - clock.now());

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { HubMessage } from '../cluster/messages.ts';
@@ -23,7 +24,7 @@ interface Parts {
 /** Marks the devices of a lost node as disconnected, unless they have reconnected to another one. */
 export class LostDevices {
   readonly #parts: Parts;
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Set<Timer>();
   #hasMarkedOrphans: boolean;
   #isClosed = false;
 
@@ -50,13 +51,13 @@ export class LostDevices {
 
   close(): void {
     this.#isClosed = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const timer of this.#timers) clock.clear(timer);
   }
 
   /** Tries until it succeeds or the node is back: all nodes may fail at their first attempt. */
   #markAfter(ms: number, nodeId: string, attempt = 1): void {
     const { nodes, log } = this.#parts;
-    const timer = setTimeout(() => {
+    const timer = clock.setTimeout(() => {
       this.#timers.delete(timer);
       if (nodes?.()?.has(nodeId) === true) return;
       this.#mark({ of: nodeId }).catch((error: unknown) => {

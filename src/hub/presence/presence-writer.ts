@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -32,10 +33,12 @@ export class PresenceWriter {
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
   #addresses = { presence: new UnwrittenAddresses(), reports: new UnwrittenAddresses() };
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
+  /** Somebody waits for the flush, so its writes are not spread over time. */
+  #isHurried = false;
 
   /**
    * @param onChanged    called with devices whose stored record has changed
@@ -100,24 +103,39 @@ export class PresenceWriter {
     this.#schedule();
   }
 
+  /** Writes now what waits. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    this.#isHurried = true;
+    await this.#flushing;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    await this.#begin();
+    this.#isHurried = false;
+  }
+
   /** Writes the remaining records after a flush that is under way. Nothing new may come. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     await this.#flushing;
     await this.#flush();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined;
-        if (this.pending > 0) this.#schedule();
-      });
+      void this.#begin();
     }, FLUSH_MS);
+  }
+
+  #begin(): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => {
+      this.#flushing = undefined;
+      if (this.pending > 0) this.#schedule();
+    });
+    return this.#flushing;
   }
 
   async #flush(): Promise<void> {
@@ -129,7 +147,7 @@ export class PresenceWriter {
     this.#presence = new Map();
     this.#reports = new Map();
     this.#facts = new Map();
-    const begunAt = performance.now();
+    const begunAt = clock.monotonic();
     try {
       // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
@@ -192,8 +210,8 @@ export class PresenceWriter {
       while (next < items.length) {
         const start = next;
         next += size;
-        const early = begunAt + (start / size) * apartMs - performance.now();
-        if (early >= 1 && !this.#isClosing) await new Promise((resolve) => setTimeout(resolve, early));
+        const early = begunAt + (start / size) * apartMs - clock.monotonic();
+        if (early >= 1 && !this.#isClosing && !this.#isHurried) await clock.sleep(early);
         const { refused, failure } = await writeInParts(items.slice(start, start + size), write);
         for (const { record, error } of refused) {
           records.delete(record.deviceId);

@@ -2,7 +2,7 @@ import type { MachineFacts } from '../device/heartbeat.ts';
 import type { HeldOffer } from '../upgrades/held-offer.ts';
 
 export interface Reporting {
-  /** By `performance.now()`, because the clock of the machine may be set. */
+  /** By `clock.monotonic()`, because the clock of the machine may be set. */
   until: number;
   lastSeenAt: number;
   /** The facts that were written last, and what the device was offered under them. Unknown for devices of an earlier run. */

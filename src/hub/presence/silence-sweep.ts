@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { HttpReports } from './http-reports.ts';
 import type { LostDevices } from './lost-devices.ts';
@@ -16,7 +17,7 @@ export function startSilenceSweep(parts: {
   const { registry, reports, lostDevices } = parts;
   const silentAfterSweeps = Math.ceil(parts.silentAfterMs / SWEEP_MS);
   let sweeps = 0;
-  const timer = setInterval(() => {
+  const timer = clock.setInterval(() => {
     sweeps += 1;
     const checksUnread = sweeps % SWEEPS_BETWEEN_UNREAD === 0;
     lostDevices.markOrphans();
@@ -26,5 +27,5 @@ export function startSilenceSweep(parts: {
     }
     reports.sweep();
   }, SWEEP_MS);
-  return () => clearInterval(timer);
+  return () => clock.clear(timer);
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Refusal } from '../../protocol/index.ts';
 
 export interface AddressLimits {
@@ -37,7 +38,7 @@ export class AddressAdmission {
    * @param now     in milliseconds, by a monotonic clock
    * @returns `undefined`, or the refusal when no attempt is left
    */
-  refusal(prefix: string, now = performance.now()): Refusal | undefined {
+  refusal(prefix: string, now = clock.monotonic()): Refusal | undefined {
     const budget = this.#budgetOf(prefix, now);
     if (budget.attempts >= 1) {
       budget.attempts -= 1;

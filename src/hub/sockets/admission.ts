@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Refusal } from '../../protocol/index.ts';
 import type { AddressLimits } from './address-admission.ts';
 
@@ -36,7 +37,7 @@ export class Admission {
   /** The latest time at which a refused agent was asked to return. */
   #lastReturnAt: number;
 
-  constructor(limits: AdmissionLimits, now = performance.now()) {
+  constructor(limits: AdmissionLimits, now = clock.monotonic()) {
     this.#limits = limits;
     this.#credit = limits.burst;
     this.#countedAt = now;
@@ -44,7 +45,7 @@ export class Admission {
   }
 
   /** Admits a connection and returns `undefined`, or returns why it is refused. */
-  refusal(now = performance.now()): Refusal | undefined {
+  refusal(now = clock.monotonic()): Refusal | undefined {
     const { perSecond, burst } = this.#limits;
     const earned = ((now - this.#countedAt) / 1000) * perSecond;
     const paid = Math.min(this.#owed, earned * REFUSAL_SHARE_MAX);

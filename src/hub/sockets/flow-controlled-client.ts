@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { framed, MESSAGE, textFrame } from './text-frame.ts';
 
 /** `[event, …arguments]` as JSON, in two parts. The end may be the same for many clients and is encoded once for them. */
@@ -48,7 +49,7 @@ export class FlowControlledClient implements FlowControl {
   readonly #patienceMs: number;
   #waiting: (() => void)[] = [];
   #busySince: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(
     socket: SocketOfIo,
@@ -68,7 +69,7 @@ export class FlowControlledClient implements FlowControl {
   }
 
   get stalledMs(): number {
-    return this.#busySince === undefined ? 0 : performance.now() - this.#busySince;
+    return this.#busySince === undefined ? 0 : clock.monotonic() - this.#busySince;
   }
 
   /** Does the same as `socket.emit(event, …)` with JSON that is already serialized. */
@@ -98,13 +99,13 @@ export class FlowControlledClient implements FlowControl {
 
   /** The connection has ended: no waiting function is called any more. */
   close(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#waiting = [];
     this.#conn.transport.off('ready', this.#onTaken);
   }
 
   readonly #onTaken = (): void => {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     this.#busySince = undefined;
     if (this.#waiting.length === 0) return;
@@ -114,8 +115,8 @@ export class FlowControlledClient implements FlowControl {
 
   /** Starts the time within which the client has to take something. */
   #startPatience(): void {
-    this.#busySince ??= performance.now();
-    this.#timer ??= setTimeout(() => this.cutOff(), this.#patienceMs);
+    this.#busySince ??= clock.monotonic();
+    this.#timer ??= clock.setTimeout(() => this.cutOff(), this.#patienceMs);
   }
 
   /** A function may fill the connection again. Those after it wait for the next time. */

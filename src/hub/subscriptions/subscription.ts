@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { newId } from '../../platform/ids.ts';
 import type {
@@ -66,7 +67,7 @@ export class Subscription {
   readonly #entered = new Map<string, DeviceSummary>();
   readonly #left = new Set<string>();
   #seq = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   /** While `reading`, the result may contain any device, so changes of all devices are noted. */
   #state: 'reading' | 'live' | 'behind' | 'stopped' = 'reading';
   #waits = false;
@@ -134,7 +135,7 @@ export class Subscription {
     for (const change of changes) this.#note(change);
     if (this.#state !== 'live' || this.#waiting === 0) return;
     if (this.#waits) return this.#mayFallBehind();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     this.#whenReady();
   }
@@ -181,12 +182,20 @@ export class Subscription {
     this.#schedule();
   }
 
+  /** Sends now what waits for the next frame, if the client takes it. */
+  settle(): void {
+    if (this.#timer === undefined) return;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    this.#whenReady();
+  }
+
   counts(): DeviceCounts {
     return this.#shown.counts();
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     this.#state = 'stopped';
     this.#pass = undefined;
@@ -225,7 +234,7 @@ export class Subscription {
   #schedule(): void {
     if (this.#state !== 'live') return;
     if (this.#waits) return this.#mayFallBehind();
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       this.#whenReady();
     }, FRAME_MS);
@@ -274,7 +283,7 @@ export class Subscription {
   #beginAgain(): void {
     this.#isOutdated = false;
     this.#dropWaiting();
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     if (this.#waits) this.#state = 'behind';
     else this.#catchUp();
@@ -289,7 +298,7 @@ export class Subscription {
 
   async #readOn(pass: Pass): Promise<void> {
     this.#state = 'reading';
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     this.#timer = undefined;
     try {
       const { devices, isLast } = await pass.next();

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RequestBudget } from '../../platform/request-budget.ts';
@@ -22,8 +23,8 @@ export class UpgradeReportWriter {
   readonly #onRefused: (count: number) => void;
   readonly #budget = new RequestBudget(BUDGET);
   #waiting: { report: UpgradeReport; onStored: OnStored }[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #writing: Promise<boolean> | undefined;
   #isFailing = false;
   #isClosed = false;
 
@@ -51,25 +52,45 @@ export class UpgradeReportWriter {
     this.#schedule(BATCH_MS);
   }
 
+  /** Writes now what waits. It goes on waiting while the database is unavailable. */
+  async settle(): Promise<void> {
+    await this.#writing;
+    let isWritten = true;
+    while (isWritten && this.#waiting.length > 0) {
+      clock.clear(this.#timer);
+      this.#timer = undefined;
+      isWritten = await this.#write();
+    }
+  }
+
   /** Writes what waits. Nothing new is taken. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#writing;
     while (this.#waiting.length > 0 && (await this.#writeBatch()));
     for (const { onStored } of this.#waiting.splice(0)) this.#notify(onStored, false);
   }
 
   #schedule(ms: number): void {
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
-      this.#writing ??= this.#writeBatch()
-        .then((isWritten) => {
-          this.#writing = undefined;
-          if (this.#waiting.length > 0 && !this.#isClosed) this.#schedule(isWritten ? 0 : RETRY_MS);
-        })
-        .catch((error: unknown) => this.#log.error({ err: error }, 'upgrades.writing_failed'));
+      void this.#write();
     }, ms);
+  }
+
+  #write(): Promise<boolean> {
+    this.#writing ??= this.#writeBatch()
+      .catch((error: unknown) => {
+        this.#log.error({ err: error }, 'upgrades.writing_failed');
+        return false;
+      })
+      .then((isWritten) => {
+        this.#writing = undefined;
+        if (this.#waiting.length > 0 && !this.#isClosed) this.#schedule(isWritten ? 0 : RETRY_MS);
+        return isWritten;
+      });
+    return this.#writing;
   }
 
   /** Writes the oldest reports. False when the rest has to wait because the database is unavailable. */

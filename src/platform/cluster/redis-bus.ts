@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../logger.ts';
 import type { NodeBus } from './node-bus.ts';
 import type { RedisConnection } from './redis.ts';
@@ -65,8 +66,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   readonly #parcels = new Map<string, Parcel>();
   #alive: ReadonlySet<string>;
   readonly #gone = new Set<string>();
-  #beatTimer: NodeJS.Timeout | undefined;
-  #extraBeat: NodeJS.Timeout | undefined;
+  #beatTimer: Timer | undefined;
+  #extraBeat: Timer | undefined;
   #isAway = true;
   #quietUntil = 0;
   #refused = 0;
@@ -99,14 +100,14 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     await bus.#assertOwnId();
     bus.#listen();
     await bus.#beat();
-    bus.#beatTimer = setInterval(() => void bus.#beat(), BEAT_MS);
+    bus.#beatTimer = clock.setInterval(() => void bus.#beat(), BEAT_MS);
     bus.#beatTimer.unref();
     return bus;
   }
 
   /** The live nodes including this one; `undefined` while there may be others that have not registered again yet. */
   get nodes(): ReadonlySet<string> | undefined {
-    return this.#isAway || performance.now() < this.#quietUntil ? undefined : this.#alive;
+    return this.#isAway || clock.monotonic() < this.#quietUntil ? undefined : this.#alive;
   }
   /** Frames that could not be read. */
   get refused(): number {
@@ -145,8 +146,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    clearInterval(this.#beatTimer);
-    clearTimeout(this.#extraBeat);
+    clock.clear(this.#beatTimer);
+    clock.clear(this.#extraBeat);
     const { client } = this.#redis;
     const farewell = JSON.stringify({ from: this.nodeId, left: true, messages: [] });
     // Redis may be away: then the others find out by themselves.
@@ -154,7 +155,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   }
 
   async #assertOwnId(): Promise<void> {
-    const deadline = performance.now() + LEASE_MS + BEAT_MS;
+    const deadline = clock.monotonic() + LEASE_MS + BEAT_MS;
     const isTaken = () =>
       this.#redis.client.eval(ALIVE, 1, NODES, this.nodeId, LEASE_MS).then(
         (answer) => answer === 1,
@@ -162,8 +163,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       );
     // A server that was killed a moment ago may come back under its name: its lease ends soon.
     while (await isTaken()) {
-      if (performance.now() > deadline) throw new NodeIdTakenError(this.nodeId);
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      if (clock.monotonic() > deadline) throw new NodeIdTakenError(this.nodeId);
+      await clock.sleep(200);
     }
   }
 
@@ -281,12 +282,12 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     const hasReturned = this.#isAway || isNew === 1;
     this.#isAway = false;
     if (hasReturned) {
-      this.#quietUntil = performance.now() + QUIET_MS;
+      this.#quietUntil = clock.monotonic() + QUIET_MS;
       for (const handler of this.#returnHandlers) handler();
     }
     const now = new Set([...there, this.nodeId]);
     const lost = [...this.#alive].filter((nodeId) => !now.has(nodeId));
-    if (lost.length > 0 && performance.now() < this.#quietUntil) {
+    if (lost.length > 0 && clock.monotonic() < this.#quietUntil) {
       // That we did not hear of them may be our own doing.
       for (const nodeId of lost) now.add(nodeId);
       this.#alive = now;
@@ -298,8 +299,8 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   }
 
   #beatAfter(ms: number): void {
-    clearTimeout(this.#extraBeat);
-    this.#extraBeat = setTimeout(() => void this.#beat(), ms);
+    clock.clear(this.#extraBeat);
+    this.#extraBeat = clock.setTimeout(() => void this.#beat(), ms);
     this.#extraBeat.unref();
   }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Logger } from '../logger.ts';
 import type { RedisConnection } from './redis.ts';
 
@@ -110,7 +111,7 @@ export class RedisClaims {
 
   /** Mostly the clock, so that of two nodes that claim without Redis the later one wins; never what was there before. */
   #leastEpoch(): number {
-    return Math.max(this.#lastEpoch + 1, Date.now());
+    return Math.max(this.#lastEpoch + 1, clock.now());
   }
 
   /** While Redis is away it is only forgotten here, and so not claimed again. */

@@ -1,4 +1,5 @@
 import { Model, snakeCaseMappers, type ModelOptions, type Pojo, type QueryContext } from 'objection';
+import { clock } from '../../clock.ts';
 import { newId } from '../ids.ts';
 
 const columnNames = snakeCaseMappers();
@@ -25,7 +26,7 @@ export class BaseModel extends Model {
   }
 
   override $beforeUpdate(_options: ModelOptions, _context: QueryContext): void {
-    if ((this.constructor as typeof BaseModel).hasUpdatedAt) this.updatedAt = new Date();
+    if ((this.constructor as typeof BaseModel).hasUpdatedAt) this.updatedAt = clock.date();
   }
 
   /**

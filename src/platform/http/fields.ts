@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 
 /** Building blocks of request and response schemas. */
 
@@ -81,7 +82,7 @@ export const instantOrDay = (edge: 'begin' | 'end' = 'begin') =>
 
 /** A time in a request that has not come yet. */
 export const futureInstant = () =>
-  instantOrDay().refine((at) => at.getTime() > Date.now(), 'must lie in the future');
+  instantOrDay().refine((at) => at.getTime() > clock.now(), 'must lie in the future');
 
 /** Refuses a span of time that ends before it begins, and names its beginning. */
 export const noneBefore =

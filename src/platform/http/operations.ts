@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
+import { clock, type Timer } from '../../clock.ts';
 import type { Metrics } from '../metrics.ts';
 import { AppError } from '../errors.ts';
 import type { Mac } from '../secrets/mac.ts';
@@ -34,12 +35,12 @@ export function healthRoutes(
   isDraining: () => boolean,
 ): Router {
   const router = Router();
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   const probe = sharedProbe(checks);
 
   router.get('/health', (request, response) => {
     requestState(request).route = '/health';
-    const uptime = Math.round((performance.now() - startedAt) / 1000);
+    const uptime = Math.round((clock.monotonic() - startedAt) / 1000);
     send(response, Health, { status: 'ok', version, uptime });
   });
   router.get('/health/live', (request, response) => {
@@ -71,7 +72,7 @@ function sharedProbe(checks: Record<string, Check>): () => Promise<Record<string
     const entries = await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
     );
-    setTimeout(() => (current = undefined), PROBE_KEPT_MS).unref();
+    clock.setTimeout(() => (current = undefined), PROBE_KEPT_MS).unref();
     return Object.fromEntries(entries);
   };
   return async () => (current ??= run());
@@ -80,9 +81,9 @@ function sharedProbe(checks: Record<string, Check>): () => Promise<Record<string
 async function stateOf(check: Check): Promise<CheckState> {
   if (check === 'not_configured') return check;
   if ('spare' in check) return (await stateOf(check.spare)) === 'ok' ? 'ok' : 'unavailable';
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), PROBE_MS);
+    timer = clock.setTimeout(() => resolve(false), PROBE_MS);
   });
   try {
     return (await Promise.race([check(), late])) ? 'ok' : 'failed';
@@ -90,7 +91,7 @@ async function stateOf(check: Check): Promise<CheckState> {
     // A failing check is the answer here; what failed is logged where it is used.
     return 'failed';
   } finally {
-    clearTimeout(timer);
+    clock.clear(timer);
   }
 }
 
@@ -112,14 +113,14 @@ export const SELF_CHECK_PURPOSE = 'self-check of the operator';
 /** The machine of the operator may have another time. */
 const SELF_CHECK_SECONDS = 300;
 
-export const selfCheckToken = (mac: Mac, at = Date.now()): string => {
+export const selfCheckToken = (mac: Mac, at = clock.now()): string => {
   const seconds = String(Math.floor(at / 1000));
   return `${seconds}.${mac.sign(seconds)}`;
 };
 
 function isSelfCheckToken(mac: Mac, token: string): boolean {
   const [seconds = '', signature = ''] = token.split('.');
-  const isRecent = Math.abs(Date.now() / 1000 - Number(seconds)) < SELF_CHECK_SECONDS;
+  const isRecent = Math.abs(clock.now() / 1000 - Number(seconds)) < SELF_CHECK_SECONDS;
   return isRecent && mac.isSignatureOf(seconds, signature);
 }
 

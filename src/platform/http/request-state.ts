@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
+import { clock } from '../../clock.ts';
 import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
 import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
@@ -10,7 +11,7 @@ export interface RequestState {
   requestId: string;
   log: Logger;
   client: ClientInfo;
-  /** By `performance.now()`. */
+  /** By `clock.monotonic()`. */
   arrivedAt: number;
   /** The pattern of the route that took it, for metrics; never the raw path. */
   route: string;
@@ -34,7 +35,7 @@ const REQUEST_ID = /^[\w.:-]{1,100}$/;
 export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): RequestHandler {
   const warnOfProxy = proxyWarning(log);
   return (request, response, next) => {
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const offered = request.get('x-request-id');
     const requestId = offered !== undefined && REQUEST_ID.test(offered) ? offered : randomUUID();
     const state: RequestState = {
@@ -51,7 +52,7 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
     states.set(request, state);
     response.setHeader('X-Request-Id', requestId);
     response.on('close', () => {
-      const seconds = (performance.now() - startedAt) / 1000;
+      const seconds = (clock.monotonic() - startedAt) / 1000;
       const status = response.writableFinished ? String(response.statusCode) : 'aborted';
       metrics.httpRequests.inc({ method: request.method, route: state.route, status });
       metrics.httpDuration.observe({ method: request.method, route: state.route }, seconds);

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Metrics } from '../metrics.ts';
 import type { JobCount, JobStore } from './job-store.ts';
 
@@ -44,9 +45,9 @@ export function jobMetrics({ store, metrics, names }: Parts) {
       ended?.inc({ job, outcome });
     },
     async refresh(): Promise<void> {
-      if (metrics === undefined || performance.now() - refreshedAt < REFRESH_MS) return;
+      if (metrics === undefined || clock.monotonic() - refreshedAt < REFRESH_MS) return;
       counts = await store.count();
-      refreshedAt = performance.now();
+      refreshedAt = clock.monotonic();
     },
   };
 }

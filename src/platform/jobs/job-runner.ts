@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock, type Timer } from '../../clock.ts';
 import { isDatabaseAway } from '../db/database-errors.ts';
 import type { Logger } from '../logger.ts';
 import type { JobStore } from './job-store.ts';
@@ -38,9 +38,11 @@ export class JobRunner {
   readonly #kinds = new Map<string, Kind>();
   readonly #running = new Map<string, RunningJob>();
   #looping: Promise<void> = Promise.resolve();
+  /** The last round, which the next one follows. */
+  #looked: Promise<unknown> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
-  #timers: NodeJS.Timeout[] = [];
+  #timers: Timer[] = [];
   #renewing: Promise<void> | undefined;
   #isDatabaseAway = false;
   #isClosing = false;
@@ -62,8 +64,8 @@ export class JobRunner {
     const { leaseMs } = this.#parts.timing;
     this.#looping = this.#loop();
     this.#timers = [
-      setInterval(() => this.#renew(), leaseMs / 3).unref(),
-      setInterval(() => this.#dropUnheld(), leaseMs / 10).unref(),
+      clock.setInterval(() => this.#renew(), leaseMs / 3).unref(),
+      clock.setInterval(() => this.#dropUnheld(), leaseMs / 10).unref(),
     ];
   }
 
@@ -73,11 +75,19 @@ export class JobRunner {
     this.#wake();
   }
 
+  /** Runs what is due now, and what that adds, until nothing is due. Jobs that resume after a pause go on beyond it. */
+  async settle(): Promise<void> {
+    while (await this.#look()) {
+      const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
+      await Promise.all(running.map(({ ended }) => ended));
+    }
+  }
+
   /** Begins nothing more. What is running may end by itself for a while, is then aborted, and given back. */
   async close(): Promise<void> {
     const { graceMs, closeMs } = this.#parts.timing;
-    const until = performance.now() + closeMs;
-    const left = () => Math.max(0, until - performance.now());
+    const until = clock.monotonic() + closeMs;
+    const left = () => Math.max(0, until - clock.monotonic());
     this.#isClosing = true;
     this.#wake();
     await within(left(), this.#looping);
@@ -85,7 +95,7 @@ export class JobRunner {
     await within(Math.min(graceMs, left()), this.#allEnded());
     for (const run of this.#running.values()) run.stop('closing');
     await within(left(), this.#allEnded());
-    for (const timer of this.#timers) clearInterval(timer);
+    for (const timer of this.#timers) clock.clear(timer);
     if (this.#running.size === 0) return;
     const jobs = [...this.#running.values()].map(({ kind, claimed }) => `${kind.name} ${claimed.id}`);
     this.#parts.log.warn({ jobs }, 'jobs.left_running');
@@ -99,7 +109,7 @@ export class JobRunner {
     while (!this.#isClosing) {
       this.#isAwake = false;
       try {
-        await this.#round();
+        await this.#look();
         this.#isDatabaseAway = false;
       } catch (error) {
         // Once for each time that the database is away.
@@ -113,15 +123,22 @@ export class JobRunner {
   async #pause(): Promise<void> {
     if (this.#isClosing || (this.#isAwake && !this.#isDatabaseAway)) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#parts.timing.pollMs).unref();
+      const timer = clock.setTimeout(() => resolve(), this.#parts.timing.pollMs).unref();
       this.#wake = () => {
-        clearTimeout(timer);
+        clock.clear(timer);
         resolve();
       };
     });
   }
 
-  async #round(): Promise<void> {
+  /** One round at a time. Returns whether there was something to do. */
+  #look(): Promise<boolean> {
+    const looking = this.#looked.then(() => this.#round());
+    this.#looked = looking.catch(() => undefined);
+    return looking;
+  }
+
+  async #round(): Promise<boolean> {
     const { store, schedules, onRound } = this.#parts;
     await schedules.register();
     const names = this.names().filter((name) => this.#free(name) > 0);
@@ -130,8 +147,10 @@ export class JobRunner {
     if (look.overdue) await this.#takeOver();
     if (look.scheduled) await schedules.enqueueDue();
     if (look.overdue || look.scheduled) this.#isAwake = true;
-    for (const name of look.waiting) await this.#claim(name);
+    let claimed = 0;
+    for (const name of look.waiting) claimed += await this.#claim(name);
     await onRound();
+    return look.overdue || look.scheduled || claimed > 0;
   }
 
   #free(name: string): number {
@@ -155,13 +174,14 @@ export class JobRunner {
     }
   }
 
-  async #claim(name: string): Promise<void> {
+  /** Returns the number of jobs that it has begun. */
+  async #claim(name: string): Promise<number> {
     const { store, log, timing } = this.#parts;
     const kind = this.#kinds.get(name);
     const free = this.#free(name);
-    if (kind === undefined || free <= 0 || this.#isClosing) return;
+    if (kind === undefined || free <= 0 || this.#isClosing) return 0;
     const reserved = Math.floor(kind.concurrency / PLACES_FOR_EACH_RESERVED);
-    const claimedAt = performance.now();
+    const claimedAt = clock.monotonic();
     try {
       const { inCluster } = kind;
       const claimed = await store.claim({ name, free, reserved, inCluster, leaseMs: timing.leaseMs });
@@ -170,10 +190,12 @@ export class JobRunner {
         this.#running.set(job.id, run);
         void run.ended.then((outcome) => this.#ended(run, outcome));
       }
+      return claimed.length;
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       // The other kinds get their turn.
       log.error({ err: error, job: name }, 'jobs.claim_failed');
+      return 0;
     }
   }
 
@@ -187,7 +209,7 @@ export class JobRunner {
     const runs = [...this.#running.values()];
     if (runs.length === 0 || this.#renewing !== undefined) return;
     const { store, timing, log } = this.#parts;
-    const sentAt = performance.now();
+    const sentAt = clock.monotonic();
     this.#renewing = store
       .renew(
         runs.map(({ claimed }) => claimed),
@@ -213,6 +235,6 @@ export class JobRunner {
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const late = new AbortController();
-  await Promise.race([work, delay(ms, undefined, { signal: late.signal }).catch(() => undefined)]);
+  await Promise.race([work, clock.sleep(ms, { signal: late.signal }).catch(() => undefined)]);
   late.abort();
 }

@@ -61,6 +61,8 @@ export interface RunningJobs extends Jobs {
   start(): void;
   /** The database has added a job by itself, past `enqueue`: it is looked for at once, and not with the next look. */
   wake(): void;
+  /** Runs what is due now, and what that adds, until nothing is due. */
+  settle(): Promise<void>;
   /** Begins nothing more, and gives back what has not ended after a while. Jobs can still be added. */
   close(): Promise<void>;
 }
@@ -163,6 +165,7 @@ export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): R
     },
     start: () => runner.start(),
     wake: () => runner.wake(),
+    settle: () => runner.settle(),
     close: () => runner.close(),
   };
 }

@@ -1,3 +1,5 @@
+import { clock, type Timer } from '../../clock.ts';
+
 export interface RepeatedCheckOptions {
   everyMs: number;
   check: () => Promise<unknown>;
@@ -8,7 +10,7 @@ export interface RepeatedCheckOptions {
 /** A check that every server repeats, each time some time after the last one has ended, whether or not that failed. */
 export class RepeatedCheck {
   readonly #options: RepeatedCheckOptions;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
   #isFailing = false;
   #isClosed = false;
@@ -22,18 +24,29 @@ export class RepeatedCheck {
   }
 
   start(): void {
-    this.#timer = setTimeout(() => {
-      this.#running = this.#check().then(() => {
-        if (!this.#isClosed) this.start();
-      });
-    }, this.#options.everyMs).unref();
+    this.#timer = clock.setTimeout(() => void this.#next(), this.#options.everyMs).unref();
+  }
+
+  /** Checks now, and begins the time until the next check anew. */
+  async settle(): Promise<void> {
+    await this.#running;
+    if (this.#isClosed) return;
+    clock.clear(this.#timer);
+    await this.#next();
   }
 
   /** Resolves when a check that is under way has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#running;
+  }
+
+  #next(): Promise<void> {
+    this.#running = this.#check().then(() => {
+      if (!this.#isClosed) this.start();
+    });
+    return this.#running;
   }
 
   async #check(): Promise<void> {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../clock.ts';
 import { isDatabaseAway } from '../db/database-errors.ts';
 import type { Logger } from '../logger.ts';
 import { retryDelayMs } from './back-off.ts';
@@ -16,7 +16,7 @@ interface Parts {
   store: JobStore;
   log: Logger;
   leaseMs: number;
-  /** When the claim was sent, by `performance.now()`: the lease ends no earlier than counted from there. */
+  /** When the claim was sent, by `clock.monotonic()`: the lease ends no earlier than counted from there. */
   claimedAt: number;
 }
 
@@ -29,7 +29,7 @@ export class RunningJob {
   readonly #parts: Parts;
   readonly #log: Logger;
   readonly #abort = new AbortController();
-  readonly #begunAt = performance.now();
+  readonly #begunAt = clock.monotonic();
   #heldUntil: number;
   #stopped: StopReason | undefined;
 
@@ -50,10 +50,10 @@ export class RunningJob {
 
   /** Whether no other process can have begun the job again. */
   get isHeld(): boolean {
-    return this.#stopped !== 'lease_lost' && performance.now() < this.#heldUntil;
+    return this.#stopped !== 'lease_lost' && clock.monotonic() < this.#heldUntil;
   }
 
-  /** @param sentAt  when the renewal was sent, by `performance.now()` */
+  /** @param sentAt  when the renewal was sent, by `clock.monotonic()` */
   renewed(sentAt: number): void {
     this.#heldUntil = sentAt + this.#parts.leaseMs;
   }
@@ -68,7 +68,7 @@ export class RunningJob {
   async #run(): Promise<Outcome> {
     const ending = await this.#attempt();
     const outcome = await this.#store(ending.ending);
-    const ms = Math.round(performance.now() - this.#begunAt);
+    const ms = Math.round(clock.monotonic() - this.#begunAt);
     this.#report(outcome, ending, ms);
     return outcome;
   }
@@ -107,7 +107,7 @@ export class RunningJob {
         return (await this.#parts.store.end(this.claimed, ending)) ? ending.as : 'lost';
       } catch (error) {
         if (isDatabaseAway(error)) {
-          await delay(STORE_AGAIN_MS);
+          await clock.sleep(STORE_AGAIN_MS);
         } else if (ending.as === 'succeeded') {
           // The work is done, so it is not done again.
           this.#log.error({ err: error }, 'job.result_not_stored');

@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { Tx } from '../db/transaction.ts';
 import { nextRun, type Schedule } from './cron.ts';
 import type { JobStore } from './job-store.ts';
@@ -27,7 +28,7 @@ export class Schedules {
 
   add(recurring: Recurring): void {
     // A schedule that is never due, or whose time zone does not exist, stops the start.
-    nextRun(recurring.schedule, new Date());
+    nextRun(recurring.schedule, clock.date());
     this.#byName.set(recurring.name, recurring);
   }
 

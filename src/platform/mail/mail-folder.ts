@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../clock.ts';
 
 export interface MailFolderLimits {
   files: number;
@@ -28,7 +29,7 @@ export async function tidyMailFolder(
 
 async function isOlder(file: string, days: number): Promise<boolean> {
   try {
-    return (await stat(file)).mtimeMs < Date.now() - days * 24 * 3_600_000;
+    return (await stat(file)).mtimeMs < clock.now() - days * 24 * 3_600_000;
   } catch {
     // Another server on the same folder has removed it.
     return true;

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../clock.ts';
 import { OutboundError } from './outbound-error.ts';
 
 export interface TimeLimits {
@@ -15,10 +16,10 @@ export interface TimeLimits {
 export class Deadline {
   readonly #limits: TimeLimits;
   readonly #controller = new AbortController();
-  readonly #whole: NodeJS.Timeout;
+  readonly #whole: Timer;
   readonly #caller: AbortSignal | undefined;
   readonly #onAbort = () => this.#controller.abort(this.#caller?.reason);
-  #phase: NodeJS.Timeout | undefined;
+  #phase: Timer | undefined;
 
   constructor(limits: TimeLimits, caller: AbortSignal | undefined) {
     this.#limits = limits;
@@ -45,21 +46,21 @@ export class Deadline {
   }
 
   readingBody(): void {
-    clearTimeout(this.#phase);
+    clock.clear(this.#phase);
   }
 
   end(): void {
-    clearTimeout(this.#whole);
-    clearTimeout(this.#phase);
+    clock.clear(this.#whole);
+    clock.clear(this.#phase);
     this.#caller?.removeEventListener('abort', this.#onAbort);
   }
 
   #begin(ms: number, reason: 'unreachable' | 'timed_out'): void {
-    clearTimeout(this.#phase);
+    clock.clear(this.#phase);
     this.#phase = this.#abortAfter(ms, reason);
   }
 
-  #abortAfter(ms: number, reason: 'unreachable' | 'timed_out'): NodeJS.Timeout {
-    return setTimeout(() => this.#controller.abort(new OutboundError(reason)), ms);
+  #abortAfter(ms: number, reason: 'unreachable' | 'timed_out'): Timer {
+    return clock.setTimeout(() => this.#controller.abort(new OutboundError(reason)), ms);
   }
 }

@@ -1,4 +1,5 @@
 import { Resolver } from 'node:dns/promises';
+import { clock } from '../../clock.ts';
 import { OutboundError } from './outbound-error.ts';
 
 /** Of one look-up with all its tries, whatever the name servers of the domain do. */
@@ -24,7 +25,7 @@ export function createTxtLookup({
   return async (name) => {
     const resolver = new Resolver({ timeout: 2000, tries: 2 });
     if (nameServers !== undefined) resolver.setServers(nameServers);
-    const limit = setTimeout(() => resolver.cancel(), limitMs);
+    const limit = clock.setTimeout(() => resolver.cancel(), limitMs);
     try {
       const records = await resolver.resolveTxt(name);
       return records.map((strings) => strings.join(''));
@@ -32,7 +33,7 @@ export function createTxtLookup({
       if (error instanceof Error && 'code' in error && ABSENT.has(String(error.code))) return [];
       throw new OutboundError('timed_out');
     } finally {
-      clearTimeout(limit);
+      clock.clear(limit);
     }
   };
 }

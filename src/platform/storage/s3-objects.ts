@@ -3,10 +3,10 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { XMLParser } from 'fast-xml-parser';
 import { z } from 'zod';
+import { clock } from '../../clock.ts';
 import { refusal, S3Error, type S3Options, s3Url } from './s3.ts';
 
 /**
@@ -106,7 +106,7 @@ export class S3Objects {
         return await work();
       } catch (error) {
         if (attempt >= attempts || !(error instanceof S3Error && error.isPassing)) throw error;
-        await sleep(retryMs * 2 ** (attempt - 1));
+        await clock.sleep(retryMs * 2 ** (attempt - 1));
       }
     }
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { XMLParser } from 'fast-xml-parser';
+import { clock } from '../../clock.ts';
 
 /** Objects in S3-compatible storage (docs/decisions/audit-archive.md, docs/decisions/releases.md). */
 
@@ -209,7 +209,7 @@ export class S3Store {
         return await work();
       } catch (error) {
         if (attempt >= attempts || !(error instanceof S3Error && error.isPassing)) throw error;
-        await sleep(retryMs * 2 ** (attempt - 1));
+        await clock.sleep(retryMs * 2 ** (attempt - 1));
       }
     }
   }
@@ -238,7 +238,7 @@ export class S3Store {
     });
     const signed = await signer.sign();
     const impatience = new AbortController();
-    const timer = setTimeout(() => impatience.abort(), patienceMs);
+    const timer = clock.setTimeout(() => impatience.abort(), patienceMs);
     try {
       const response = await fetch(signed.url, {
         method,
@@ -258,7 +258,7 @@ export class S3Store {
         : 'could not be reached, or broke off';
       throw new S3Error(`The storage at ${url.host} ${reason}.`, { isPassing: true, cause: error });
     } finally {
-      clearTimeout(timer);
+      clock.clear(timer);
     }
   }
 }

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../clock.ts';
 
 /**
  * Where builds of the dashboard are, and of which sources: each is a folder below `dist/dashboard` that has the hash of
@@ -80,7 +81,7 @@ async function removeOthers(root: string, hash: string): Promise<void> {
   for (const name of await namesIn(path.join(root, BUILDS))) {
     if (name === hash) continue;
     const folder = path.join(root, BUILDS, name);
-    const age = Date.now() - ((await stat(folder).catch(() => undefined))?.mtimeMs ?? 0);
+    const age = clock.now() - ((await stat(folder).catch(() => undefined))?.mtimeMs ?? 0);
     if (!name.startsWith('.') || age > ABANDONED_MS) await rm(folder, { recursive: true, force: true });
   }
 }

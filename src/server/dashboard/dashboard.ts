@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { clock } from '../../clock.ts';
 import { readPageFiles, type PageFiles } from '../../platform/http/single-page/page-files.ts';
 import type { Notice, PageState, SinglePage } from '../../platform/http/single-page/single-page.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -53,14 +54,14 @@ export function openDashboard({
     if (!canBuild(root)) return pageIn(await newestBuild(root), ABSENT);
     const present = await filesIn(await currentBuild(root));
     if (present !== undefined) return { files: present };
-    const startedAt = performance.now();
+    const startedAt = clock.monotonic();
     const failure = await runBuild(command, stopping.signal);
     if (stopping.signal.aborted) return { notice: ABSENT };
     if (failure !== undefined) {
       log.error({ output: failure }, 'dashboard.build_failed');
       return { notice: FAILED };
     }
-    log.info({ ms: Math.round(performance.now() - startedAt) }, 'dashboard.built');
+    log.info({ ms: Math.round(clock.monotonic() - startedAt) }, 'dashboard.built');
     return pageIn(await currentBuild(root), FAILED);
   }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { lastVerifications } from '../../../features/audit/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Check, failed, ok, warning } from '../check.ts';
@@ -32,6 +33,6 @@ export const verificationCheck = (db: Db): Check => ({
     const fix = 'Run `muster audit verify` every month, for example as a timer of the machine.';
     if (whole === undefined) return warning('All chains together were never verified.', fix);
     const message = `All ${whole.chains} chains were intact when they were verified at ${whole.at.toISOString()}.`;
-    return Date.now() - whole.at.getTime() >= WARNS_DAYS * DAY_MS ? warning(message, fix) : ok(message);
+    return clock.now() - whole.at.getTime() >= WARNS_DAYS * DAY_MS ? warning(message, fix) : ok(message);
   },
 });

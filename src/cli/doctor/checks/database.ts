@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { SEALED_COLUMNS } from '../../../features/sealed-columns.ts';
 import { auditState, SigningKeys } from '../../../features/audit/index.ts';
 import { migrationState } from '../../../platform/db/migrations/migrations.ts';
@@ -22,14 +23,14 @@ export const databaseChecks = (db: Db, access: InstallationAccess) =>
     reach: { name: 'database', run: () => reach(db) },
     isolation: { name: 'isolation', run: () => isolation(db) },
     migrations: { name: 'migrations', run: () => migrations(db, access.config.autoMigrate) },
-    clock: { name: 'clock', run: () => clock(db) },
+    clock: { name: 'clock', run: () => clockDifference(db) },
     keys: { name: 'keys', run: () => keys(db, access) },
     jobs: { name: 'jobs', run: () => jobs(db) },
     audit: { name: 'audit trail', run: () => audit(db, access) },
   }) satisfies Record<string, Check>;
 
 async function reach(db: Db): Promise<Finding> {
-  const since = performance.now();
+  const since = clock.monotonic();
   let version: string;
   try {
     const { rows } = await db.raw(`select current_setting('server_version') as version`);
@@ -40,7 +41,7 @@ async function reach(db: Db): Promise<Finding> {
       'Start the database, and check DATABASE_URL and the passwords of its roles.',
     );
   }
-  const ms = Math.round(performance.now() - since);
+  const ms = Math.round(clock.monotonic() - since);
   if (Number.parseInt(version, 10) < OLDEST_POSTGRES) {
     return failed(`It is Postgres ${version}.`, `Upgrade it to Postgres ${OLDEST_POSTGRES} or newer.`);
   }
@@ -86,10 +87,10 @@ async function migrations(db: Db, autoMigrate: boolean): Promise<Finding> {
   return ok('All are applied and unchanged.');
 }
 
-async function clock(db: Db): Promise<Finding> {
-  const before = Date.now();
+async function clockDifference(db: Db): Promise<Finding> {
+  const before = clock.now();
   const { rows } = await db.raw('select extract(epoch from clock_timestamp())::float8 * 1000 as now');
-  const roundTrip = Date.now() - before;
+  const roundTrip = clock.now() - before;
   const difference = Math.round(Number(rows[0]?.now) - (before + roundTrip / 2));
   const message = `The clocks of this machine and of the database differ by ${Math.abs(difference)} ms.`;
   const fix = 'Synchronize both machines with NTP.';

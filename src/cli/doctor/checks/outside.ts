@@ -4,6 +4,7 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { VERSION } from '../../../api-info.ts';
+import { clock } from '../../../clock.ts';
 import { addressList, contains } from '../../../platform/http/client-address.ts';
 import { Health, SELF_CHECK_PURPOSE, SelfCheck, selfCheckToken } from '../../../platform/http/operations.ts';
 import { createMac } from '../../../platform/secrets/mac.ts';
@@ -43,7 +44,7 @@ async function reach(base: URL): Promise<Finding> {
   let answer: Response;
   let text: string;
   try {
-    answer = await fetch(health, { signal: AbortSignal.timeout(REQUEST_MS), redirect: 'manual' });
+    answer = await fetch(health, { signal: clock.timeoutSignal(REQUEST_MS), redirect: 'manual' });
     text = await answer.text();
   } catch (error) {
     const { cause } = error as { cause?: unknown };
@@ -77,7 +78,7 @@ async function certificate(base: URL): Promise<Finding> {
       'Install a certificate for this name together with its intermediate certificates.',
     );
   }
-  const days = Math.floor((expiresAt.getTime() - Date.now()) / DAY_MS);
+  const days = Math.floor((expiresAt.getTime() - clock.now()) / DAY_MS);
   const message = `The certificate of ${base.host} is valid for ${days} more days.`;
   return days < CERTIFICATE_WARNS_DAYS
     ? warning(message, 'Renew it, and check why it was not renewed by itself.')
@@ -151,7 +152,7 @@ async function clientAddresses(base: URL, { config, secretKeys }: InstallationAc
   const token = selfCheckToken(createMac(secretKeys, SELF_CHECK_PURPOSE));
   const answer = await fetch(new URL('health/self-check', base), {
     headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': FORGED },
-    signal: AbortSignal.timeout(REQUEST_MS),
+    signal: clock.timeoutSignal(REQUEST_MS),
   });
   const seen = SelfCheck.safeParse(jsonOf(await answer.text()));
   if (!seen.success) {

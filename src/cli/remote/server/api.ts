@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { EXIT, exitOf, RemoteFailure } from './failure.ts';
 import type { Profile } from './profiles.ts';
 
@@ -37,7 +38,7 @@ async function answerOf(url: URL, key: string): Promise<unknown> {
       headers: { authorization: `Bearer ${key}` },
       // The key is for this server, not for where it may point.
       redirect: 'manual',
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: clock.timeoutSignal(PATIENCE_MS),
     });
     text = await response.text();
   } catch (error) {

@@ -1,5 +1,6 @@
 import { io, type Socket } from 'socket.io-client';
 import { z } from 'zod';
+import { clock, type Timer } from '../../../clock.ts';
 import {
   DASHBOARD_NAMESPACE,
   type DashboardToHub,
@@ -87,7 +88,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
 }
 
 async function connected(socket: Socket, server: string): Promise<void> {
-  let late: NodeJS.Timeout | undefined;
+  let late: Timer | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
       const away = (reason: string) =>
@@ -101,13 +102,13 @@ async function connected(socket: Socket, server: string): Promise<void> {
       });
       // The connection may end, or lead nowhere, after it was made and before the server has answered on it.
       socket.once('disconnect', away);
-      late = setTimeout(() => away('it has not answered in time'), CONNECT_MS);
+      late = clock.setTimeout(() => away('it has not answered in time'), CONNECT_MS);
     });
   } catch (error) {
     socket.close();
     throw error;
   } finally {
-    clearTimeout(late);
+    clock.clear(late);
     socket.removeAllListeners();
   }
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { checkpointLine, entryLine, headerLine, keyLine } from '../chain/bundle.ts';
@@ -13,7 +14,7 @@ export async function exportBundle(
   return withSystem(db, 'export a chain of the audit trail', async (tx) => {
     await readConsistently(tx);
     const head = (await readHead(tx, chainId)) ?? null;
-    await write(headerLine({ chainId, exportedAt: new Date().toISOString(), head }));
+    await write(headerLine({ chainId, exportedAt: clock.date().toISOString(), head }));
     for (const row of await signingKeyRows(tx)) await write(keyLine(publicPart(row)));
     for (const checkpoint of await readCheckpoints(tx, chainId)) await write(checkpointLine(checkpoint));
     let entries = 0;

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { Download, type Within } from '../../../platform/http/download.ts';
 import type { EntryFilter, FullEntry } from '../reading/audit.schema.ts';
@@ -26,7 +27,7 @@ export async function exportEntries(
     : new Download({ type: 'application/json', fileName: undefined, pieces, noted });
 }
 
-const today = () => new Date().toISOString().slice(0, 10);
+const today = () => clock.date().toISOString().slice(0, 10);
 
 async function* portions(within: Within, ids: readonly string[]): AsyncGenerator<FullEntry[]> {
   for (let start = 0; start < ids.length; start += BATCH_SIZE) {

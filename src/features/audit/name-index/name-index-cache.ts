@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Statement } from '../../../platform/db/statement.ts';
 import { chainOf, type SealedContent } from '../chain/chain.ts';
 
@@ -46,7 +47,7 @@ const REMEMBERED_MS = 24 * 3_600_000;
 export class NameIndexCache {
   readonly #indexed = new Set<string>();
   readonly #rememberedMs: number;
-  #since = performance.now();
+  #since = clock.monotonic();
 
   constructor(rememberedMs = REMEMBERED_MS) {
     this.#rememberedMs = rememberedMs;
@@ -54,9 +55,9 @@ export class NameIndexCache {
 
   /** The names in these entries that may not be in the index yet. */
   unindexed(entries: readonly NamedEntry[]): Names {
-    if (performance.now() - this.#since >= this.#rememberedMs) {
+    if (clock.monotonic() - this.#since >= this.#rememberedMs) {
       this.#indexed.clear();
-      this.#since = performance.now();
+      this.#since = clock.monotonic();
     }
     const actors = new Map<string, Names['actors'][number]>();
     const resources = new Map<string, Names['resources'][number]>();

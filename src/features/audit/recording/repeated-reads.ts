@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import type { AuditNote } from '../../../platform/http/route.ts';
 
@@ -28,7 +29,7 @@ export class RepeatedReads {
   ): AuditNote[] {
     const key = JSON.stringify([caller.apiKeyId ?? caller.userId, device.id, details]);
     const until = this.#until.get(key);
-    if (until !== undefined && until > performance.now()) return [];
+    if (until !== undefined && until > clock.monotonic()) return [];
     // A later page may be skipped only if the entry of the first one was committed.
     afterCommit(() => this.#remember(key));
     return [{ orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details }];
@@ -36,7 +37,7 @@ export class RepeatedReads {
 
   #remember(key: string): void {
     this.#until.delete(key);
-    this.#until.set(key, performance.now() + this.#sameReadMs);
+    this.#until.set(key, clock.monotonic() + this.#sameReadMs);
     if (this.#until.size <= MOST) return;
     const [oldest] = this.#until.keys();
     if (oldest !== undefined) this.#until.delete(oldest);

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { S3Error, S3Store, type S3Options } from '../../../platform/storage/s3.ts';
@@ -46,7 +47,7 @@ async function* archiveLines(db: Db, own: SigningKeys, portion: Portion): AsyncG
     return `${lines.join('\n')}\n`;
   };
   yield checked([
-    headerLine({ chainId, exportedAt: new Date().toISOString(), head: cutOf(portion, last, newest) }),
+    headerLine({ chainId, exportedAt: clock.date().toISOString(), head: cutOf(portion, last, newest) }),
     ...keys.map(keyLine),
     ...(anchor === undefined ? [] : [checkpointLine(anchor)]),
   ]);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { openSession, type Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
@@ -119,7 +120,7 @@ export class AuditPruner {
         onRemoved(step.entries);
         const { chainId: _chain, ...checkpoint } = step.cut;
         log.info({ chainId, checkpoint }, 'audit.checkpoint');
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+        await clock.sleep(PAUSE_MS);
       }
     }
   }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withAuditAdmin, withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import type { SealedEntry } from '../chain/chain.ts';
@@ -142,7 +143,7 @@ export const cutOf = (
       number: (newest?.number ?? 0) + 1,
       ...point,
       previous: newest === undefined ? null : checkpointHash(newest),
-      at: new Date().toISOString(),
+      at: clock.date().toISOString(),
     },
     key,
   );

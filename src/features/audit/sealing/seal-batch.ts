@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
@@ -72,7 +73,7 @@ async function sealSome(
 
     const placed = place(waiting, ends.of);
     const key = await keys.privateKey(tx, ends.currentKeyId);
-    const at = new Date().toISOString();
+    const at = clock.date().toISOString();
     const heads = [...placed.ends].map(([chainId, end]) => {
       const last = ends.of.get(chainId)?.kept;
       return signCheckpoint(

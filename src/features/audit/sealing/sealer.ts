@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import type { Logger } from '../../../platform/logger.ts';
@@ -40,10 +41,10 @@ interface Retry {
 export class AuditSealer {
   readonly #options: SealerOptions;
   readonly #timing: SealerTiming;
-  readonly #sweep: NodeJS.Timeout;
+  readonly #sweep: Timer;
   readonly #names = new NameIndexCache();
   readonly #retries = new Map<string, Retry>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   /** The current or last work; new work is chained to it. */
   #work: Promise<void> = Promise.resolve();
   #delay = 0;
@@ -53,17 +54,19 @@ export class AuditSealer {
   constructor(options: SealerOptions) {
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
-    this.#sweep = setInterval(() => this.wake(), this.#timing.sweepMs).unref();
+    this.#sweep = clock.setInterval(() => this.wake(), this.#timing.sweepMs).unref();
   }
 
   /** Call it after a commit that may have added entries. */
   wake(): void {
     if (this.#closed || this.#timer !== undefined) return;
-    const wait = Math.max(this.#timing.collectMs, this.#retryAt - performance.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.flush();
-    }, wait).unref();
+    const wait = Math.max(this.#timing.collectMs, this.#retryAt - clock.monotonic());
+    this.#timer = clock
+      .setTimeout(() => {
+        this.#timer = undefined;
+        void this.flush();
+      }, wait)
+      .unref();
   }
 
   /** Seals everything that waits now, as far as possible. Never rejects. */
@@ -80,8 +83,8 @@ export class AuditSealer {
   /** Seals what is left, then stops. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#sweep);
-    clearTimeout(this.#timer);
+    clock.clear(this.#sweep);
+    clock.clear(this.#timer);
     await this.flush();
   }
 
@@ -95,7 +98,7 @@ export class AuditSealer {
       this.#retryAt = 0;
     } catch (error) {
       this.#delay = longer(this.#delay, this.#timing);
-      this.#retryAt = performance.now() + this.#delay;
+      this.#retryAt = clock.monotonic() + this.#delay;
       // An unreachable database is reported where it is used, and the entries wait in it.
       const level = isDatabaseAway(error) ? 'warn' : 'error';
       this.#options.log[level]({ err: error, retryMs: this.#delay }, 'audit.not_sealed');
@@ -155,7 +158,7 @@ export class AuditSealer {
   }
 
   #report(batch: Batch): void {
-    const now = Date.now();
+    const now = clock.now();
     for (const { timestamp } of batch.entries) {
       this.#options.onSealed?.(Math.max(0, now - Date.parse(timestamp)) / 1000);
     }
@@ -166,14 +169,14 @@ export class AuditSealer {
   }
 
   #notDue(): string[] {
-    const now = performance.now();
+    const now = clock.monotonic();
     return [...this.#retries].filter(([, { until }]) => until > now).map(([chain]) => chain);
   }
 
   #scheduleRetries(failed: readonly { chainId: string; error: unknown }[]): void {
     for (const { chainId } of failed) {
       const delay = longer(this.#retries.get(chainId)?.delay ?? 0, this.#timing);
-      this.#retries.set(chainId, { until: performance.now() + delay, delay });
+      this.#retries.set(chainId, { until: clock.monotonic() + delay, delay });
     }
     const [first] = failed;
     if (first === undefined) return;

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
@@ -27,7 +28,7 @@ export function createChainVerifier({ db, keys }: { db: Db; keys: SigningKeys })
         `The chain has ${chain.length} entries. The command "muster audit verify" verifies chains of more than ${ENTRIES_MAX}.`,
       );
     }
-    const verifiedAt = new Date();
+    const verifiedAt = clock.date();
     const { id: chainId } = chain;
     if (!chain.exists) return { chainId, orgId: chain.orgId, entries: 0, verifiedAt, fault: null };
     const shares = [

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
+import { clock } from '../../../clock.ts';
 
 /** Codes of the second factor: those of an authenticator app (RFC 6238), and recovery codes. Pure. */
 
@@ -14,7 +15,7 @@ export function otpAuthUrl(secret: string, label: string): string {
 }
 
 /** The time step whose code this is, or `undefined` for a wrong one. */
-export function stepOf(secret: string, code: string, at: number = Date.now()): number | undefined {
+export function stepOf(secret: string, code: string, at: number = clock.now()): number | undefined {
   const delta = TOTP.validate({
     token: code,
     secret: Secret.fromBase32(secret),

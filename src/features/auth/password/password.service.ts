@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DetachedContext, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -99,7 +100,7 @@ export async function resetPassword(
     await endCredentials(tx, userId, 'password_reset', ending);
     await User.query(tx)
       .findById(userId)
-      .patch({ passwordHash, emailVerifiedAt: user.emailVerifiedAt ?? new Date() });
+      .patch({ passwordHash, emailVerifiedAt: user.emailVerifiedAt ?? clock.date() });
     await trail.passwordChanged(tx, ctx, userId, 'mail');
     const text = [
       `Hello ${user.name},`,

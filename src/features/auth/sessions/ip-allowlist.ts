@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Caller, ClientInfo } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { addressList, contains } from '../../../platform/http/client-address.ts';
@@ -24,9 +25,9 @@ export function assertAddressAllowed(
   if (caller.ipAllowlist.length === 0) return;
   if (!client.trusted) {
     const { partnerId } = caller;
-    if (performance.now() - (warnedAt.get(partnerId) ?? Number.NEGATIVE_INFINITY) > WARN_EVERY_MS) {
+    if (clock.monotonic() - (warnedAt.get(partnerId) ?? Number.NEGATIVE_INFINITY) > WARN_EVERY_MS) {
       if (warnedAt.size >= WARNED_MAX) warnedAt.clear();
-      warnedAt.set(partnerId, performance.now());
+      warnedAt.set(partnerId, clock.monotonic());
       log.warn({ partnerId, ip: client.ip }, 'auth.ip_allowlist_not_enforced');
     }
     return;

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Context, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -66,7 +67,7 @@ export function authService({
     how: SessionOrigin,
   ): Promise<{ caller: SessionCaller; refreshToken: string }> => {
     const { sessionId, refreshToken } = await openSession(tx, userId, ctx.client, how);
-    await User.query(tx).findById(userId).patch({ lastLoginAt: new Date() });
+    await User.query(tx).findById(userId).patch({ lastLoginAt: clock.date() });
     const caller = await findCaller(tx, sessionId);
     if (caller === undefined) throw noMembership();
     assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');

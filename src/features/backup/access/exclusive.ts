@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { beginPrune, endPrune, extendPrune } from '../repositories/repository.service.ts';
@@ -16,10 +17,10 @@ export async function exclusively(
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const until = () => new Date(Date.now() + EXCLUSIVE_MS);
+  const until = () => new Date(clock.now() + EXCLUSIVE_MS);
   await withSystem(db, 'keep devices out of a repository', (tx) => beginPrune(tx, repositoryId, until()));
   const lost = new AbortController();
-  const renewal = setInterval(() => {
+  const renewal = clock.setInterval(() => {
     withSystem(db, 'keep devices out for longer', (tx) => extendPrune(tx, repositoryId, until())).catch(
       (error: unknown) => lost.abort(error),
     );
@@ -27,7 +28,7 @@ export async function exclusively(
   try {
     await work(AbortSignal.any([signal, lost.signal]));
   } finally {
-    clearInterval(renewal);
+    clock.clear(renewal);
     await withSystem(db, 'let devices in again', (tx) => endPrune(tx, repositoryId));
   }
 }

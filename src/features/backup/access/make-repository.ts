@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { newRepository } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
@@ -68,7 +69,7 @@ export async function withOwnAccess<T>(
       credential: await issueCredential(tx, {
         repositoryId,
         role: 'server',
-        expiresAt: new Date(Date.now() + LIFETIME_MS),
+        expiresAt: new Date(clock.now() + LIFETIME_MS),
         ...more,
       }),
     }),

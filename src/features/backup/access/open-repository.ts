@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Engine, Repository } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
@@ -46,7 +47,7 @@ export async function withRepository<T>(
   work: (engine: Engine, repository: Repository) => Promise<T>,
 ): Promise<T> {
   const opened = await engine.open();
-  const until = () => new Date(Date.now() + lifetimeMs);
+  const until = () => new Date(clock.now() + lifetimeMs);
   const { credential, password, keyHint } = await withSystem(
     db,
     'open a repository for the server itself',
@@ -64,7 +65,7 @@ export async function withRepository<T>(
       };
     },
   );
-  const renewal = setInterval(() => {
+  const renewal = clock.setInterval(() => {
     // Where the database is away for too long, the store refuses what restic asks next, and the work fails.
     withSystem(db, 'keep the access of the server to a repository', (tx) =>
       extendCredential(tx, credential.id, until()),
@@ -83,7 +84,7 @@ export async function withRepository<T>(
       ...(role === 'server' ? {} : { isReadOnly: true }),
     });
   } finally {
-    clearInterval(renewal);
+    clock.clear(renewal);
     await withSystem(db, 'end the access of the server to a repository', (tx) =>
       endCredential(tx, credential.id),
     );

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -89,7 +90,7 @@ async function open(
   const snapshot = await BackupSnapshot.query(tx).findById(found.snapshotId).throwIfNotFound();
   assertPresent(snapshot, undefined);
   const repository = await BackupRepository.query(tx).findById(snapshot.repositoryId).throwIfNotFound();
-  const sessionExpiresAt = found.sessionExpiresAt ?? new Date(Date.now() + SESSION_MS);
+  const sessionExpiresAt = found.sessionExpiresAt ?? new Date(clock.now() + SESSION_MS);
   if (found.credentialId !== null) await endCredential(tx, found.credentialId);
   const credential = await issueCredential(tx, {
     repositoryId: repository.id,
@@ -104,7 +105,7 @@ async function open(
     .patch({
       status: 'authenticated',
       authentications: found.authentications + 1,
-      authenticatedAt: found.authenticatedAt ?? new Date(),
+      authenticatedAt: found.authenticatedAt ?? clock.date(),
       sessionExpiresAt,
       credentialId: credential.id,
       machine,
@@ -162,7 +163,7 @@ export async function completeRecovery(
         .patch({
           result,
           credentialId: null,
-          ...(isOver ? { status: 'used', finishedAt: new Date(), sessionHash: null } : {}),
+          ...(isOver ? { status: 'used', finishedAt: clock.date(), sessionHash: null } : {}),
         });
       const { status, bytesRestored, validated, error } = result;
       await note(tx, ctx, parts, found, {
@@ -209,7 +210,7 @@ async function findSession(tx: Tx, token: string, session: string): Promise<Foun
 
 function faultOf(found: Found, session: string | undefined): keyof typeof REFUSED | undefined {
   if (found.status === 'revoked' || found.status === 'used') return found.status;
-  if (openUntil(found) <= new Date()) return 'expired';
+  if (openUntil(found) <= clock.date()) return 'expired';
   const isOfSession = session !== undefined && tokenHash(session) === found.sessionHash;
   if (found.status === 'authenticated' && !isOfSession) return 'taken';
   return found.status === 'active' && session !== undefined ? 'unknown' : undefined;

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
@@ -35,7 +36,7 @@ export async function createToken(ctx: Context, wanted: NewRecoveryToken, baseUr
   const open = await RecoveryToken.query(ctx.tx)
     .where('device_id', snapshot.deviceId)
     .whereNull('finished_at')
-    .where('expires_at', '>', new Date())
+    .where('expires_at', '>', clock.date())
     .resultSize();
   if (open >= OPEN_MAX) {
     throw new AppError(
@@ -51,7 +52,7 @@ export async function createToken(ctx: Context, wanted: NewRecoveryToken, baseUr
     restoreType,
     targetConfig,
     tokenHash: tokenHash(token),
-    expiresAt: new Date(Date.now() + expiresInHours * HOUR_MS),
+    expiresAt: new Date(clock.now() + expiresInHours * HOUR_MS),
     createdBy: ctx.caller.userId,
   });
   const command = `muster-agent recover --server ${baseUrl()} --token - --target DISK_OR_FOLDER`;
@@ -89,7 +90,7 @@ export async function revokeToken(ctx: Context, id: string) {
   if (token.credentialId !== null) await endCredential(ctx.tx, token.credentialId);
   const revoked = await token
     .$query(ctx.tx)
-    .patchAndFetch({ status: 'revoked', finishedAt: new Date(), sessionHash: null });
+    .patchAndFetch({ status: 'revoked', finishedAt: clock.date(), sessionHash: null });
   return shown(revoked);
 }
 
@@ -100,7 +101,7 @@ export const openUntil = ({ sessionExpiresAt, expiresAt }: RecoveryToken): Date 
 function shown(token: RecoveryToken) {
   const { tokenHash: _token, sessionHash: _session, credentialId: _credential, ...rest } = token;
   const { status, result, finishedAt } = rest;
-  const isExpired = finishedAt === null && openUntil(token) <= new Date();
+  const isExpired = finishedAt === null && openUntil(token) <= clock.date();
   return {
     ...rest,
     status: isExpired ? ('expired' as const) : status,

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { assertManageable } from '../../organizations/index.ts';
@@ -27,7 +28,7 @@ export async function deleteConfig(ctx: Context, id: string, { keepSnapshots = f
   if ((await open().whereNotNull('command_id').resultSize()) > 0) {
     throw new AppError('conflict', 'Backups with this configuration are running.');
   }
-  const at = new Date();
+  const at = clock.date();
   await open().patch({ status: 'cancelled', cancelRequestedAt: at, finishedAt: at });
   await BackupRepository.query(ctx.tx).where('config_id', id).patch({ configId: null });
   await BackupConfig.query(ctx.tx).deleteById(id);

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
@@ -52,7 +52,7 @@ export async function testConfig(
   const checks = [key, ...(await destinationChecks(ctx, config, deviceId, parts))];
   const status = checks.every(({ ok }) => ok) ? 'success' : 'failed';
   const { orgId, name } = config;
-  return { id, orgId, name, status, checks, checkedAt: new Date().toISOString() };
+  return { id, orgId, name, status, checks, checkedAt: clock.date().toISOString() };
 }
 
 async function keyCheck(
@@ -192,7 +192,7 @@ async function onDevice(
 }
 
 async function endOf(ctx: DetachedContext, commandId: string): Promise<EndedCommand | undefined> {
-  for (const until = performance.now() + WAIT_MS; performance.now() < until; await delay(LOOK_MS)) {
+  for (const until = clock.monotonic() + WAIT_MS; clock.monotonic() < until; await clock.sleep(LOOK_MS)) {
     const end = await ctx.withTenant(({ tx }) => findEndOfCommand(tx, commandId));
     if (end !== undefined) return end;
   }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
@@ -93,7 +94,7 @@ export async function updateConfig(
     ...omitUndefined(patch),
     ...(details === undefined ? {} : detailsToStore(id, details, sealer)),
     // What was not due under the schedule before, or while it was off, is not made up for.
-    ...(isScheduledAnew ? { scheduledSince: new Date() } : {}),
+    ...(isScheduledAnew ? { scheduledSince: clock.date() } : {}),
   };
   const updated = await namingConflict(
     patchRecorded(ctx, config, changes),

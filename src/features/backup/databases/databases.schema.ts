@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import {
@@ -95,7 +96,7 @@ export const NewDatabaseRestore = z.strictObject({
   targetDatabase: SqlDatabase.optional().describe(
     'Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.',
   ),
-  pointInTime: Instant.refine((at) => Date.parse(at) <= Date.now(), 'must not lie in the future')
+  pointInTime: Instant.refine((at) => Date.parse(at) <= clock.now(), 'must not lie in the future')
     .optional()
     .describe('With a time zone. Default: the end of the snapshot.'),
   noRecovery: z

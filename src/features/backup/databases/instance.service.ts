@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { type DeviceHub, liveQueryError, remainingQueryMs, withinQueryTimeout } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -78,7 +79,7 @@ async function keep(ctx: Context, deviceId: string, instances: readonly Database
       gone.map(({ id }) => id),
     );
   if (listed.size === 0) return;
-  const lastDiscoveredAt = new Date();
+  const lastDiscoveredAt = clock.date();
   const rows = [...listed.values()].map(({ engine, instance, ...facts }) => ({
     orgId,
     deviceId,

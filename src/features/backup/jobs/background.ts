@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
@@ -61,7 +62,7 @@ export interface BackgroundParts extends RepositoryAccessParts, OwnAccessParts {
 export function addBackupJobs(parts: BackgroundParts): void {
   const { jobs, db, log } = parts;
   jobs.handle(SCHEDULE, async ({ signal }) => {
-    const added = await runSchedules({ db, log }, new Date(), signal);
+    const added = await runSchedules({ db, log }, clock.date(), signal);
     if (added > 0) await jobs.enqueue(undefined, HAND_OVER, {});
   });
   jobs.schedule(SCHEDULE, { cron: '* * * * *', timeZone: 'UTC' }, {});
@@ -105,8 +106,8 @@ const GATHER_MS = 5000;
 
 /** The ends of many jobs within some seconds add one round. */
 async function enqueueHandOver(jobs: Jobs, tx: Tx): Promise<void> {
-  const next = (Math.floor(Date.now() / GATHER_MS) + 1) * GATHER_MS;
-  const once = { key: `after ${next}`, delayMs: next - Date.now() };
+  const next = (Math.floor(clock.now() / GATHER_MS) + 1) * GATHER_MS;
+  const once = { key: `after ${next}`, delayMs: next - clock.now() };
   await jobs.enqueue(tx, HAND_OVER, {}, once);
   // A backup that has succeeded can have added syncs.
   await jobs.enqueue(tx, HAND_OVER_VAULTS, {}, once);
@@ -117,13 +118,13 @@ const HOUR_MS = 3_600_000;
 async function handOverDue({ db, jobs, hub, secrets, log }: BackgroundParts): Promise<void> {
   await withSystem(db, 'end backup jobs that could not begin in time', expireJobs);
   const due = await withSystem(db, 'find the backup jobs that are due', async (tx) =>
-    dueJobs(tx, await closedWindows(tx, new Date())),
+    dueJobs(tx, await closedWindows(tx, clock.date())),
   );
   const commands: AddedCommand[] = [];
   for (const { id: jobId, canBackUp, isInitialized } of due) {
     if (canBackUp && !isInitialized) {
       // Where all attempts of an hour have failed, the next hour brings new ones.
-      const key = `${jobId} ${Math.floor(Date.now() / HOUR_MS)}`;
+      const key = `${jobId} ${Math.floor(clock.now() / HOUR_MS)}`;
       await jobs.enqueue(undefined, PREPARE, { jobId }, { key });
       continue;
     }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -56,7 +57,7 @@ export async function handOver(tx: Tx, jobId: string, secrets: Sealer): Promise<
       repository,
       role: 'device',
       jobId: job.id,
-      expiresAt: new Date(Date.now() + LIFETIME_SECONDS * 1000),
+      expiresAt: new Date(clock.now() + LIFETIME_SECONDS * 1000),
       elsewhere: async () => ({
         details: config.details,
         secret: secretOf(secrets, config),

@@ -1,4 +1,5 @@
 import { raw } from 'objection';
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -17,7 +18,7 @@ const IS_CONNECTED = `(select p.state = 'connected' from device_presence p
 const SNAPSHOT = `(select s.id from backup_snapshots s
   where s.org_id = backup_jobs.org_id and s.job_id = backup_jobs.id order by s.id limit 1) as snapshot_id`;
 
-export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = new Date()) {
+export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clock.date()) {
   const { phase, percent, doneBytes, totalBytes, doneFiles, totalFiles, currentPath, lastProgressAt } = job;
   const { rate, etaSeconds, stalledSince } = job;
   const { errorCode, errorMessage, unreadableCount, unreadable, ...rest } = job;

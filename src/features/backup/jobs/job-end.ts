@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { endCredential } from '../store/records/credentials.ts';
 import type { BackupJob } from './job.model.ts';
@@ -15,13 +16,13 @@ export async function failJob(tx: Tx, job: BackupJob, code: string, message: str
     errorCode: code.slice(0, 64),
     errorMessage: message.slice(0, MESSAGE_MAX),
     ...NOT_MOVING,
-    finishedAt: new Date(),
+    finishedAt: clock.date(),
   });
 }
 
 export async function cancelJobNow(tx: Tx, job: BackupJob): Promise<void> {
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  const at = new Date();
+  const at = clock.date();
   await job.$query(tx).patch({
     status: 'cancelled',
     cancelRequestedAt: job.cancelRequestedAt ?? at,

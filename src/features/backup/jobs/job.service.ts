@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
@@ -118,7 +119,7 @@ export async function runBackup(
     type: 'manual',
     wantedType: backupType ?? null,
     sources,
-    expiresAt: new Date(Date.now() + MANUAL_WAIT_MS),
+    expiresAt: new Date(clock.now() + MANUAL_WAIT_MS),
     createdBy: ctx.caller.userId,
   });
   await jobs.enqueue(ctx.tx, HAND_OVER, {});
@@ -174,7 +175,7 @@ export async function cancelJob(ctx: Context, id: string, hub: DeviceHub) {
     throw new AppError('conflict', 'The backup is just being given to its device. Try again.');
   }
   if (request === undefined || request.hasEnded) await cancelJobNow(ctx.tx, job);
-  else await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? new Date() });
+  else await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? clock.date() });
   if (request !== undefined) ctx.afterCommit(request.announce);
   return readJob(ctx, id, hub);
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import { BackupConfig } from '../configs/config.model.ts';
 import { EncryptionKey } from '../keys/key.model.ts';
@@ -21,7 +22,7 @@ export async function prepareRepository(parts: OwnAccessParts, jobId: string): P
     BackupRepository.query(tx)
       .findById(repository.id)
       .whereNull('initialized_at')
-      .patch({ engineKeyId, initializedAt: new Date() }),
+      .patch({ engineKeyId, initializedAt: clock.date() }),
   );
 }
 

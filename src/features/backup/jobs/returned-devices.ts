@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystemStatement } from '../../../platform/db/transaction.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
@@ -21,7 +22,7 @@ interface Parts {
 export class ReturnedDevices {
   readonly #parts: Parts;
   #turned = new Set<string>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #running: Promise<void> = Promise.resolve();
   #isClosed = false;
 
@@ -33,17 +34,28 @@ export class ReturnedDevices {
   turned(deviceIds: readonly string[]): void {
     if (this.#isClosed) return;
     for (const id of deviceIds) this.#turned.add(id);
-    this.#timer ??= setTimeout(() => {
-      this.#running = this.#look().finally(() => {
-        this.#timer = undefined;
-        if (this.#turned.size > 0) this.turned([]);
-      });
-    }, this.#parts.collectMs ?? COLLECT_MS);
+    this.#timer ??= clock.setTimeout(() => void this.#begin(), this.#parts.collectMs ?? COLLECT_MS);
+  }
+
+  #begin(): Promise<void> {
+    this.#running = this.#look().finally(() => {
+      this.#timer = undefined;
+      if (this.#turned.size > 0) this.turned([]);
+    });
+    return this.#running;
+  }
+
+  /** Looks up now the devices that have returned. */
+  async settle(): Promise<void> {
+    await this.#running;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    if (this.#turned.size > 0) await this.#begin();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clock.clear(this.#timer);
     await this.#running;
   }
 

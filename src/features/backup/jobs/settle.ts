@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { z } from 'zod';
 import { BackupResult } from '../../../protocol/index.ts';
@@ -102,7 +103,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     errorMessage: null,
     unreadableCount: unreadable.count,
     unreadable: unreadable.paths,
-    finishedAt: job.finishedAt ?? new Date(),
+    finishedAt: job.finishedAt ?? clock.date(),
   });
   return 'ended';
 }
@@ -179,4 +180,4 @@ async function recordSnapshot(
 const arrivedElsewhere = (output: BackupResult | undefined) =>
   output === undefined || output.snapshotId === null
     ? undefined
-    : { name: output.snapshotId, arrivedAt: new Date() };
+    : { name: output.snapshotId, arrivedAt: clock.date() };

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
@@ -104,7 +105,7 @@ export async function rotateKey(ctx: Context, id: string, sealer: Sealer): Promi
   const next = sealedVersion(sealer, { orgId, keyId: id, version, material: undefined });
   const rotated = await key
     .$query(ctx.tx)
-    .patchAndFetch({ version, status: 'rotating', rotatedAt: new Date() });
+    .patchAndFetch({ version, status: 'rotating', rotatedAt: clock.date() });
   return withVersion(ctx, rotated, next);
 }
 

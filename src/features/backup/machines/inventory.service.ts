@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -123,7 +124,7 @@ async function keep(ctx: Context, { hypervisor, deviceId, machines, isWhole }: L
       .where({ device_id: deviceId, hypervisor })
       .whereRaw('not machine_id = any(?::text[])', [[...listed.keys()]]);
   }
-  const lastDiscoveredAt = new Date();
+  const lastDiscoveredAt = clock.date();
   const rows = [...listed.values()].map(({ id: machineId, name, ...facts }) => ({
     id: newId(),
     orgId,

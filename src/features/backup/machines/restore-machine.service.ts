@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -81,7 +82,7 @@ export async function restoreMachine(
     machine: { hypervisor: kind, name: machine, vmName, generateNewId },
     commandId: command.id,
     credentialId,
-    expiresAt: new Date(Date.now() + TTL_SECONDS * 1000),
+    expiresAt: new Date(clock.now() + TTL_SECONDS * 1000),
     createdBy: ctx.caller.userId,
   });
   return shownRestore(restore, parts.hub);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
@@ -39,7 +40,7 @@ const AT_ONCE = 1000;
 
 /** Those of the store that the server prunes, and that can have something to remove. */
 async function addRetentions(jobs: Jobs, db: Db, signal: AbortSignal): Promise<{ repositories: number }> {
-  const day = new Date().toISOString().slice(0, 10);
+  const day = clock.date().toISOString().slice(0, 10);
   let repositories = 0;
   for (let after = NONE; !signal.aborted; ) {
     const page = await withSystem(db, 'find the repositories whose retention is due', async (tx) => {

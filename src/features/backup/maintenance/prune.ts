@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { EngineError, forgetSnapshots, prune, unlockOwn } from '../../../engine/index.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { exclusively } from '../access/exclusive.ts';
@@ -44,6 +45,6 @@ export async function pruneRepository(
   await withSystem(db, 'note that a repository was pruned', (tx) =>
     BackupRepository.query(tx)
       .findById(repositoryId)
-      .patch({ pruneDueSince: null, prunedAt: new Date(), readPartsDone: 0, readParts: 0 }),
+      .patch({ pruneDueSince: null, prunedAt: clock.date(), readPartsDone: 0, readParts: 0 }),
   );
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import { standingAlert } from '../../alerts/index.ts';
@@ -40,7 +41,7 @@ export async function findOutdated(db: Db, repositoryId: string): Promise<Outdat
       })),
       config.retention,
       {
-        now: new Date(),
+        now: clock.date(),
         timeZone: config.schedule?.timezone ?? (await timeZoneOf(tx, repository.deviceId)),
         isFrozen: await standingAlert(tx, { deviceId: repository.deviceId, kind: SIZE_DROP }),
       },
@@ -55,7 +56,7 @@ async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): P
   if (found === undefined) return [];
   const { copies, retentionCount: keepLast } = found;
   const situation = {
-    now: new Date(),
+    now: clock.date(),
     timeZone: 'UTC',
     isFrozen: await standingAlert(tx, { deviceId, kind: SIZE_DROP }),
   };
@@ -91,7 +92,7 @@ export async function markRemoved(
       .orderBy('id')
       .forNoKeyUpdate();
     const decided = new Set(outdated.map(({ id }) => id));
-    const now = new Date();
+    const now = clock.date();
     const going = withoutNeeded(
       snapshots,
       new Set(snapshots.filter((each) => decided.has(each.id) && !isHeld(each, now)).map(({ id }) => id)),
@@ -126,7 +127,7 @@ export async function findProtected(
     const snapshots = await BackupSnapshot.query(tx)
       .where('repository_id', repositoryId)
       .whereNull('removed_at');
-    const now = new Date();
+    const now = clock.date();
     const held = snapshots.filter((each) => isHeld(each, now, config?.retention.immutableDays));
     const kept = withWhatTheyNeed(new Set(held.map(({ id }) => id)), chainSnapshots(snapshots));
     const asked = new Set(engineIds);

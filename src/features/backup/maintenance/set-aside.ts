@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import {
   type Engine,
   EngineError,
@@ -130,7 +131,7 @@ async function noteFound(
     const { orgId, deviceId, configId } = await BackupRepository.query(tx)
       .findById(repositoryId)
       .throwIfNotFound();
-    const at = new Date();
+    const at = clock.date();
     await BackupVerification.query(tx).insert({
       orgId,
       deviceId,
@@ -158,5 +159,5 @@ const noteRemoved = (
       .where('repository_id', repositoryId)
       .whereIn('engine_id', [...engineIds])
       .whereNull('removed_at')
-      .patch({ removedAt: new Date(), removedBecause }),
+      .patch({ removedAt: clock.date(), removedBecause }),
   );

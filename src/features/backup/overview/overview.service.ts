@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { findDevice } from '../../devices/index.ts';
@@ -128,7 +129,7 @@ export async function readStatus(ctx: Context, deviceId: string) {
   const lastJob = (await ofDevice()) ?? null;
   const lastFailure = await ofDevice().where('status', 'failed');
   const configs = await BackupConfig.query(ctx.tx).whereIn('id', row.configs).where('enabled', true);
-  const now = new Date();
+  const now = clock.date();
   const slots = configs.flatMap(({ schedule }) =>
     schedule === null ? [] : nextSlot(schedule, schedule.timezone ?? row.timezone, now),
   );
@@ -171,7 +172,7 @@ export async function readUsage(ctx: Context, { days, orgId }: UsageQuery) {
     from backup_repositories r where ${mine('r')} group by 1, 2`,
     { orgId: orgId ?? null, days },
   );
-  const today = new Date().toISOString().slice(0, 10);
+  const today = clock.date().toISOString().slice(0, 10);
   const dates = Array.from({ length: days }, (_, ago) =>
     new Date(Date.parse(today) - (days - 1 - ago) * DAY_MS).toISOString().slice(0, 10),
   );

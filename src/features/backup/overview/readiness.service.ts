@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
@@ -22,7 +23,7 @@ const COMPUTED = `select w."deviceId" as device_id, w."orgId" as org_id, w.score
     "rtoMinutes" integer, "rpoMinutes" integer, risks jsonb)`;
 
 const computedAsJson = (facts: readonly DeviceFacts[]): string => {
-  const now = new Date();
+  const now = clock.date();
   return JSON.stringify(
     facts.map((device) => ({
       deviceId: device.deviceId,

@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../clock.ts';
 import { EngineError, openRepository, type RepositoryReader } from '../../../engine/index.ts';
 import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { Db } from '../../../platform/db/pool.ts';
@@ -30,7 +31,7 @@ interface KeptReader {
   opening: Promise<OpenedRepository>;
   /** Known once it is open. */
   bytes: number;
-  expiry: NodeJS.Timeout;
+  expiry: Timer;
 }
 
 const KEPT_MAX = 12;
@@ -77,7 +78,7 @@ export class RepositoryReaders {
     const kept: KeptReader = {
       opening: this.#open(repository, asOf),
       bytes: 0,
-      expiry: setTimeout(() => this.#forget(key, kept), IDLE_MS).unref(),
+      expiry: clock.setTimeout(() => this.#forget(key, kept), IDLE_MS).unref(),
     };
     kept.opening.then(
       ({ reader }) => {
@@ -90,7 +91,7 @@ export class RepositoryReaders {
   }
 
   #forget(key: string, kept: KeptReader): void {
-    clearTimeout(kept.expiry);
+    clock.clear(kept.expiry);
     if (this.#kept.get(key) === kept) this.#kept.delete(key);
   }
 

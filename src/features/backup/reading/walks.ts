@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { answeringFailures } from './engine-failures.ts';
@@ -25,8 +26,8 @@ export class SnapshotWalks {
     return this.#limiter.run(
       shares,
       () => {
-        const end = Date.now() + WALK_MS;
-        return answeringFailures(() => work(() => Date.now() > end || signal.aborted));
+        const end = clock.now() + WALK_MS;
+        return answeringFailures(() => work(() => clock.now() > end || signal.aborted));
       },
       { signal },
     );

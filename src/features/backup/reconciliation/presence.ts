@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 
 /** Compares rows of snapshots with the objects in the store: what was removed, what came back, what nobody recorded. */
@@ -121,5 +122,5 @@ export async function markUnreadable(tx: Tx, repositoryId: string, names: readon
   await tx('backup_objects')
     .where({ repository_id: repositoryId, type: 'snapshots' })
     .whereIn('name', names)
-    .update({ unreadable_at: new Date() });
+    .update({ unreadable_at: clock.date() });
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { notFound } from '../../../platform/errors.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -53,7 +54,7 @@ export async function readRecoveryKit(
     keyId: id,
     orgId: key.orgId,
     name: key.name,
-    createdAt: new Date().toISOString(),
+    createdAt: clock.date().toISOString(),
     passwords: versions.map((version) => ({
       version: version.version,
       password: passwordOf(sealer, version),

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { cancelServerCommand } from '../../commands/index.ts';
@@ -36,6 +37,6 @@ async function cancelBackup(tx: Tx, id: string, hub: DeviceHub): Promise<(() => 
   if (job === undefined || job.finishedAt !== null) return request?.announce ?? (() => {});
   if (job.commandId !== commandId) return undefined;
   if (request === undefined || request.hasEnded) await cancelJobNow(tx, job);
-  else await job.$query(tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? new Date() });
+  else await job.$query(tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? clock.date() });
   return request?.announce ?? (() => {});
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
@@ -80,7 +81,7 @@ async function addJob(
     type: 'manual',
     wantedType: null,
     sources,
-    expiresAt: new Date(Date.now() + ttlSeconds * 1000),
+    expiresAt: new Date(clock.now() + ttlSeconds * 1000),
     createdBy,
   });
   await jobs.enqueue(tx, HAND_OVER, {});

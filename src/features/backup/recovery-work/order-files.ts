@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -63,7 +64,7 @@ export async function orderFiles(
     snapshotId,
     commandId: command.id,
     credentialId,
-    expiresAt: new Date(Date.now() + order.ttlSeconds * 1000),
+    expiresAt: new Date(clock.now() + order.ttlSeconds * 1000),
     createdBy,
   });
   return { restoreId: id, command };

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -56,7 +57,7 @@ export async function orderMachine(
   };
   const started = { id: newId(), vmName, spec, kind };
   const { repository, values, credentialId } = await accessForDevice({ tx }, source, started.id);
-  if (kind === 'instant_boot') await extendCredential(tx, credentialId, new Date(Date.now() + HOLD_MS));
+  if (kind === 'instant_boot') await extendCredential(tx, credentialId, new Date(clock.now() + HOLD_MS));
   const command = await addServerCommand(tx, device, {
     ...startOrder(started, { snapshot: source.snapshot, repository, ...placeOf(guest) }),
     ttlSeconds,
@@ -75,7 +76,7 @@ export async function orderMachine(
     holdsSnapshot: kind === 'instant_boot',
     commandId: command.id,
     credentialId,
-    expiresAt: new Date(Date.now() + ttlSeconds * 1000),
+    expiresAt: new Date(clock.now() + ttlSeconds * 1000),
     createdBy,
   });
   return { vmRestoreId: started.id, command };

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { BackupRepository } from './repository.model.ts';
@@ -17,7 +18,7 @@ export async function createRepository(
 export async function holdTrash(tx: Tx, repositoryId: string, isHeld: boolean): Promise<void> {
   const changed = await BackupRepository.query(tx)
     .findById(repositoryId)
-    .patch({ trashHeldAt: isHeld ? new Date() : null });
+    .patch({ trashHeldAt: isHeld ? clock.date() : null });
   if (changed === 0) throw notFound('Repository');
 }
 
@@ -28,7 +29,7 @@ export async function holdTrash(tx: Tx, repositoryId: string, isHeld: boolean): 
 export async function beginPrune(tx: Tx, repositoryId: string, until: Date): Promise<void> {
   const found = await BackupRepository.query(tx).findById(repositoryId).forNoKeyUpdate();
   if (found === undefined) throw notFound('Repository');
-  if (found.pruningUntil !== null && found.pruningUntil > new Date()) {
+  if (found.pruningUntil !== null && found.pruningUntil > clock.date()) {
     throw new AppError('conflict', 'The repository is being pruned.');
   }
   const { rows } = await tx.raw<{ rows: object[] }>(

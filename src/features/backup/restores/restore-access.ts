@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -91,7 +92,7 @@ export async function accessForDevice(
     role: asOf === null ? 'reader' : 'as-of',
     ...(asOf === null ? {} : { asOf }),
     jobId: restoreId,
-    expiresAt: new Date(Date.now() + seconds * 1000),
+    expiresAt: new Date(clock.now() + seconds * 1000),
   });
   const [password, secret] = [{ secretRef: newId() }, { secretRef: newId() }];
   return {

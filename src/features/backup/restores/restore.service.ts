@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -249,7 +250,7 @@ async function send(
   const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer } };
   const [command] = await addCommands(ctx, [device], { ...restoreOrder(wanted, shared), ...limits }, hub);
   if (command === undefined) throw new Error('no command was created');
-  return { commandId: command.id, credentialId, expiresAt: new Date(Date.now() + TTL_SECONDS * 1000) };
+  return { commandId: command.id, credentialId, expiresAt: new Date(clock.now() + TTL_SECONDS * 1000) };
 }
 
 export function shownRestore(restore: BackupRestore, hub: DeviceHub) {

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
@@ -83,7 +84,7 @@ export async function changeLegalHold(ctx: Context, id: string, { enabled, reaso
 
 /** Keeps a snapshot until a time, which can be put off and never brought forward. */
 export async function extendImmutability(ctx: Context, id: string, change: ImmutabilityChange) {
-  const until = immutableUntil(change, Date.now());
+  const until = immutableUntil(change, clock.now());
   const snapshot = await findToChange(ctx, id);
   if (snapshot.immutableUntil !== null && until < snapshot.immutableUntil) {
     throw new AppError(
@@ -128,7 +129,7 @@ async function findToChange(
 const numberOf = (bigint: string | null) => (bigint === null ? null : Number(bigint));
 
 function shownSnapshot({ receivedAt, ...snapshot }: FoundSnapshot) {
-  const isImmutable = snapshot.immutableUntil !== null && snapshot.immutableUntil > new Date();
+  const isImmutable = snapshot.immutableUntil !== null && snapshot.immutableUntil > clock.date();
   return {
     ...snapshot,
     createdAt: receivedAt,

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { COMMANDS } from '../../../protocol/index.ts';
 import { betweenOf, type DatabaseSources } from '../configs/sources.schema.ts';
 import { readChainState } from '../databases/chain-state.ts';
@@ -22,7 +23,7 @@ export const database = defineSource('database', {
   refusal: (osType) => `Databases of this engine are not backed up on ${osType}.`,
   async toCommand(tx, { sources, repositoryId, wantedType, shared }) {
     const state = await readChainState(tx, repositoryId);
-    const wanted = { ...state, wanted: wantedType, now: new Date() };
+    const wanted = { ...state, wanted: wantedType, now: clock.date() };
     const decided = decideType(typed(sources), wanted);
     if ('refusal' in decided) return { refusal: { code: 'BACKUP_TYPE_REFUSED', message: decided.refusal } };
     const { backupType, reason, full, previous } = decided;
@@ -47,7 +48,7 @@ export const database = defineSource('database', {
       repositoryId === undefined
         ? { snapshots: [], isChainBroken: false }
         : await readChainState(tx, repositoryId);
-    const decided = decideType(typed(sources), { ...state, wanted, now: new Date() });
+    const decided = decideType(typed(sources), { ...state, wanted, now: clock.date() });
     return 'refusal' in decided ? decided.refusal : undefined;
   },
   pathsOf: pathsOfDatabase,

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { readChainState } from '../databases/chain-state.ts';
 import { decideType } from '../databases/decide-type.ts';
 import { pathsOfDatabase } from './database.ts';
@@ -13,7 +14,7 @@ export const mssql = defineSource('mssql', {
   refusal: (osType) => `SQL Server is backed up on Windows, and not on ${osType}.`,
   async toCommand(tx, { sources, repositoryId, wantedType, shared }) {
     const state = await readChainState(tx, repositoryId);
-    const wanted = { ...state, wanted: wantedType, now: new Date() };
+    const wanted = { ...state, wanted: wantedType, now: clock.date() };
     const decided = decideType({ ...sources, engine: 'mssql' }, wanted);
     if ('refusal' in decided) return { refusal: { code: 'BACKUP_TYPE_REFUSED', message: decided.refusal } };
     const { backupType, reason, full, previous } = decided;
@@ -36,7 +37,7 @@ export const mssql = defineSource('mssql', {
   },
   async typeRefusal(tx, { sources, repositoryId, wanted }) {
     const state = repositoryId === undefined ? NOTHING : await readChainState(tx, repositoryId);
-    const decided = decideType({ ...sources, engine: 'mssql' }, { ...state, wanted, now: new Date() });
+    const decided = decideType({ ...sources, engine: 'mssql' }, { ...state, wanted, now: clock.date() });
     return 'refusal' in decided ? decided.refusal : undefined;
   },
   pathsOf: pathsOfDatabase,

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -39,7 +40,7 @@ export async function deleteVault(
   const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
   if (open !== undefined) await endInFlight(ctx, open, hub);
   if (!keepSnapshots) {
-    const now = new Date();
+    const now = clock.date();
     await copies().patch({ removedAt: now, removedBecause: 'vault_deleted' });
     if (count > 0) {
       await BackupRepository.query(tx)

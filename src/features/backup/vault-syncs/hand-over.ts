@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import {
@@ -79,7 +80,7 @@ export async function handOverSync(tx: Tx, syncId: string, secrets: Sealer): Pro
   const snapshots = await wantedBy(tx, sync, vault);
   if (snapshots.length === 0) {
     // Retention has removed them since.
-    const at = new Date();
+    const at = clock.date();
     await sync.$query(tx).patch({ status: 'completed', copiedSnapshots: 0, finishedAt: at });
     return 'ended';
   }
@@ -157,7 +158,7 @@ async function accessToBoth(
   tx: Tx,
   { sync, vault, source, target, secrets }: Parts & { secrets: Sealer },
 ): Promise<{ source: DeviceAccess; vault: DeviceAccess } | undefined> {
-  const common = { jobId: sync.id, expiresAt: new Date(Date.now() + LIFETIME_SECONDS * 1000) };
+  const common = { jobId: sync.id, expiresAt: new Date(clock.now() + LIFETIME_SECONDS * 1000) };
   const ofSource = await accessOfDevice(
     tx,
     {

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { makeRepository, polynomialOf, type OwnAccessParts } from '../access/make-repository.ts';
 import { BackupRepository } from '../repositories/repository.model.ts';
@@ -24,6 +25,6 @@ export async function prepareVault(parts: OwnAccessParts, syncId: string): Promi
     BackupRepository.query(tx)
       .findById(repository.id)
       .whereNull('initialized_at')
-      .patch({ engineKeyId, initializedAt: new Date() }),
+      .patch({ engineKeyId, initializedAt: clock.date() }),
   );
 }

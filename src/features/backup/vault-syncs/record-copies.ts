@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
@@ -52,7 +53,7 @@ export async function recordCopies(
       'id',
       gone.map(({ id }) => id),
     )
-    .patch({ removedAt: new Date(), removedBecause: 'missing' });
+    .patch({ removedAt: clock.date(), removedBecause: 'missing' });
   return { added, sources };
 }
 
@@ -82,7 +83,7 @@ async function insertCopy(
     repositoryId: target.id,
     copyOf: original.id,
     engineId,
-    receivedAt: new Date(),
+    receivedAt: clock.date(),
     backupType,
     takenAt,
     sizeBytes,

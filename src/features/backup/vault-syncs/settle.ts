@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { EngineError, listSnapshots } from '../../../engine/index.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
@@ -146,7 +147,7 @@ async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promis
     copiedSnapshots: added,
     errorCode: null,
     errorMessage: null,
-    finishedAt: sync.finishedAt ?? new Date(),
+    finishedAt: sync.finishedAt ?? clock.date(),
   });
   // A backup that has ended meanwhile found this sync in flight.
   await addFollowingSync(tx, sync);

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { endCredential } from '../store/records/credentials.ts';
 import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
@@ -13,7 +14,7 @@ export async function endAccess(tx: Tx, sync: VaultSync): Promise<void> {
 
 export async function cancelSyncNow(tx: Tx, sync: VaultSync): Promise<void> {
   await endAccess(tx, sync);
-  const at = new Date();
+  const at = clock.date();
   await sync
     .$query(tx)
     .patch({ status: 'cancelled', cancelRequestedAt: sync.cancelRequestedAt ?? at, finishedAt: at });
@@ -31,14 +32,14 @@ export async function failSync(
     copiedSnapshots: copied,
     errorCode: code.slice(0, 64),
     errorMessage: message.slice(0, MESSAGE_MAX),
-    finishedAt: sync.finishedAt ?? new Date(),
+    finishedAt: sync.finishedAt ?? clock.date(),
   });
   const [vault, failures] = [
     await BackupVault.query(tx).findById(sync.vaultId),
     await failuresInARow(tx, sync.vaultId),
   ];
   if (vault === undefined || !(vault.syncAfterBackup || vault.schedule !== null)) return;
-  const again = new Date(Date.now() + Math.min(24, 2 ** (failures - 1)) * 3_600_000);
+  const again = new Date(clock.now() + Math.min(24, 2 ** (failures - 1)) * 3_600_000);
   if (vault.nextSyncAt !== null && vault.nextSyncAt < again) return;
   await vault.$query(tx).patch({ nextSyncAt: again });
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
@@ -108,6 +109,6 @@ export async function endInFlight(
     throw new AppError('conflict', 'The sync is just being given to its device. Try again.');
   }
   if (request.hasEnded && sync.finishedAt === null) await cancelSyncNow(tx, sync);
-  else await sync.$query(tx).patch({ cancelRequestedAt: sync.cancelRequestedAt ?? new Date() });
+  else await sync.$query(tx).patch({ cancelRequestedAt: sync.cancelRequestedAt ?? clock.date() });
   afterCommit(request.announce);
 }

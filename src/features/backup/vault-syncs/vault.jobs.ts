@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
@@ -45,7 +46,7 @@ async function handOverDue({ db, jobs, hub, secrets }: VaultJobParts): Promise<v
   for (const due of await withSystem(db, 'find the vault syncs that are due', dueSyncs)) {
     if (due.canSync && !due.lacksEngine && !due.isInitialized) {
       // Where all attempts of an hour have failed, the next hour brings new ones.
-      const key = `${due.id} ${Math.floor(Date.now() / HOUR_MS)}`;
+      const key = `${due.id} ${Math.floor(clock.now() / HOUR_MS)}`;
       await jobs.enqueue(undefined, PREPARE, { syncId: due.id }, { key });
       continue;
     }
@@ -92,7 +93,7 @@ const runSchedules = (db: Db): Promise<void> =>
   withSystem(db, 'add the vault syncs that are due', async (tx) => {
     const vaults = await BackupVault.query(tx)
       .where('is_active', true)
-      .where('next_sync_at', '<=', new Date())
+      .where('next_sync_at', '<=', clock.date())
       .orderBy('next_sync_at')
       .limit(SCHEDULED_AT_ONCE)
       .forUpdate()

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
@@ -80,7 +81,7 @@ export async function createVault(ctx: Context, input: NewVault, sealer: Sealer)
     keyVersion: key.version,
     isVault: true,
     // The server makes those of its own store before their first sync; elsewhere the device does.
-    initializedAt: provider === 'server' ? null : new Date(),
+    initializedAt: provider === 'server' ? null : clock.date(),
   });
   const { schedule = null, syncAfterBackup = schedule === null } = rest;
   await BackupVault.query(ctx.tx).insert({
@@ -257,7 +258,7 @@ const closed = (path: string) => path.replace(/[\\/]+$/, '');
 export async function nextSyncOf(
   { tx }: Pick<Context, 'tx'>,
   { deviceId, schedule }: { deviceId: string; schedule: BackupSchedule | null },
-  after = new Date(),
+  after = clock.date(),
 ): Promise<Date | null> {
   if (schedule === null) return null;
   const { rows } = await tx.raw<{ rows: { timezone: string }[] }>(

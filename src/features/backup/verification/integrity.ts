@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { checkRepository } from '../../../engine/index.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
@@ -27,7 +28,7 @@ export async function verifyIntegrity(
   const read = { part: begins ? 1 : readPartsDone + 1, of };
   const { isSound, errors } = await withRepository(
     parts,
-    { repositoryId, role: 'as-of', asOf: new Date() },
+    { repositoryId, role: 'as-of', asOf: clock.date() },
     (engine, opened) => checkRepository(engine, opened, { read }, { signal }),
   );
   await withSystem(parts.db, 'note how much of a repository was read', (tx) =>
@@ -54,7 +55,7 @@ const noteRead =
       .patch({
         readParts: of,
         readPartsDone: isSound ? part : 0,
-        ...(isWhole ? { readWholeSince: new Date() } : {}),
+        ...(isWhole ? { readWholeSince: clock.date() } : {}),
       });
     if (changed > 0 && isWhole && trashHeldAt !== null) await holdTrash(tx, id, false);
   };

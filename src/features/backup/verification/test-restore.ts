@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
@@ -78,7 +79,7 @@ async function handOver(
     repositoryId: repository.id,
     role: 'reader',
     jobId: verification.id,
-    expiresAt: new Date(Date.now() + (TTL_SECONDS + TIMEOUT_SECONDS) * 1000),
+    expiresAt: new Date(clock.now() + (TTL_SECONDS + TIMEOUT_SECONDS) * 1000),
   });
   const [passwordRef, secretRef] = [newId(), newId()];
   const command = await addServerCommand(

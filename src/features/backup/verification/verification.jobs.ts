@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
@@ -34,7 +35,7 @@ export async function verify(parts: TestRestoreParts, id: string, signal: AbortS
     if (verification === undefined || repository === undefined || verification.commandId !== null) {
       return undefined;
     }
-    await verification.$query(tx).patch({ status: 'running', startedAt: new Date() });
+    await verification.$query(tx).patch({ status: 'running', startedAt: clock.date() });
     return { verification, repository };
   });
   if (begun === undefined) return;
@@ -58,7 +59,7 @@ const endVerification = (tx: Tx, id: string, end: Partial<BackupVerification>) =
   BackupVerification.query(tx)
     .findById(id)
     .whereNull('finished_at')
-    .patch({ ...end, finishedAt: new Date() });
+    .patch({ ...end, finishedAt: clock.date() });
 
 const SETTLED_AT_ONCE = 200;
 const STALE = `now() - interval '26 hours'`;
@@ -84,7 +85,7 @@ export async function settleAll(db: Db, signal: AbortSignal): Promise<void> {
       status: 'failed',
       errorCode: 'TIMED_OUT',
       errorMessage: 'The verification did not end within 26 hours.',
-      finishedAt: new Date(),
+      finishedAt: clock.date(),
     }),
   );
 }

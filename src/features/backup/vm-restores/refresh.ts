@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
@@ -48,7 +49,7 @@ async function refreshHost(
   deviceId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const askedAt = new Date();
+  const askedAt = clock.date();
   const answer = await hub.query(deviceId, {
     type: 'backup.vm-boots',
     payload: {},
@@ -81,7 +82,7 @@ async function takeOver(tx: Tx, { deviceId, askedAt, boots }: Answer): Promise<v
     await tx('backup_store_credentials')
       .where({ job_id: restore.id })
       .whereNull('ended_at')
-      .update(isOver ? { ended_at: tx.fn.now() } : { expires_at: new Date(Date.now() + HOLD_MS) });
+      .update(isOver ? { ended_at: tx.fn.now() } : { expires_at: new Date(clock.now() + HOLD_MS) });
   }
 }
 
@@ -91,7 +92,7 @@ const MACHINE_GONE = (): Partial<VmRestore> => ({
   holdsSnapshot: false,
   errorCode: 'MACHINE_MISSING',
   errorMessage: 'The machine is not on its host any more.',
-  finishedAt: new Date(),
+  finishedAt: clock.date(),
 });
 
 const LOST = {
@@ -102,7 +103,7 @@ const LOST = {
 
 function changeBy({ errorCode }: VmRestore, found: Answer['boots'][number]): Partial<VmRestore> {
   const { state: vmState, isPermanent, isBaseThere } = found;
-  const stateAt = new Date();
+  const stateAt = clock.date();
   if (isPermanent) {
     return { vmState, stateAt, status: 'completed', holdsSnapshot: false, finishedAt: stateAt };
   }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -204,7 +205,7 @@ async function sendStart(
 ) {
   const { repository, values, credentialId } = await accessForDevice(ctx, source, started.id);
   if (started.kind === 'instant_boot') {
-    await extendCredential(ctx.tx, credentialId, new Date(Date.now() + HOLD_MS));
+    await extendCredential(ctx.tx, credentialId, new Date(clock.now() + HOLD_MS));
   }
   const order = startOrder(started, { ...source, repository });
   const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer: parts.secrets } };
@@ -219,7 +220,7 @@ async function send(
 ) {
   const [added] = await addCommands(ctx, [device], command, hub);
   if (added === undefined) throw new Error('no command was created');
-  return { commandId: added.id, expiresAt: new Date(Date.now() + command.ttlSeconds * 1000) };
+  return { commandId: added.id, expiresAt: new Date(clock.now() + command.ttlSeconds * 1000) };
 }
 
 /** Instant boots whose machine may be there. */

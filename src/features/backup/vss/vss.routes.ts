@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import { everyScope } from '../../../platform/http/access.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
@@ -23,7 +24,7 @@ export const vssRoutes = ({ hub }: { hub: DeviceHub }): RouteGroup => ({
       handler: async ({ ctx, params: { deviceId }, signal }) => {
         const question = { type: 'backup.vss-status', payload: {}, signal } as const;
         const status = await askDevice(ctx, deviceId, question, hub);
-        return { data: { deviceId, checkedAt: new Date().toISOString(), ...status } };
+        return { data: { deviceId, checkedAt: clock.date().toISOString(), ...status } };
       },
     }),
   ],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
@@ -57,7 +58,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
     [BROKEN_CHAIN]: [],
   };
   for (let after = NONE; !signal.aborted; ) {
-    const now = new Date();
+    const now = clock.date();
     const page = await withSystem(db, 'compute how devices are protected', async (tx) => {
       const facts = await readDeviceFacts(tx, { after, limit: AT_ONCE });
       await storeReadiness(tx, facts);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
@@ -19,7 +20,7 @@ export function watchRegularly({ jobs, db }: { jobs: Jobs; db: Db }): void {
 
 /** Computes how well every configuration protects, which ages without any change, and makes the alerts follow. */
 export async function watchConfigs(db: Db, signal: AbortSignal): Promise<void> {
-  const now = new Date();
+  const now = clock.date();
   const late: CloudFacts[] = [];
   for (let after = NONE; !signal.aborted; ) {
     const page = await withSystem(db, 'compute how cloud backups protect', (tx) =>

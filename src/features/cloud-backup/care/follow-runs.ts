@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { type NewAlert, resolveAlert } from '../../alerts/index.ts';
 import { type CloudFacts, missingSince } from './readiness.ts';
@@ -9,7 +10,7 @@ export const MISSED_NO_MORE =
 
 /** After a run has ended, or a configuration has changed: what is shown follows at once, and an alert ends at once. */
 export async function followRuns(tx: Tx, orgId: string): Promise<void> {
-  const now = new Date();
+  const now = clock.date();
   const facts = await storeReadiness(tx, { orgId }, now);
   if (facts.some((one) => missingSince(one, now) !== undefined)) return;
   await resolveAlert(tx, { orgId, kind: RUN_MISSED, why: MISSED_NO_MORE });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { ReadinessSource } from '../../backup/index.ts';
 import { CloudFacts, cloudReadinessOf } from './readiness.ts';
@@ -36,7 +37,7 @@ const Rows = z.array(CloudFacts);
 export type Which = { orgId: string } | { after: string; limit: number };
 
 /** Computes how well configurations protect what they are about, and keeps it for lists and sums. */
-export async function storeReadiness(tx: Tx, which: Which, now = new Date()): Promise<CloudFacts[]> {
+export async function storeReadiness(tx: Tx, which: Which, now = clock.date()): Promise<CloudFacts[]> {
   const { rows } =
     'orgId' in which
       ? await tx.raw<{ rows: unknown }>(`${FACTS} and c.org_id = ?`, [which.orgId])

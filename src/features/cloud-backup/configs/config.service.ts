@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { containing } from '../../../platform/db/like-pattern.ts';
@@ -152,7 +153,7 @@ export async function updateCloudConfig(
   const changes = {
     ...omitUndefined(patch),
     // What was not due before is not made up for.
-    ...(isScheduledAnew ? { nextRunAt: nextRunOf({ schedule, enabled }), scheduledSince: new Date() } : {}),
+    ...(isScheduledAnew ? { nextRunAt: nextRunOf({ schedule, enabled }), scheduledSince: clock.date() } : {}),
   };
   const updated = await namingConflict(
     patchRecorded(ctx, config, changes),
@@ -168,7 +169,7 @@ export async function updateCloudConfig(
 export async function deleteCloudConfig(ctx: Context, id: string) {
   const config = await findCloudConfig(ctx, id);
   await assertManageable(ctx, config.orgId);
-  await CloudConfig.query(ctx.tx).findById(id).patch({ removingSince: new Date(), nextRunAt: null });
+  await CloudConfig.query(ctx.tx).findById(id).patch({ removingSince: clock.date(), nextRunAt: null });
   await ctx.tx.raw(
     'update c2c_jobs set cancel_requested_at = now() where org_id = ? and config_id = ? and finished_at is null',
     [config.orgId, id],
@@ -180,7 +181,7 @@ export async function deleteCloudConfig(ctx: Context, id: string) {
 
 export const nextRunOf = (
   { schedule, enabled }: { schedule: BackupSchedule | null; enabled: boolean },
-  after = new Date(),
+  after = clock.date(),
 ): Date | null =>
   schedule === null || !enabled ? null : nextSlot(schedule, schedule.timezone ?? 'UTC', after);
 

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { type Caller, type Context, holds, type PublicContext } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
@@ -229,7 +230,7 @@ async function provenTenant(consent: Consent, code: unknown, parts: ConsentParts
   if (!answer.ok || exchanged === undefined) throw new ConsentFailure('code_refused');
   const claims = Claims.safeParse(claimsOf(exchanged.id_token)).data;
   const isOurs =
-    claims?.nonce === consent.nonce && claims.aud === platformApp.clientId && claims.exp * 1000 > Date.now();
+    claims?.nonce === consent.nonce && claims.aud === platformApp.clientId && claims.exp * 1000 > clock.now();
   if (claims === undefined || !isOurs || claims.tid !== claimed) throw new ConsentFailure('token_invalid');
   const candidate = CloudConnection.fromJson(
     {
@@ -243,7 +244,7 @@ async function provenTenant(consent: Consent, code: unknown, parts: ConsentParts
   );
   const graph = openGraph(parts.cloud, candidate, {
     db: parts.db,
-    signal: AbortSignal.timeout(LIMIT_MS),
+    signal: clock.timeoutSignal(LIMIT_MS),
     patienceMs: 5000,
   });
   const roles = await graph.json(

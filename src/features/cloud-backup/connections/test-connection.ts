@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { assertManageable } from '../../organizations/index.ts';
@@ -22,7 +23,7 @@ export async function testConnection(
     return found;
   });
   const check = await tryOut(async () => {
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
+    const limited = AbortSignal.any([signal, clock.timeoutSignal(LIMIT_MS)]);
     const graph = openGraph(cloud, connection, { db, signal: limited, patienceMs: PATIENCE_MS });
     await graph.json('/users?$select=id&$top=1', z.object({ value: z.array(z.unknown()) }));
   });
@@ -35,7 +36,7 @@ export async function testConnection(
   });
   const status = check.ok ? ('success' as const) : ('failed' as const);
   const { orgId, displayName } = connection;
-  return { id, orgId, displayName, status, checks: [check], checkedAt: new Date().toISOString() };
+  return { id, orgId, displayName, status, checks: [check], checkedAt: clock.date().toISOString() };
 }
 
 async function tryOut(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { GraphError } from './graph-error.ts';
 
@@ -40,7 +41,7 @@ export class AccessTokens {
   async get(credentials: AppCredentials, signal: AbortSignal | undefined): Promise<string> {
     const key = keyOf(credentials);
     const kept = this.#kept.get(key);
-    if (kept !== undefined && kept.until > Date.now()) return kept.token;
+    if (kept !== undefined && kept.until > clock.now()) return kept.token;
     const { tenantId, clientId, secret } = credentials;
     const answer = await this.#outbound.fetch(`${this.#places.loginUrl}/${tenantId}/oauth2/v2.0/token`, {
       method: 'POST',
@@ -71,7 +72,7 @@ export class AccessTokens {
 
   #keep(key: string, token: string, ms: number): void {
     if (ms <= 0) return;
-    this.#kept.set(key, { token, until: Date.now() + ms });
+    this.#kept.set(key, { token, until: clock.now() + ms });
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest);
   }

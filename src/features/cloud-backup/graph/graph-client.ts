@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { GuardedFetch, GuardedRequest, OpenAnswer } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
 import type { AccessTokens, AppCredentials } from './access-tokens.ts';
@@ -150,7 +150,7 @@ export class GraphClient {
           continue;
         }
         if (attempt >= ATTEMPTS || !mayPass(error, isSafe)) throw shown(error);
-        await sleep(Math.min(pauseMs * 2 ** (attempt - 1), LONGEST_PAUSE_MS), undefined, { signal });
+        await clock.sleep(Math.min(pauseMs * 2 ** (attempt - 1), LONGEST_PAUSE_MS), { signal });
       }
     }
   }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { Postponed } from './graph-error.ts';
 
 /** No answer can make a connection wait for longer. */
@@ -22,11 +22,11 @@ export class Throttle {
   /** Another server was asked to wait. */
   learn(until: Date | null): void {
     const at = until?.getTime() ?? 0;
-    this.#until = Math.max(this.#until, Math.min(at, Date.now() + LONGEST_MS));
+    this.#until = Math.max(this.#until, Math.min(at, clock.now() + LONGEST_MS));
   }
 
   async hold(ms: number): Promise<void> {
-    const until = Date.now() + Math.min(Math.max(ms, 0), LONGEST_MS);
+    const until = clock.now() + Math.min(Math.max(ms, 0), LONGEST_MS);
     if (until <= this.#until) return;
     this.#until = until;
     await this.#store(new Date(until));
@@ -36,10 +36,10 @@ export class Throttle {
   async pass(signal: AbortSignal): Promise<void> {
     for (;;) {
       signal.throwIfAborted();
-      const waitMs = this.#until - Date.now();
+      const waitMs = this.#until - clock.now();
       if (waitMs <= 0) return;
       if (waitMs > this.#patienceMs) throw new Postponed(waitMs);
-      await sleep(waitMs, undefined, { signal });
+      await clock.sleep(waitMs, { signal });
     }
   }
 }
@@ -49,5 +49,5 @@ export function retryAfterMs(header: string | null): number | undefined {
   if (header === null) return undefined;
   if (/^\d{1,9}(\.\d{1,3})?$/.test(header.trim())) return Number(header) * 1000;
   const at = Date.parse(header);
-  return Number.isNaN(at) ? undefined : Math.max(at - Date.now(), 0);
+  return Number.isNaN(at) ? undefined : Math.max(at - clock.now(), 0);
 }

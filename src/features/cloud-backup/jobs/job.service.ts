@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
@@ -171,7 +172,7 @@ export async function cancelJob(ctx: Context, id: string) {
   const job = await CloudJob.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
   await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) throw new AppError('conflict', `The job has already ended: ${job.status}.`);
-  const at = new Date();
+  const at = clock.date();
   const cancelled = await job.$query(ctx.tx).patchAndFetch({
     cancelRequestedAt: at,
     ...(job.status === 'pending' ? { status: 'cancelled', finishedAt: at } : {}),

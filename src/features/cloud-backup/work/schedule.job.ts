@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
@@ -21,7 +22,7 @@ export function scheduleRuns({ jobs, db }: { jobs: Jobs; db: Db }): void {
   jobs.handle(BEGIN_DUE, async () => {
     await withSystem(db, 'begin the cloud backups that are due', async (tx) => {
       const due = await CloudConfig.query(tx)
-        .where('next_run_at', '<=', new Date())
+        .where('next_run_at', '<=', clock.date())
         .whereNull('removing_since')
         .whereRaw(`org_id in (select o.id from organizations o where ${isManageableSql('o')})`)
         .orderBy('next_run_at')

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { JobRun } from '../../../platform/jobs/definition.ts';
@@ -105,7 +105,7 @@ const claim = ({ db }: WorkParts, jobId: string) =>
       .patch({ workerId: newId(), status: 'running' })
       .returning('*');
     if (job === undefined) return undefined;
-    if (job.startedAt === null) await job.$query(tx).patch({ startedAt: new Date() });
+    if (job.startedAt === null) await job.$query(tx).patch({ startedAt: clock.date() });
     const config = await CloudConfig.query(tx).findById(job.configId).throwIfNotFound();
     const connection = await CloudConnection.query(tx)
       .findById(job.target?.connectionId ?? config.connectionId)
@@ -123,7 +123,7 @@ async function watchCancel(
   onCancelled: () => void,
 ): Promise<void> {
   while (!signal.aborted) {
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+    await clock.sleep(LOOK_MS, { signal }).catch(() => undefined);
     if (signal.aborted) return;
     const job = await within(run, (tx) =>
       tx('c2c_jobs')
@@ -149,7 +149,7 @@ async function finish(
         status,
         errorCode: code,
         errorMessage: message?.slice(0, 1000) ?? null,
-        finishedAt: new Date(),
+        finishedAt: clock.date(),
         phase: null,
       });
     if (ended === 0) return;
@@ -159,10 +159,10 @@ async function finish(
     if (isGood) {
       await CloudConnection.query(tx)
         .findById(connectionId)
-        .patch({ ...outcome, lastSyncAt: new Date() });
+        .patch({ ...outcome, lastSyncAt: clock.date() });
     } else if (isBroken) await CloudConnection.query(tx).findById(connectionId).patch(outcome);
     if (type !== 'backup') return;
-    if (isGood) await CloudConfig.query(tx).findById(run.configId).patch({ lastSuccessAt: new Date() });
+    if (isGood) await CloudConfig.query(tx).findById(run.configId).patch({ lastSuccessAt: clock.date() });
     await followFailedRuns(tx, run.orgId, { hasFailed: status === 'failed' });
     await followRuns(tx, run.orgId);
   });

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Caller } from '../../../platform/context.ts';
 import type { Query } from '../../../platform/db/pool.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
@@ -11,7 +12,7 @@ export function whereMatching<Row extends object>(
   conditions: SqlSource,
   {
     caller,
-    now = Date.now(),
+    now = clock.now(),
     prefix = 'matching',
   }: { caller: Caller | TenantScope; now?: number; prefix?: string },
 ): Query<Row> {

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { newToken, tokenHash } from '../../../platform/secrets/tokens.ts';
@@ -46,5 +47,5 @@ export async function revokeAgentTokens(tx: Tx, deviceIds: readonly string[]): P
   await AgentCredential.query(tx)
     .whereRaw('device_id = any(?::uuid[])', [[...deviceIds]])
     .whereNull('revoked_at')
-    .patch({ revokedAt: new Date() });
+    .patch({ revokedAt: clock.date() });
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { AgentCredentials, RefusedVerdict, UpgradableMachine, Verdict } from '../../../hub/ports.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
@@ -39,7 +40,7 @@ export class CachedAgentCredentials implements AgentCredentials {
     if (!isWellFormed('agent', token)) return { ok: false, code: 'UNAUTHENTICATED' };
     const hash = tokenHash(token);
     const known = this.#cache.get(hash);
-    if (known !== undefined && known.until > performance.now() && this.#isInTouch()) return known.verdict;
+    if (known !== undefined && known.until > clock.monotonic() && this.#isInTouch()) return known.verdict;
     for (let tries = 1; ; tries += 1) {
       const changesBefore = this.#changes;
       const { verdict, isFirstUse } = await this.#lookUp(hash);
@@ -90,7 +91,7 @@ export class CachedAgentCredentials implements AgentCredentials {
 
   #remember(hash: string, verdict: Verdict): void {
     this.#cache.delete(hash);
-    this.#cache.set(hash, { verdict, until: performance.now() + CACHED_FOR_MS });
+    this.#cache.set(hash, { verdict, until: clock.monotonic() + CACHED_FOR_MS });
     if (this.#cache.size <= CACHE_SIZE) return;
     const [oldest] = this.#cache.keys();
     if (oldest !== undefined) this.#cache.delete(oldest);

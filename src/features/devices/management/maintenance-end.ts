@@ -59,6 +59,10 @@ export class MaintenanceEnd {
     this.#checks.start();
   }
 
+  settle(): Promise<void> {
+    return this.#checks.settle();
+  }
+
   close(): Promise<void> {
     return this.#checks.close();
   }

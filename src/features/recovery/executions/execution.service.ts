@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { invalid } from '../../../platform/errors.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
@@ -52,7 +53,7 @@ export async function abortExecution(ctx: Context, id: string, { jobs }: Executi
     throw invalid('params.id', `must be an execution that is pending or running; it is ${execution.status}`);
   }
   if (execution.abortRequestedAt === null) {
-    await execution.$query(ctx.tx).patch({ abortRequestedAt: new Date() });
+    await execution.$query(ctx.tx).patch({ abortRequestedAt: clock.date() });
     await enqueueAbort(ctx.tx, jobs, execution);
   }
   return readExecution(ctx, id);

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
@@ -107,7 +108,7 @@ export async function deletePlan(ctx: Context, id: string) {
 /** When the next rehearsal begins by itself. */
 export const nextRehearsal = (
   { rehearsalSchedule, status }: { rehearsalSchedule: BackupSchedule | null; status: RecoveryPlan['status'] },
-  after = new Date(),
+  after = clock.date(),
 ): Date | null =>
   rehearsalSchedule === null || status === 'archived'
     ? null

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../clock.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { S3Error, type S3Options, S3Store } from '../../../platform/storage/s3.ts';
 
@@ -135,7 +136,7 @@ export class ReleaseFiles {
     for (const name of names.filter((one) => one.endsWith('.part'))) {
       const part = path.join(this.#folder, name);
       const found = await stat(part).catch(() => undefined);
-      if (found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS) await rm(part, { force: true });
+      if (found !== undefined && clock.now() - found.mtimeMs > ABANDONED_MS) await rm(part, { force: true });
     }
   }
 

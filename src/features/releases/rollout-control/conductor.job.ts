@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
@@ -47,7 +48,7 @@ export function conductRolloutsRegularly({ jobs, db, log }: ConductorParts): voi
     );
   const round = async (isWhole: boolean) => {
     const { isRunning, steps } = await conductRollouts({ db, log }, { isWhole });
-    if (isRunning) await lookLater(Date.now());
+    if (isRunning) await lookLater(clock.now());
     return { steps };
   };
   jobs.handle(CONDUCT, () => round(true));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { AppError } from '../../../platform/errors.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
@@ -91,7 +92,7 @@ export class GithubApi {
   }
 
   async #call(url: string, headers: Record<string, string> = {}): Promise<Response> {
-    if (Date.now() < this.#pausedUntil) throw limited(this.#pausedUntil - Date.now());
+    if (clock.now() < this.#pausedUntil) throw limited(this.#pausedUntil - clock.now());
     const { origin } = new URL(this.#options.url);
     const answer = await this.#send(url, {
       accept: MEDIA_TYPES,
@@ -103,7 +104,7 @@ export class GithubApi {
     });
     const pauseMs = pauseOf(answer);
     if (pauseMs !== undefined) {
-      this.#pausedUntil = Date.now() + pauseMs;
+      this.#pausedUntil = clock.now() + pauseMs;
       throw limited(pauseMs);
     }
     if (answer.ok || answer.status === 304 || answer.status === 404) return answer;
@@ -136,7 +137,7 @@ function pauseOf({ status, headers }: Response): number | undefined {
   const isLimited = status === 429 || (status === 403 && (isSpent || retryAfter !== null));
   if (!isLimited) return undefined;
   // By its own clock, which ours may differ from.
-  const now = Date.parse(headers.get('date') ?? '') || Date.now();
+  const now = Date.parse(headers.get('date') ?? '') || clock.now();
   const until =
     retryAfter === null
       ? Number(headers.get('x-ratelimit-reset') ?? Number.NaN) * 1000 - now

@@ -57,6 +57,10 @@ export class UpgradeEnds {
     this.#checks.start();
   }
 
+  settle(): Promise<void> {
+    return this.#checks.settle();
+  }
+
   close(): Promise<void> {
     return this.#checks.close();
   }

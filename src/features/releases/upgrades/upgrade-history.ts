@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { UpgradeHistory, UpgradeReport } from '../../../hub/ports.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
@@ -34,7 +35,7 @@ export const createUpgradeHistory = (db: Db, rolloutOf: RolloutOf): UpgradeHisto
         if (device === undefined) continue;
         const { component, targetVersion } = report;
         const circumstances = {
-          now: new Date(),
+          now: clock.date(),
           newId,
           current: component === 'agent' ? device.agentVersion : device.watchdogVersion,
           rolloutId: rolloutOf(device.orgId, component, targetVersion),

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -62,7 +63,7 @@ async function assessor(ctx: Context, device: Device, trust: ReleaseTrust): Prom
     watchdogVersion: device.watchdogVersion ?? undefined,
     device: { ...device, connected: device.presence.state === 'connected' },
   };
-  const now = new Date();
+  const now = clock.date();
   return (held) => assessUpgrades(subject, { settings, releases, rollouts }, held, now);
 }
 
@@ -70,7 +71,7 @@ async function assessor(ctx: Context, device: Device, trust: ReleaseTrust): Prom
 function assessAsked(before: Assessment, assess: Assess, held: readonly HeldAttempt[]): Assessment {
   const { component, target } = before;
   if (target === null) return before;
-  const now = new Date();
+  const now = clock.date();
   const request = {
     component,
     targetVersion: target,
@@ -104,7 +105,7 @@ function refusal(first: Assessment | undefined, component: PinnedComponent | und
 /** A newer request takes the place of one that the device has not begun with. */
 async function storeRequest(ctx: Context, device: Device, { component, current, target }: Assessment) {
   if (target === null) return;
-  const request = { targetVersion: target, fromVersion: current, byHand: true, startedAt: new Date() };
+  const request = { targetVersion: target, fromVersion: current, byHand: true, startedAt: clock.date() };
   const replaced = await DeviceUpgrade.query(ctx.tx)
     .where({ org_id: device.orgId, device_id: device.id, component, state: 'offered' })
     .patch(request);

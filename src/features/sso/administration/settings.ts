@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
@@ -44,7 +45,7 @@ export function columnsOf(
 }
 
 function readCertificates(certificate: string): string {
-  const fault = certificateFault(certificate, new Date());
+  const fault = certificateFault(certificate, clock.date());
   if (fault !== undefined) throw invalid('body.certificate', fault);
   return normalizedCertificates(certificate);
 }
@@ -68,7 +69,7 @@ export async function assertAllowed(
   if (provider.enforceSso) await assertEnforceable(ctx, provider);
   if (provider.status === 'active') {
     // If the provider was active before, only the changed fields are checked.
-    assertConfigured(provider, new Date(), changes.status === undefined ? changes : undefined);
+    assertConfigured(provider, clock.date(), changes.status === undefined ? changes : undefined);
   }
   // A person who decides how people sign in also decides who gets the default role, and needs its permissions.
   const isNeutral = Object.keys(changes).every((name) => ROLE_NEUTRAL.has(name));

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { Partner } from '../../partners/index.ts';
@@ -32,9 +33,9 @@ export function createLoginContexts({
   return {
     async read(ctx) {
       if (!isSelfHosted) return NOTHING;
-      if (cached !== undefined && performance.now() - cached.since < cachedMs) return cached.context;
+      if (cached !== undefined && clock.monotonic() - cached.since < cachedMs) return cached.context;
       const entry = {
-        since: performance.now(),
+        since: clock.monotonic(),
         context: ctx.withSystem('read what the login page shows', (tx) => loginContext(tx, baseUrl())),
       };
       cached = entry;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
@@ -112,7 +113,7 @@ async function noteState(
   const domain = await SsoDomain.query(tx).findById(id).where('status', 'verified').forNoKeyUpdate();
   if (domain === undefined) return 'kept';
   if (!isOwnerDeleted && !isOver(domain.failingSince, state)) {
-    const failingSince = state === 'present' ? null : (domain.failingSince ?? new Date());
+    const failingSince = state === 'present' ? null : (domain.failingSince ?? clock.date());
     if (failingSince !== domain.failingSince) await domain.$query(tx).patch({ failingSince });
     return 'kept';
   }
@@ -132,5 +133,5 @@ async function noteState(
 
 function isOver(failingSince: Date | null, state: RecordState): boolean {
   if (failingSince === null || state === 'present') return false;
-  return Date.now() - failingSince.getTime() >= DAYS[state] * DAY_MS;
+  return clock.now() - failingSince.getTime() >= DAYS[state] * DAY_MS;
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { clock } from '../../../clock.ts';
 import type { RateLimiter } from '../../../platform/cluster/rate-limits.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { namingConflict, postgresError } from '../../../platform/db/database-errors.ts';
@@ -94,7 +95,7 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
   const verified = await ownedOnce(
     domain.$query(ctx.tx).patchAndFetch({
       status: 'verified',
-      verifiedAt: domain.verifiedAt ?? new Date(),
+      verifiedAt: domain.verifiedAt ?? clock.date(),
       failingSince: null,
     }),
   );

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Metrics } from '../../../platform/metrics.ts';
@@ -31,7 +32,7 @@ export function checkProvidersRegularly({ jobs, metrics, ...parts }: JobParts): 
   jobs.handle(CHECK_PROVIDERS, ({ signal }) =>
     checkActiveProviders(
       { ...parts, onChecked: (type, outcome) => checks.inc({ type, outcome }) },
-      { now: new Date(), signal: AbortSignal.any([signal, AbortSignal.timeout(ROUND_MS)]) },
+      { now: clock.date(), signal: AbortSignal.any([signal, clock.timeoutSignal(ROUND_MS)]) },
     ),
   );
   jobs.schedule(CHECK_PROVIDERS, { cron: '*/15 * * * *', timeZone: 'UTC' }, {});

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { invalid } from '../../../platform/errors.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
@@ -36,7 +37,7 @@ export async function prepareTest(
   return {
     configVersion: provider.configVersion,
     described,
-    checks: await checkProvider(ssoFetch, tested, new Date()),
+    checks: await checkProvider(ssoFetch, tested, clock.date()),
   };
 }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { postgresError } from '../../../platform/db/database-errors.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { text } from '../../../platform/http/fields.ts';
@@ -44,7 +45,7 @@ export async function saveIdentity(
     email: Stored.safeParse(identity.email).data ?? null,
     profile: boundedProfile(identity.profile),
     ...sealedTokens(sealer, link.id, identity.tokens),
-    lastLoginAt: new Date(),
+    lastLoginAt: clock.date(),
   });
   await update.catch((error: unknown) => {
     // Another transaction has linked the subject to another account since the link was read.

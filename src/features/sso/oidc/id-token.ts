@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import { SIGNING_ALGORITHMS } from './algorithms.ts';
 import { Claims } from './claims.ts';
@@ -47,7 +48,7 @@ export async function verifyIdToken(
   if (claims.azp === undefined ? isForSeveral : claims.azp !== clientId) {
     throw new SsoFailure('audience_mismatch', 'the ID token was issued to another client');
   }
-  if (claims.iat > Date.now() / 1000 + TOLERANCE_SECONDS) {
+  if (claims.iat > clock.now() / 1000 + TOLERANCE_SECONDS) {
     throw new SsoFailure('answer_expired', 'the ID token was issued in the future');
   }
   if (!isSame(claims.nonce, nonce)) throw new SsoFailure('nonce_mismatch');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 import { callProvider, type ProviderFetch, readAnswer } from './provider-call.ts';
@@ -64,7 +65,7 @@ export async function exchangeCode(
   return {
     accessToken: tokens.access_token,
     refreshToken: tokens.refresh_token ?? undefined,
-    expiresAt: seconds === undefined ? undefined : new Date(Date.now() + seconds * 1000),
+    expiresAt: seconds === undefined ? undefined : new Date(clock.now() + seconds * 1000),
     idToken: tokens.id_token ?? undefined,
   };
 }

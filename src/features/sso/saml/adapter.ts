@@ -6,6 +6,7 @@ import {
   ValidateInResponseTo,
   type VerifyWithoutRequest,
 } from '@node-saml/passport-saml';
+import { clock } from '../../../clock.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import { CLOCK_SKEW_MS, MAX_ASSERTION_AGE_MS } from './expectations.ts';
 import { NAME_ID_FORMAT } from './names.ts';
@@ -109,7 +110,7 @@ function configOf({ entityId, acsUrl, ssoUrl, certificates, requestId }: SamlSig
     // Knows only the request of this sign-in. `sso_sessions` ensures that it is used once.
     cacheProvider: {
       saveAsync: async () => null,
-      getAsync: async (id) => (id === requestId ? new Date().toISOString() : null),
+      getAsync: async (id) => (id === requestId ? clock.date().toISOString() : null),
       removeAsync: async () => null,
     },
   };

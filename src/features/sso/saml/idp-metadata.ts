@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { invalid } from '../../../platform/errors.ts';
 import { certificateFault, normalizedCertificates } from './certificate.ts';
 import { NAMESPACE, REDIRECT_BINDING } from './names.ts';
@@ -21,7 +22,7 @@ const MAX_LENGTH = 500;
  * supplied the document or its HTTPS address.
  * @throws AppError `validation_failed`, which says what is wrong with the document
  */
-export function readIdpMetadata(xml: string, now = new Date()): IdpMetadata {
+export function readIdpMetadata(xml: string, now = clock.date()): IdpMetadata {
   const entity = identityProviderOf(parsed(xml));
   const entityId = entity.attributes.get('entityID') ?? '';
   if (entityId === '' || entityId.length > MAX_LENGTH) {

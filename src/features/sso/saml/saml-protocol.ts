@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
@@ -26,7 +27,7 @@ export function createSamlProtocol({ fetch: outbound, entityId, acsUrl }: SamlPa
   const ourselves = () => ({ entityId: entityId(), acsUrl: acsUrl() });
   return {
     async begin(provider, state) {
-      const { ssoUrl, certificates } = settingsOf(provider, new Date());
+      const { ssoUrl, certificates } = settingsOf(provider, clock.date());
       await assertReachable(outbound, ssoUrl);
       // Begins with a letter or `_`, as an ID of XML has to.
       const requestId = `_${randomBytes(20).toString('hex')}`;
@@ -35,7 +36,7 @@ export function createSamlProtocol({ fetch: outbound, entityId, acsUrl }: SamlPa
     },
 
     async finish(ctx, provider, { nonce: requestId, samlResponse }) {
-      const now = new Date();
+      const now = clock.date();
       const { issuer, ssoUrl, certificates } = settingsOf(provider, now);
       const signIn: SamlSignIn = { ...ourselves(), ssoUrl, certificates, requestId };
       const expected: Expectations = {

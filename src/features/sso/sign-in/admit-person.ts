@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../platform/http/audit.ts';
@@ -67,7 +68,7 @@ async function provision(
     status: 'active',
     // Any tenant may configure a provider, so its statement alone does not prove the address. Until the address is
     // proved, its owner can take over the account.
-    emailVerifiedAt: isDomainProven ? new Date() : null,
+    emailVerifiedAt: isDomainProven ? clock.date() : null,
   });
   const grant = { roleId: defaultRoleId, orgAccess: 'none' as const, orgIds: [] };
   await addMembership(tx, user.id, { partnerId: null, orgId }, grant);

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import { databaseAppError } from '../../../platform/db/database-errors.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -160,7 +161,7 @@ async function noteSuccess(
   ctx: PublicContext,
   { id, configVersion, lastSuccessAt }: SsoProvider,
 ): Promise<void> {
-  if (lastSuccessAt !== null && Date.now() - lastSuccessAt.getTime() < SUCCESS_NOTED_FOR_MS) return;
+  if (lastSuccessAt !== null && clock.now() - lastSuccessAt.getTime() < SUCCESS_NOTED_FOR_MS) return;
   await ctx.withSystem('note that a provider works', (tx) =>
     tx('sso_providers').where({ id, config_version: configVersion }).update({ last_success_at: tx.fn.now() }),
   );

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -33,7 +34,7 @@ export function createSystemAdmin(
       passwordHash,
       status: 'active',
       // The operator has named the address.
-      emailVerifiedAt: new Date(),
+      emailVerifiedAt: clock.date(),
     });
     await SystemMembership.query(tx).insert({ userId: user.id, roleId: SYSTEM_ROLES.systemAdmin });
     await record(tx, user);

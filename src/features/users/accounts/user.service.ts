@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { WithSystem } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { hashPassword } from '../../../platform/secrets/passwords.ts';
@@ -26,7 +27,7 @@ export async function createFirstAdmin(
       passwordHash,
       status: 'active',
       // The operator has named the address.
-      emailVerifiedAt: new Date(),
+      emailVerifiedAt: clock.date(),
     });
     await SystemMembership.query(tx).insert({ userId: user.id, roleId: SYSTEM_ROLES.systemAdmin });
     return true;

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -88,7 +89,7 @@ export async function joinAsNewUser(
   const invitation = await take(tx, hash);
   const { id, email, name } = invitation;
   const isAddressProved = provesAddress(invitation, hash);
-  const emailVerifiedAt = isAddressProved ? new Date() : null;
+  const emailVerifiedAt = isAddressProved ? clock.date() : null;
   const { rowCount } = await tx.raw(
     `insert into users (id, email, name, password_hash, email_verified_at)
     values (:id, :email, :name, :passwordHash, :emailVerifiedAt)
@@ -129,7 +130,7 @@ export async function joinAsExistingUser(
   // Keys of an earlier membership must not open what this one does.
   await ending.revokeKeysOf(tx, user.id);
   if (provesAddress(invitation, invitationTokenHash) && user.emailVerifiedAt === null) {
-    await User.query(tx).findById(user.id).patch({ emailVerifiedAt: new Date() });
+    await User.query(tx).findById(user.id).patch({ emailVerifiedAt: clock.date() });
   }
   await addMembership(tx, user.id, invitation, invitation);
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import { type Context, holds } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -62,7 +63,7 @@ export async function replayDelivery(ctx: Context, webhookId: string, deliveryId
     partnerId: webhook.partnerId,
     orgId: webhook.orgId,
     isReplay: true,
-    nextAttemptAt: new Date(),
+    nextAttemptAt: clock.date(),
   });
   await wakeWebhooks(ctx.tx, [webhookId]);
   return { webhook, delivery: await readDelivery(ctx, webhookId, id) };

@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { GuardedFetch, OpenAnswer } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
 import { retryAfterMs } from './retry-schedule.ts';
@@ -49,12 +50,12 @@ export async function post(
   if (Buffer.byteLength(body) > LONGEST_BODY) {
     return { ...failed('The event is too large to be sent.'), durationMs: 0 };
   }
-  const begun = performance.now();
-  const took = () => Math.round(performance.now() - begun);
+  const begun = clock.monotonic();
+  const took = () => Math.round(clock.monotonic() - begun);
   try {
     const answer = await outbound.open(url, {
       method: 'POST',
-      headers: signedHeaders(secrets, { id: message.id, at: new Date(), body }),
+      headers: signedHeaders(secrets, { id: message.id, at: clock.date(), body }),
       body,
       signal,
     });
@@ -68,7 +69,7 @@ export async function post(
       durationMs,
       error: ok ? null : `The receiver answered ${status}.`,
       retryAfterMs: ASKS_FOR_PAUSE.has(status)
-        ? retryAfterMs(answer.headers.get('retry-after'), new Date())
+        ? retryAfterMs(answer.headers.get('retry-after'), clock.date())
         : undefined,
     };
   } catch (error) {
@@ -81,7 +82,7 @@ export async function post(
 async function excerptOf(answer: OpenAnswer): Promise<string | null> {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  const limit = setTimeout(() => answer.leave(), EXCERPT_MS);
+  const limit = clock.setTimeout(() => answer.leave(), EXCERPT_MS);
   try {
     for await (const piece of answer.body) {
       pieces.push(piece);
@@ -91,7 +92,7 @@ async function excerptOf(answer: OpenAnswer): Promise<string | null> {
   } catch {
     // What came before that is shown.
   } finally {
-    clearTimeout(limit);
+    clock.clear(limit);
     answer.leave();
   }
   if (bytes === 0) return null;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { clock } from '../../../clock.ts';
 import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
 import type { BackgroundPart } from '../../../platform/close-stack.ts';
 import type { Webhook } from '../subscriptions/webhook.model.ts';
@@ -16,6 +16,14 @@ export interface DispatcherTiming {
 }
 
 const TIMING: DispatcherTiming = { everyMs: 1000, leaseMs: 90_000, graceMs: 2000 };
+
+interface Round {
+  /** More events wait to be divided among the webhooks. */
+  hasMore: boolean;
+  /** The number of webhooks that it has begun to serve. */
+  begun: number;
+}
+
 /** Webhooks that this process serves at a time. Most of that time is waiting for receivers. */
 const PLACES = 32;
 
@@ -30,6 +38,8 @@ export class WebhookDispatcher implements BackgroundPart {
   readonly #abort = new AbortController();
   readonly #serving = new Set<Promise<void>>();
   #looping: Promise<void> = Promise.resolve();
+  /** The last round, which the next one follows. */
+  #looked: Promise<unknown> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
   #isClosing = false;
@@ -44,6 +54,15 @@ export class WebhookDispatcher implements BackgroundPart {
     this.#looping = this.#loop();
   }
 
+  /** Sends what is due now, and what that adds, until nothing is due. Rejects while the database is unavailable. */
+  async settle(): Promise<void> {
+    for (;;) {
+      const { hasMore, begun } = await this.#look();
+      await Promise.all(this.#serving);
+      if (!hasMore && begun === 0) return;
+    }
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#wake();
@@ -52,7 +71,7 @@ export class WebhookDispatcher implements BackgroundPart {
     const late = new AbortController();
     await Promise.race([
       ended,
-      delay(this.#timing.graceMs, undefined, { signal: late.signal }).catch(() => undefined),
+      clock.sleep(this.#timing.graceMs, { signal: late.signal }).catch(() => undefined),
     ]);
     late.abort();
     // What was not recorded is sent again, with the same id.
@@ -64,7 +83,7 @@ export class WebhookDispatcher implements BackgroundPart {
     while (!this.#isClosing) {
       this.#isAwake = false;
       try {
-        const hasMore = await this.#round();
+        const { hasMore } = await this.#look();
         this.#isFailing = false;
         if (hasMore) continue;
       } catch (error) {
@@ -79,19 +98,26 @@ export class WebhookDispatcher implements BackgroundPart {
   async #pause(): Promise<void> {
     if (this.#isClosing || (this.#isAwake && !this.#isFailing)) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#timing.everyMs).unref();
+      const timer = clock.setTimeout(() => resolve(), this.#timing.everyMs).unref();
       this.#wake = () => {
-        clearTimeout(timer);
+        clock.clear(timer);
         resolve();
       };
     });
   }
 
-  async #round(): Promise<boolean> {
+  /** One round at a time. */
+  #look(): Promise<Round> {
+    const looking = this.#looked.then(() => this.#round());
+    this.#looked = looking.catch(() => undefined);
+    return looking;
+  }
+
+  async #round(): Promise<Round> {
     const { db } = this.#parts;
     const hasMore = await fanOut(db);
     const free = PLACES - this.#serving.size;
-    if (free === 0) return false;
+    if (free === 0) return { hasMore: false, begun: 0 };
     const claimed = await claimWebhooks(db, { free, leaseMs: this.#timing.leaseMs });
     for (const webhook of claimed) {
       const serving = this.#serve(webhook).finally(() => {
@@ -101,7 +127,7 @@ export class WebhookDispatcher implements BackgroundPart {
       });
       this.#serving.add(serving);
     }
-    return hasMore;
+    return { hasMore, begun: claimed.length };
   }
 
   /** Never fails: one webhook that cannot be served leaves the others alone. */

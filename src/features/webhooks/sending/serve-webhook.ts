@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Logger } from '../../../platform/logger.ts';
@@ -38,9 +39,9 @@ interface Due {
 
 /** Sends what is due of a webhook, for one turn. */
 export async function serveWebhook(parts: ServeParts, webhook: Webhook): Promise<void> {
-  const until = performance.now() + TURN_MS;
+  const until = clock.monotonic() + TURN_MS;
   let { failures } = webhook;
-  const isOver = () => parts.signal.aborted || performance.now() > until;
+  const isOver = () => parts.signal.aborted || clock.monotonic() > until;
   // A receiver that has failed before gets one request at a time, until one succeeds.
   const waiting = await readDue(parts.db, webhook.id, failures >= FAILURES_BEFORE_PAUSE ? 1 : TURN);
   const sender = async () => {
@@ -77,7 +78,7 @@ async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: 
     await giveUp(db, due.id, message);
     return failures;
   }
-  const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, new Date()) };
+  const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, clock.date()) };
   const outcome = await post(outbound, destination, message, signal);
   onAttempt(outcome.ok ? 'delivered' : 'failed');
   return recordAttempt(

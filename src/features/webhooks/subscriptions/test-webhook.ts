@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { RateLimiter, RateLimits } from '../../../platform/cluster/rate-limits.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { newId } from '../../../platform/ids.ts';
@@ -26,7 +27,7 @@ export async function testWebhook(
 ) {
   const webhook = await ctx.withTenant((inTenant) => findToChange(inTenant, id));
   await limit.take(id);
-  const now = new Date();
+  const now = clock.date();
   const message = {
     id: newId(),
     type: PING,

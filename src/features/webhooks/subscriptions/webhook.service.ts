@@ -1,3 +1,4 @@
+import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
@@ -190,7 +191,7 @@ export async function rotateSecret(
   const updated = await webhook.$query(ctx.tx).patchAndFetch({
     sealedSecret: sealSecret(sealer, id, secret),
     sealedPreviousSecret: isKept ? sealAsPrevious(sealer, webhook) : null,
-    previousSecretUntil: isKept ? new Date(Date.now() + overlapHours * 3_600_000) : null,
+    previousSecretUntil: isKept ? new Date(clock.now() + overlapHours * 3_600_000) : null,
   });
   return { ...shownWebhook(updated), secret };
 }
@@ -227,7 +228,7 @@ export function shownWebhook(webhook: Webhook) {
     failingSince,
     lastSuccessAt,
     previousSecretUntil:
-      previousSecretUntil !== null && previousSecretUntil > new Date() ? previousSecretUntil : null,
+      previousSecretUntil !== null && previousSecretUntil > clock.date() ? previousSecretUntil : null,
     createdBy,
     createdAt,
     updatedAt,
@@ -236,7 +237,7 @@ export function shownWebhook(webhook: Webhook) {
 
 function statusOf({ enabled, disabledReason, failures, pausedUntil }: Webhook): WebhookStatus {
   if (!enabled) return disabledReason === null ? 'disabled' : 'disabled_by_server';
-  if (pausedUntil !== null && pausedUntil > new Date()) return 'paused';
+  if (pausedUntil !== null && pausedUntil > clock.date()) return 'paused';
   return failures > 0 ? 'failing' : 'active';
 }
 

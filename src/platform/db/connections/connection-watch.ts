@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
+import { clock, type Timer } from '../../../clock.ts';
 
 /** A connection that owes an answer is looked into after this time without a byte in either direction. */
 const SILENT_MS = 4000;
@@ -45,7 +46,7 @@ export class ConnectionWatch {
   readonly #silentMs: number;
   readonly #lookMs: number;
   readonly #watched = new Set<Watched>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isAsking = false;
 
   constructor(url: string, silentMs = SILENT_MS) {
@@ -58,11 +59,11 @@ export class ConnectionWatch {
     const client = connection as WatchedClient;
     const watched: Watched = { client, bytes: bytesOf(client), silentLooks: 0, isDoubted: false };
     this.#watched.add(watched);
-    this.#timer ??= setInterval(() => this.#look(), this.#lookMs).unref();
+    this.#timer ??= clock.setInterval(() => this.#look(), this.#lookMs).unref();
     client.connection.stream.once('close', () => {
       this.#watched.delete(watched);
       if (this.#watched.size > 0) return;
-      clearInterval(this.#timer);
+      clock.clear(this.#timer);
       this.#timer = undefined;
     });
   }

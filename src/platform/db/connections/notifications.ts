@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { clock, type Timer } from '../../../clock.ts';
 import type { Logger } from '../../logger.ts';
 
 /** The connection is asked this often whether it still leads to the database. */
@@ -28,8 +29,8 @@ export class DatabaseNotifications {
   readonly #options: Options;
   #client: pg.Client | undefined;
   #connecting: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #silence: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  #silence: Timer | undefined;
   #payloads: string[] = [];
   /** When the last probe was sent that was answered. */
   #inTouchAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +44,7 @@ export class DatabaseNotifications {
 
   /** Whether every notification of more than some seconds ago has surely come. */
   get isInTouch(): boolean {
-    return performance.now() - this.#inTouchAt < IN_TOUCH_MS;
+    return clock.monotonic() - this.#inTouchAt < IN_TOUCH_MS;
   }
 
   /** Resolves after the first attempt to connect, be it successful or not. */
@@ -51,10 +52,17 @@ export class DatabaseNotifications {
     return this.#connect();
   }
 
+  /** Resolves when everything is handed on that was committed before. */
+  async settle(): Promise<void> {
+    // Postgres sends the notifications that are pending for a connection before it answers the next query on it.
+    await this.#client?.query('select 1').catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#silence);
+    clock.clear(this.#timer);
+    clock.clear(this.#silence);
     await this.#connecting;
     const client = this.#client;
     this.#client = undefined;
@@ -81,7 +89,7 @@ export class DatabaseNotifications {
     client.on('notification', ({ payload }) => this.#take(payload ?? ''));
     try {
       await client.connect();
-      const askedAt = performance.now();
+      const askedAt = clock.monotonic();
       await client.query(`listen ${pg.escapeIdentifier(channel)}`);
       this.#client = client;
       this.#inTouchAt = askedAt;
@@ -99,18 +107,18 @@ export class DatabaseNotifications {
   }
 
   #probeLater(client: pg.Client): void {
-    this.#timer = setTimeout(() => this.#probe(client), PROBE_MS);
+    this.#timer = clock.setTimeout(() => this.#probe(client), PROBE_MS);
   }
 
   #probe(client: pg.Client): void {
-    const askedAt = performance.now();
-    this.#silence = setTimeout(
+    const askedAt = clock.monotonic();
+    this.#silence = clock.setTimeout(
       () => this.#lose(client, new Error('The database does not answer.')),
       SILENCE_MS,
     );
     client.query('select 1').then(
       () => {
-        clearTimeout(this.#silence);
+        clock.clear(this.#silence);
         if (this.#client !== client || this.#isClosed) return;
         this.#inTouchAt = askedAt;
         this.#probeLater(client);
@@ -122,8 +130,8 @@ export class DatabaseNotifications {
   #lose(client: pg.Client, error: unknown): void {
     if (this.#client !== client || this.#isClosed) return;
     this.#client = undefined;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#silence);
+    clock.clear(this.#timer);
+    clock.clear(this.#silence);
     // With an unanswered query the driver drops the connection at once instead of saying goodbye.
     void client.end().catch(() => undefined);
     this.#retry(error);
@@ -136,7 +144,7 @@ export class DatabaseNotifications {
     if (this.#isClosed) return;
     const waitMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LAST_RETRY_MS);
     this.#failures += 1;
-    this.#timer = setTimeout(() => void this.#connect(), waitMs);
+    this.#timer = clock.setTimeout(() => void this.#connect(), waitMs);
   }
 
   /** A transaction that changed many rows has as many notifications, which are handed on together. */

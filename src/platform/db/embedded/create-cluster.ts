@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import type { Account } from './account.ts';
 import { type Binaries, program } from './binaries.ts';
 import { EmbeddedPostgresError, errorCode } from './errors.ts';
@@ -26,7 +26,7 @@ export async function ownPassword(dataDir: string, clusterExists: boolean): Prom
     const password = (await readIfThere(file))?.trim();
     if (password !== undefined && password !== '') return password;
     if (password === undefined && clusterExists) break;
-    await delay(50);
+    await clock.sleep(50);
   }
   throw new EmbeddedPostgresError(
     'start_failed',
@@ -92,7 +92,7 @@ export async function sweepUnfinished(parent: string, log: Logger): Promise<void
     const pid = Number(name.match(/^postgres\.init-(\d+)-/)?.[1]);
     if (Number.isNaN(pid)) continue;
     const path = join(parent, name);
-    const age = Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0);
+    const age = clock.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0);
     // In a container every process can have had the same pid, so age counts too.
     if ((await processState(pid)) === 'alive' && age < 600_000) continue;
     log.warn({ path }, 'unfinished postgres cluster removed');

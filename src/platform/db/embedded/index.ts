@@ -2,6 +2,7 @@
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import { startedByRoot } from './account.ts';
 import { findBinaries, readyBinaries } from './binaries.ts';
 import { createDatabase } from './connect.ts';
@@ -42,7 +43,7 @@ export async function startEmbeddedPostgres(
   { dataDir, log, durable = true }: Options,
   changes: Partial<Machine> = {},
 ): Promise<EmbeddedPostgres> {
-  const begun = performance.now();
+  const begun = clock.monotonic();
   const machine = { ...thisMachine(), ...changes };
   const found = await findBinaries(machine);
   const ready = await namingDataDir(resolve(dataDir), async () => {
@@ -83,7 +84,7 @@ export async function startEmbeddedPostgres(
     await end();
     throw error;
   }
-  log.info({ clusterDir, port, pid, adopted, ms: Math.round(performance.now() - begun) }, 'postgres started');
+  log.info({ clusterDir, port, pid, adopted, ms: Math.round(clock.monotonic() - begun) }, 'postgres started');
   let ending: Promise<void> | undefined;
   return {
     ownerUrl: ownerUrl(password, port),

@@ -12,6 +12,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import { type Account, canReach, startedByRoot, unprivilegedAccount } from './account.ts';
 import { EmbeddedPostgresError, errorCode } from './errors.ts';
 
@@ -75,7 +76,7 @@ export async function clusterVersion(clusterDir: string, log: Logger): Promise<s
   const control = await lstat(join(clusterDir, 'global', 'pg_control')).catch(() => undefined);
   if (version !== undefined && control !== undefined) return version.trim();
   if (version === undefined && control === undefined) {
-    const aside = `${clusterDir}.unfinished-${Date.now()}`;
+    const aside = `${clusterDir}.unfinished-${clock.now()}`;
     await rename(clusterDir, aside);
     log.warn({ clusterDir, aside }, 'unfinished postgres cluster set aside');
     return undefined;

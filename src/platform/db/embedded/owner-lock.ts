@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import { connect, type Server } from './connect.ts';
 
 // Any fixed number would do; this one spells "muster".
@@ -23,13 +23,13 @@ export async function takeOwnerLock(
   patienceMs: number,
 ): Promise<{ lock: OwnerLock; client: Client } | undefined> {
   const first = await connect(server);
-  const deadline = performance.now() + patienceMs;
+  const deadline = clock.monotonic() + patienceMs;
   while (!(await tryLock(first))) {
-    if (performance.now() > deadline) {
+    if (clock.monotonic() > deadline) {
       await first.end();
       return undefined;
     }
-    await delay(100);
+    await clock.sleep(100);
   }
 
   const state = { client: first, endExpected: false, lostToAnother: false };
@@ -37,7 +37,7 @@ export async function takeOwnerLock(
 
   const regain = async (): Promise<void> => {
     while (!state.endExpected) {
-      await delay(retryEveryMs, undefined, { ref: false });
+      await clock.sleep(retryEveryMs, { unref: true });
       const next = await connect(server).catch(() => undefined);
       if (next === undefined) continue;
       const held = await tryLock(next).catch(() => undefined);

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import type { Account } from './account.ts';
 import { type Binaries, program } from './binaries.ts';
 import { EmbeddedPostgresError } from './errors.ts';
@@ -19,7 +19,7 @@ const immediateShutdownMs = 10_000;
 export async function runningPostmaster(
   clusterDir: string,
 ): Promise<{ pid: number; port: number } | undefined> {
-  const begun = performance.now();
+  const begun = clock.monotonic();
   for (;;) {
     const lines = (await readIfThere(join(clusterDir, 'postmaster.pid')))?.split('\n');
     if (lines === undefined) return undefined;
@@ -29,7 +29,7 @@ export async function runningPostmaster(
     if (state === 'gone') return undefined;
     const ours = state === 'alive' && (await isPostmasterOf(pid, clusterDir));
     if (ours && port > 0) return { pid, port };
-    const waited = performance.now() - begun;
+    const waited = clock.monotonic() - begun;
     // In a container whose pid 1 takes note of nobody, a zombie stays for ever.
     if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
       await disownPidFile(clusterDir, lines);
@@ -41,7 +41,7 @@ export async function runningPostmaster(
         `The Postgres of ${clusterDir} (pid ${pid}) is starting and names no port. Look into server.log in that folder, or end that process.`,
       );
     }
-    await delay(100);
+    await clock.sleep(100);
   }
 }
 
@@ -145,7 +145,7 @@ export async function shutDown(
   log: Logger,
 ): Promise<void> {
   const { pid, clusterDir, hasEnded } = server;
-  const begun = performance.now();
+  const begun = clock.monotonic();
   // A child of ours is gone when we have taken note of its end; before that its pid is still there as a zombie.
   const gone = async (): Promise<boolean> =>
     hasEnded?.() ?? ((await processState(pid)) !== 'alive' || !(await isPostmasterOf(pid, clusterDir)));
@@ -161,13 +161,13 @@ export async function shutDown(
   ] as const) {
     if (await gone()) return;
     process.kill(pid, signal);
-    const deadline = performance.now() + patience;
-    while (performance.now() < deadline) {
+    const deadline = clock.monotonic() + patience;
+    while (clock.monotonic() < deadline) {
       if (await gone()) {
-        log.info({ clusterDir, signal, ms: Math.round(performance.now() - begun) }, 'postgres stopped');
+        log.info({ clusterDir, signal, ms: Math.round(clock.monotonic() - begun) }, 'postgres stopped');
         return;
       }
-      await delay(20);
+      await clock.sleep(20);
     }
     log.warn({ clusterDir, pid, signal }, 'postgres slow to stop');
   }

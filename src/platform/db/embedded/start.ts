@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { clock } from '../../../clock.ts';
 import type { Account } from './account.ts';
 import type { Binaries } from './binaries.ts';
 import { connect, type Server } from './connect.ts';
@@ -52,7 +52,7 @@ export async function reachServer(wanted: Wanted): Promise<RunningServer> {
     failure = await explain(launched, wanted.clusterDir);
     if (!passing.test(failure)) break;
     wanted.log.warn({ attempt, port, failure }, 'postgres start repeated');
-    await delay(pauseMs);
+    await clock.sleep(pauseMs);
   }
   throw new EmbeddedPostgresError(
     'start_failed',
@@ -80,10 +80,10 @@ async function answers(
   hasEnded: () => boolean | Promise<boolean>,
   log: Logger,
 ): Promise<boolean> {
-  let deadline = performance.now() + answerPatienceMs;
-  let reported = performance.now();
+  let deadline = clock.monotonic() + answerPatienceMs;
+  let reported = clock.monotonic();
   let reason = 'it does not get ready';
-  while (performance.now() < deadline) {
+  while (clock.monotonic() < deadline) {
     if (await hasEnded()) return false;
     // Until it says so itself, another program may be the one that listens on this port.
     const status = await postmasterStatus(server);
@@ -97,13 +97,13 @@ async function answers(
       }
     } else if (status !== undefined) {
       // Recovery after a crash takes as long as it takes.
-      deadline = performance.now() + answerPatienceMs;
-      if (performance.now() - reported > 10_000) {
-        reported = performance.now();
+      deadline = clock.monotonic() + answerPatienceMs;
+      if (clock.monotonic() - reported > 10_000) {
+        reported = clock.monotonic();
         log.info({ clusterDir: server.clusterDir, status }, 'waiting for postgres');
       }
     }
-    await delay(25);
+    await clock.sleep(25);
   }
   const lines = lastLines(await readLog(server.clusterDir));
   throw new EmbeddedPostgresError(

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { clock } from '../../../clock.ts';
 
 /** How long and how often a migration waits for locks that other sessions hold. */
 export interface LockPatience {
@@ -53,7 +53,7 @@ export async function runInTransaction(
       if (!isLockConflict(error)) throw error;
       if (attempt >= attempts) throw new BlockedMigrationError(name, attempts, error);
       await connection.query('rollback to savepoint before_migration');
-      await delay(Math.min(pauseMs * 2 ** (attempt - 1), maxPauseMs));
+      await clock.sleep(Math.min(pauseMs * 2 ** (attempt - 1), maxPauseMs));
     }
   }
 }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type pg from 'pg';
+import { clock } from '../../../clock.ts';
 import { PROJECT_ROOT } from '../../project-root.ts';
 import { LOCK_PATIENCE, type LockPatience, runInTransaction } from './locking-migration.ts';
 import { isOnline, onlineStatements, runOnline } from './online-migration.ts';
@@ -138,7 +138,7 @@ export async function takeMigrationLock(session: Knex): Promise<void> {
   for (;;) {
     const { rows } = await session.raw(`select pg_try_advisory_lock(${MIGRATION_LOCK}) as got`);
     if (rows[0]?.got === true) return;
-    await delay(LOCK_POLL_MS);
+    await clock.sleep(LOCK_POLL_MS);
   }
 }
 

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import type { Logger } from '../../logger.ts';
 import type { Db } from '../pool.ts';
 import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention-rule.ts';
@@ -66,7 +66,7 @@ export class RowPruner {
       round.removed[rule.table] = (round.removed[rule.table] ?? 0) + removed;
       if (removed < batchSize(rule)) continue;
       more.push(share);
-      await delay(this.#options.pauseMs ?? PAUSE_MS);
+      await clock.sleep(this.#options.pauseMs ?? PAUSE_MS);
     }
     return more;
   }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
+import { clock, type Timer } from '../../../clock.ts';
 import { AppError } from '../../errors.ts';
 import { type ByteRange, byteRange } from './byte-range.ts';
 
@@ -72,7 +73,7 @@ export class StreamAnswer {
     } catch (error) {
       if (!hasLeft(error)) throw error;
     } finally {
-      clearInterval(watch);
+      clock.clear(watch);
     }
   }
 }
@@ -137,13 +138,15 @@ async function* slicesOf(
 }
 
 /** Cuts a client off that is waited for and takes next to nothing. */
-function watchPace(response: Response, pace: { slices: number }, patienceMs: number): NodeJS.Timeout {
+function watchPace(response: Response, pace: { slices: number }, patienceMs: number): Timer {
   let before = 0;
-  return setInterval(() => {
-    const isSlow = (pace.slices - before) * SLICE_BYTES < LEAST_BYTES;
-    if (isSlow && response.writableNeedDrain) response.destroy();
-    before = pace.slices;
-  }, patienceMs).unref();
+  return clock
+    .setInterval(() => {
+      const isSlow = (pace.slices - before) * SLICE_BYTES < LEAST_BYTES;
+      if (isSlow && response.writableNeedDrain) response.destroy();
+      before = pace.slices;
+    }, patienceMs)
+    .unref();
 }
 
 /** RFC 6266: a name of harmless characters for everyone, and the real one for who understands RFC 5987. */

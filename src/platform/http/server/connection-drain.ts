@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { clock } from '../../../clock.ts';
 
 /** How often connections that have become idle are closed. */
 const CLOSE_IDLE_EVERY_MS = 50;
@@ -25,13 +26,13 @@ export class ConnectionDrain {
   /** Accepts no new connection, and resolves when all are closed. Those that are not closed in time are cut off. */
   async end(patienceMs = PATIENCE_MS): Promise<void> {
     this.begin();
-    const closeIdle = setInterval(() => this.#server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-    const cutOff = setTimeout(() => this.#server.closeAllConnections(), patienceMs);
+    const closeIdle = clock.setInterval(() => this.#server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+    const cutOff = clock.setTimeout(() => this.#server.closeAllConnections(), patienceMs);
     try {
       await new Promise<void>((resolve) => this.#server.close(() => resolve()));
     } finally {
-      clearInterval(closeIdle);
-      clearTimeout(cutOff);
+      clock.clear(closeIdle);
+      clock.clear(cutOff);
     }
   }
 }

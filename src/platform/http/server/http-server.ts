@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { clock, type Timer } from '../../../clock.ts';
 import { AppError } from '../../errors.ts';
 import { bodyOfError } from '../error-body.ts';
 
@@ -54,17 +55,17 @@ export function createHttpServer({ headersMs, requestMs, checkEveryMs }: HttpPat
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-const requestLimits = new WeakMap<IncomingMessage, NodeJS.Timeout>();
+const requestLimits = new WeakMap<IncomingMessage, Timer>();
 
 function limitRequest(request: IncomingMessage, response: ServerResponse, requestMs: number): void {
-  const limit = setTimeout(() => {
+  const limit = clock.setTimeout(() => {
     if (request.complete) return;
     const { socket } = request;
     if (response.headersSent) socket.destroy();
     else refuse(socket, refusalOf('ERR_HTTP_REQUEST_TIMEOUT'));
   }, requestMs);
   requestLimits.set(request, limit);
-  const end = () => clearTimeout(limit);
+  const end = () => clock.clear(limit);
   request.once('end', end);
   request.once('close', end);
 }
@@ -74,7 +75,7 @@ function limitRequest(request: IncomingMessage, response: ServerResponse, reques
  * are; the caller has to end a request whose client sends nothing any more.
  */
 export function liftRequestLimit(request: IncomingMessage): void {
-  clearTimeout(requestLimits.get(request));
+  clock.clear(requestLimits.get(request));
 }
 
 function refusalOf(code: string | undefined): AppError {

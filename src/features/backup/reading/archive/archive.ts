@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { FolderItem, LeftOutQuery, OpenedFolder } from '../../../../engine/index.ts';
 import { instantOf } from '../shown-entry.ts';
 import { TAR_END, type TarEntry, tarHeader, tarPadding } from '../../../../platform/http/files/tar.ts';
@@ -55,7 +56,7 @@ export async function* archiveOf(folder: OpenedFolder, name: string): AsyncGener
 
 function* textFile(path: string, text: string): Generator<Buffer, void> {
   const content = Buffer.from(text);
-  yield tarHeader({ path, type: 'file', size: content.length, mode: 0o600, modifiedAt: new Date() });
+  yield tarHeader({ path, type: 'file', size: content.length, mode: 0o600, modifiedAt: clock.date() });
   yield content;
   yield tarPadding(content.length);
 }

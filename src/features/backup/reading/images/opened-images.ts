@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../../clock.ts';
 import {
   type FileContent,
   type FileSystemReader,
@@ -31,7 +32,7 @@ interface KeptImage {
   key: string;
   reader: RepositoryReader;
   opening: Promise<OpenedImage>;
-  expiry: NodeJS.Timeout;
+  expiry: Timer;
 }
 
 /** An image of about a terabyte. Where its parts lie takes 64 bytes for each of them. */
@@ -107,14 +108,14 @@ export class OpenedImages {
   }
 
   #begin(key: string, reader: RepositoryReader, opening: Promise<OpenedImage>): KeptImage {
-    const expiry = setTimeout(() => this.#forget(kept), IDLE_MS).unref();
+    const expiry = clock.setTimeout(() => this.#forget(kept), IDLE_MS).unref();
     const kept: KeptImage = { key, reader, opening, expiry };
     opening.catch(() => this.#forget(kept));
     return kept;
   }
 
   #forget(kept: KeptImage | undefined): void {
-    clearTimeout(kept?.expiry);
+    clock.clear(kept?.expiry);
     this.#kept = this.#kept.filter((each) => each !== kept);
   }
 }

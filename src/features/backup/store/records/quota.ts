@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { Db } from '../../../../platform/db/pool.ts';
 import type { Statement } from '../../../../platform/db/statement.ts';
 import { withSystemStatement } from '../../../../platform/db/transaction.ts';
@@ -104,7 +105,7 @@ export class StoreQuota {
     };
     this.#usage.set(id, usage);
     if (this.#usage.size > KEPT_MAX) this.#removeIdle();
-    if (performance.now() - usage.loadedAt > STALE_MS) {
+    if (clock.monotonic() - usage.loadedAt > STALE_MS) {
       usage.loading ??= this.#read(statement, id, usage).finally(() => (usage.loading = undefined));
       await usage.loading;
     }
@@ -122,7 +123,7 @@ export class StoreQuota {
     usage.stored = Number(rows?.[0]?.bytes ?? 0);
     // What was stored before the question is in the answer.
     usage.since -= countedBefore;
-    usage.loadedAt = performance.now();
+    usage.loadedAt = clock.monotonic();
   }
 
   #removeIdle(): void {

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { StoreAccess } from '../records/credentials.ts';
 import type { ListedObject } from '../records/objects.ts';
 import { AppError } from '../../../../platform/errors.ts';
@@ -39,6 +40,6 @@ export class MemoryLocks {
   }
 
   #removeExpired(): void {
-    for (const [id, { until }] of this.#locks) if (until < new Date()) this.#locks.delete(id);
+    for (const [id, { until }] of this.#locks) if (until < clock.date()) this.#locks.delete(id);
   }
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { clock } from '../../../../clock.ts';
 import { AppError } from '../../../../platform/errors.ts';
 import { releaseMemory } from '../../../../platform/release-memory.ts';
 import { notAnnounced } from '../storage/storage.ts';
@@ -29,11 +30,11 @@ interface Patience {
  */
 export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patience): AsyncGenerator<Buffer> {
   // The time that the disk takes is not the client's.
-  let waitingSince: number | undefined = performance.now();
-  const watch = setInterval(
+  let waitingSince: number | undefined = clock.monotonic();
+  const watch = clock.setInterval(
     () => {
-      const isIdle = waitingSince !== undefined && performance.now() - waitingSince > idleMs;
-      if (isIdle || Date.now() > until.getTime()) request.destroy();
+      const isIdle = waitingSince !== undefined && clock.monotonic() - waitingSince > idleMs;
+      if (isIdle || clock.now() > until.getTime()) request.destroy();
     },
     Math.min(1000, idleMs / 2),
   );
@@ -42,13 +43,13 @@ export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patie
       waitingSince = undefined;
       yield piece;
       releaseMemory(piece);
-      waitingSince = performance.now();
+      waitingSince = clock.monotonic();
     }
   } catch (error) {
     if (request.complete) throw error;
     throw notAnnounced('The upload broke off.');
   } finally {
-    clearInterval(watch);
+    clock.clear(watch);
     request.resume();
   }
 }

@@ -1,5 +1,6 @@
 import { type FileHandle, open, readdir, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { clock } from '../../../../clock.ts';
 import { releaseMemory } from '../../../../platform/release-memory.ts';
 import { storageFull } from './storage.ts';
 
@@ -49,7 +50,7 @@ export async function removeIdleParts(folder: string, idleMs: number): Promise<v
   for (const name of await readdir(folder).catch(() => [])) {
     const part = path.join(folder, name);
     const found = await stat(part).catch(() => undefined);
-    if (found !== undefined && Date.now() - found.mtimeMs >= idleMs) await rm(part, { force: true });
+    if (found !== undefined && clock.now() - found.mtimeMs >= idleMs) await rm(part, { force: true });
   }
 }
 

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { Db } from '../../../../platform/db/pool.ts';
 import { withSystem } from '../../../../platform/db/transaction.ts';
 import type { Logger } from '../../../../platform/logger.ts';
@@ -149,7 +150,7 @@ async function markMissing(
     await forgetObjects(db, repositoryId, type, [name]);
     return 0;
   }
-  const count = await updateObject(db, { repositoryId, type }, name, { lost_at: new Date() });
+  const count = await updateObject(db, { repositoryId, type }, name, { lost_at: clock.date() });
   if (count > 0) log.error({ repositoryId, type, name }, 'backup_store.object_missing');
   return count;
 }
@@ -185,6 +186,6 @@ async function adopt(
 }
 
 async function removeOldLock({ storage }: Parts, repositoryId: string, lock: FoundObject): Promise<void> {
-  if (Date.now() - lock.writtenAt.getTime() < UNDERWAY_MS) return;
+  if (clock.now() - lock.writtenAt.getTime() < UNDERWAY_MS) return;
   await storage.remove(repositoryId, { type: 'locks', name: lock.name, trashedAt: null });
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { DeviceHub } from '../../../../hub/index.ts';
 import { type Tx, withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../../../platform/http/audit.ts';
@@ -60,7 +61,7 @@ async function round(tx: Tx, parts: AdvanceParts, executionId: string, notices: 
   if (execution === undefined) return (await exists(tx, executionId)) ? 'still' : 'ended';
   if (execution.finishedAt !== null) return 'ended';
   const state = await load(tx, execution);
-  const now = new Date();
+  const now = clock.date();
   await noteEnds(tx, state.actions);
   const decision = decide(nowOf(execution, state, now));
   await applySkips(tx, state, decision);
@@ -139,7 +140,7 @@ function nowOf(execution: RecoveryExecution, { steps, actions, devices }: State,
 
 async function applySkips(tx: Tx, { actions }: State, { skip }: Decision): Promise<void> {
   if (skip.length === 0) return;
-  const skipped = { state: 'skipped', finishedAt: new Date() } as const;
+  const skipped = { state: 'skipped', finishedAt: clock.date() } as const;
   await RecoveryAction.query(tx).whereIn('id', skip).patch(skipped);
   const ids = new Set(skip);
   for (const action of actions) if (ids.has(action.id)) Object.assign(action, skipped);
@@ -157,7 +158,7 @@ async function cancelActions(
     const announce = action === undefined ? undefined : await cancelOne(tx, action, hub);
     if (action === undefined || announce === undefined) continue;
     notices.announce.push(announce);
-    await change(tx, action, { cancelRequestedAt: new Date() });
+    await change(tx, action, { cancelRequestedAt: clock.date() });
   }
   for (const id of giveUp) {
     const action = byId.get(id);
@@ -166,7 +167,7 @@ async function cancelActions(
     const message = 'The device is not connected, or does not react.';
     await change(tx, action, {
       ...badEnd('failed', 'DEVICE_OFFLINE', message),
-      cancelRequestedAt: cancelRequestedAt ?? new Date(),
+      cancelRequestedAt: cancelRequestedAt ?? clock.date(),
     });
   }
 }
@@ -200,7 +201,7 @@ async function startActions(tx: Tx, { execution, state, decision, parts, notices
     if (action === undefined) continue;
     const device = state.devices.get(action.deviceId);
     const siblings = ofStep.get(action.stepId) ?? [];
-    const startedAt = new Date();
+    const startedAt = clock.date();
     try {
       // One that fails half way leaves nothing behind, and does not hold up the others.
       const started = await withSavepoint(tx, (inner) =>

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import { withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
 import { AppError } from '../../../../platform/errors.ts';
 import { isManageableSql } from '../../../organizations/index.ts';
@@ -18,7 +19,7 @@ export async function beginDueRehearsals(
 ): Promise<void> {
   const due = await withSystem(db, 'find the rehearsals of recovery plans that are due', (tx) =>
     RecoveryPlan.query(tx)
-      .where('next_rehearsal_at', '<=', new Date())
+      .where('next_rehearsal_at', '<=', clock.date())
       .whereRaw(`org_id in (select o.id from organizations o where ${isManageableSql('o')})`)
       .orderBy('next_rehearsal_at')
       .limit(AT_ONCE)
@@ -37,7 +38,7 @@ const begin = async (parts: DueParts, id: string): Promise<void> => {
   await withSystem(parts.db, 'begin a rehearsal of a recovery plan that is due', async (tx) => {
     const plan = await RecoveryPlan.query(tx)
       .findById(id)
-      .where('next_rehearsal_at', '<=', new Date())
+      .where('next_rehearsal_at', '<=', clock.date())
       .forNoKeyUpdate()
       .skipLocked();
     if (plan === undefined) return;

@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import { type Tx, withSystem } from '../../../../platform/db/transaction.ts';
 import { type AddedCommand, announceCommands } from '../../../commands/index.ts';
 import type { AdvanceParts } from './advance.ts';
@@ -77,7 +78,7 @@ async function followOne(tx: Tx, parts: FollowParts, id: string): Promise<AddedC
     const siblings = actions.filter(({ stepId }) => stepId === action.stepId);
     const started = await startAction(tx, { execution, action, siblings, device }, parts);
     if (typeof started === 'string') continue;
-    const again = { state: 'running', startedAt: new Date(), finishedAt: null } as const;
+    const again = { state: 'running', startedAt: clock.date(), finishedAt: null } as const;
     await RecoveryAction.query(tx)
       .findById(action.id)
       .patch({ ...again, errorCode: null, errorMessage: null, ...started.changes });

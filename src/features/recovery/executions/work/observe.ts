@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { Tx } from '../../../../platform/db/transaction.ts';
 import { COMMANDS } from '../../../../protocol/index.ts';
 import { type WorkEnd, workEnds } from '../../../backup/index.ts';
@@ -129,7 +130,7 @@ const goodEnd = (message: string, result: RecoveryAction['result'] = null): Acti
   result,
   errorCode: null,
   errorMessage: null,
-  finishedAt: new Date(),
+  finishedAt: clock.date(),
 });
 
 export const badEnd = (state: 'failed' | 'cancelled', code: string, message: string): ActionEnd => ({
@@ -138,7 +139,7 @@ export const badEnd = (state: 'failed' | 'cancelled', code: string, message: str
   result: null,
   errorCode: code.slice(0, 64),
   errorMessage: message.slice(0, 2000),
-  finishedAt: new Date(),
+  finishedAt: clock.date(),
 });
 
 /** A device that is away for so long is not waited for. */

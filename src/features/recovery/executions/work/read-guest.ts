@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { Db } from '../../../../platform/db/pool.ts';
 import { withSystem } from '../../../../platform/db/transaction.ts';
 import type { Logger } from '../../../../platform/logger.ts';
@@ -25,7 +26,7 @@ export async function readGuestOf(
 ): Promise<void> {
   if (spec.does !== 'machine' || spec.snapshotId === null || spec.machineId === null) return;
   const wanted = { snapshotId: spec.snapshotId, orgId, machine: spec.machineId };
-  const inTime = AbortSignal.any([signal, AbortSignal.timeout(READING_MS)]);
+  const inTime = AbortSignal.any([signal, clock.timeoutSignal(READING_MS)]);
   let changes: Partial<RecoveryAction>;
   try {
     changes = { spec: { ...spec, guest: await readGuest(db, wanted, backupStore.readers, inTime) } };
@@ -36,7 +37,7 @@ export async function readGuestOf(
     const [code, message] = isRefused
       ? [error.code, error.message]
       : ['SNAPSHOT_UNREADABLE', 'The guest in the snapshot could not be read from the store.'];
-    changes = { startedAt: new Date(), ...badEnd('failed', code, message) };
+    changes = { startedAt: clock.date(), ...badEnd('failed', code, message) };
   }
   await withSystem(db, 'note what the store says of a guest that a recovery plan restores', async (tx) => {
     await RecoveryAction.query(tx).findById(id).where('state', 'waiting').patch(changes);

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { clock } from '../../../../clock.ts';
 import { withSystem } from '../../../../platform/db/transaction.ts';
 import { defineJob, type JobRun } from '../../../../platform/jobs/definition.ts';
 import { advance, type AdvanceParts } from './advance.ts';
@@ -22,7 +22,7 @@ export function addRecoveryJobs(parts: AdvanceParts): void {
       const advanced = await advance(parts, input.executionId, signal);
       if (advanced === 'ended') return {};
       pauseMs = advanced === 'moved' ? PAUSE_MS.first : Math.min(pauseMs * 1.5, PAUSE_MS.longest);
-      if (advanced === 'still') await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+      if (advanced === 'still') await clock.sleep(pauseMs, { signal }).catch(() => undefined);
     }
     signal.throwIfAborted();
     return {};

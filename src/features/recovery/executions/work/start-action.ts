@@ -1,3 +1,4 @@
+import { clock } from '../../../../clock.ts';
 import type { DeviceHub } from '../../../../hub/index.ts';
 import type { Tx } from '../../../../platform/db/transaction.ts';
 import type { Jobs } from '../../../../platform/jobs/jobs.ts';
@@ -209,5 +210,5 @@ async function startDiscard(
     return { changes: { commandId: command.id }, command };
   }
   // It was refused before any device heard of it.
-  return { changes: { state: 'skipped', finishedAt: new Date() } };
+  return { changes: { state: 'skipped', finishedAt: clock.date() } };
 }

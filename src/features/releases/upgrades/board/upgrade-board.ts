@@ -1,3 +1,4 @@
+import { clock, type Timer } from '../../../../clock.ts';
 import type { Offer, OfferQuestion, UpgradeOffers } from '../../../../hub/ports.ts';
 import type { Logger } from '../../../../platform/logger.ts';
 import { type HeartbeatAck, UPGRADE_CAPABILITY } from '../../../../protocol/index.ts';
@@ -51,8 +52,8 @@ export class UpgradeBoard implements UpgradeOffers {
   #isComplete = false;
   #wasInTouch = true;
   #outdated: Outdated = nothingOutdated();
-  #timer: NodeJS.Timeout | undefined;
-  #touchTimer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
+  #touchTimer: Timer | undefined;
   #reading: Promise<void> | undefined;
   #isClosed = false;
   #onDevice: (deviceId: string) => void = () => {};
@@ -74,19 +75,30 @@ export class UpgradeBoard implements UpgradeOffers {
   /** Reads everything. A server whose database is away starts all the same, and offers nothing until it is back. */
   async start(): Promise<void> {
     this.#outdated.everything = true;
-    this.#touchTimer = setInterval(() => {
-      const isInTouch = this.#parts.isInTouch();
-      if (isInTouch !== this.#wasInTouch) this.#changed();
-      this.#wasInTouch = isInTouch;
-    }, TOUCH_MS).unref();
+    this.#touchTimer = clock
+      .setInterval(() => {
+        const isInTouch = this.#parts.isInTouch();
+        if (isInTouch !== this.#wasInTouch) this.#changed();
+        this.#wasInTouch = isInTouch;
+      }, TOUCH_MS)
+      .unref();
     await this.#read();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearInterval(this.#touchTimer);
+    clock.clear(this.#timer);
+    clock.clear(this.#touchTimer);
     await this.#reading;
+  }
+
+  /** Reads now what was announced. */
+  async settle(): Promise<void> {
+    await this.#reading;
+    if (this.#timer === undefined) return;
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    await this.#read();
   }
 
   /** @param payloads  as the database announces them */
@@ -186,7 +198,7 @@ export class UpgradeBoard implements UpgradeOffers {
 
   #readLater(ms: number): void {
     if (this.#isClosed) return;
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       void this.#read();
     }, ms);
