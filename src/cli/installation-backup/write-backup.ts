@@ -1,7 +1,6 @@
 import { constants, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { VERSION } from '../../api-info.ts';
-import { setVariables } from '../../config.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import { type DatabaseSnapshot, withSnapshot } from '../../platform/db/dump/dump-database.ts';
 import { appliedMigrations } from '../../platform/db/migrations/migrations.ts';
@@ -32,6 +31,8 @@ export interface BackupChoice {
   /** Absent: the backup holds no keys. */
   passphrase: string | undefined;
   withStore: boolean;
+  /** The variables of the installation that are set, which are among its keys. */
+  environment: Record<string, string>;
 }
 
 export interface BackupResult {
@@ -54,7 +55,7 @@ export async function writeBackup(access: InstallationAccess, choice: BackupChoi
 async function writeParts(
   tar: TarWriter,
   access: InstallationAccess,
-  { id, passphrase, withStore }: BackupChoice & { id: string },
+  { id, passphrase, withStore, environment }: BackupChoice & { id: string },
 ): Promise<Manifest> {
   const { config, database, secretKeys } = access;
   const parts: Part[] = [];
@@ -67,7 +68,7 @@ async function writeParts(
       jwtSecret: access.jwtSecret,
       encryptionKey: secretKeys.current,
       oldEncryptionKeys: [...secretKeys.old],
-      environment: setVariables(),
+      environment,
     };
     await add(KEYS_NAME, sealKeys(held, keys, id));
   }
