@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { z } from 'zod';
 import type { Values } from './config/area.ts';
 import { auditArchiveArea } from './config/audit-archive.ts';
 import { backupStoreArea } from './config/backup-store.ts';
 import { cloudBackupArea } from './config/cloud-backup.ts';
+import { environmentOfProcess } from './config/environment.ts';
 import { databaseArea } from './config/database.ts';
 import { networkArea } from './config/network.ts';
 import { peopleArea } from './config/people.ts';
@@ -69,28 +71,34 @@ export interface ConfigSource {
   environment?: Values;
   /** Values for variables that the environment leaves out. */
   defaults?: Readonly<Record<string, string>>;
+  /** Where relative names of files and folders start. */
+  folder?: string;
 }
 
 /** Reads and checks the environment; throws a `ConfigError` that lists every fault at once. */
 export function readConfig({
-  environment = process.env,
+  environment = environmentOfProcess(),
   defaults = {},
+  folder = process.cwd(),
 }: ConfigSource = {}): Readonly<Config> {
   const faults: string[] = [];
-  const values = { ...defaults, ...withFiles(environment, faults) };
+  const values = { ...defaults, ...withFiles(environment, folder, faults) };
   const parsed = Environment.safeParse(values);
   if (!parsed.success) {
     faults.push(...parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`));
   }
   faults.push(...AREAS.flatMap((area) => area.conflicts(values)));
   if (!parsed.success || faults.length > 0) throw new ConfigError(faults);
-  return Object.freeze(settings(parsed.data));
+  const dataDir = path.resolve(folder, parsed.data.DATA_DIR);
+  return Object.freeze(settings({ ...parsed.data, DATA_DIR: dataDir }));
 }
 
 /** For the Knex command line, which needs nothing but the owner of the database. */
 export function readOwnerUrl(): string {
   const faults: string[] = [];
-  const parsed = Environment.pick({ DATABASE_URL: true }).safeParse(withFiles(process.env, faults));
+  const parsed = Environment.pick({ DATABASE_URL: true }).safeParse(
+    withFiles(environmentOfProcess(), process.cwd(), faults),
+  );
   if (parsed.success && parsed.data.DATABASE_URL !== undefined) return parsed.data.DATABASE_URL;
   throw new ConfigError([
     ...faults.filter((fault) => fault.startsWith('DATABASE_URL_FILE')),
@@ -106,13 +114,16 @@ export const OLDER_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** The variables of this installation that are set, with those that are in files; for a backup of the installation. */
-export function setVariables(environment: Values = process.env): Record<string, string> {
-  const values = withFiles(environment, []);
+export function setVariables({
+  environment,
+  folder,
+}: Required<Pick<ConfigSource, 'environment' | 'folder'>>): Record<string, string> {
+  const values = withFiles(environment, folder, []);
   return Object.fromEntries(Object.entries(values).filter(([name]) => name in Environment.shape));
 }
 
 /** Empty values count as absent; `X_FILE` gives the value of X. */
-function withFiles(environment: Values, faults: string[]): Record<string, string> {
+function withFiles(environment: Values, folder: string, faults: string[]): Record<string, string> {
   const values: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && value !== '') values[name] = value;
@@ -121,7 +132,7 @@ function withFiles(environment: Values, faults: string[]): Record<string, string
     const file = values[`${name}_FILE`];
     if (file === undefined || values[name] !== undefined) continue;
     try {
-      values[name] = readFileSync(file, 'utf8').trim();
+      values[name] = readFileSync(path.resolve(folder, file), 'utf8').trim();
     } catch {
       faults.push(`${name}_FILE names ${file}, which cannot be read`);
     }

@@ -1,20 +1,5 @@
-import { SEALED_COLUMNS } from '../features/sealed-columns.ts';
-import { resealColumn } from '../platform/secrets/reseal.ts';
-import { startFailureText } from '../start-failure.ts';
-import { withInstallation } from './with-installation.ts';
+import { processIo } from './io.ts';
+import { rotateSecrets } from './reseal-secrets.ts';
 
-/**
- * `npm run rotate-secrets`: seals every secret in the database with the newest key. Set the new SECRET_ENCRYPTION_KEY
- * and the old one in SECRET_ENCRYPTION_KEYS_OLD, restart the servers, run this, then drop the old one.
- */
-try {
-  await withInstallation({ migrates: true }, async ({ db, secrets }) => {
-    for (const column of SEALED_COLUMNS) {
-      const { seen, resealed } = await resealColumn(db, secrets, column);
-      process.stdout.write(`${column.table}.${column.column}: ${seen} sealed, ${resealed} sealed again\n`);
-    }
-  });
-} catch (error) {
-  process.stderr.write(`The secrets were not rotated. ${startFailureText(error)}\n`);
-  process.exitCode = 1;
-}
+/** `npm run rotate-secrets` */
+process.exitCode = await rotateSecrets(processIo());

@@ -5,6 +5,7 @@ import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer, type SecretKeys } from '../platform/secrets/sealed.ts';
 import { resolveDatabaseAndSecrets } from '../run-server.ts';
+import type { CommandIo } from './io.ts';
 
 export interface Installation {
   db: Db;
@@ -24,15 +25,25 @@ export interface InstallationAccess {
   secretKeys: SecretKeys;
 }
 
+/** The configuration of this installation. Throws a `ConfigError` that lists every fault. */
+export const configOf = ({ env, cwd }: CommandIo): Config => readConfig({ environment: env, folder: cwd });
+
+/** The log of a command, on its standard output: what a server would log at `info` is left out. */
+export const logOf = ({ stdout }: CommandIo, { logLevel }: Config): Logger =>
+  createLogger(logLevel === 'info' ? 'warn' : logLevel, stdout);
+
 /** Whether there is a database to open: the embedded one is created by the first start of a server. */
 export async function hasDatabase({ database, dataDir }: Config): Promise<boolean> {
   return database.kind === 'external' || (await hasCluster(dataDir));
 }
 
 /** Finds the database of this installation for a command beside the server; an embedded one is started where it is not running. */
-export async function withAccess<T>(work: (access: InstallationAccess) => Promise<T>): Promise<T> {
-  const config = readConfig();
-  const log = createLogger(config.logLevel === 'info' ? 'warn' : config.logLevel);
+export async function withAccess<T>(
+  io: CommandIo,
+  work: (access: InstallationAccess) => Promise<T>,
+): Promise<T> {
+  const config = configOf(io);
+  const log = logOf(io, config);
   const { dataDir } = config;
   const isEmbedded = config.database.kind === 'embedded';
   // Where the server runs, its Postgres stays its own: we are a guest there.
@@ -52,10 +63,11 @@ export async function withAccess<T>(work: (access: InstallationAccess) => Promis
  * @param migrates  applies pending migrations first, where the configuration lets a start do so
  */
 export function withInstallation<T>(
+  io: CommandIo,
   { migrates }: { migrates: boolean },
   work: (installation: Installation) => Promise<T>,
 ): Promise<T> {
-  return withAccess(async ({ database: urls, secretKeys, config, log }) => {
+  return withAccess(io, async ({ database: urls, secretKeys, config, log }) => {
     const database = await openDatabase({
       ...urls,
       autoMigrate: migrates && config.autoMigrate,

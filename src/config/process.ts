@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { z } from 'zod';
 import { defineArea } from './area.ts';
 import { flag, whole } from './variables.ts';
@@ -37,7 +36,7 @@ export const processArea = defineArea({
   settings: (env) => ({
     port: env.PORT,
     host: env.HOST,
-    dataDir: path.resolve(env.DATA_DIR),
+    dataDir: env.DATA_DIR,
     nodeId: env.NODE_ID,
     logLevel: env.LOG_LEVEL,
     metricsToken: env.METRICS_TOKEN,

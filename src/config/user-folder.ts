@@ -1,11 +1,12 @@
 import os from 'node:os';
 import path from 'node:path';
+import type { Values } from './area.ts';
 
 /** The folder of Muster below the configuration of the user who runs the command line. */
-export function userConfigFolder(): string {
-  const { XDG_CONFIG_HOME, APPDATA } = process.env;
+export function userConfigFolder({ XDG_CONFIG_HOME, APPDATA, HOME }: Values): string {
   const named = process.platform === 'win32' ? APPDATA : XDG_CONFIG_HOME;
   // The standard of these folders ignores relative paths, which would depend on where the command is typed.
-  const base = named !== undefined && path.isAbsolute(named) ? named : path.join(os.homedir(), '.config');
-  return path.join(base, 'muster');
+  if (named !== undefined && path.isAbsolute(named)) return path.join(named, 'muster');
+  const home = process.platform === 'win32' || HOME === undefined || HOME === '' ? os.homedir() : HOME;
+  return path.join(home, '.config', 'muster');
 }

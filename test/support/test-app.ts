@@ -68,6 +68,7 @@ export interface TestAppOptions {
 const STEP_MS = 2000;
 
 export const TEST_ENCRYPTION_KEY = 'a-key-that-only-tests-seal-secrets-with';
+export const TEST_JWT_SECRET = 'a-secret-that-only-tests-sign-with';
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
@@ -76,7 +77,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...readConfig({
       environment: {
         PORT: '0',
-        JWT_SECRET: 'a-secret-that-only-tests-sign-with',
+        JWT_SECRET: TEST_JWT_SECRET,
         SECRET_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
         ...options.env,
       },

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { CommandLine } from '../io.ts';
 import type { AdminOptions, PasswordOptions } from './run-admin.ts';
 
 /** Commands for the administrators of the installation, loaded on demand. */
-export function addAdmin(program: Command): void {
+export function addAdmin(program: Command, { io, action }: CommandLine): void {
   const admin = program
     .command('admin')
     .description('create and help administrators of this installation (audited, without signing in)')
@@ -14,34 +15,42 @@ export function addAdmin(program: Command): void {
     .description('list the system administrators')
     .option('--json', 'print them as JSON')
     .exitOverride()
-    .action(async (options: { json?: true }) => {
-      const { listAdmins } = await import('./run-admin.ts');
-      await listAdmins(options);
-    });
+    .action(
+      action(async (options: { json?: true }) => {
+        const { listAdmins } = await import('./run-admin.ts');
+        await listAdmins(io, options);
+      }),
+    );
 
   withPassword(admin.command('create'))
     .description('create a system administrator, who may do everything in every tenant')
     .option('--name <name>', 'the name of the person', 'Administrator')
-    .action(async (options: PasswordOptions & { name: string }) => {
-      const { createAdmin } = await import('./run-admin.ts');
-      await createAdmin(options);
-    });
+    .action(
+      action(async (options: PasswordOptions & { name: string }) => {
+        const { createAdmin } = await import('./run-admin.ts');
+        await createAdmin(io, options);
+      }),
+    );
 
   withPassword(admin.command('reset-password'))
     .description('give a system administrator another password; sessions and API keys of the account end')
-    .action(async (options: PasswordOptions) => {
-      const { resetPassword } = await import('./run-admin.ts');
-      await resetPassword(options);
-    });
+    .action(
+      action(async (options: PasswordOptions) => {
+        const { resetPassword } = await import('./run-admin.ts');
+        await resetPassword(io, options);
+      }),
+    );
 
   withEmail(admin.command('disable-mfa'))
     .description(
       'remove the second factor of a system administrator; sessions and API keys of the account end',
     )
-    .action(async (options: AdminOptions) => {
-      const { disableMfa } = await import('./run-admin.ts');
-      await disableMfa(options);
-    });
+    .action(
+      action(async (options: AdminOptions) => {
+        const { disableMfa } = await import('./run-admin.ts');
+        await disableMfa(io, options);
+      }),
+    );
 }
 
 const withEmail = (command: Command) =>

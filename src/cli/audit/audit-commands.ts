@@ -1,10 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { CommandLine } from '../io.ts';
 import type { VerifyOptions } from './verify-options.ts';
 
 /** Commands are loaded on demand, so that verifying a file loads no database code. */
 
-export function addAudit(program: Command): void {
+export function addAudit(program: Command, { io, action }: CommandLine): void {
   const audit = program
     .command('audit')
     .description('verify, export and prune the audit trail')
@@ -25,15 +26,14 @@ export function addAudit(program: Command): void {
     .option('--known <file>', 'an earlier bundle, whose entries must still be present')
     .option('--json', 'print the report as JSON')
     .exitOverride()
-    .action(async (options: VerifyOptions) => {
-      const { verifyBundle } = await import('./verify-bundle.ts');
-      if (options.bundle !== undefined) {
-        process.exitCode = await verifyBundle(options.bundle, options);
-        return;
-      }
-      const { verifyDatabase } = await import('./verify-database.ts');
-      process.exitCode = await verifyDatabase(options);
-    });
+    .action(
+      action(async (options: VerifyOptions) => {
+        const { verifyBundle } = await import('./verify-bundle.ts');
+        if (options.bundle !== undefined) return verifyBundle(io, options.bundle, options);
+        const { verifyDatabase } = await import('./verify-database.ts');
+        return verifyDatabase(io, options);
+      }),
+    );
 
   audit
     .command('export')
@@ -41,28 +41,34 @@ export function addAudit(program: Command): void {
     .requiredOption('--org <id>', 'the organization or partner whose chain to export', parseId)
     .requiredOption('--out <file>', 'the file to write')
     .exitOverride()
-    .action(async ({ org, out }: { org: string; out: string }) => {
-      const { exportToFile } = await import('./export-to-file.ts');
-      await exportToFile(org, out);
-    });
+    .action(
+      action(async ({ org, out }: { org: string; out: string }) => {
+        const { exportToFile } = await import('./export-to-file.ts');
+        await exportToFile(io, org, out);
+      }),
+    );
 
   audit
     .command('prune')
     .description('remove expired entries now, as the server does once a day')
     .exitOverride()
-    .action(async () => {
-      const { pruneNow } = await import('./prune-now.ts');
-      process.exitCode = await pruneNow();
-    });
+    .action(
+      action(async () => {
+        const { pruneNow } = await import('./prune-now.ts');
+        return pruneNow(io);
+      }),
+    );
 
   audit
     .command('rotate-key')
     .description('replace the key that signs the audit trail; the old key stays for verification')
     .exitOverride()
-    .action(async () => {
-      const { rotateSigningKey } = await import('./rotate-signing-key.ts');
-      await rotateSigningKey();
-    });
+    .action(
+      action(async () => {
+        const { rotateSigningKey } = await import('./rotate-signing-key.ts');
+        await rotateSigningKey(io);
+      }),
+    );
 }
 
 function parseId(text: string): string {

@@ -4,6 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import { exportBundle } from '../../features/audit/export/export-bundle.ts';
 import { recordBundleExport } from '../../features/audit/export/record-bundle-export.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Writes lines to a stream. Returns a promise while the buffer of the stream is full. */
@@ -20,14 +21,15 @@ export function lineWriter(output: WriteStream): (line: string) => undefined | P
 }
 
 /** Writes to a temporary file and renames it, so that the target is either complete or absent. */
-export async function exportToFile(chainId: string, file: string): Promise<void> {
+export async function exportToFile(io: CommandIo, chainId: string, name: string): Promise<void> {
+  const file = fileOf(io, name);
   const draft = `${file}.${process.pid}.tmp`;
   const output = createWriteStream(draft, { mode: 0o600 });
   const ended = finished(output);
   // The rejection is handled below; until then it must not crash the process.
   ended.catch(() => {});
   try {
-    const { entries } = await withInstallation({ migrates: false }, async (installation) => {
+    const { entries } = await withInstallation(io, { migrates: false }, async (installation) => {
       const exported = await exportBundle(installation.db, chainId, lineWriter(output));
       await recordBundleExport(installation, chainId, exported);
       return exported;
@@ -35,7 +37,7 @@ export async function exportToFile(chainId: string, file: string): Promise<void>
     output.end();
     await ended;
     await rename(draft, file);
-    process.stdout.write(`${entries} entries of chain ${chainId} written to ${file}\n`);
+    io.stdout.write(`${entries} entries of chain ${chainId} written to ${name}\n`);
   } catch (error) {
     output.destroy();
     await rm(draft, { force: true });

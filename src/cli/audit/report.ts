@@ -1,5 +1,6 @@
 import type { Fault } from '../../features/audit/chain/chain-check.ts';
 import { fingerprintOf, type PublicKey } from '../../features/audit/chain/checkpoint.ts';
+import type { CommandIo } from '../io.ts';
 
 /** The result of a verification. */
 export interface Report {
@@ -21,10 +22,15 @@ export const isIntact = ({ faults, foreignKeys }: Pick<Report, 'faults' | 'forei
   faults.length === 0 && foreignKeys.length === 0;
 
 /** Prints the report and returns the exit code. */
-export function printReport(report: Report, milliseconds: number, asJson: boolean): number {
+export function printReport(
+  { stdout }: CommandIo,
+  report: Report,
+  milliseconds: number,
+  asJson: boolean,
+): number {
   const keys = report.keys.map(({ keyId, publicKey }) => ({ keyId, fingerprint: fingerprintOf(publicKey) }));
   if (asJson) {
-    process.stdout.write(`${JSON.stringify({ ok: isIntact(report), ...report, keys, milliseconds })}\n`);
+    stdout.write(`${JSON.stringify({ ok: isIntact(report), ...report, keys, milliseconds })}\n`);
     return isIntact(report) ? 0 : 1;
   }
   const rate = Math.round(report.entries / Math.max(milliseconds / 1000, 0.001));
@@ -40,7 +46,7 @@ export function printReport(report: Report, milliseconds: number, asJson: boolea
       : []),
     `${isIntact(report) ? 'OK ' : 'NOT INTACT'} ${report.entries} entries, ${report.checkpoints} checkpoints in ${report.chains} chains; ${(milliseconds / 1000).toFixed(1)} s, ${rate} entries/s`,
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  stdout.write(`${lines.join('\n')}\n`);
   return isIntact(report) ? 0 : 1;
 }
 

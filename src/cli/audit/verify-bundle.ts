@@ -1,15 +1,16 @@
 import { clock } from '../../clock.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { printReport } from './report.ts';
 
-export async function verifyBundle(file: string, options: VerifyOptions): Promise<number> {
+export async function verifyBundle(io: CommandIo, file: string, options: VerifyOptions): Promise<number> {
   const since = clock.monotonic();
-  const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
-  const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
+  const keys = options.keys === undefined ? undefined : await readKeysFile(fileOf(io, options.keys));
+  const known = options.known === undefined ? undefined : await checkBundleFile(fileOf(io, options.known));
   if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
   const head = known?.head;
-  const report = await checkBundleFile(file, {
+  const report = await checkBundleFile(fileOf(io, file), {
     ...(keys === undefined ? {} : { keys }),
     ...(head === undefined ? {} : { known: [head] }),
   });
@@ -20,6 +21,7 @@ export async function verifyBundle(file: string, options: VerifyOptions): Promis
     throw new Error(`${options.known} and ${file} hold different chains.`);
   }
   return printReport(
+    io,
     {
       ...report,
       chains: 1,

@@ -5,22 +5,24 @@ import type { Db } from '../../platform/db/pool.ts';
 import { openSession } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import { startFailureText } from '../../start-failure.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import { type Installation, withInstallation } from '../with-installation.ts';
 import type { VerifyOptions } from './verify-options.ts';
 import { checkBundleFile, readKeysFile } from './bundle-file.ts';
 import { isIntact, printReport } from './report.ts';
 
-export async function verifyDatabase(options: VerifyOptions): Promise<number> {
-  const { report, milliseconds } = await checkDatabase(options);
-  return printReport(report, milliseconds, options.json === true);
+export async function verifyDatabase(io: CommandIo, options: VerifyOptions): Promise<number> {
+  const { report, milliseconds } = await checkDatabase(io, options);
+  return printReport(io, report, milliseconds, options.json === true);
 }
 
 export async function checkDatabase(
+  io: CommandIo,
   options: VerifyOptions,
 ): Promise<{ report: StoredReport; milliseconds: number }> {
-  const keys = options.keys === undefined ? undefined : await readKeysFile(options.keys);
-  const known = options.known === undefined ? undefined : await checkBundleFile(options.known);
+  const keys = options.keys === undefined ? undefined : await readKeysFile(fileOf(io, options.keys));
+  const known = options.known === undefined ? undefined : await checkBundleFile(fileOf(io, options.known));
   if (known?.fault !== undefined) throw new Error(`${options.known} is itself not intact.`);
   const heads = new Map(known?.head === undefined ? [] : [[known.chainId, known.head]]);
   let milliseconds = 0;
@@ -34,9 +36,9 @@ export async function checkDatabase(
   const report =
     typeof options.database === 'string'
       ? await elsewhere(options.database, keys !== undefined, check)
-      : await withInstallation({ migrates: false }, async (installation) => {
+      : await withInstallation(io, { migrates: false }, async (installation) => {
           const found = await check(installation.db, new SigningKeys(installation.secrets));
-          await recordVerification(installation, found, options.org ?? null);
+          await recordVerification(io, installation, found, options.org ?? null);
           return found;
         }).catch((error: unknown) => {
           throw new Error(`The audit trail could not be verified. ${startFailureText(error)}`);
@@ -46,6 +48,7 @@ export async function checkDatabase(
 
 /** So that `muster doctor` knows of it. What was found counts as well where it cannot be recorded, as on a standby. */
 async function recordVerification(
+  io: CommandIo,
   { db, log }: Pick<Installation, 'db' | 'log'>,
   report: StoredReport,
   only: string | null,
@@ -59,7 +62,7 @@ async function recordVerification(
       }),
     );
   } catch (error) {
-    process.stderr.write(`The verification could not be recorded. ${startFailureText(error)}\n`);
+    io.stderr.write(`The verification could not be recorded. ${startFailureText(error)}\n`);
   }
 }
 

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { CommandLine } from '../io.ts';
 import type { DoctorOptions } from './run-doctor.ts';
 
 /** `muster doctor`, loaded on demand. */
-export function addDoctor(program: Command): void {
+export function addDoctor(program: Command, { io, action }: CommandLine): void {
   program
     .command('doctor')
     .description(
@@ -22,14 +23,14 @@ export function addDoctor(program: Command): void {
     .option('--no-outside', 'leave out what is checked through the public address')
     .option('--json', 'print the results as JSON')
     .exitOverride()
-    .action(async (options: DoctorOptions & { json?: true }) => {
-      const { runDoctor } = await import('./run-doctor.ts');
-      const { ok, results, text } = await runDoctor(options);
-      process.stdout.write(
-        options.json === true ? `${JSON.stringify({ ok, checks: results })}\n` : `${text}\n`,
-      );
-      process.exitCode = ok ? 0 : 1;
-    });
+    .action(
+      action(async (options: DoctorOptions & { json?: true }) => {
+        const { runDoctor } = await import('./run-doctor.ts');
+        const { ok, results, text } = await runDoctor(io, options);
+        io.stdout.write(options.json === true ? `${JSON.stringify({ ok, checks: results })}\n` : `${text}\n`);
+        return ok ? 0 : 1;
+      }),
+    );
 }
 
 function parseUrl(text: string): string {

@@ -1,8 +1,9 @@
-import { type Config, ConfigError, readConfig } from '../../config.ts';
+import { type Config, ConfigError } from '../../config.ts';
 import { openPool } from '../../platform/db/pool.ts';
 import { createLogger } from '../../platform/logger.ts';
 import { startFailureText } from '../../start-failure.ts';
-import { hasDatabase, type InstallationAccess, withAccess } from '../with-installation.ts';
+import type { CommandIo } from '../io.ts';
+import { configOf, hasDatabase, type InstallationAccess, withAccess } from '../with-installation.ts';
 import { type Check, type CheckResult, failed, runCheck, skipped, warning } from './check.ts';
 import { agentChecks } from './checks/agents.ts';
 import { verificationCheck } from './checks/audit-verification.ts';
@@ -29,15 +30,15 @@ export interface Diagnosis {
   text: string;
 }
 
-export async function runDoctor(options: DoctorOptions = {}): Promise<Diagnosis> {
-  const results = await diagnose(options);
+export async function runDoctor(io: CommandIo, options: DoctorOptions = {}): Promise<Diagnosis> {
+  const results = await diagnose(io, options);
   return { ok: isSound(results), results, text: reportText(results) };
 }
 
-async function diagnose(options: DoctorOptions): Promise<CheckResult[]> {
+async function diagnose(io: CommandIo, options: DoctorOptions): Promise<CheckResult[]> {
   let config: Config;
   try {
-    config = readConfig();
+    config = configOf(io);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return Promise.all(withoutConfiguration(error).map((check) => runCheck(check)));
@@ -52,7 +53,7 @@ async function diagnose(options: DoctorOptions): Promise<CheckResult[]> {
   ];
   const [sound, database] = await Promise.all([
     Promise.all(beside.map((check) => runCheck(check))),
-    throughDatabase(config, options),
+    throughDatabase(io, config, options),
   ]);
   return [...sound.slice(0, 1), ...database, ...sound.slice(1)];
 }
@@ -70,7 +71,11 @@ const withoutConfiguration = ({ faults }: ConfigError): Check[] => [
 ];
 
 /** All checks that need the database, or keys that may be beside it. */
-async function throughDatabase(config: Config, options: DoctorOptions): Promise<CheckResult[]> {
+async function throughDatabase(
+  io: CommandIo,
+  config: Config,
+  options: DoctorOptions,
+): Promise<CheckResult[]> {
   if (!(await hasDatabase(config))) {
     const missing: Check = {
       name: 'database',
@@ -80,7 +85,7 @@ async function throughDatabase(config: Config, options: DoctorOptions): Promise<
     return [await runCheck(missing)];
   }
   try {
-    return await withAccess((access) => throughAccess(access, options));
+    return await withAccess(io, (access) => throughAccess(access, options));
   } catch (error) {
     const unreachable: Check = {
       name: 'database',

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { CommandLine } from '../io.ts';
 import type { InitOptions } from './run-init.ts';
 
 /** `muster init`, loaded on demand. */
-export function addInit(program: Command): void {
+export function addInit(program: Command, { io, action }: CommandLine): void {
   program
     .command('init')
     .description(
@@ -28,10 +29,12 @@ export function addInit(program: Command): void {
     .option('--force', 'replace the file, which may hold the only copy of your keys')
     .option('--json', 'print which variables were set, without their values')
     .exitOverride()
-    .action(async (file: string, options: InitOptions) => {
-      const { runInit } = await import('./run-init.ts');
-      await runInit(file, options);
-    });
+    .action(
+      action(async (file: string, options: InitOptions) => {
+        const { runInit } = await import('./run-init.ts');
+        await runInit(io, file, options);
+      }),
+    );
 }
 
 const parsed =

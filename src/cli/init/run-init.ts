@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline/promises';
 import { environmentText, readConfig } from '../../config.ts';
 import { ENCRYPTION_KEY_FILE } from '../../run-server.ts';
 import { writeEnvironmentFile } from '../environment-file.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import { secretFrom } from '../secret-input.ts';
 
 export interface InitOptions {
@@ -19,12 +20,12 @@ export interface InitOptions {
   json?: true;
 }
 
-export async function runInit(file: string, options: InitOptions): Promise<void> {
+export async function runInit(io: CommandIo, file: string, options: InitOptions): Promise<void> {
   const { json, force, ...given } = options;
-  const answers = Object.keys(given).length > 0 || !process.stdin.isTTY ? given : await ask();
-  const { values, generated } = await environmentFor(answers);
+  const answers = Object.keys(given).length > 0 || io.stdin.isTTY !== true ? given : await ask(io);
+  const { values, generated } = await environmentFor(io, answers);
   // It says of every value what is wrong with it, before a server does.
-  readConfig({ environment: values });
+  readConfig({ environment: values, folder: io.cwd });
   const text = environmentText(
     [
       'The environment of this Muster. Keep it secret, and keep a copy in a safe place:',
@@ -32,9 +33,9 @@ export async function runInit(file: string, options: InitOptions): Promise<void>
     ],
     values,
   );
-  await writeEnvironmentFile(file, text, { force: force === true });
+  await writeEnvironmentFile(fileOf(io, file), text, { force: force === true });
   if (json === true) {
-    process.stdout.write(`${JSON.stringify({ ok: true, file, set: Object.keys(values), generated })}\n`);
+    io.stdout.write(`${JSON.stringify({ ok: true, file, set: Object.keys(values), generated })}\n`);
     return;
   }
   const lines = [
@@ -42,7 +43,7 @@ export async function runInit(file: string, options: InitOptions): Promise<void>
     `Generated: ${generated.length === 0 ? 'nothing, since the data folder has its keys' : generated.join(', ')}.`,
     `Start the server with it: node --env-file=${file} src/run.mjs src/main.ts, or as docs/production.md describes.`,
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  io.stdout.write(`${lines.join('\n')}\n`);
 }
 
 const QUESTIONS = [
@@ -53,8 +54,8 @@ const QUESTIONS = [
   ['dataDir', 'Data folder (empty: ./data)'],
 ] as const;
 
-async function ask(): Promise<InitOptions> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+async function ask(io: CommandIo): Promise<InitOptions> {
+  const terminal = createInterface({ input: io.stdin, output: io.stderr });
   const answers: InitOptions = {};
   try {
     for (const [name, question] of QUESTIONS) {
@@ -67,7 +68,7 @@ async function ask(): Promise<InitOptions> {
   return answers;
 }
 
-async function environmentFor(options: InitOptions) {
+async function environmentFor(io: CommandIo, options: InitOptions) {
   const { publicUrl, databaseUrl, redisUrl, dataDir, adminEmail } = options;
   const generated: string[] = [];
   const generate = (name: string) => {
@@ -78,15 +79,16 @@ async function environmentFor(options: InitOptions) {
   if (publicUrl !== undefined) values['PUBLIC_URL'] = publicUrl;
   if (dataDir !== undefined) values['DATA_DIR'] = dataDir;
   if (databaseUrl !== undefined) {
-    values['DATABASE_URL'] = await withPassword(databaseUrl, options.databasePasswordFile);
+    values['DATABASE_URL'] = await withPassword(io, databaseUrl, options.databasePasswordFile);
     values['SVC_APP_DB_PASSWORD'] = generate('SVC_APP_DB_PASSWORD');
     const pruning = new URL(databaseUrl);
     [pruning.username, pruning.password] = ['svc_audit_admin', generate('AUDIT_ADMIN_DATABASE_URL')];
     values['AUDIT_ADMIN_DATABASE_URL'] = pruning.href;
   }
-  if (redisUrl !== undefined) values['REDIS_URL'] = await withPassword(redisUrl, options.redisPasswordFile);
+  if (redisUrl !== undefined)
+    values['REDIS_URL'] = await withPassword(io, redisUrl, options.redisPasswordFile);
   // A data folder that has keys keeps them: another key could not open what they have sealed.
-  if (databaseUrl !== undefined || !(await hasKeys(dataDir ?? './data'))) {
+  if (databaseUrl !== undefined || !(await hasKeys(fileOf(io, dataDir ?? './data')))) {
     values['JWT_SECRET'] = generate('JWT_SECRET');
     values['SECRET_ENCRYPTION_KEY'] = generate('SECRET_ENCRYPTION_KEY');
   }
@@ -105,13 +107,13 @@ const hasKeys = (dataDir: string) =>
     () => false,
   );
 
-async function withPassword(url: string, file: string | undefined): Promise<string> {
+async function withPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {
   const whole = new URL(url);
   // The list of processes shows arguments to every user of the machine. It is not repeated here either.
   if (whole.password !== '') {
     throw new Error(`Leave the password out of the URL of ${whole.host}: it belongs into a file of its own.`);
   }
   if (file === undefined) return url;
-  whole.password = encodeURIComponent(await secretFrom({ file }));
+  whole.password = encodeURIComponent(await secretFrom(io, { file }));
   return whole.href;
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { CommandLine } from '../io.ts';
 import type { BackupOptions } from './run-backup.ts';
 import type { RestoreOptions } from './run-restore.ts';
 
@@ -6,7 +7,7 @@ const PASSPHRASE_FILE = 'file with the passphrase of the keys in its first line'
 const PASSPHRASE_STDIN = 'read the passphrase from the standard input';
 
 /** Backup and restore of Muster itself, loaded on demand. */
-export function addInstallationBackup(program: Command): void {
+export function addInstallationBackup(program: Command, { io, action }: CommandLine): void {
   program
     .command('backup')
     .description(
@@ -23,10 +24,12 @@ export function addInstallationBackup(program: Command): void {
     .option('--verify <file>', 'verify a backup instead; with the passphrase also against deliberate changes')
     .option('--json', 'print the result as JSON')
     .exitOverride()
-    .action(async (file: string | undefined, options: BackupOptions) => {
-      const { runBackup } = await import('./run-backup.ts');
-      process.exitCode = await runBackup(file, options);
-    });
+    .action(
+      action(async (file: string | undefined, options: BackupOptions) => {
+        const { runBackup } = await import('./run-backup.ts');
+        return runBackup(io, file, options);
+      }),
+    );
 
   program
     .command('restore')
@@ -43,8 +46,10 @@ export function addInstallationBackup(program: Command): void {
     )
     .option('--json', 'print the result as JSON')
     .exitOverride()
-    .action(async (file: string, options: RestoreOptions) => {
-      const { runRestore } = await import('./run-restore.ts');
-      process.exitCode = await runRestore(file, options);
-    });
+    .action(
+      action(async (file: string, options: RestoreOptions) => {
+        const { runRestore } = await import('./run-restore.ts');
+        return runRestore(io, file, options);
+      }),
+    );
 }

@@ -1,4 +1,6 @@
+import { setVariables } from '../../config.ts';
 import { startFailureText } from '../../start-failure.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import { withAccess } from '../with-installation.ts';
 import type { Manifest } from './archive/manifest.ts';
 import { PassphraseError } from './archive/sealed-keys.ts';
@@ -14,51 +16,60 @@ export interface BackupOptions extends PassphraseOptions {
   json?: true;
 }
 
-export async function runBackup(file: string | undefined, options: BackupOptions): Promise<number> {
+export async function runBackup(
+  io: CommandIo,
+  file: string | undefined,
+  options: BackupOptions,
+): Promise<number> {
   if (options.verify !== undefined) {
     if (file !== undefined) throw new Error('Name a file to write or one to verify, not both.');
-    return verify(options.verify, options);
+    return verify(io, options.verify, options);
   }
   if (file === undefined) throw new Error('Name the file to write, or one to verify with --verify.');
-  const passphrase = await chosenPassphrase(options);
-  const { bytes, manifest } = await withAccess((access) =>
-    writeBackup(access, { file, passphrase, withStore: options.withStore === true }),
+  const passphrase = await chosenPassphrase(io, options);
+  const { bytes, manifest } = await withAccess(io, (access) =>
+    writeBackup(access, {
+      file: fileOf(io, file),
+      passphrase,
+      withStore: options.withStore === true,
+      environment: setVariables({ environment: io.env, folder: io.cwd }),
+    }),
   ).catch((error: unknown) => {
     throw new Error(`No backup was written. ${failureText(error)}`);
   });
   const summary = summaryOf(manifest);
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify({ ok: true, file, bytes, ...summary })}\n`);
+    io.stdout.write(`${JSON.stringify({ ok: true, file, bytes, ...summary })}\n`);
     return 0;
   }
   const lines = [
     `The backup ${manifest.id} is in ${file}: ${describe(manifest)}, ${bytes} bytes.`,
     ...notes(manifest),
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  io.stdout.write(`${lines.join('\n')}\n`);
   return 0;
 }
 
-async function chosenPassphrase(options: BackupOptions): Promise<string | undefined> {
+async function chosenPassphrase(io: CommandIo, options: BackupOptions): Promise<string | undefined> {
   if (options.withoutKeys === true) {
     if (options.passphraseFile === undefined && options.passphraseStdin !== true) return undefined;
     throw new Error('A backup without keys has no passphrase.');
   }
-  const passphrase = await passphraseOf(options, { repeat: true });
+  const passphrase = await passphraseOf(io, options, { repeat: true });
   if (passphrase !== undefined) return passphrase;
   throw new Error(
     'Give a passphrase for the keys, with --passphrase-file or --passphrase-stdin. --without-keys leaves the keys out, without which the secrets in a backup are lost.',
   );
 }
 
-async function verify(file: string, options: BackupOptions): Promise<number> {
+async function verify(io: CommandIo, file: string, options: BackupOptions): Promise<number> {
   const isGiven = options.passphraseFile !== undefined || options.passphraseStdin === true;
-  const passphrase = isGiven ? await passphraseOf(options, { repeat: false }) : undefined;
+  const passphrase = isGiven ? await passphraseOf(io, options, { repeat: false }) : undefined;
   try {
-    const { manifest, keys } = await verifyBackup(file, passphrase);
+    const { manifest, keys } = await verifyBackup(fileOf(io, file), passphrase);
     const keysState = keys !== undefined ? 'open' : manifest.keys.included ? 'not checked' : 'not included';
     if (options.json === true) {
-      process.stdout.write(`${JSON.stringify({ ok: true, file, ...summaryOf(manifest), keysState })}\n`);
+      io.stdout.write(`${JSON.stringify({ ok: true, file, ...summaryOf(manifest), keysState })}\n`);
       return 0;
     }
     const lines = [
@@ -68,11 +79,11 @@ async function verify(file: string, options: BackupOptions): Promise<number> {
         : 'Damage would have been found. Deliberate changes are found with the passphrase.',
       ...notes(manifest),
     ];
-    process.stdout.write(`${lines.join('\n')}\n`);
+    io.stdout.write(`${lines.join('\n')}\n`);
     return 0;
   } catch (error) {
     if (!(error instanceof ArchiveError || error instanceof PassphraseError)) throw error;
-    process.stdout.write(
+    io.stdout.write(
       options.json === true
         ? `${JSON.stringify({ ok: false, file, fault: error.message })}\n`
         : `NOT INTACT  ${error.message}\n`,

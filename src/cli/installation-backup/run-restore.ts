@@ -1,9 +1,9 @@
-import { readConfig } from '../../config.ts';
-import { createLogger } from '../../platform/logger.ts';
 import { isIntact, printReport } from '../audit/report.ts';
 import { checkDatabase } from '../audit/verify-database.ts';
 import { writeEnvironmentFile } from '../environment-file.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
+import { type CommandIo, fileOf } from '../io.ts';
+import { configOf, logOf } from '../with-installation.ts';
 import { passphraseOf, type PassphraseOptions } from './passphrase.ts';
 import { restoreBackup, RestoreRefused, type RestoreResult, RestoreUnfinished } from './restore-backup.ts';
 import { restoredEnvironment } from './restored-environment.ts';
@@ -16,36 +16,44 @@ export interface RestoreOptions extends PassphraseOptions {
   json?: true;
 }
 
-export async function runRestore(file: string, options: RestoreOptions): Promise<number> {
-  const say = (line: string) => void (options.json === true || process.stdout.write(`${line}\n`));
-  const verified = await verify(file, options, say).catch((error: unknown) => {
+export async function runRestore(io: CommandIo, name: string, options: RestoreOptions): Promise<number> {
+  const say = (line: string) => void (options.json === true || io.stdout.write(`${line}\n`));
+  const verified = await verify(io, name, options, say).catch((error: unknown) => {
     throw new Error(`Nothing was restored. ${failureText(error)}`, { cause: error });
   });
-  if (options.environmentTo !== undefined) return writeEnvironment(options.environmentTo, verified, options);
-  const database = await restore(file, verified, options, say);
-  return check(verified, { database, options, say });
+  if (options.environmentTo !== undefined) {
+    return writeEnvironment(io, options.environmentTo, verified, options);
+  }
+  const database = await restore(io, fileOf(io, name), verified, options, say);
+  return check(io, verified, { database, options, say });
 }
 
 type Say = (line: string) => void;
 
-async function verify(file: string, options: RestoreOptions, say: Say): Promise<VerifiedBackup> {
-  const passphrase = await passphraseOf(options, { repeat: false });
+async function verify(
+  io: CommandIo,
+  file: string,
+  options: RestoreOptions,
+  say: Say,
+): Promise<VerifiedBackup> {
+  const passphrase = await passphraseOf(io, options, { repeat: false });
   say(`Verifying ${file}`);
-  const verified = await verifyBackup(file, passphrase);
+  const verified = await verifyBackup(fileOf(io, file), passphrase);
   const { id, createdAt } = verified.manifest;
   say(`The backup ${id} of ${createdAt} is complete: ${describe(verified.manifest)}.`);
   return verified;
 }
 
 async function restore(
+  io: CommandIo,
   file: string,
   verified: VerifiedBackup,
   options: RestoreOptions,
   onStep: Say,
 ): Promise<RestoreResult['database']> {
   try {
-    const config = readConfig();
-    const log = createLogger(config.logLevel === 'info' ? 'warn' : config.logLevel);
+    const config = configOf(io);
+    const log = logOf(io, config);
     const replace = options.replace === true;
     return (await restoreBackup({ file, ...verified, replace, config, log, onStep })).database;
   } catch (error) {
@@ -60,6 +68,7 @@ async function restore(
 }
 
 async function writeEnvironment(
+  io: CommandIo,
   file: string,
   { keys, manifest }: VerifiedBackup,
   options: RestoreOptions,
@@ -67,8 +76,8 @@ async function writeEnvironment(
   if (keys === undefined) {
     throw new Error('Give the passphrase: the environment is among the keys of the backup.');
   }
-  await writeEnvironmentFile(file, restoredEnvironment(keys, manifest), { force: false });
-  process.stdout.write(
+  await writeEnvironmentFile(fileOf(io, file), restoredEnvironment(keys, manifest), { force: false });
+  io.stdout.write(
     options.json === true
       ? `${JSON.stringify({ ok: true, environment: file })}\n`
       : `The environment of the installation is in ${file}. Adapt what differs on this machine, and restore with it.\n`,
@@ -78,6 +87,7 @@ async function writeEnvironment(
 
 /** A restore ends with the proof that it is whole: the checks of the installation, and every chain of the audit trail. */
 async function check(
+  io: CommandIo,
   { manifest }: VerifiedBackup,
   { database, options, say }: { database: RestoreResult['database']; options: RestoreOptions; say: Say },
 ): Promise<number> {
@@ -88,16 +98,16 @@ async function check(
   );
   for (const note of notes(manifest)) say(note);
   say('Checking the installation');
-  const doctor = await runDoctor({ outside: false });
+  const doctor = await runDoctor(io, { outside: false });
   say(doctor.text);
   say('Verifying the audit trail');
-  const { report, milliseconds } = await checkDatabase({});
-  if (options.json !== true) printReport(report, milliseconds, false);
+  const { report, milliseconds } = await checkDatabase(io, {});
+  if (options.json !== true) printReport(io, report, milliseconds, false);
   const auditIntact = isIntact(report);
   const ok = doctor.ok && auditIntact;
   if (options.json === true) {
     const result = { ok, database, ...summaryOf(manifest), checks: doctor.results, auditIntact };
-    process.stdout.write(`${JSON.stringify(result)}\n`);
+    io.stdout.write(`${JSON.stringify(result)}\n`);
   } else {
     say(ok ? 'Restored. Start the server.' : 'Restored, with the findings above.');
   }

@@ -1,8 +1,7 @@
+import { clock } from '../../clock.ts';
 import { constants, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { VERSION } from '../../api-info.ts';
-import { clock } from '../../clock.ts';
-import { setVariables } from '../../config.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import { type DatabaseSnapshot, withSnapshot } from '../../platform/db/dump/dump-database.ts';
 import { appliedMigrations } from '../../platform/db/migrations/migrations.ts';
@@ -33,6 +32,8 @@ export interface BackupChoice {
   /** Absent: the backup holds no keys. */
   passphrase: string | undefined;
   withStore: boolean;
+  /** The variables of the installation that are set, which are among its keys. */
+  environment: Record<string, string>;
 }
 
 export interface BackupResult {
@@ -55,7 +56,7 @@ export async function writeBackup(access: InstallationAccess, choice: BackupChoi
 async function writeParts(
   tar: TarWriter,
   access: InstallationAccess,
-  { id, passphrase, withStore }: BackupChoice & { id: string },
+  { id, passphrase, withStore, environment }: BackupChoice & { id: string },
 ): Promise<Manifest> {
   const { config, database, secretKeys } = access;
   const parts: Part[] = [];
@@ -68,7 +69,7 @@ async function writeParts(
       jwtSecret: access.jwtSecret,
       encryptionKey: secretKeys.current,
       oldEncryptionKeys: [...secretKeys.old],
-      environment: setVariables(),
+      environment,
     };
     await add(KEYS_NAME, sealKeys(held, keys, id));
   }

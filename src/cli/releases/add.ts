@@ -4,6 +4,7 @@ import {
   type Component,
   type OperatingSystem,
 } from '../../features/releases/index.ts';
+import { type CommandIo, fileOf } from '../io.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';
 
@@ -26,11 +27,15 @@ const DONE = {
     `was registered with this file before, but its signature did not hold. It is signed by key ${keyId} now.`,
 };
 
-export async function add(path: string, { sha256, notes, ...name }: AddOptions): Promise<void> {
-  const { release, change, promotion } = await withReleases((parts) =>
-    addRelease(parts, name, { path, sha256, notes }),
+export async function add(
+  io: CommandIo,
+  file: string,
+  { sha256, notes, ...name }: AddOptions,
+): Promise<void> {
+  const { release, change, promotion } = await withReleases(io, (parts) =>
+    addRelease(parts, name, { path: fileOf(io, file), sha256, notes }),
   );
   const what = `${release.component} ${release.version} for ${release.os} ${release.architecture}`;
-  process.stdout.write(`${what} ${DONE[change](release)}\n`);
-  printPromotion(promotion);
+  io.stdout.write(`${what} ${DONE[change](release)}\n`);
+  printPromotion(io, promotion);
 }

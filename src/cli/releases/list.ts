@@ -1,14 +1,15 @@
 import { listAllReleases } from '../../features/releases/index.ts';
+import type { CommandIo } from '../io.ts';
 import { withReleases } from './with-releases.ts';
 
-export async function printReleases(): Promise<void> {
-  const releases = await withReleases(({ db }) => listAllReleases(db));
-  if (releases.length === 0) process.stdout.write('There are no releases.\n');
+export async function printReleases(io: CommandIo): Promise<void> {
+  const releases = await withReleases(io, ({ db }) => listAllReleases(db));
+  if (releases.length === 0) io.stdout.write('There are no releases.\n');
   for (const { component, version, os, architecture, promoted, source, size, sha256 } of releases) {
     const mark = promoted ? '*' : ' ';
-    process.stdout.write(
+    io.stdout.write(
       `${mark} ${component} ${version}  ${os} ${architecture}  ${source}  ${size}  ${sha256}\n`,
     );
   }
-  if (releases.some(({ promoted }) => promoted)) process.stdout.write('* promoted: devices upgrade to it.\n');
+  if (releases.some(({ promoted }) => promoted)) io.stdout.write('* promoted: devices upgrade to it.\n');
 }

@@ -1,13 +1,12 @@
 import type { Promotion } from '../../features/releases/index.ts';
+import type { CommandIo } from '../io.ts';
 
-export function printPromotion({ promoted, demoted }: Promotion): void {
+export function printPromotion({ stdout }: CommandIo, { promoted, demoted }: Promotion): void {
   for (const { component, os, architecture, version } of promoted) {
     const before = demoted.find(
       (one) => one.component === component && one.os === os && one.architecture === architecture,
     );
     const instead = before === undefined ? '' : ` instead of ${before.version}`;
-    process.stdout.write(
-      `${component} for ${os} ${architecture}: devices upgrade to ${version}${instead}.\n`,
-    );
+    stdout.write(`${component} for ${os} ${architecture}: devices upgrade to ${version}${instead}.\n`);
   }
 }

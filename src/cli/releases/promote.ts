@@ -1,7 +1,8 @@
 import { promoteVersion, type PromoteRequest } from '../../features/releases/index.ts';
+import type { CommandIo } from '../io.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';
 
-export async function promote(request: PromoteRequest): Promise<void> {
-  printPromotion(await withReleases((parts) => promoteVersion(parts, request)));
+export async function promote(io: CommandIo, request: PromoteRequest): Promise<void> {
+  printPromotion(io, await withReleases(io, (parts) => promoteVersion(parts, request)));
 }

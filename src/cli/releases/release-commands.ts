@@ -1,10 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
 import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/index.ts';
+import type { CommandLine } from '../io.ts';
 import type { AddOptions } from './add.ts';
 
 /** Commands for releases of the agent, loaded on demand. */
-export function addReleases(program: Command): void {
+export function addReleases(program: Command, { io, action }: CommandLine): void {
   const releases = program
     .command('releases')
     .description('publish and promote releases of the agent (audited, without signing in)')
@@ -23,19 +24,23 @@ export function addReleases(program: Command): void {
     )
     .option('--notes <text>', 'what is new')
     .exitOverride()
-    .action(async (file: string, options: AddOptions) => {
-      const { add } = await import('./add.ts');
-      await add(file, options);
-    });
+    .action(
+      action(async (file: string, options: AddOptions) => {
+        const { add } = await import('./add.ts');
+        await add(io, file, options);
+      }),
+    );
 
   releases
     .command('list')
     .description('list all releases, newest first')
     .exitOverride()
-    .action(async () => {
-      const { printReleases } = await import('./list.ts');
-      await printReleases();
-    });
+    .action(
+      action(async () => {
+        const { printReleases } = await import('./list.ts');
+        await printReleases(io);
+      }),
+    );
 
   releases
     .command('promote')
@@ -43,20 +48,24 @@ export function addReleases(program: Command): void {
     .argument('<version>', 'a version that is registered', parsed(Version))
     .option('--component <component>', 'this component only', parsed(Component))
     .exitOverride()
-    .action(async (version: string, { component }: { component?: Component }) => {
-      const { promote } = await import('./promote.ts');
-      await promote({ version, component });
-    });
+    .action(
+      action(async (version: string, { component }: { component?: Component }) => {
+        const { promote } = await import('./promote.ts');
+        await promote(io, { version, component });
+      }),
+    );
 
   releases
     .command('sign')
     .description('sign again with the present key what earlier keys have signed')
     .option('--version <version>', 'this version only', parsed(Version))
     .exitOverride()
-    .action(async (only: { version?: string }) => {
-      const { sign } = await import('./sign.ts');
-      await sign(only);
-    });
+    .action(
+      action(async (only: { version?: string }) => {
+        const { sign } = await import('./sign.ts');
+        return sign(io, only);
+      }),
+    );
 
   releases
     .command('rotate-key')
@@ -68,10 +77,12 @@ export function addReleases(program: Command): void {
       'where the present key is lost: no enrolled device installs what the new key signs until it is enrolled again',
     )
     .exitOverride()
-    .action(async ({ newChain }: { newChain?: true }) => {
-      const { rotateKey } = await import('./rotate-key.ts');
-      await rotateKey({ vouched: newChain !== true });
-    });
+    .action(
+      action(async ({ newChain }: { newChain?: true }) => {
+        const { rotateKey } = await import('./rotate-key.ts');
+        await rotateKey(io, { vouched: newChain !== true });
+      }),
+    );
 }
 
 const parsed =

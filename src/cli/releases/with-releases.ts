@@ -1,10 +1,11 @@
 import { createAuditTrail } from '../../features/audit/index.ts';
 import { type OperatorParts, openReleaseFiles, ReleaseKeys } from '../../features/releases/index.ts';
+import type { CommandIo } from '../io.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** Does with the releases of this installation what an operator asks for. */
-export function withReleases<T>(work: (parts: OperatorParts) => Promise<T>): Promise<T> {
-  return withInstallation({ migrates: false }, ({ db, log, secrets, config }) =>
+export function withReleases<T>(io: CommandIo, work: (parts: OperatorParts) => Promise<T>): Promise<T> {
+  return withInstallation(io, { migrates: false }, ({ db, log, secrets, config }) =>
     work({
       db,
       log,

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { type CommandIo, fileOf } from '../io.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
 
 /** Conditions as the user writes them. The server checks them: it knows the fields and the operators. */
@@ -11,12 +12,17 @@ export interface ConditionOptions {
 }
 
 /** Answers `undefined` where the user gave none. */
-export async function conditionsOf({ where = [], conditions }: ConditionOptions): Promise<unknown> {
+export async function conditionsOf(
+  io: CommandIo,
+  { where = [], conditions }: ConditionOptions,
+): Promise<unknown> {
   const simple = where.map(condition);
   if (conditions === undefined) {
     return simple.length === 0 ? undefined : { operator: 'AND', conditions: simple };
   }
-  const given = parsed(conditions.startsWith('@') ? await contentOf(conditions.slice(1)) : conditions);
+  const given = parsed(
+    conditions.startsWith('@') ? await contentOf(fileOf(io, conditions.slice(1))) : conditions,
+  );
   return simple.length === 0 ? given : { operator: 'AND', conditions: [given, ...simple] };
 }
 

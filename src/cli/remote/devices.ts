@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CommandIo } from '../io.ts';
 import { type Api, apiOf, type Query } from './server/api.ts';
 import { COLUMNS, type ColumnName, Device } from './device-columns.ts';
 import { type ConditionOptions, conditionsOf } from './conditions.ts';
@@ -28,23 +29,25 @@ export interface DevicesOptions extends ConditionOptions {
   json?: boolean;
 }
 
-export async function listDevices(options: DevicesOptions): Promise<void> {
-  const output = createOutput(options);
-  const profile = await profileNamed(options.profile);
-  const conditions = await conditionsOf(options);
+export async function listDevices(io: CommandIo, options: DevicesOptions): Promise<number> {
+  const output = createOutput(io, options);
+  const profile = await profileNamed(io, options.profile);
+  const conditions = await conditionsOf(io, options);
   const pages =
     conditions === undefined ? pagesOf(apiOf(profile), options) : matching(profile, conditions, options);
   const rows: string[][] = [];
   for await (const page of pages) {
+    if (output.unread.aborted) return 0;
     for (const device of page) {
       if (output.isJson) output.json(device);
       else rows.push(options.columns.map((column) => COLUMNS[column](device)));
     }
   }
-  if (output.isJson) return;
+  if (output.isJson) return 0;
   const titles = options.columns.map((column) => column.replace(/[A-Z]/g, ' $&').toUpperCase());
   if (rows.length > 0) for (const line of table(titles, rows, output.width)) output.line(line);
   output.remark(rows.length === 1 ? '1 device' : `${rows.length} devices`);
+  return 0;
 }
 
 const PAGE = 100;

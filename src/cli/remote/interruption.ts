@@ -1,19 +1,16 @@
-import { EXIT } from './server/failure.ts';
+import type { CommandIo } from '../io.ts';
 
 /** Ctrl+C ends the work in order the first time, and the program the second time. */
-export async function interruptible<T>(work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {
+export async function interruptible<T>(
+  io: CommandIo,
+  work: (interrupted: AbortSignal) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController();
-  const onSignal = () => {
-    if (controller.signal.aborted) process.exit(EXIT.interrupted);
-    controller.abort();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const stopListening = io.onInterrupt(() => controller.abort());
   try {
     return await work(controller.signal);
   } finally {
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    stopListening();
   }
 }
 

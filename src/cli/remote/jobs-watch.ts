@@ -7,6 +7,7 @@ import {
   type JobState,
   JobUpdate,
 } from '../../protocol/index.ts';
+import type { CommandIo } from '../io.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
 import { connectToHub, type HubConnection } from './server/hub-connection.ts';
 import { aborted, interruptible } from './interruption.ts';
@@ -30,24 +31,28 @@ export interface WatchOptions {
 
 const SUCCESSES: readonly JobState[] = ['succeeded', 'completed', 'passed'];
 
-export async function watchJobs(options: WatchOptions): Promise<void> {
+export async function watchJobs(io: CommandIo, options: WatchOptions): Promise<number> {
   const { org, device, job } = options;
   if ([org, device, job].filter((given) => given !== undefined).length > 1) {
     throw new RemoteFailure(EXIT.failed, 'Give at most one of --org, --device and --job.');
   }
-  const output = createOutput(options);
-  const profile = await profileNamed(options.profile);
+  const output = createOutput(io, options);
+  const profile = await profileNamed(io, options.profile);
   const filter: JobsSubscribe = {
     ...(org === undefined ? {} : { orgId: org }),
     ...(device === undefined ? {} : { deviceId: device }),
     ...(job === undefined ? {} : { jobId: job }),
   };
-  process.exitCode = await interruptible(async (interrupted) => {
+  return interruptible(io, async (interrupted) => {
     let hub: HubConnection | undefined = await connectToHub(profile);
     while (hub !== undefined) {
       const watching = watch(hub, filter, options, output);
       try {
-        return await Promise.race([watching, aborted(interrupted).then(() => EXIT.interrupted)]);
+        return await Promise.race([
+          watching,
+          aborted(interrupted).then(() => EXIT.interrupted),
+          aborted(output.unread).then(() => 0),
+        ]);
       } catch (error) {
         if (!isLoss(error) || options.reconnect === 0) throw error;
         output.remark(`${error.message} Trying again for ${options.reconnect} s.`);

@@ -1,6 +1,7 @@
 import readline from 'node:readline';
 import { Writable } from 'node:stream';
 import { z } from 'zod';
+import type { CommandIo } from '../io.ts';
 import { apiOf } from './server/api.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
 import { createOutput, type Output } from './terminal/output.ts';
@@ -25,16 +26,16 @@ export interface LoginOptions {
   json?: boolean;
 }
 
-export async function login(options: LoginOptions): Promise<void> {
-  const output = createOutput(options);
+export async function login(io: CommandIo, options: LoginOptions): Promise<number> {
+  const output = createOutput(io, options);
   const server = serverOf(options.server, options.plainHttp === true);
-  const key = (options.keyStdin === true ? await firstLine() : await askedKey(server)).trim();
+  const key = (options.keyStdin === true ? await firstLine(io) : await askedKey(io, server)).trim();
   if (!KEY.test(key)) {
     throw new RemoteFailure(EXIT.notSignedIn, 'This is not an API key. An API key begins with mstr_.');
   }
   const { user, scope, permissions } = await apiOf({ server, key }).get('/auth/me', Me);
-  const known = await readProfiles();
-  await writeProfiles({
+  const known = await readProfiles(io);
+  await writeProfiles(io, {
     current: options.profile,
     profiles: { ...known.profiles, [options.profile]: { server, key } },
   });
@@ -45,28 +46,33 @@ export async function login(options: LoginOptions): Promise<void> {
         `Signed in to ${server} as ${user.name} <${user.email}>. Rights of the key: ${permissions.join(', ')}.`,
       ),
     );
-    output.remark(`The key is stored in ${profilesFile()} as profile ${options.profile}.`);
+    output.remark(`The key is stored in ${profilesFile(io)} as profile ${options.profile}.`);
   }
+  return 0;
 }
 
-export async function logout({ profile, json }: { profile?: string; json?: boolean }): Promise<void> {
-  const output = createOutput({ json });
-  const { current, profiles } = await readProfiles();
+export async function logout(
+  io: CommandIo,
+  { profile, json }: { profile?: string; json?: boolean },
+): Promise<number> {
+  const output = createOutput(io, { json });
+  const { current, profiles } = await readProfiles(io);
   const name = profile ?? current;
   if (!Object.hasOwn(profiles, name)) throw new RemoteFailure(EXIT.failed, `There is no profile ${name}.`);
   const { [name]: _removed, ...rest } = profiles;
-  await writeProfiles({
+  await writeProfiles(io, {
     current: name === current ? (Object.keys(rest)[0] ?? 'default') : current,
     profiles: rest,
   });
-  if (output.isJson) return output.json({ profile: name, removed: true });
   const sentence = `The key of profile ${name} is deleted here. It stays valid until it is revoked on the server.`;
-  output.line(visible(sentence));
+  if (output.isJson) output.json({ profile: name, removed: true });
+  else output.line(visible(sentence));
+  return 0;
 }
 
-export async function listProfiles(options: { json?: boolean }): Promise<void> {
-  const output: Output = createOutput(options);
-  const { current, profiles } = await readProfiles();
+export async function listProfiles(io: CommandIo, options: { json?: boolean }): Promise<number> {
+  const output: Output = createOutput(io, options);
+  const { current, profiles } = await readProfiles(io);
   const rows = Object.entries(profiles).map(([name, { server }]) => ({
     name,
     server,
@@ -78,6 +84,7 @@ export async function listProfiles(options: { json?: boolean }): Promise<void> {
     const cells = rows.map((row) => [row.current ? '*' : '', row.name, row.server]);
     for (const line of table(['', 'PROFILE', 'SERVER'], cells, output.width)) output.line(line);
   }
+  return 0;
 }
 
 function serverOf(text: string, isPlainAllowed: boolean): string {
@@ -102,26 +109,26 @@ function serverOf(text: string, isPlainAllowed: boolean): string {
 /** No longer than any key, however much comes. */
 const INPUT_MAX = 4096;
 
-async function firstLine(): Promise<string> {
+async function firstLine({ stdin }: CommandIo): Promise<string> {
   let text = '';
-  for await (const chunk of process.stdin.setEncoding('utf8')) {
+  for await (const chunk of stdin.setEncoding('utf8')) {
     text += String(chunk);
     if (text.includes('\n') || text.length > INPUT_MAX) break;
   }
   return text.split('\n')[0] ?? '';
 }
 
-async function askedKey(server: string): Promise<string> {
-  if (!process.stdin.isTTY) {
+async function askedKey({ stdin, stderr }: CommandIo, server: string): Promise<string> {
+  if (stdin.isTTY !== true) {
     throw new RemoteFailure(
       EXIT.failed,
       'There is no terminal to type the key at. Pipe it in, with --key-stdin.',
     );
   }
-  process.stderr.write(`API key for ${server} (not shown): `);
+  stderr.write(`API key for ${server} (not shown): `);
   // The prompt is written above; what is typed is not echoed.
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const reader = readline.createInterface({ input: process.stdin, output: silent, terminal: true });
+  const reader = readline.createInterface({ input: stdin, output: silent, terminal: true });
   try {
     return await new Promise<string>((resolve, reject) => {
       reader.once('SIGINT', () => reject(new RemoteFailure(EXIT.interrupted, 'Nothing was changed.')));
@@ -129,7 +136,7 @@ async function askedKey(server: string): Promise<string> {
       reader.question('', resolve);
     });
   } finally {
-    process.stderr.write('\n');
+    stderr.write('\n');
     reader.close();
   }
 }

@@ -8,6 +8,7 @@ import {
   type QueryOutcome,
   QueryStarted,
 } from '../../protocol/index.ts';
+import type { CommandIo } from '../io.ts';
 import { apiOf } from './server/api.ts';
 import { type ConditionOptions, conditionsOf } from './conditions.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
@@ -43,10 +44,10 @@ interface Target {
   hostname: string;
 }
 
-export async function query(options: QueryOptions): Promise<void> {
-  const output = createOutput(options);
-  const profile = await profileNamed(options.profile);
-  const conditions = await conditionsOf(options);
+export async function query(io: CommandIo, options: QueryOptions): Promise<number> {
+  const output = createOutput(io, options);
+  const profile = await profileNamed(io, options.profile);
+  const conditions = await conditionsOf(io, options);
   const ways = [options.device, options.filter, conditions].filter((way) => way !== undefined);
   if (ways.length !== 1) {
     throw new RemoteFailure(
@@ -54,19 +55,21 @@ export async function query(options: QueryOptions): Promise<void> {
       'Give either --device, --filter, or conditions with --where and --conditions.',
     );
   }
-  const exit = await interruptible(async (interrupted) => {
+  return interruptible(io, async (interrupted) => {
     const hub = await connectToHub(profile);
     try {
       const targets = await targetsOf(profile, hub, options, conditions);
       if (options.follow === true && targets.length !== 1) {
         throw new RemoteFailure(EXIT.failed, `--follow reads one device, and ${targets.length} match.`);
       }
-      return await run(hub, targets, options, output, interrupted);
+      return await Promise.race([
+        run(hub, targets, options, output, interrupted),
+        aborted(output.unread).then(() => 0),
+      ]);
     } finally {
       hub.close();
     }
   });
-  process.exitCode = exit;
 }
 
 async function targetsOf(

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
 import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
+import type { CommandIo, CommandLine } from '../io.ts';
 import { COLUMNS, type ColumnName } from './device-columns.ts';
 import type { DevicesOptions } from './devices.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
@@ -19,7 +20,10 @@ In JSON output, each line is one object.`;
  * Commands for a server elsewhere, over its public REST interface and the socket of dashboards, with an API key. They
  * need neither a database nor any setting of the server.
  */
-export function addRemote(program: Command): void {
+export function addRemote(program: Command, { io, action }: CommandLine): void {
+  const remote = <Options>(work: (options: Options) => Promise<number>) =>
+    action((options: Options) => exitCodeOf(io, () => work(options)));
+
   program
     .command('login')
     .description('sign in to a server with an API key, which is stored for you only')
@@ -29,23 +33,25 @@ export function addRemote(program: Command): void {
     .option('--plain-http', 'allow an address without TLS, over which the key can be read')
     .option('--json', 'print JSON')
     .addHelpText('after', EXIT_CODES)
-    .action((options: LoginOptions) => run(async () => (await import('./login.ts')).login(options)));
+    .action(remote(async (options: LoginOptions) => (await import('./login.ts')).login(io, options)));
 
   program
     .command('logout')
     .description('delete a stored API key')
     .option('--profile <name>', 'another one than the current', parsed(ProfileName))
     .option('--json', 'print JSON')
-    .action((options: { profile?: string; json?: boolean }) =>
-      run(async () => (await import('./login.ts')).logout(options)),
+    .action(
+      remote(async (options: { profile?: string; json?: boolean }) =>
+        (await import('./login.ts')).logout(io, options),
+      ),
     );
 
   program
     .command('profiles')
     .description('list the servers that you are signed in to')
     .option('--json', 'print JSON')
-    .action((options: { json?: boolean }) =>
-      run(async () => (await import('./login.ts')).listProfiles(options)),
+    .action(
+      remote(async (options: { json?: boolean }) => (await import('./login.ts')).listProfiles(io, options)),
     );
 
   forConnection(program.command('devices'))
@@ -73,8 +79,8 @@ export function addRemote(program: Command): void {
       columns,
       DEFAULT_COLUMNS,
     )
-    .action((options: DevicesOptions) =>
-      run(async () => (await import('./devices.ts')).listDevices(options)),
+    .action(
+      remote(async (options: DevicesOptions) => (await import('./devices.ts')).listDevices(io, options)),
     );
 
   forConnection(program.command('query'))
@@ -97,7 +103,7 @@ export function addRemote(program: Command): void {
     .option('--until <time>', 'only entries until then', moment)
     .option('--limit <number>', 'the most entries of each device', parsed(Limit.max(LOG_PAGE_MAX)), 50)
     .option('--follow', 'go on with new entries of one device as they come, for an hour at most')
-    .action((options: QueryOptions) => run(async () => (await import('./query.ts')).query(options)));
+    .action(remote(async (options: QueryOptions) => (await import('./query.ts')).query(io, options)));
 
   const jobs = program.command('jobs').description('follow long work');
   forConnection(jobs.command('watch'))
@@ -112,7 +118,9 @@ export function addRemote(program: Command): void {
       parsed(Seconds),
       120,
     )
-    .action((options: WatchOptions) => run(async () => (await import('./jobs-watch.ts')).watchJobs(options)));
+    .action(
+      remote(async (options: WatchOptions) => (await import('./jobs-watch.ts')).watchJobs(io, options)),
+    );
 }
 
 function forConnection(command: Command): Command {
@@ -123,13 +131,13 @@ function forConnection(command: Command): Command {
 }
 
 /** Failures end with a sentence and the exit code of their kind. */
-async function run(work: () => Promise<void>): Promise<void> {
+async function exitCodeOf({ stderr }: CommandIo, work: () => Promise<number>): Promise<number> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     // The sentence may come from the server, or name a device.
-    process.stderr.write(`${visible(error instanceof Error ? error.message : String(error))}\n`);
-    process.exitCode = error instanceof RemoteFailure ? error.exit : EXIT.failed;
+    stderr.write(`${visible(error instanceof Error ? error.message : String(error))}\n`);
+    return error instanceof RemoteFailure ? error.exit : EXIT.failed;
   }
 }
 

@@ -1,9 +1,10 @@
 import { listEnforced } from '../../features/sso/index.ts';
+import type { CommandIo } from '../io.ts';
 import { withInstallation } from '../with-installation.ts';
 
-export async function printEnforced(): Promise<void> {
-  const enforced = await withInstallation({ migrates: false }, ({ db }) => listEnforced(db));
-  if (enforced.length === 0) process.stdout.write('No identity provider is enforced.\n');
+export async function printEnforced(io: CommandIo): Promise<void> {
+  const enforced = await withInstallation(io, { migrates: false }, ({ db }) => listEnforced(db));
+  if (enforced.length === 0) io.stdout.write('No identity provider is enforced.\n');
   for (const { provider, owner, people } of enforced) {
     const named = people.filter(({ id }) => provider.breakGlassUserIds.includes(id));
     const lines = [
@@ -11,6 +12,6 @@ export async function printEnforced(): Promise<void> {
       `  governs ${people.length} ${people.length === 1 ? 'person' : 'people'}; last sign-in with it: ${provider.lastSuccessAt?.toISOString() ?? 'never'}`,
       `  break-glass: ${named.map(({ email }) => email).join(', ') || 'nobody'}`,
     ];
-    process.stdout.write(`${lines.join('\n')}\n`);
+    io.stdout.write(`${lines.join('\n')}\n`);
   }
 }

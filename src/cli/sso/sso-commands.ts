@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import type { CommandLine } from '../io.ts';
 
 /** Commands for single sign-on, loaded on demand. */
-export function addSso(program: Command): void {
+export function addSso(program: Command, { io, action }: CommandLine): void {
   const sso = program
     .command('sso')
     .description('show and switch off enforced single sign-on, when an identity provider locks people out')
@@ -12,10 +13,12 @@ export function addSso(program: Command): void {
     .command('list')
     .description('list the identity providers that are enforced, and who can get in without them')
     .exitOverride()
-    .action(async () => {
-      const { printEnforced } = await import('./list.ts');
-      await printEnforced();
-    });
+    .action(
+      action(async () => {
+        const { printEnforced } = await import('./list.ts');
+        await printEnforced(io);
+      }),
+    );
 
   sso
     .command('unlock')
@@ -24,10 +27,12 @@ export function addSso(program: Command): void {
     )
     .requiredOption('--provider <id>', 'the identity provider', parseId)
     .exitOverride()
-    .action(async ({ provider }: { provider: string }) => {
-      const { unlock } = await import('./unlock.ts');
-      await unlock(provider);
-    });
+    .action(
+      action(async ({ provider }: { provider: string }) => {
+        const { unlock } = await import('./unlock.ts');
+        await unlock(io, provider);
+      }),
+    );
 }
 
 function parseId(text: string): string {

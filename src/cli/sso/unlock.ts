@@ -1,12 +1,13 @@
 import { createAuditTrail } from '../../features/audit/index.ts';
 import { type GovernedPerson, unlockProvider } from '../../features/sso/index.ts';
+import type { CommandIo } from '../io.ts';
 import { withInstallation } from '../with-installation.ts';
 
 /** More names than this are counted instead of printed. */
 const NAMES_MAX = 50;
 
-export async function unlock(providerId: string): Promise<void> {
-  const unlocked = await withInstallation({ migrates: false }, ({ db, log }) =>
+export async function unlock(io: CommandIo, providerId: string): Promise<void> {
+  const unlocked = await withInstallation(io, { migrates: false }, ({ db, log }) =>
     // The entry is sealed by a running server, or by the next one that starts.
     unlockProvider({ db, log, audit: createAuditTrail({ wake() {} }) }, providerId),
   );
@@ -14,10 +15,10 @@ export async function unlock(providerId: string): Promise<void> {
   const { provider, owner, people, wasEnforced } = unlocked;
   const name = `${provider.name} (${owner.kind} ${owner.name})`;
   if (!wasEnforced) {
-    process.stdout.write(`${name} was not enforced. Nothing was changed.\n`);
+    io.stdout.write(`${name} was not enforced. Nothing was changed.\n`);
     return;
   }
-  process.stdout.write(`${[`${name} is no longer enforced.`, ...affected(people)].join('\n')}\n`);
+  io.stdout.write(`${[`${name} is no longer enforced.`, ...affected(people)].join('\n')}\n`);
 }
 
 function affected(people: readonly GovernedPerson[]): string[] {

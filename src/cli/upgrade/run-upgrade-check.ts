@@ -1,5 +1,5 @@
 import { VERSION } from '../../api-info.ts';
-import { ConfigError, OLDER_NAMES, readConfig, setVariables } from '../../config.ts';
+import { ConfigError, OLDER_NAMES, setVariables } from '../../config.ts';
 import { migrationNotes } from '../../platform/db/migrations/migration-notes.ts';
 import { migrationState } from '../../platform/db/migrations/migrations.ts';
 import { openPool, type Db } from '../../platform/db/pool.ts';
@@ -7,22 +7,23 @@ import { startFailureText } from '../../start-failure.ts';
 import { type Check, failed, type Finding, ok, runCheck, skipped, warning } from '../doctor/check.ts';
 import { backupCheck } from '../doctor/checks/last-backup.ts';
 import { isSound, reportText } from '../doctor/report.ts';
-import { hasDatabase, withAccess } from '../with-installation.ts';
+import type { CommandIo } from '../io.ts';
+import { configOf, hasDatabase, withAccess } from '../with-installation.ts';
 
-export async function runUpgradeCheck({ json }: { json?: true }): Promise<number> {
+export async function runUpgradeCheck(io: CommandIo, { json }: { json?: true }): Promise<number> {
   const beside: Check[] = [
     { name: 'release', run: async () => release() },
     { name: 'node', run: async () => nodeVersion(process.versions.node) },
-    { name: 'configuration', run: async () => configuration() },
+    { name: 'configuration', run: async () => configuration(io) },
   ];
   const results = [
     ...(await Promise.all(beside.map((check) => runCheck(check)))),
-    ...(await throughDatabase((db) =>
+    ...(await throughDatabase(io, (db) =>
       Promise.all([...schemaChecks(db), backupCheck(db)].map((check) => runCheck(check))),
     )),
   ];
   const sound = isSound(results);
-  process.stdout.write(
+  io.stdout.write(
     json === true
       ? `${JSON.stringify({ ok: sound, release: VERSION, checks: results })}\n`
       : `${reportText(results)}\n`,
@@ -52,14 +53,14 @@ export function nodeVersion(version: string): Finding {
     : ok(`Node ${version} is supported.`);
 }
 
-function configuration(): Finding {
+function configuration(io: CommandIo): Finding {
   try {
-    readConfig();
+    configOf(io);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return failed('This release refuses the configuration.', 'Correct what the lines name.', error.faults);
   }
-  const set = setVariables();
+  const set = setVariables({ environment: io.env, folder: io.cwd });
   const older = Object.entries(OLDER_NAMES).filter(([name]) => name in set);
   if (older.length > 0) {
     return {
@@ -73,15 +74,15 @@ function configuration(): Finding {
   return ok('This release accepts the configuration.');
 }
 
-async function throughDatabase<T>(work: (db: Db) => Promise<T[]>) {
+async function throughDatabase<T>(io: CommandIo, work: (db: Db) => Promise<T[]>) {
   const unavailable = async (found: Finding) => [
     await runCheck({ name: 'migrations', run: async () => found }),
   ];
   try {
-    if (!(await hasDatabase(readConfig()))) {
+    if (!(await hasDatabase(configOf(io)))) {
       return await unavailable(ok('There is no database yet; the first start creates it with this schema.'));
     }
-    return await withAccess(async ({ database }) => {
+    return await withAccess(io, async ({ database }) => {
       const db = openPool(database.appUrl, { max: 2, name: 'muster-upgrade-check' });
       try {
         return await work(db);

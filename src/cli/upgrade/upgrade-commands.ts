@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import type { CommandLine } from '../io.ts';
 
 /** `muster upgrade check`, loaded on demand. */
-export function addUpgrade(program: Command): void {
+export function addUpgrade(program: Command, { io, action }: CommandLine): void {
   const upgrade = program.command('upgrade').description('prepare an upgrade of this server').exitOverride();
 
   upgrade
@@ -11,8 +12,10 @@ export function addUpgrade(program: Command): void {
     )
     .option('--json', 'print the results as JSON')
     .exitOverride()
-    .action(async (options: { json?: true }) => {
-      const { runUpgradeCheck } = await import('./run-upgrade-check.ts');
-      process.exitCode = await runUpgradeCheck(options);
-    });
+    .action(
+      action(async (options: { json?: true }) => {
+        const { runUpgradeCheck } = await import('./run-upgrade-check.ts');
+        return runUpgradeCheck(io, options);
+      }),
+    );
 }

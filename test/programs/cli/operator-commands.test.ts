@@ -15,9 +15,9 @@ import { SELF_CHECK_PURPOSE, selfCheckToken } from '../../../src/platform/http/o
 import { createMac } from '../../../src/platform/secrets/mac.ts';
 import { buildPerson, buildTenant, giveSecondFactor, PASSWORD } from '../../support/factories.ts';
 import { startRedis } from '../../support/redis.ts';
+import { environmentOf, runMuster } from '../../support/run-muster.ts';
 import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
-import { environmentOf, muster } from './muster-program.ts';
 
 interface Report {
   ok: boolean;
@@ -33,7 +33,7 @@ describe('the commands of the operator', function () {
   before(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'muster-operator-'));
     app = await createTestApp({ env: { DATA_DIR: folder } });
-    env = { ...environmentOf(app, folder), PUBLIC_URL: app.url };
+    env = { ...environmentOf(app.database, folder), PUBLIC_URL: app.url };
   });
   after(async () => {
     await app.close();
@@ -41,7 +41,7 @@ describe('the commands of the operator', function () {
   });
 
   const report = async (args: string[], given: Record<string, string>) => {
-    const { code, out, err } = await muster([...args, '--json'], { env: given });
+    const { code, out, err } = await runMuster([...args, '--json'], { env: given });
     expect(err).to.equal('');
     const { ok, checks } = JSON.parse(out) as Report;
     expect(code).to.equal(ok ? 0 : 1);
@@ -176,7 +176,7 @@ describe('the commands of the operator', function () {
 
     it('knows when the chains were last verified, and what was found', async () => {
       const state = () => verificationCheck(app.server.database.pool).run();
-      const verify = (...args: string[]) => muster(['audit', 'verify', ...args], { env });
+      const verify = (...args: string[]) => runMuster(['audit', 'verify', ...args], { env });
       const { orgId, siteId, admin } = await buildTenant(app);
       const patched = { token: admin.token, body: { name: 'Here' } };
       await app.call('PATCH', `/orgs/sites/${siteId}`, patched);
@@ -285,7 +285,7 @@ describe('the commands of the operator', function () {
         '--database-password-file',
         path.join(folder, 'owner'),
       );
-      const { code, out, err } = await muster([...args, '--json']);
+      const { code, out, err } = await runMuster([...args, '--json']);
       expect([code, err]).to.deep.equal([0, '']);
       const text = await readFile(file, 'utf8');
       const values = parseEnv(text) as Record<string, string>;
@@ -296,10 +296,10 @@ describe('the commands of the operator', function () {
       expect(config.firstAdmin?.email).to.equal('ops@example.com');
       expect(JSON.parse(out).generated).to.include.members(['JWT_SECRET', 'SECRET_ENCRYPTION_KEY']);
       for (const name of JSON.parse(out).generated) expect(out).not.to.contain(values[name]);
-      const again = await muster([...args, '--json']);
+      const again = await runMuster([...args, '--json']);
       expect(again.code).to.equal(2);
       expect(await readFile(file, 'utf8')).to.equal(text);
-      const spoken = await muster([
+      const spoken = await runMuster([
         'init',
         path.join(folder, 'other'),
         '--database-url',
@@ -316,13 +316,16 @@ describe('the commands of the operator', function () {
 
     it('creates an administrator who signs in, and refuses weak passwords and known addresses', async () => {
       const args = ['admin', 'create', '--email', 'operator@example.com', '--password-stdin'];
-      expect((await muster(args, { env, stdin: 'short' })).err).to.contain('at least 8 characters');
-      const made = await muster([...args, '--json'], { env, stdin: `${PASSWORD}\n` });
+      const unasked = await runMuster(args.slice(0, -1), { env });
+      expect([unasked.code, unasked.out]).to.deep.equal([2, '']);
+      expect(unasked.err).to.contain('There is no terminal to ask on');
+      expect((await runMuster(args, { env, stdin: 'short' })).err).to.contain('at least 8 characters');
+      const made = await runMuster([...args, '--json'], { env, stdin: `${PASSWORD}\n` });
       expect(made, made.err).to.include({ code: 0, err: '' });
       expect(await states('operator@example.com')).to.equal(200);
-      const again = await muster(args, { env, stdin: PASSWORD });
+      const again = await runMuster(args, { env, stdin: PASSWORD });
       expect(again).to.include({ code: 2, err: 'There is a user operator@example.com already.\n' });
-      const listed = await muster(['admin', 'list', '--json'], { env });
+      const listed = await runMuster(['admin', 'list', '--json'], { env });
       expect(JSON.parse(listed.out).admins.map(({ email }: { email: string }) => email)).to.include(
         'operator@example.com',
       );
@@ -333,20 +336,23 @@ describe('the commands of the operator', function () {
       const tenant = await buildTenant(app);
       const me = (token: string) => app.call('GET', '/auth/me', { token }).then(({ status }) => status);
       expect(await me(person.token)).to.equal(200);
-      const reset = await muster(['admin', 'reset-password', '--email', person.email, '--password-stdin'], {
-        env,
-        stdin: 'Another-Horse-9',
-      });
+      const reset = await runMuster(
+        ['admin', 'reset-password', '--email', person.email, '--password-stdin'],
+        {
+          env,
+          stdin: 'Another-Horse-9',
+        },
+      );
       expect(reset, reset.err).to.include({ code: 0, err: '' });
       expect(await me(person.token)).to.equal(401);
       expect(await states(person.email)).to.equal(401);
-      const freed = await muster(['admin', 'disable-mfa', '--email', person.email], { env });
+      const freed = await runMuster(['admin', 'disable-mfa', '--email', person.email], { env });
       expect(freed.out).to.contain('signs in with the password alone');
       const signedIn = await app.call('POST', '/auth/login', {
         body: { email: person.email, password: 'Another-Horse-9' },
       });
       expect(signedIn.body.tokens).to.be.an('object');
-      const other = await muster(['admin', 'disable-mfa', '--email', tenant.admin.email], { env });
+      const other = await runMuster(['admin', 'disable-mfa', '--email', tenant.admin.email], { env });
       expect(other).to.include({ code: 2, err: `System administrator ${tenant.admin.email} not found\n` });
       await app.server.auditSealer.flush();
       const entries = await asOwner(

@@ -1,14 +1,13 @@
 import { expect } from 'chai';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { visible, visibleJson, visibleLines } from '../../../src/cli/remote/terminal/terminal-text.ts';
-import { programArguments } from '../../support/bundled-programs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice, type Person } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
+import { startMuster } from '../../support/run-muster.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
@@ -30,13 +29,6 @@ const entry = (recordId: number, message: string) => ({
   computer: 'PC-1',
 });
 
-interface Running {
-  child: ChildProcess;
-  out(): string;
-  err(): string;
-  ended: Promise<{ code: number | null; out: string; err: string }>;
-}
-
 describe('muster, far from the server', function () {
   this.timeout(120_000);
   let app: TestApp;
@@ -47,7 +39,6 @@ describe('muster, far from the server', function () {
   let agent: FakeDevice;
   let home: string;
   let key: string;
-  const children: ChildProcess[] = [];
 
   before(async () => {
     app = await createTestApp();
@@ -66,7 +57,6 @@ describe('muster, far from the server', function () {
     expect(signedIn).to.include({ code: 0 });
   });
   after(async () => {
-    for (const child of children) child.kill('SIGKILL');
     agent?.close();
     await proxy?.cut();
     await app?.close();
@@ -80,25 +70,8 @@ describe('muster, far from the server', function () {
     });
     return body.key;
   };
-  const spawned = (command: string, args: string[], input: string): Running => {
-    const child = spawn(command, args, {
-      env: { PATH: process.env['PATH'], HOME: home, XDG_CONFIG_HOME: home },
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
-    children.push(child);
-    const texts = { out: '', err: '' };
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (texts.out += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (texts.err += text));
-    child.stdin.on('error', () => {}).end(input);
-    return {
-      child,
-      out: () => texts.out,
-      err: () => texts.err,
-      ended: new Promise((resolve) => child.once('close', (code) => resolve({ code, ...texts }))),
-    };
-  };
   const muster = (args: string[], { input = '' } = {}) =>
-    spawned(process.execPath, [...programArguments('src/cli/muster.ts'), ...args], input);
+    startMuster(args, { env: { XDG_CONFIG_HOME: home }, stdin: input });
   const run = (...args: string[]) => muster(args).ended;
   /** A job that stays open, as its device is away, or that the agent of the other one does. */
   const order = async ({ deviceId }: EnrolledDevice): Promise<string> => {
@@ -219,7 +192,7 @@ describe('muster, far from the server', function () {
     expect(frame.type).to.equal('eventlogs.tail');
     await agent.rows(frame, [entry(1, HOSTILE)]);
     await eventually(asked.out, (text) => text.includes('\n'));
-    asked.child.kill('SIGINT');
+    asked.interrupt();
     await eventually(
       () => agent.cancelled,
       (ids) => ids.includes(frame.id),
@@ -259,26 +232,9 @@ describe('muster, far from the server', function () {
     await proxy.mend();
     await eventually(patient!.err, (text) => text.endsWith('Connected again.\n'));
     await eventually(patient!.out, (text) => text.split(job).length === 3);
-    patient!.child.kill('SIGINT');
+    patient!.interrupt();
     expect((await patient!.ended).code).to.equal(130);
     expect((await run('logout')).code).to.equal(0);
-  });
-
-  it('ends quietly when nobody reads on', async () => {
-    const words = [process.execPath, ...programArguments('src/cli/muster.ts')]
-      .map((word) => `'${word}'`)
-      .join(' ');
-    const line = `set -o pipefail; ${words} query --device HOST-ON --log System --limit 500 --json | head -n 1`;
-    const asked = spawned('bash', ['-c', line], '');
-    const frame = await agent.nextCommand();
-    // More than a pipe holds.
-    for (let seq = 0; seq < 5; seq++) {
-      const rows = Array.from({ length: 100 }, (_none, at) => entry(seq * 100 + at, 'x'.repeat(500)));
-      await agent.rows(frame, rows, seq);
-    }
-    await agent.succeed(frame, { scanned: 500, truncated: false });
-    const { code, out, err } = await asked.ended;
-    expect([code, err, out.trim().split('\n').length]).to.deep.equal([0, '', 1]);
   });
 
   it('watches one job with its output until it ends', async () => {
@@ -325,18 +281,6 @@ describe('muster, far from the server', function () {
     }
     expect(asked.err).to.equal('1100 devices: 1100 offline. 0 entries.\n');
     expect(asked.code).to.equal(1);
-  });
-
-  it('completes commands and options in a shell', async () => {
-    const script = (await run('completion', 'bash')).out;
-    const complete = `t() { COMP_WORDS=(muster "$@"); COMP_CWORD=$#; _muster; echo "\${COMPREPLY[*]}"; }
-      t j; t jobs w; t devices --status of; t query --fo; t completion z; t audit verify --bundle /etc/hos`;
-    const { out } = await spawned('bash', ['-c', `${script}\n${complete}`], '').ended;
-    const lines = out.split('\n');
-    expect(lines.slice(0, 5)).to.deep.equal(['jobs', 'watch', 'offline', '--follow', 'zsh']);
-    expect(lines[5]).to.contain('/etc/hosts');
-    const others = await Promise.all([run('completion', 'zsh'), run('completion', 'fish')]);
-    for (const { out: text } of others) expect(text).to.contain('follow').and.contain('once');
   });
 });
 

@@ -3,6 +3,7 @@ import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/pro
 import path from 'node:path';
 import { z } from 'zod';
 import { userConfigFolder } from '../../../config/user-folder.ts';
+import type { CommandIo } from '../../io.ts';
 import { EXIT, RemoteFailure } from './failure.ts';
 
 /** Where the user has signed in: a file of theirs that nobody else can read, because it holds the keys. */
@@ -13,10 +14,10 @@ export type Profile = z.infer<typeof Profile>;
 const Profiles = z.object({ current: z.string(), profiles: z.record(z.string(), Profile) });
 export type Profiles = z.infer<typeof Profiles>;
 
-export const profilesFile = (): string => path.join(userConfigFolder(), 'profiles.json');
+export const profilesFile = ({ env }: CommandIo): string => path.join(userConfigFolder(env), 'profiles.json');
 
-export async function readProfiles(): Promise<Profiles> {
-  const file = profilesFile();
+export async function readProfiles(io: CommandIo): Promise<Profiles> {
+  const file = profilesFile(io);
   let text: string;
   try {
     if (process.platform !== 'win32' && ((await stat(file)).mode & 0o077) !== 0) {
@@ -38,8 +39,8 @@ export async function readProfiles(): Promise<Profiles> {
 }
 
 /** Replaces the file as a whole, so that a crash leaves the old or the new one. */
-export async function writeProfiles(profiles: Profiles): Promise<void> {
-  const file = profilesFile();
+export async function writeProfiles(io: CommandIo, profiles: Profiles): Promise<void> {
+  const file = profilesFile(io);
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
   const next = `${file}.${randomUUID()}`;
   try {
@@ -53,8 +54,8 @@ export async function writeProfiles(profiles: Profiles): Promise<void> {
 }
 
 /** @param name  as given with --profile; the current one where it is absent */
-export async function profileNamed(name: string | undefined): Promise<Profile> {
-  const { current, profiles } = await readProfiles();
+export async function profileNamed(io: CommandIo, name: string | undefined): Promise<Profile> {
+  const { current, profiles } = await readProfiles(io);
   const wanted = name ?? current;
   const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
   if (profile !== undefined) return profile;

@@ -1,3 +1,4 @@
+import type { CommandIo } from '../../io.ts';
 import { visible, visibleJson } from './terminal-text.ts';
 
 /** Standard output holds what was asked for, standard error what is said about it. */
@@ -5,6 +6,11 @@ export interface Output {
   readonly isJson: boolean;
   /** Of the terminal; `undefined` where the output goes elsewhere, and is not cut. */
   readonly width: number | undefined;
+  /**
+   * Aborted when nobody reads standard output any more: `muster devices | head` has what it wanted when `head` ends. The
+   * command then ends quietly, with success, and what it runs on devices ends with it.
+   */
+  readonly unread: AbortSignal;
   /** Text that is safe already (`visible`). */
   line(text: string): void;
   /** A piece of such text, which need not end with its line. */
@@ -14,9 +20,15 @@ export interface Output {
   remark(text: string): void;
 }
 
-export function createOutput({ json = false }: { json?: boolean | undefined }): Output {
-  const { stdout, stderr } = process;
-  endQuietlyWithoutReader();
+export function createOutput(
+  { stdout, stderr }: CommandIo,
+  { json = false }: { json?: boolean | undefined },
+): Output {
+  const unread = new AbortController();
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    unread.abort();
+  });
   let isAtStart = true;
   const write = (text: string) => {
     if (text === '') return;
@@ -25,7 +37,8 @@ export function createOutput({ json = false }: { json?: boolean | undefined }): 
   };
   return {
     isJson: json,
-    width: stdout.isTTY ? stdout.columns : undefined,
+    width: stdout.isTTY === true ? stdout.columns : undefined,
+    unread: unread.signal,
     line: (text) => write(`${isAtStart ? '' : '\n'}${text}\n`),
     piece: write,
     json: (value) => write(`${visibleJson(value)}\n`),
@@ -35,16 +48,4 @@ export function createOutput({ json = false }: { json?: boolean | undefined }): 
         if (error == null) stderr.write(`${visible(text)}\n`);
       }),
   };
-}
-
-let isWatched = false;
-
-/** `muster devices | head` has what it wanted when `head` ends. The connection ends with us, and with it what runs on devices. */
-function endQuietlyWithoutReader(): void {
-  if (isWatched) return;
-  isWatched = true;
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
-  });
 }

@@ -11,9 +11,9 @@ import { type RunningServer, runServer } from '../../../../src/run-server.ts';
 import { buildDevice, buildPerson, buildTenant, PASSWORD } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
+import { environmentOf, runMuster } from '../../../support/run-muster.ts';
 import { call, createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
-import { environmentOf, muster } from '../muster-program.ts';
 
 const PASSPHRASE = 'correct horse battery staple';
 
@@ -60,11 +60,11 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       }),
     );
     await writeFile(path.join(folder, 'agent'), release);
-    const added = await muster(
+    const added = await runMuster(
       `releases add ${path.join(folder, 'agent')} --version 1.4.0 --component agent --os linux --architecture x64`.split(
         ' ',
       ),
-      { env: environmentOf(app, dataDir) },
+      { env: environmentOf(app.database, dataDir) },
     );
     expect(added.code, added.err).to.equal(0);
     await app.server.auditSealer.flush();
@@ -85,8 +85,8 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
         await app.call('PATCH', `/orgs/sites/${one?.siteId}`, { token: one?.admin.token, body });
       }
     })();
-    const env = environmentOf(app, dataDir);
-    const written = await muster(['backup', backup, ...passphrase(), '--json'], { env });
+    const env = environmentOf(app.database, dataDir);
+    const written = await runMuster(['backup', backup, ...passphrase(), '--json'], { env });
     writing.abort();
     await busy;
     expect(written, written.err).to.include({ code: 0, err: '' });
@@ -97,14 +97,14 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     const text = await readFile(backup, 'latin1');
     for (const hidden of [TEST_ENCRYPTION_KEY, app.jwtSecret, secret]) expect(text).not.to.contain(hidden);
 
-    const verified = await muster(['backup', '--verify', backup, '--passphrase-stdin'], {
+    const verified = await runMuster(['backup', '--verify', backup, '--passphrase-stdin'], {
       stdin: PASSPHRASE,
     });
     expect(verified, verified.err).to.include({ code: 0, err: '' });
     expect(verified.out)
       .to.match(/^OK {2}The backup /)
       .and.to.contain('The passphrase opens its keys');
-    const again = await muster(['backup', backup, ...passphrase()], { env });
+    const again = await runMuster(['backup', backup, ...passphrase()], { env });
     expect(again.code).to.equal(2);
     expect(again.err).to.contain('exists, and is not overwritten');
     const entries = await asOwner(
@@ -117,7 +117,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
 
   it('comes back on an empty machine with nothing but the file and the passphrase', async () => {
     const empty = path.join(folder, 'restored');
-    const ran = await muster(['restore', backup, ...passphrase()], { env: { DATA_DIR: empty } });
+    const ran = await runMuster(['restore', backup, ...passphrase()], { env: { DATA_DIR: empty } });
     expect(ran.code, ran.out + ran.err).to.equal(0);
     expect(ran.out).to.match(/! agents +2 of 2 devices are behind the promoted release/);
     expect(ran.out).to.match(/✔ keys +SECRET_ENCRYPTION_KEY opens the secrets/);
@@ -164,7 +164,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     const server = restored;
     if (server === undefined) throw new Error('nothing was restored');
     await server.auditSealer.flush();
-    const verified = await muster(['audit', 'verify', '--json'], {
+    const verified = await runMuster(['audit', 'verify', '--json'], {
       env: { DATA_DIR: path.join(folder, 'restored') },
     });
     expect(JSON.parse(verified.out)).to.include({ ok: true });
@@ -193,7 +193,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
 
   it('gives the environment of the installation to a file, and never in its output', async () => {
     const file = path.join(folder, 'environment');
-    const ran = await muster(['restore', backup, ...passphrase(), '--environment-to', file]);
+    const ran = await runMuster(['restore', backup, ...passphrase(), '--environment-to', file]);
     expect(ran, ran.err).to.include({ code: 0, err: '' });
     expect(ran.out).not.to.contain(TEST_ENCRYPTION_KEY);
     expect((await stat(file)).mode & 0o777).to.equal(0o600);

@@ -24,11 +24,12 @@ import { migrate } from '../../../../src/platform/db/migrations/migrations.ts';
 import { openSession } from '../../../../src/platform/db/pool.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
+import { startOperatorProgram } from '../../../support/muster-program.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
+import { environmentOf, runMuster } from '../../../support/run-muster.ts';
 import { mountSmallDisk, needsSmallDisk } from '../../../support/small-disk.ts';
 import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
-import { muster } from '../muster-program.ts';
 
 const PASSPHRASE = 'correct horse battery staple';
 
@@ -50,17 +51,8 @@ describe('a backup of Muster, when something goes wrong', function () {
 
   const configOf = (database: TestDatabase, dataDir: string, env: Record<string, string> = {}) =>
     readConfig({ environment: environmentFor(database, dataDir, env) });
-  const environmentFor = (
-    { ownerUrl, appUrl, auditAdminUrl = '' }: TestDatabase,
-    dataDir: string,
-    env: Record<string, string> = {},
-  ) => ({
-    DATABASE_URL: ownerUrl,
-    DATABASE_URL_APP: appUrl,
-    AUDIT_ADMIN_DATABASE_URL: auditAdminUrl,
-    DATA_DIR: dataDir,
-    JWT_SECRET: 'a-secret-that-only-tests-sign-with',
-    SECRET_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
+  const environmentFor = (database: TestDatabase, dataDir: string, env: Record<string, string> = {}) => ({
+    ...environmentOf(database, dataDir),
     ...env,
   });
   const emptyDatabase = async () => {
@@ -148,7 +140,12 @@ describe('a backup of Muster, when something goes wrong', function () {
     );
     await app.server.auditSealer.flush();
     await app.server.close();
-    await writeBackup(await access(), { file: backup, passphrase: PASSPHRASE, withStore: true });
+    await writeBackup(await access(), {
+      file: backup,
+      passphrase: PASSPHRASE,
+      withStore: true,
+      environment: {},
+    });
   });
   after(async () => {
     for (const database of databases) await database.drop();
@@ -257,7 +254,12 @@ describe('a backup of Muster, when something goes wrong', function () {
     expect(refusal).to.be.instanceOf(RestoreRefused);
     expect(refusal.message).to.contain('SECRET_ENCRYPTION_KEY is another key');
     const withoutKeys = path.join(folder, 'without-keys');
-    await writeBackup(await access(), { file: withoutKeys, passphrase: undefined, withStore: false });
+    await writeBackup(await access(), {
+      file: withoutKeys,
+      passphrase: undefined,
+      withStore: false,
+      environment: {},
+    });
     const { manifest, keys } = await verifyBackup(withoutKeys, undefined);
     expect(keys).to.equal(undefined);
     const embedded = readConfig({ environment: { DATA_DIR: await newFolder() } });
@@ -313,7 +315,7 @@ describe('a backup of Muster, when something goes wrong', function () {
     );
     const early = path.join(folder, 'early');
     const at = { ...(await access()), database: source };
-    await writeBackup(at, { file: early, passphrase: undefined, withStore: false });
+    await writeBackup(at, { file: early, passphrase: undefined, withStore: false, environment: {} });
     const { manifest } = await verifyBackup(early, undefined);
     expect(manifest.schema.at(-1)?.name).to.equal(names.at(-3));
     const target = await emptyDatabase();
@@ -340,7 +342,12 @@ describe('a backup of Muster, when something goes wrong', function () {
     const disk = needsSmallDisk(this, mountSmallDisk(small, '600k'));
     try {
       const full = await rejection(
-        writeBackup(await access(), { file: path.join(small, 'b'), passphrase: PASSPHRASE, withStore: true }),
+        writeBackup(await access(), {
+          file: path.join(small, 'b'),
+          passphrase: PASSPHRASE,
+          withStore: true,
+          environment: {},
+        }),
       );
       expect(full).to.include({ code: 'ENOSPC' });
       expect(await readdir(small)).to.deep.equal([]);
@@ -360,16 +367,18 @@ describe('a backup of Muster, when something goes wrong', function () {
     const env = environmentFor(database, dataDir);
     const args = ['restore', backup, '--passphrase-stdin'];
     for (const step of ['Creating the schema', 'Restoring the database']) {
-      const killed = await muster(args, {
-        env,
-        stdin: PASSPHRASE,
-        onOutput: (child, text) => void (text.includes(step) && child.kill('SIGKILL')),
+      const { child, ended } = startOperatorProgram('src/cli/muster.ts', args, { env, stdin: PASSPHRASE });
+      let out = '';
+      child.stdout?.on('data', (text: string) => {
+        out += text;
+        if (out.includes(step)) child.kill('SIGKILL');
       });
+      const killed = await ended;
       expect(killed.code, killed.out).to.equal(-1);
       const tables = await asOwner(database.ownerUrl, `select from pg_tables where tablename = 'users'`);
       if (tables.length > 0) expect(await used(database.ownerUrl)).to.deep.equal([]);
     }
-    const ran = await muster([...args, '--json'], { env, stdin: PASSPHRASE });
+    const ran = await runMuster([...args, '--json'], { env, stdin: PASSPHRASE });
     expect(ran.code, ran.out + ran.err).to.equal(0);
     expect(JSON.parse(ran.out)).to.include({ ok: true, database: 'restored', auditIntact: true });
     expect(await digests(database.ownerUrl)).to.have.property(

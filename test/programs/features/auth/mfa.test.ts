@@ -1,10 +1,11 @@
-import { execFile } from 'node:child_process';
 import { expect } from 'chai';
+import { tmpdir } from 'node:os';
 import { Secret, TOTP } from 'otpauth';
+import { rotateSecrets } from '../../../../src/cli/reseal-secrets.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { createSealer, sealContext } from '../../../../src/platform/secrets/sealed.ts';
-import { programArguments } from '../../../support/bundled-programs.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../../support/factories.ts';
+import { environmentOf, startCommand } from '../../../support/run-muster.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const FIRST_KEY = 'the first key of thirty-two characters at least';
@@ -32,22 +33,8 @@ describe('the second factor', () => {
     sql('update user_mfa set last_step = 0, tries = 0 where user_id = ?', [person.id]);
   const newPerson = () => buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
 
-  /** The command as an operator runs it. */
-  const rotateSecrets = (env: Record<string, string>) =>
-    new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-      const { ownerUrl, appUrl } = app.database;
-      const surroundings = {
-        ...process.env,
-        DATABASE_URL: ownerUrl,
-        DATABASE_URL_APP: appUrl,
-        JWT_SECRET: 'a-secret-that-only-tests-sign-with',
-        ...env,
-      };
-      const args = programArguments('src/cli/rotate-secrets.ts');
-      const child = execFile(process.execPath, args, { env: surroundings }, (_error, stdout, stderr) =>
-        resolve({ code: child.exitCode ?? -1, stdout, stderr }),
-      );
-    });
+  const rotated = (env: Record<string, string>) =>
+    startCommand(rotateSecrets, { env: { ...environmentOf(app.database, tmpdir()), ...env } }).ended;
 
   async function enabled() {
     const person = await newPerson();
@@ -255,15 +242,15 @@ describe('the second factor', () => {
       expect(met.status).to.equal(200);
       expect([await opens(used), await opens(unused)]).to.deep.equal([true, false]);
 
-      const without = await rotateSecrets({ SECRET_ENCRYPTION_KEY: SECOND_KEY });
+      const without = await rotated({ SECRET_ENCRYPTION_KEY: SECOND_KEY });
       expect(without.code).to.equal(1);
-      expect(without.stderr).to.contain('SECRET_ENCRYPTION_KEYS_OLD').and.not.contain('    at ');
-      const rotated = await rotateSecrets(env);
-      expect(rotated, rotated.stderr).to.include({ code: 0 });
-      const [, seen, anew] = /user_mfa\.secret: (\d+) sealed, (\d+) sealed again/.exec(rotated.stdout) ?? [];
+      expect(without.err).to.contain('SECRET_ENCRYPTION_KEYS_OLD').and.not.contain('    at ');
+      const first = await rotated(env);
+      expect(first, first.err).to.include({ code: 0 });
+      const [, seen, anew] = /user_mfa\.secret: (\d+) sealed, (\d+) sealed again/.exec(first.out) ?? [];
       expect(Number(anew)).to.equal(Number(seen) - 1);
       expect(await opens(unused)).to.equal(true);
-      expect((await rotateSecrets(env)).stdout).to.contain(' 0 sealed again');
+      expect((await rotated(env)).out).to.contain(' 0 sealed again');
     } finally {
       await second.close();
     }

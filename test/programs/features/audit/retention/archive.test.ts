@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createEntryArchive } from '../../../../../src/features/audit/retention/archive.ts';
 import {
   BundleReader,
@@ -13,9 +11,10 @@ import {
 import { AuditPruner } from '../../../../../src/features/audit/retention/audit-pruner.ts';
 import { checkStored } from '../../../../../src/features/audit/verification/stored-check.ts';
 import type { S3Options } from '../../../../../src/platform/storage/s3.ts';
-import { programArguments } from '../../../../support/bundled-programs.ts';
 import { buildTenant } from '../../../../support/factories.ts';
+import { startOperatorProgram } from '../../../../support/muster-program.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
+import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
 import {
   type Fault,
   S3_KEYS,
@@ -24,9 +23,8 @@ import {
   startS3Server,
 } from '../../../../support/s3-server.ts';
 import { createTestApp } from '../../../../support/test-app.ts';
-import { type AuditBench, createAuditBench, SECRET } from '../../../../support/audit/audit-support.ts';
+import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
 
-const ROOT = fileURLToPath(new URL('../../../../..', import.meta.url));
 const SIZES = { portion: 20, step: 8 };
 
 describe('the archive of the audit trail', function () {
@@ -204,27 +202,14 @@ describe('the archive of the audit trail', function () {
   });
 
   const environment = () => ({
-    PATH: process.env['PATH'],
-    DATABASE_URL: bench.database.ownerUrl,
-    DATABASE_URL_APP: bench.database.appUrl,
-    AUDIT_ADMIN_DATABASE_URL: bench.database.auditAdminUrl,
-    JWT_SECRET: 'a-secret-that-only-tests-sign-with',
-    SECRET_ENCRYPTION_KEY: SECRET.current,
+    ...environmentOf(bench.database, tmpdir()),
     AUDIT_ARCHIVE_BUCKET: 'archive',
     AUDIT_ARCHIVE_ENDPOINT: s3.url,
     AUDIT_ARCHIVE_REGION: S3_REGION,
     AUDIT_ARCHIVE_ACCESS_KEY_ID: S3_KEYS.accessKeyId,
     AUDIT_ARCHIVE_SECRET_ACCESS_KEY: S3_KEYS.secretAccessKey,
   });
-  const muster = (env: NodeJS.ProcessEnv, ...args: string[]) =>
-    new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      execFile(
-        process.execPath,
-        [...programArguments('src/cli/muster.ts'), 'audit', ...args],
-        { cwd: ROOT, env },
-        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
+  const muster = (env: Record<string, string>, ...args: string[]) => runMuster(['audit', ...args], { env });
 
   it('loses nothing where the process is killed between the copy and the removal', async () => {
     await fill([30, { daysAgo: 400 }], [2]);
@@ -236,15 +221,13 @@ describe('the archive of the audit trail', function () {
       asked();
       return new Promise(() => {});
     };
-    const program = spawn(process.execPath, [...programArguments('src/cli/muster.ts'), 'audit', 'prune'], {
-      cwd: ROOT,
+    const { child, ended } = startOperatorProgram('src/cli/muster.ts', ['audit', 'prune'], {
       env: environment(),
-      stdio: 'ignore',
     });
-    const ended = new Promise((resolve) => program.once('exit', (_code, signal) => resolve(signal)));
     await isStored;
-    program.kill('SIGKILL');
-    expect(await ended).to.equal('SIGKILL');
+    child.kill('SIGKILL');
+    await ended;
+    expect(child.signalCode).to.equal('SIGKILL');
     expect([await seqs(), [...s3.objects.keys()]]).to.deep.equal([all, [nameOf(1, 30)]]);
 
     s3.onCall = undefined;
@@ -267,7 +250,7 @@ describe('the archive of the audit trail', function () {
         }),
       );
       const [first = '', second = ''] = files;
-      const plain = { PATH: process.env['PATH'] };
+      const plain = {};
       const checked = await muster(plain, 'verify', '--bundle', first);
       expect([checked.code, checked.err]).to.deep.equal([0, '']);
       expect(checked.out)

@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programArguments } from '../../../../support/bundled-programs.ts';
-import { type AuditBench, createAuditBench, SECRET } from '../../../../support/audit/audit-support.ts';
+import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
+import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
 import { publicPart, signingKeyRows } from '../../../../../src/features/audit/storage/signing-keys.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 
@@ -30,27 +29,8 @@ describe('muster audit', () => {
     await bench.close();
   });
 
-  interface Ran {
-    code: number;
-    out: string;
-    err: string;
-  }
-  const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
-    new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [...programArguments('src/cli/muster.ts'), 'audit', ...args],
-        { cwd: ROOT, env: { PATH: process.env['PATH'], ...env } },
-        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
-  const online = (...args: string[]) =>
-    run(args, {
-      DATABASE_URL: bench.database.ownerUrl,
-      DATABASE_URL_APP: bench.database.appUrl,
-      JWT_SECRET: 'a-secret-that-only-tests-sign-with',
-      SECRET_ENCRYPTION_KEY: SECRET.current,
-    });
+  const run = (args: string[], env: Record<string, string> = {}) => runMuster(['audit', ...args], { env });
+  const online = (...args: string[]) => run(args, environmentOf(bench.database, folder));
 
   it('checks the database, all of it or one chain', async () => {
     expect(await online('verify')).to.include({ code: 0, err: '' });

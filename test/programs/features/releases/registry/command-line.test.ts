@@ -1,11 +1,8 @@
 import { expect } from 'chai';
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { programArguments } from '../../../../support/bundled-programs.ts';
-import { TEST_ENCRYPTION_KEY } from '../../../../support/test-app.ts';
+import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
 import {
   createReleaseBench,
   download,
@@ -14,7 +11,6 @@ import {
   sha256,
 } from '../../../../support/releases/registry/release-support.ts';
 
-const ROOT = fileURLToPath(new URL('../../../../..', import.meta.url));
 const PLATFORM = ['--component', 'agent', '--os', 'linux', '--architecture', 'x64'];
 
 describe('muster releases', function () {
@@ -25,26 +21,10 @@ describe('muster releases', function () {
   });
   after(() => bench.close());
 
-  /** The command as an operator runs it, beside the server. */
-  const muster = (...args: string[]) =>
-    new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const { app, dataDir } = bench;
-      const env = {
-        PATH: process.env['PATH'],
-        DATA_DIR: dataDir,
-        DATABASE_URL: app.database.ownerUrl,
-        DATABASE_URL_APP: app.database.appUrl,
-        JWT_SECRET: app.jwtSecret,
-        SECRET_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
-        AGENT_AUTO_PROMOTE: 'false',
-      };
-      execFile(
-        process.execPath,
-        [...programArguments('src/cli/muster.ts'), 'releases', ...args],
-        { cwd: ROOT, env },
-        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
+  const muster = (...args: string[]) => {
+    const env = { ...environmentOf(bench.app.database, bench.dataDir), AGENT_AUTO_PROMOTE: 'false' };
+    return runMuster(['releases', ...args], { env });
+  };
 
   it('adds a file that the server serves, promotes it, lists it, and is audited', async () => {
     expect((await muster('list')).out).to.equal('There are no releases.\n');

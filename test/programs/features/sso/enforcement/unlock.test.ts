@@ -1,14 +1,11 @@
 import { expect } from 'chai';
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { tmpdir } from 'node:os';
 import { newId } from '../../../../../src/platform/ids.ts';
-import { programArguments } from '../../../../support/bundled-programs.ts';
 import { buildPerson, buildTenant, PASSWORD } from '../../../../support/factories.ts';
+import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
 import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { query } from '../../../../support/sso/sso-support.ts';
 import { enforceFor } from '../../../../support/sso/enforcement/enforcement-support.ts';
-
-const ROOT = fileURLToPath(new URL('../../../../..', import.meta.url));
 
 describe('muster sso', function () {
   this.timeout(120_000);
@@ -18,23 +15,8 @@ describe('muster sso', function () {
   });
   after(async () => app.close());
 
-  /** The command as an operator runs it, beside the server. */
   const muster = (...args: string[]) =>
-    new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const env = {
-        PATH: process.env['PATH'],
-        DATABASE_URL: app.database.ownerUrl,
-        DATABASE_URL_APP: app.database.appUrl,
-        JWT_SECRET: app.jwtSecret,
-        SECRET_ENCRYPTION_KEY: 'a-key-that-only-tests-seal-secrets-with',
-      };
-      execFile(
-        process.execPath,
-        [...programArguments('src/cli/muster.ts'), 'sso', ...args],
-        { cwd: ROOT, env },
-        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
+    runMuster(['sso', ...args], { env: environmentOf(app.database, tmpdir()) });
   const login = (email: string) => app.call('POST', '/auth/login', { body: { email, password: PASSWORD } });
 
   it('lets the people of a provider use their passwords again, once', async () => {

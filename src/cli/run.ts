@@ -1,0 +1,79 @@
+import { Command, CommanderError } from 'commander';
+import { addAdmin } from './admin/admin-commands.ts';
+import { addAudit } from './audit/audit-commands.ts';
+import { addCompletion } from './completion/completion-command.ts';
+import { addDoctor } from './doctor/doctor-command.ts';
+import { addInit } from './init/init-command.ts';
+import { addInstallationBackup } from './installation-backup/backup-commands.ts';
+import { type CommandIo, type CommandLine, type OutputStream, written } from './io.ts';
+import { addReleases } from './releases/release-commands.ts';
+import { addRemote } from './remote/remote-commands.ts';
+import { addSso } from './sso/sso-commands.ts';
+import { addUpgrade } from './upgrade/upgrade-commands.ts';
+
+/**
+ * Runs `muster <arguments>`, the command line of the operator, beside the server or far from it. Returns the exit code
+ * when all output is written.
+ */
+export async function run(args: readonly string[], io: CommandIo): Promise<number> {
+  const exitCode = await runCommand(args, io);
+  // Remarks reach standard error after standard output.
+  await written(io.stdout);
+  await written(io.stderr);
+  return exitCode;
+}
+
+async function runCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  let exitCode = 0;
+  const commandLine: CommandLine = {
+    io,
+    action:
+      (work) =>
+      async (...given) => {
+        exitCode = (await work(...given)) ?? 0;
+      },
+  };
+  try {
+    await programOf(commandLine).parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    // Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    io.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    return 2;
+  }
+}
+
+function programOf(commandLine: CommandLine): Command {
+  const { stdout, stderr } = commandLine.io;
+  const program = new Command('muster').description('Operates a Muster server.');
+  // Set before the commands are added, which inherit it.
+  program
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void stdout.write(text),
+      writeErr: (text) => void stderr.write(text),
+      getOutHelpWidth: () => widthOf(stdout),
+      getErrHelpWidth: () => widthOf(stderr),
+      // Help has no colors; by default Commander would look into the environment of the process for them.
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    });
+  addInit(program, commandLine);
+  addDoctor(program, commandLine);
+  addUpgrade(program, commandLine);
+  addAdmin(program, commandLine);
+  addInstallationBackup(program, commandLine);
+  addAudit(program, commandLine);
+  addSso(program, commandLine);
+  addReleases(program, commandLine);
+  addRemote(program, commandLine);
+  addCompletion(program, commandLine);
+  return program;
+}
+
+/** As Commander wants it where the output is no terminal. */
+const NO_TERMINAL_WIDTH = 80;
+const widthOf = ({ isTTY, columns }: OutputStream): number =>
+  isTTY === true ? (columns ?? NO_TERMINAL_WIDTH) : NO_TERMINAL_WIDTH;

@@ -1,0 +1,99 @@
+import { expect } from 'chai';
+import { Writable } from 'node:stream';
+import { type CommandIo, written } from '../../../src/cli/io.ts';
+import { createOutput } from '../../../src/cli/remote/terminal/output.ts';
+import { run } from '../../../src/cli/run.ts';
+import { runMuster, startCommand } from '../../support/run-muster.ts';
+
+describe('a command of muster, run in the process of its caller', () => {
+  it('prints help to standard output with exit code 0, and an invalid call to standard error with 2', async () => {
+    const help = await runMuster(['--help']);
+    expect([help.code, help.err]).to.deep.equal([0, '']);
+    expect(help.out)
+      .to.match(/^Usage: muster /)
+      .and.contain('completion <shell>');
+    const ofCommand = await runMuster(['audit', 'verify', '--help']);
+    expect([ofCommand.code, ofCommand.err]).to.deep.equal([0, '']);
+    expect(ofCommand.out).to.contain('--bundle <file>');
+    for (const [args, message] of [
+      [[], /^Usage: muster /],
+      [['nonsense'], /unknown command 'nonsense'/],
+      [['devices', '--wrong'], /unknown option '--wrong'/],
+      [['jobs', 'watch', '--org', 'x'], /must be an id/],
+    ] as const) {
+      const ran = await runMuster(args);
+      expect([ran.code, ran.out], args.join(' ')).to.deep.equal([2, '']);
+      expect(ran.err).to.match(message);
+    }
+  });
+
+  it('prints the completion of each shell', async () => {
+    for (const shell of ['bash', 'zsh', 'fish']) {
+      const { code, out } = await runMuster(['completion', shell]);
+      expect(code, shell).to.equal(0);
+      expect(out, shell).to.contain('follow').and.contain('once');
+    }
+  });
+
+  it('asks for nothing where there is no terminal', async () => {
+    const ran = await runMuster(['login', '--server', 'https://rmm.example.com']);
+    expect(ran).to.deep.equal({
+      code: 2,
+      out: '',
+      err: 'There is no terminal to type the key at. Pipe it in, with --key-stdin.\n',
+    });
+  });
+
+  it('wraps help at the width of a terminal', async () => {
+    const widest = async (columns: number) => {
+      const { out } = await startCommand((io) => {
+        const stdout = Object.assign(io.stdout, { isTTY: true, columns });
+        return run(['doctor', '--help'], { ...io, stdout });
+      }).ended;
+      return Math.max(...out.split('\n').map((line) => line.length));
+    };
+    expect(await widest(90)).to.be.within(70, 90);
+    expect(await widest(150)).to.be.within(91, 150);
+  });
+
+  it('returns when all of its output is written, also where that takes a while', async () => {
+    let text = '';
+    const slow = new Writable({
+      decodeStrings: false,
+      write(piece: string, _encoding, done) {
+        setTimeout(() => {
+          text += piece;
+          done();
+        }, 5);
+      },
+    });
+    const { code } = await startCommand((io) => run(['--help'], { ...io, stdout: slow })).ended;
+    expect(code).to.equal(0);
+    expect(text).to.match(/^Usage: muster [^]*completion/);
+  });
+});
+
+describe('output of remote commands', () => {
+  const outputTo = async (stdout: Writable) => {
+    const texts: string[] = [];
+    const { ended, err } = startCommand(async (io: CommandIo) => {
+      const output = createOutput({ ...io, stdout }, {});
+      output.line('a line');
+      output.remark('a remark');
+      await written(stdout);
+      texts.push(output.unread.aborted ? 'unread' : 'read');
+      return 0;
+    });
+    await ended;
+    return { state: texts.join(), err: err() };
+  };
+
+  it('comes to its end when nobody reads it any more, and no remark follows', async () => {
+    const broken = new Writable({
+      write: (_piece, _encoding, done) => done(Object.assign(new Error('broken pipe'), { code: 'EPIPE' })),
+    });
+    expect(await outputTo(broken)).to.deep.equal({ state: 'unread', err: '' });
+    const whole = new Writable({ write: (_piece, _encoding, done) => done() });
+    expect(await outputTo(whole)).to.deep.equal({ state: 'read', err: 'a remark\n' });
+  });
+});
