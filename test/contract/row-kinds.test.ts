@@ -3,13 +3,16 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import {
+  admissionOf,
   allRows,
+  bodyKindOf,
+  everyOne,
   type Field,
   fieldKindOf,
   kindOf,
   nameOf,
-  oneFieldOfEachKind,
-  oneOfEachKind,
+  oneOfEach,
+  pathKindOf,
 } from './row-kinds.ts';
 
 const MOUNT = new URL('../../src/platform/http/mount/mount.ts', import.meta.url);
@@ -117,7 +120,7 @@ describe('the kind of a row', () => {
 });
 
 describe('one row of each kind', () => {
-  const chosen = oneOfEachKind(allRows);
+  const chosen = oneOfEach(allRows, kindOf);
 
   it('stands for every row of the table', () => {
     const kinds = new Set(chosen.map(kindOf));
@@ -127,8 +130,23 @@ describe('one row of each kind', () => {
   });
 
   it('is the same whatever the order of the table', () => {
-    const reversed = oneOfEachKind(allRows.toReversed());
+    const reversed = oneOfEach(allRows.toReversed(), kindOf);
     expect(reversed.map(nameOf)).to.have.members(chosen.map(nameOf));
+  });
+
+  it('may be one for what a single step looks at, and then stands for every row as well', () => {
+    for (const stepOf of [admissionOf, pathKindOf, bodyKindOf]) {
+      const some = oneOfEach(allRows, stepOf);
+      expect(some.length).to.be.lessThan(chosen.length);
+      expect(new Set(some.map(stepOf))).to.deep.equal(new Set(allRows.map(stepOf)));
+      // What the step looks at is part of the kind.
+      const ofKind = new Map(allRows.map((row) => [kindOf(row), stepOf(row)]));
+      for (const row of allRows) expect(ofKind.get(kindOf(row)), nameOf(row)).to.equal(stepOf(row));
+    }
+  });
+
+  it('is every row where all are asked', () => {
+    expect(everyOne(allRows, kindOf)).to.deep.equal(allRows);
   });
 
   it('is seldom the first row of its kind', () => {
@@ -143,8 +161,9 @@ describe('one row of each kind', () => {
 
 describe('the kind of a field', () => {
   const field = (schema: z.ZodType, takes: string[] = []): Field => ({
-    row: PLAIN,
-    name: 'name',
+    method: 'post',
+    path: '/things',
+    field: 'name',
     shape: z.toJSONSchema(schema) as Field['shape'],
     takes,
   });
@@ -170,10 +189,10 @@ describe('the kind of a field', () => {
 
   it('has one field that stands for all of it', () => {
     const fields = ['a', 'b', 'c'].flatMap((name) => [
-      { ...field(z.string()), name },
-      { ...field(z.number()), name: `${name}-number` },
+      { ...field(z.string()), field: name },
+      { ...field(z.number()), field: `${name}-number` },
     ]);
-    expect(oneFieldOfEachKind(fields).map(fieldKindOf)).to.have.members([
+    expect(oneOfEach(fields, fieldKindOf).map(fieldKindOf)).to.have.members([
       fieldKindOf(field(z.string())),
       fieldKindOf(field(z.number())),
     ]);

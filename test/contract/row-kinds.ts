@@ -18,9 +18,30 @@ export const nameOf = ({ method, path }: Pick<AnyRoute, 'method' | 'path'>) =>
 export const hasId = ({ path }: Pick<AnyRoute, 'path'>) => /:(id|deviceId)\b/.test(path);
 
 /** Equal for two rows of which a request to one shows what a request to the other would. */
-export function kindOf(row: AnyRoute): string {
+export const kindOf = (row: AnyRoute): string => JSON.stringify(traitsOf(row));
+
+/** The same as far as the step goes that lets a caller in. */
+export function admissionOf(row: AnyRoute): string {
+  const { access, permission, mfa, refusesKeys: people, limited } = traitsOf(row);
+  return JSON.stringify({ access, permission, mfa, people, limited });
+}
+
+/** The same as far as the step goes that reads the parameters of a path. */
+export function pathKindOf(row: AnyRoute): string {
+  const { access, method, body, hasId: id, hasParams } = traitsOf(row);
+  return JSON.stringify({ access, method, body, id, hasParams });
+}
+
+/** The same as far as the steps go that read a body. */
+export function bodyKindOf(row: AnyRoute): string {
+  const { access, body, method, takesEmptyBody, ownBodyLimit } = traitsOf(row);
+  const who = typeof access === 'string' ? access : 'people';
+  return JSON.stringify({ who, body, method, takesEmptyBody, ownBodyLimit });
+}
+
+function traitsOf(row: AnyRoute) {
   const { access } = row;
-  return JSON.stringify({
+  return {
     access: typeof access === 'string' ? access : [...access.scopes].toSorted(),
     permission: typeof access === 'object' && access.permission !== undefined,
     mfa: typeof access === 'object' && access.mfa === true,
@@ -40,25 +61,28 @@ export function kindOf(row: AnyRoute): string {
     hasId: hasId(row),
     hasParams: row.params !== undefined,
     hasQuery: row.query !== undefined,
-  });
+  };
 }
 
-/** One row of each kind: always the same one, yet not the first or the plainest, because the hash of its name decides. */
-export function oneOfEachKind(rows: readonly AnyRoute[]): AnyRoute[] {
-  return oneOfEach(rows, kindOf, nameOf);
-}
+/** A row, or a field of a row. */
+type Named = Pick<AnyRoute, 'method' | 'path'> & { field?: string };
+/** Which are asked over HTTP, of those that have the same kind. */
+export type Choice = <T extends Named>(all: readonly T[], kind: (one: T) => string) => readonly T[];
 
-/** One of those that have the same kind: the one whose name has the smallest hash. */
-export function oneOfEach<T>(all: readonly T[], kind: (one: T) => string, name: (one: T) => string): T[] {
+export const everyOne: Choice = (all) => all;
+
+/** One of each kind: always the same one, yet not the first or the plainest, because the hash of its name decides. */
+export const oneOfEach: Choice = <T extends Named>(all: readonly T[], kind: (one: T) => string) => {
   const chosen = new Map<string, { one: T; hash: string }>();
   for (const one of all) {
-    const hash = createHash('sha256').update(name(one)).digest('hex');
+    const name = `${nameOf(one)} ${one.field ?? ''}`;
+    const hash = createHash('sha256').update(name).digest('hex');
     const before = chosen.get(kind(one));
     if (before === undefined || hash < before.hash) chosen.set(kind(one), { one, hash });
   }
-  const names = new Set([...chosen.values()].map(({ one }) => name(one)));
-  return all.filter((one) => names.has(name(one)));
-}
+  const kept = new Set([...chosen.values()].map(({ one }) => one));
+  return all.filter((one) => kept.has(one));
+};
 
 /** The JSON schema of a field, as far as tests look into it. */
 export interface Shape {
@@ -92,9 +116,8 @@ export function bodyFields(row: AnyRoute): [name: string, shape: Shape][] {
 }
 
 /** A field of a row, and what distinguishes it for a client that sends what it should not. */
-export interface Field {
-  row: AnyRoute;
-  name: string;
+export interface Field extends Pick<AnyRoute, 'method' | 'path'> {
+  field: string;
   shape: Shape;
   /** The bad values that the schema takes. A refinement shows in them, which the JSON schema does not tell. */
   takes: readonly string[];
@@ -107,9 +130,4 @@ export function fieldKindOf({ shape, takes }: Pick<Field, 'shape' | 'takes'>): s
     WORDS_ONLY.has(key) && typeof value !== 'object' ? undefined : value,
   );
   return `${text} takes ${takes.join(', ')}`;
-}
-
-/** One field of each kind, wherever in the table it is. */
-export function oneFieldOfEachKind(fields: readonly Field[]): Field[] {
-  return oneOfEach(fields, fieldKindOf, ({ row, name }) => `${nameOf(row)} ${name}`);
 }

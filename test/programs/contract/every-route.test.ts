@@ -1,4 +1,4 @@
 import { describeAskedRoutes } from '../../contract/asked-routes.ts';
-import { allRows } from '../../contract/row-kinds.ts';
+import { everyOne } from '../../contract/row-kinds.ts';
 
-describeAskedRoutes('every route', allRows);
+describeAskedRoutes('every route', everyOne);
