@@ -1,56 +1,26 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { expect } from 'chai';
-import { z } from 'zod';
-import { dashboardTypes } from '../../src/cli/dashboard-types.ts';
-import { API_INFO } from '../../src/api-info.ts';
-import { routesAsData } from '../../src/features/index.ts';
-import type { Scope } from '../../src/platform/db/tenant-scope.ts';
+import { PERMISSIONS } from '../../src/features/roles/permissions.ts';
+import { SCOPES } from '../../src/platform/db/tenant-scope.ts';
 import { refusesKeys } from '../../src/platform/http/authentication.ts';
-import { openApi } from '../../src/platform/http/docs/open-api.ts';
-import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
-import { newToken } from '../../src/platform/secrets/tokens.ts';
-import {
-  buildDevice,
-  buildOrganization,
-  buildPerson,
-  buildTenant,
-  type EnrolledDevice,
-  giveSecondFactor,
-  type Person,
-} from '../support/factories.ts';
-import { call, type CallOptions, createTestApp, type TestApp } from '../support/test-app.ts';
+import { describeAskedRoutes } from './asked-routes.ts';
+import { allRows as rows, bodyFields, hasId, nameOf, oneOfEach, shapeOf } from './row-kinds.ts';
 
-/** What every row of the route table owes, asked of the running server. */
+/** What every row of the route table owes: all rows by what they declare, and one row of each kind over HTTP. */
 
-const groups = routesAsData();
-const rows = groups.flatMap(({ routes }) => routes);
-
-const filled = (row: AnyRoute, id = newId()) =>
-  row.path.replaceAll(/:(\w+)/g, (_match, name: string) =>
-    /id$/i.test(name) && name !== 'recordId' ? id : '1',
-  );
-
-/** An agent's route answers to its own device alone. */
-const ofAgents = (row: AnyRoute) => row.access === 'agent';
-/** Reads by a body, of which SPEC 4.10 lets every field be left out. */
-const takesAllByDefault = (row: AnyRoute) => row.path === '/audit-logs/export';
-const hasId = (row: AnyRoute) => /:(id|deviceId)\b/.test(row.path);
-const openTo = (row: AnyRoute, scope: Scope) =>
-  !ofAgents(row) && (typeof row.access === 'string' || row.access.scopes.includes(scope));
+const parametersOf = (pattern: string) => [...pattern.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+const isId = (name: string) => /^(id|\w+Id)$/.test(name) && name !== 'recordId';
 
 describe('the route table', () => {
   it('has no entry for the audit trail that would never be written: there is one only with a transaction', () => {
     const lost = rows.filter((row) => row.audit !== undefined && !row.transaction);
-    expect(lost.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
+    expect(lost.map(nameOf)).to.deep.equal([]);
   });
 
   it('takes the ids of a path in capital letters too, and hands them on as the database answers them', () => {
     const id = newId();
     for (const row of rows.filter(hasId)) {
-      const names = [...row.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-      const isId = (name: string) => /^(id|deviceId|deliveryId|groupId)$/.test(name);
+      const names = parametersOf(row.path);
       const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
       const parsed = row.params?.safeParse(given);
       expect(parsed?.success, row.path).to.equal(true);
@@ -61,342 +31,130 @@ describe('the route table', () => {
   it('has an entry for each row that may change something, or says in the row why not', () => {
     const changing = rows.filter(({ method }) => method !== 'get');
     const silent = changing.filter((row) => (row.audit === undefined) === (row.unaudited === undefined));
-    expect(silent.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([]);
+    expect(silent.map(nameOf)).to.deep.equal([]);
     for (const { path, unaudited } of changing) {
       if (unaudited !== undefined) expect(unaudited.length, path).to.be.greaterThan(20);
     }
   });
-});
 
-describe('every route', () => {
-  let app: TestApp;
-  let people: Record<Scope, Person>;
-  let tenant: Awaited<ReturnType<typeof buildTenant>>;
-  let apiKey: string;
-  let device: EnrolledDevice;
-
-  before(async () => {
-    app = await createTestApp({ env: { TRUST_PROXY_HEADERS: 'true', TRUSTED_PROXY_CIDRS: '127.0.0.1' } });
-    tenant = await buildTenant(app);
-    people = {
-      system: await buildPerson(app, { scope: 'system' }),
-      partner: tenant.admin,
-      organization: await buildPerson(app, { scope: 'organization', orgId: tenant.orgId }),
-    };
-    // Some routes ask for one.
-    for (const person of Object.values(people)) await giveSecondFactor(app, person);
-    const made = await app.call('POST', '/api-keys', {
-      token: tenant.admin.token,
-      body: { name: 'Contract', scopes: ['*:*'], rateLimit: 1_000_000 },
-    });
-    apiKey = made.body.key;
-    device = await buildDevice(app, tenant.orgId);
+  it('has each method and path once', () => {
+    const names = rows.map((row) => nameOf(row).replaceAll(/:\w+/g, ':'));
+    expect(names).to.have.members([...new Set(names)]);
   });
-  after(async () => app.close());
 
-  const ask = (row: AnyRoute, token?: string, where = filled(row)) =>
-    app.call(row.method.toUpperCase(), where, { token, ...(row.body === undefined ? {} : { body: {} }) });
-
-  /** Someone whom the route lets in, and where: an agent only at its own device. */
-  const insider = (row: AnyRoute) => {
-    if (ofAgents(row)) return { token: device.token, where: filled(row, device.deviceId) };
-    const scope = (['partner', 'system', 'organization'] as const).find((one) => openTo(row, one))!;
-    return { token: people[scope].token, where: filled(row) };
-  };
-
-  for (const row of rows.filter(ofAgents)) {
-    describe(`${row.method.toUpperCase()} ${row.path}, of agents`, () => {
-      const refusal = async (token: string | undefined, id = device.deviceId) => {
-        const { status, body } = await ask(row, token, filled(row, id));
-        return [status, body.code];
-      };
-
-      it('answers 401 without a token, to a wrong one, to people and to API keys', async () => {
-        const others = [...Object.values(people).map(({ token }) => token), apiKey];
-        const wrong = [undefined, 'nonsense', newToken('agent'), `${device.token.slice(0, -2)}xx`];
-        for (const token of [...wrong, ...others]) {
-          expect(await refusal(token)).to.deep.equal([401, 'UNAUTHENTICATED']);
-        }
-      });
-
-      it('answers 404 to the agent of another device, be it of another organization or the same', async () => {
-        const elsewhere = await buildOrganization(app, tenant.partnerId);
-        for (const orgId of [tenant.orgId, elsewhere]) {
-          const other = await buildDevice(app, orgId);
-          expect(await refusal(other.token)).to.deep.equal([404, 'NOT_FOUND']);
-          expect(await refusal(device.token, other.deviceId)).to.deep.equal([404, 'NOT_FOUND']);
-        }
-        for (const id of [newId(), 'not-a-uuid', '%00', '..%2F..']) {
-          expect(await refusal(device.token, id), id).to.deep.equal([404, 'NOT_FOUND']);
-        }
-      });
-
-      it('answers 401 to the agent of a decommissioned device', async () => {
-        const gone = await buildDevice(app, tenant.orgId);
-        await app.call('DELETE', `/devices/${gone.deviceId}`, { token: tenant.admin.token });
-        expect(await refusal(gone.token, gone.deviceId)).to.deep.equal([401, 'UNAUTHENTICATED']);
-      });
-    });
-  }
-
-  for (const row of rows) {
-    describe(`${row.method.toUpperCase()} ${row.path}`, () => {
-      if (row.access !== 'public') {
-        it('answers 401 without a token, and with a wrong one', async () => {
-          for (const token of [undefined, 'nonsense', `${people.partner.token.slice(0, -2)}xx`]) {
-            const { status, body } = await ask(row, token);
-            expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
-            expect(body.requestId).to.be.a('string');
-          }
-        });
-
-        if (!ofAgents(row)) {
-          it('answers 401 to an agent', async () => {
-            const { status, body } = await ask(row, device.token, filled(row, device.deviceId));
-            expect([status, body.code]).to.deep.equal([401, 'UNAUTHENTICATED']);
-          });
-        }
-
-        const { access } = row;
-        if (refusesKeys(access)) {
-          it('answers 403 to an API key, whatever its scopes', async () => {
-            const { status, body } = await ask(row, apiKey);
-            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
-          });
-        } else if (openTo(row, 'partner')) {
-          it('lets an API key in', async () => {
-            expect((await ask(row, apiKey)).status).to.be.oneOf([200, 201, 202, 400, 404, 409]);
-          });
-        }
-
-        for (const scope of ['system', 'partner', 'organization'] as const) {
-          if (ofAgents(row) || openTo(row, scope)) continue;
-          it(`answers 403 in ${scope} scope`, async () => {
-            const { status, body } = await ask(row, people[scope].token);
-            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
-          });
-        }
-
-        if (typeof row.access === 'object' && row.access.permission !== undefined) {
-          it('answers 403 without the permission', async () => {
-            const scope = (['organization', 'partner'] as const).find((candidate) => openTo(row, candidate))!;
-            const membership = {
-              role: await emptyRole(app, scope),
-              orgId: tenant.orgId,
-              partnerId: tenant.partnerId,
-            };
-            const powerless = await buildPerson(app, { scope, ...membership });
-            const { status, body } = await ask(row, powerless.token);
-            expect([status, body.code]).to.deep.equal([403, 'FORBIDDEN']);
-            expect(body.error).to.contain((row.access as { permission: string }).permission);
-          });
-        }
-
-        if (typeof row.access === 'object' && row.access.mfa === true) {
-          it('answers 403 to a session without a second factor', async () => {
-            const { partnerId } = tenant;
-            const membership = openTo(row, 'partner')
-              ? ({ scope: 'partner', partnerId } as const)
-              : ({ scope: 'system' } as const);
-            const { token } = await buildPerson(app, membership);
-            const { status, body } = await ask(row, token);
-            expect([status, body.code]).to.deep.equal([403, 'MFA_REQUIRED']);
-          });
-        }
-
-        // For agents see above.
-        if (hasId(row) && !ofAgents(row)) {
-          it('answers 404 for what does not exist, and for what cannot be an id', async () => {
-            const scope = (['partner', 'system', 'organization'] as const).find((candidate) =>
-              openTo(row, candidate),
-            )!;
-            // An invalid body is reported first, so these requests name something that does not exist.
-            const unknown = row.body === undefined ? [newId()] : [];
-            for (const id of [...unknown, 'not-a-uuid', "1' or '1'='1", '%00']) {
-              const { status, body } = await ask(
-                row,
-                people[scope].token,
-                filled(row, encodeURIComponent(id)),
-              );
-              expect([status, body.code], id).to.deep.equal([404, 'NOT_FOUND']);
-            }
-          });
-        }
+  it('lets in only scopes that there are, with permissions that a role can hold', () => {
+    for (const row of rows) {
+      if (typeof row.access === 'string') {
+        expect(row.access, nameOf(row)).to.be.oneOf(['public', 'signed-in', 'person', 'agent']);
+        continue;
       }
-
-      if (row.bodyType === 'form') {
-        it('answers JSON and too large a form with the error body', async () => {
-          const { token, where } = insider(row);
-          const json = await ask(row, token, where);
-          expect([json.status, json.body.code]).to.deep.equal([415, 'UNSUPPORTED_MEDIA_TYPE']);
-          const large = await app.call(row.method.toUpperCase(), where, {
-            rawBody: `padding=${'x'.repeat((row.bodyLimit ?? 100_000) + 1)}`,
-            headers: { 'content-type': 'application/x-www-form-urlencoded' },
-          });
-          expect([large.status, large.body.code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
-        });
-      } else if (row.body !== undefined) {
-        const empty = row.body.safeParse({});
-        if (empty.success && takesAllByDefault(row)) {
-          it('takes an empty body for the widest question', async () => {
-            const { token, where } = insider(row);
-            expect((await ask(row, token, where)).status).to.equal(200);
-          });
-        } else if (empty.success && row.method === 'put') {
-          it('takes an empty body, which clears what it replaces', async () => {
-            const { token, where } = insider(row);
-            expect((await ask(row, token, where)).status).to.equal(200);
-          });
-        } else if (empty.success) {
-          it('changes nothing by an empty body', async () => {
-            const { token, where } = insider(row);
-            const { status } = await ask(row, token, where);
-            // 401: the token that a body may hold is looked for in a cookie as well.
-            expect(status).to.be.oneOf([400, 401, 404]);
-          });
-        } else {
-          it('answers 400 to an empty body, naming each field that is missing', async () => {
-            const { token, where } = insider(row);
-            const { status, body } = await ask(row, token, where);
-            expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
-            // A patch of which every field may be left out says so in the specification's words (SPEC 7).
-            if (row.method === 'patch' && body.error === 'no fields provided') return;
-            const missing = empty.error.issues.map((issue) => `body.${issue.path.join('.')}`);
-            expect(body.details.map((issue: { path: string }) => issue.path)).to.deep.equal(missing);
-          });
-        }
-
-        it('answers malformed JSON, another type and too large a body with the error body', async () => {
-          const { token, where } = insider(row);
-          // Each from another address: registration counts every attempt.
-          let last = 0;
-          const send = ({ headers = {}, ...options }: CallOptions) =>
-            app.call(row.method.toUpperCase(), where, {
-              token,
-              headers: { 'x-forwarded-for': `203.0.113.${++last}`, ...headers },
-              ...options,
-            });
-          const malformed = await send({ rawBody: '{"a":' });
-          expect([malformed.status, malformed.body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
-          const form = await send({
-            rawBody: 'a=1',
-            headers: { 'content-type': 'application/x-www-form-urlencoded' },
-          });
-          expect([form.status, form.body.code]).to.deep.equal([415, 'UNSUPPORTED_MEDIA_TYPE']);
-          const large = await send({
-            rawBody: JSON.stringify({ padding: 'x'.repeat((row.bodyLimit ?? 100_000) + 1) }),
-          });
-          expect([large.status, large.body.code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
-        });
-      }
-
-      if (row.query !== undefined) {
-        it('survives an SQL fragment, a NUL and an array in every query parameter', async () => {
-          const { token, where } = insider(row);
-          const { properties = {} } = z.toJSONSchema(row.query!, { io: 'input', unrepresentable: 'any' });
-          for (const name of Object.keys(properties)) {
-            for (const value of ["'; drop table devices; --", '%', '\u0000', 'x&' + name + '=y']) {
-              const query = value.startsWith('x&')
-                ? `${name}=${value}`
-                : `${name}=${encodeURIComponent(value)}`;
-              const { status } = await ask(row, token, `${where}?${query}`);
-              expect(status, `${name}=${value}`).to.be.oneOf([200, 400, 403, 404]);
-            }
-          }
-        });
-      }
-    });
-  }
-
-  it('answers with the error body where there is none', async () => {
-    for (const where of ['/nope', '/devices/x/y/z', '/%']) {
-      const { status, body } = await app.call('GET', where, { token: people.system.token });
-      expect([status, body.code], where).to.deep.equal([404, 'NOT_FOUND']);
+      expect(row.access.scopes, nameOf(row)).not.to.be.empty;
+      expect(SCOPES, nameOf(row)).to.include.members([...row.access.scopes]);
+      if (row.access.permission === undefined) continue;
+      expect(PERMISSIONS, nameOf(row)).to.include(row.access.permission);
     }
   });
 
-  it('takes a request id and makes one where none or an unfit one is sent', async () => {
-    const given = await app.call('GET', '/auth/me', { headers: { 'x-request-id': 'trace-1' } });
-    expect(given.headers.get('x-request-id')).to.equal('trace-1');
-    expect(given.body.requestId).to.equal('trace-1');
-    const unfit = await app.call('GET', '/auth/me', { headers: { 'x-request-id': 'a b\tc' } });
-    expect(unfit.headers.get('x-request-id')).to.match(/^[0-9a-f-]{36}$/);
+  it('refuses API keys wherever it asks for a second factor, which a key cannot have', () => {
+    const open = rows.filter(
+      ({ access }) => typeof access === 'object' && access.mfa === true && !refusesKeys(access),
+    );
+    expect(open.map(nameOf)).to.deep.equal([]);
   });
 
-  it('has logged nothing of all this as an error', () => {
-    expect(app.log.filter(({ level }) => level === 'error')).to.deep.equal([]);
-  });
-});
-
-interface Operation {
-  responses: Record<string, { content: object }>;
-}
-
-/** SHAPES 2. */
-const BESIDE_THE_TABLE: Record<string, string[]> = {
-  '/health': ['/', '/api/v1'],
-  '/health/live': ['/', '/api/v1'],
-  '/health/ready': ['/', '/api/v1'],
-  '/metrics': ['/'],
-  '/openapi.json': ['/api/v1'],
-  '/docs': ['/'],
-  '/docs/sockets': ['/'],
-};
-
-describe('the OpenAPI document', () => {
-  const document = openApi(groups, API_INFO);
-
-  it('equals the committed one (npm run docs writes it)', async () => {
-    const committed = await readFile(path.join(import.meta.dirname, '../../docs/openapi.json'), 'utf8');
-    expect(JSON.parse(committed)).to.deep.equal(JSON.parse(JSON.stringify(document)));
+  it('leads an agent only below the device that it is', () => {
+    const elsewhere = rows.filter(
+      ({ access, path: at }) => access === 'agent' && !at.startsWith('/agents/:id/'),
+    );
+    expect(elsewhere.map(nameOf)).to.deep.equal([]);
   });
 
-  it('gives the committed types of the dashboard and of the TypeScript client (npm run docs writes them)', async () => {
-    const file = path.join(import.meta.dirname, '../../src/dashboard/api/routes.ts');
-    expect(await dashboardTypes(document)).to.equal(await readFile(file, 'utf8'));
-  });
-
-  it('has every route, with an operation id of its own', () => {
-    const operations = Object.values(
-      document['paths'] as Record<string, Record<string, { operationId: string }>>,
-    ).flatMap((methods) => Object.values(methods).filter((method) => 'operationId' in method));
-    expect(operations).to.have.length(rows.length + Object.keys(BESIDE_THE_TABLE).length);
-    expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(operations.length);
-  });
-
-  it('has what is served beside the route table, and where', async () => {
-    const paths = document['paths'] as Record<string, { servers?: { url: string }[]; get?: Operation }>;
-    const app = await createTestApp();
-    try {
-      for (const [path, bases] of Object.entries(BESIDE_THE_TABLE)) {
-        expect(paths[path]?.servers, path).to.deep.equal(bases.map((url) => ({ url })));
-        for (const base of bases) {
-          const { status, headers } = await call(`${app.url}${base.replace(/\/$/, '')}${path}`, 'GET');
-          expect(status, path).to.equal(200);
-          const [media = ''] = (headers.get('content-type') ?? '').split(';');
-          expect(paths[path]?.get?.responses['200']?.content, path).to.have.property(media);
+  it('has a schema for just the parameters of each path, and takes for an id only what can be one', () => {
+    for (const row of rows) {
+      const names = parametersOf(row.path);
+      const shape = row.params === undefined ? {} : (shapeOf(row.params).properties ?? {});
+      expect(Object.keys(shape), nameOf(row)).to.have.members(names);
+      for (const name of names.filter(isId)) {
+        for (const bad of ['not-a-uuid', "1' or '1'='1", '\0', `${newId()}\0`, '../..', '']) {
+          const given = { ...Object.fromEntries(names.map((each) => [each, newId()])), [name]: bad };
+          const faults = row.params?.safeParse(given).error?.issues.map((issue) => issue.path[0]);
+          expect(faults, `${nameOf(row)}: ${bad} as ${name}`).to.include(name);
         }
       }
-    } finally {
-      await app.close();
     }
   });
 
-  it('refers only to schemas that it holds', () => {
-    const text = JSON.stringify(document);
-    const { schemas } = document['components'] as { schemas: Record<string, unknown> };
-    for (const [, name = ''] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
-      expect(schemas).to.have.property(name);
+  it('takes a body only by methods that send one, each with a schema or as bytes, up to a limit', () => {
+    for (const row of rows) {
+      const takesBody = row.body !== undefined || row.bodyType === 'bytes';
+      if (/^(get|delete)$/.test(row.method)) expect(takesBody, nameOf(row)).to.equal(false);
+      if (row.bodyType === 'form') expect(row.body, nameOf(row)).not.to.equal(undefined);
+      if (row.bodyType === 'bytes') expect(row.bodyLimit, nameOf(row)).to.be.a('number');
+      if (row.bodyLimit === undefined) continue;
+      expect(takesBody, `${nameOf(row)} has a limit for a body`).to.equal(true);
+      // What is parsed as a whole is held in memory; bytes are streamed.
+      const most = row.bodyType === 'bytes' ? 512 * 1024 * 1024 : 2_000_000;
+      expect(row.bodyLimit, nameOf(row)).to.be.within(1000, most);
     }
-    expect(text).not.to.contain('$defs');
+  });
+
+  it('names each field that is missing from an empty body', () => {
+    for (const row of rows.filter(({ body }) => body !== undefined)) {
+      const known = bodyFields(row).map(([name]) => name);
+      for (const {
+        path: [field],
+      } of row.body?.safeParse({}).error?.issues ?? []) {
+        expect(known, nameOf(row)).to.include(field);
+      }
+    }
+  });
+
+  it('takes an empty body where nothing has to be said, and else only in patches, which refuse it as one', () => {
+    const lenient = rows.filter(
+      ({ method, body }) => method !== 'patch' && body?.safeParse({}).success === true,
+    );
+    expect(lenient.map(nameOf)).to.have.members([
+      // Everything has a default, or is optional.
+      'POST /alerts/:id/acknowledge',
+      'POST /alerts/:id/resolve',
+      'POST /audit-logs/export',
+      'POST /backup/configs/:id/test',
+      'POST /backup/jobs/run/:deviceId',
+      'POST /backup/vault/:id/sync',
+      'POST /devices/:id/upgrades',
+      'POST /scripts/:id/execute',
+      'POST /sso/providers/:id/test',
+      'POST /webhooks/:id/rotate-secret',
+      // What is left out is cleared.
+      'PUT /partners/me/login-branding',
+      // The token may be in a cookie, the password is asked for only where there is one, and a form is judged as a whole.
+      'POST /auth/refresh',
+      'POST /auth/mfa/setup',
+      'POST /sso/saml/acs',
+    ]);
+  });
+
+  it('takes each parameter of a query once', () => {
+    for (const row of rows.filter(({ query }) => query !== undefined)) {
+      for (const field of Object.keys(shapeOf(row.query!).properties ?? {})) {
+        for (const bad of [['a', 'b'], { a: 'b' }]) {
+          const parsed = row.query?.safeParse({ [field]: bad });
+          const faults = parsed?.error?.issues.map((issue) => issue.path[0]) ?? [];
+          // A page that cannot be one is the first.
+          if (/^(page|limit)$/.test(field) && !faults.includes(field)) continue;
+          expect(faults, `${nameOf(row)}: ${field}`).to.include(field);
+        }
+      }
+    }
+  });
+
+  it('is idempotent only where work is made, whose first answer can be stored', () => {
+    for (const row of rows.filter(({ idempotent }) => idempotent === true)) {
+      expect(row, nameOf(row)).to.include({ method: 'post', transaction: true });
+      expect(row.media, nameOf(row)).to.equal(undefined);
+      expect(row.access, nameOf(row)).not.to.be.oneOf(['public', 'agent']);
+    }
   });
 });
 
-async function emptyRole(app: TestApp, scope: 'organization' | 'partner'): Promise<string> {
-  const id = newId();
-  const { withSystem } = await import('../../src/platform/db/transaction.ts');
-  await withSystem(app.server.database.pool, 'test', (tx) =>
-    tx('roles').insert({ id, scope, name: 'Nothing', permissions: [] }),
-  );
-  return id;
-}
+describeAskedRoutes('a route of each kind', oneOfEach);

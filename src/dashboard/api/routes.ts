@@ -2673,6 +2673,18 @@ failed: number
 }
 }
 /**
+ * Switch the automatic upgrades of a device on or off
+ */
+"POST /devices/{id}/auto-update": {
+params: {
+id: string
+}
+body: {
+enabled: boolean
+}
+response: Device
+}
+/**
  * Start or end maintenance
  */
 "POST /devices/{id}/maintenance": {

@@ -8,6 +8,7 @@ import { restoreDevice } from './decommission.service.ts';
 import { Device } from '../device.schema.ts';
 import { changeMaintenance } from './maintenance.service.ts';
 import {
+  AutoUpdate,
   type BulkAction,
   BulkChange,
   BulkChanged,
@@ -53,6 +54,23 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
     response: Device,
     errors: ['conflict', 'tenant_inactive'],
     handler: ({ ctx, params, body }) => updateDevice(ctx, params.id, body, parts),
+    audit: {
+      action: 'device.update',
+      resource: 'device',
+      note: (device) => ({ ...about(device), details: { changedFields: device.changedFields } }),
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/devices/:id/auto-update',
+    summary: 'Switch the automatic upgrades of a device on or off',
+    description: 'The setting is also sent to the agent, which stores it.',
+    access: everyScope('devices:write'),
+    params: IdParams,
+    body: AutoUpdate,
+    response: Device,
+    errors: ['conflict', 'tenant_inactive'],
+    handler: ({ ctx, params, body }) => updateDevice(ctx, params.id, { autoUpdate: body.enabled }, parts),
     audit: {
       action: 'device.update',
       resource: 'device',

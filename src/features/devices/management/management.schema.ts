@@ -30,6 +30,9 @@ export const DevicePatch = z
   .partial();
 export type DevicePatch = z.infer<typeof DevicePatch>;
 
+/** SPEC 4.12. */
+export const AutoUpdate = z.strictObject({ enabled: z.boolean() });
+
 const MAINTENANCE_MAX_MS = 366 * 24 * 3_600_000;
 
 const maintenance = {
