@@ -10,15 +10,17 @@ import { LANES_CAPABILITY, SECRETS_CAPABILITY } from '../../../../src/protocol/i
 import { Settings } from '../../../../src/agent/core/state/settings.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../../../support/agent/test-agent.ts';
 
-describe('commands for the agent itself', function () {
+describe('commands for the agent itself', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
   let settings: Settings;
   let warnings: string[];
-  let reboots: { delaySeconds: number; at: number; resultsBefore: number }[];
+  let reboots: { delaySeconds: number; resultsBefore: number }[];
   let rebooter: Rebooter;
   let refreshInventory: (signal: AbortSignal) => Promise<void>;
 
@@ -31,7 +33,7 @@ describe('commands for the agent itself', function () {
     rebooter = {
       check() {},
       async reboot(delaySeconds) {
-        reboots.push({ delaySeconds, at: Date.now(), resultsBefore: hub.results.length });
+        reboots.push({ delaySeconds, resultsBefore: hub.results.length });
       },
     };
   });
@@ -43,7 +45,9 @@ describe('commands for the agent itself', function () {
 
   const reportNow = () => agent.connection.heartbeatNow();
   const load = () => Settings.load(temporary.folder, (message) => warnings.push(message));
-  async function start(afterResultMs?: number): Promise<void> {
+  /** For what the network and the disk still do, which have no clock. */
+  const stillness = () => new Promise((resolve) => setTimeout(resolve, 30));
+  async function start(more: { ackMs?: number; afterResultMs?: number } = {}): Promise<void> {
     settings = await load();
     agent = await startTestAgent({
       server: hub.url,
@@ -54,7 +58,7 @@ describe('commands for the agent itself', function () {
         ...powerHandlers(settings.allowReboot, rebooter),
       },
       facts: () => ({ autoUpdate: settings.autoUpdate }),
-      ...(afterResultMs === undefined ? {} : { afterResultMs }),
+      ...more,
     });
     await heartbeats(1);
   }
@@ -108,44 +112,56 @@ describe('commands for the agent itself', function () {
   });
 
   it('sends another heartbeat after one that was on its way when the request came', async () => {
-    hub.heartbeatAnswerMs = 400;
-    await start();
-    await hub.command('agent.refresh-inventory', {});
+    let letAnswer = () => {};
+    hub.heartbeatAnswer = new Promise((resolve) => {
+      letAnswer = resolve;
+    });
+    await start({ ackMs: 30_000 });
+    await resultOf(await hub.command('agent.refresh-inventory', {}));
+    await testClock.advance(5000);
+    await stillness();
+    expect(hub.heartbeats, 'one at a time').to.have.length(1);
+    letAnswer();
     await heartbeats(2);
-    expect(hub.heartbeats[1]! - hub.heartbeats[0]!).to.be.within(390, 20_000);
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await testClock.advance(30_000);
+    await stillness();
     expect(hub.heartbeats).to.have.length(2);
   });
 
   it('reboots after the server has the result, not before', async () => {
-    await start();
+    await start({ ackMs: 300 });
     hub.forgetAcks = 1;
     const id = await hub.command('agent.reboot', { delaySeconds: 90 });
     expect((await resultOf(id)).status).to.equal('succeeded');
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await stillness();
     expect(reboots).to.have.length(0);
     await eventually(
-      () => reboots,
+      async () => {
+        // The agent sends the result again after a while.
+        await testClock.advance(500);
+        return reboots;
+      },
       (list) => list.length === 1,
     );
     expect(reboots[0]).to.include({ delaySeconds: 90, resultsBefore: 2 });
   });
 
   it('reboots once and after a delay when the server does not acknowledge the result', async () => {
-    const afterResultMs = 1000;
-    await start(afterResultMs);
+    const afterResultMs = 60_000;
+    await start({ ackMs: 30_000, afterResultMs });
     hub.forgetAcks = 1000;
-    const askedAt = Date.now();
     await hub.command('agent.reboot', {}, { id: 'r' });
-    await eventually(
-      () => reboots,
-      (list) => list.length === 1,
-    );
-    expect(reboots[0]!.at - askedAt).to.be.at.least(afterResultMs - 50);
+    await resultOf('r');
+    await stillness();
+    await testClock.advance(afterResultMs - 10_000);
+    expect(reboots).to.have.length(0);
+    await testClock.advance(10_000);
+    expect(reboots).to.have.length(1);
     hub.forgetAcks = 0;
     await hub.command('agent.reboot', {}, { id: 'r' });
     await resultOf('r');
-    await new Promise((resolve) => setTimeout(resolve, 2 * afterResultMs));
+    await stillness();
+    await testClock.advance(2 * afterResultMs);
     expect(reboots).to.have.length(1);
   });
 

@@ -17,15 +17,24 @@ import { type DeviceEvent, DiagnosticBatch, EventBatch } from '../../../../../sr
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildTenant } from '../../../../support/factories.ts';
 import { createTestApp } from '../../../../support/test-app.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
 
 const CONNECTED = { state: 'connected', since: '2026-01-01T00:00:00.000Z', lastHeartbeatAt: null } as const;
 
 describe('shipping of logs', () => {
+  const testClock = useTestClock();
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'muster-shipping-'));
   });
   afterEach(async () => rm(folder, { recursive: true, force: true }));
+
+  /** Waits for something while time passes quickly for the agent. */
+  const inTime = <T>(read: () => Promise<T> | T, fits: (value: T) => boolean) =>
+    eventually(async () => {
+      await testClock.advance(100);
+      return read();
+    }, fits);
 
   describe('from a machine to a server', () => {
     let running: LogShipping[] = [];
@@ -37,6 +46,12 @@ describe('shipping of logs', () => {
       server?.close();
       server = undefined;
     });
+
+    /** That time, and a moment for what the network and the disk still do, which have no clock. */
+    const passes = async (ms: number) => {
+      await testClock.advance(ms);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
 
     /** A server that takes what it is told to. */
     async function serve(answerTo: (call: number) => { status: number; body?: object; after?: number }) {
@@ -92,20 +107,20 @@ describe('shipping of logs', () => {
       await writeFile(syslog, syslogLine('error: first') + syslogLine('all is well'));
       const shipping = await ship({ server: url, reader: textReader({ root: folder }) });
       shipping.log('warn', 'agent', 'by itself');
-      await eventually(
+      await inTime(
         () => readdir(path.join(folder, 'shipping/events')),
         (files) => files.length > 0,
       );
       await appendFile(syslog, syslogLine('error: second') + syslogLine('error: third'));
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await passes(2000);
       expect(calls).to.deep.equal([]);
 
       shipping.onState(CONNECTED);
-      await eventually(
+      await inTime(
         () => calls.flatMap(({ body }) => body['events'] ?? []).length,
         (count) => count >= 3,
       );
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await passes(2000);
       const events = calls.flatMap(({ body }) => body['events'] ?? []) as DeviceEvent[];
       expect(events.map(({ message }) => message)).to.deep.equal([
         'error: first',
@@ -133,7 +148,7 @@ describe('shipping of logs', () => {
       const shipping = await ship({ server: url });
       for (const message of ['a', 'b', 'c']) shipping.log('info', 'agent', message);
       shipping.onState(CONNECTED);
-      await eventually(
+      await inTime(
         () => calls.length,
         (count) => count >= 4,
       );
@@ -142,26 +157,31 @@ describe('shipping of logs', () => {
       );
       expect(told[0]).to.equal(told[1]);
       expect(told.at(-1)).to.match(/^ac/).and.not.contain('b');
-      await eventually(
+      await inTime(
         () => readdir(path.join(folder, 'shipping/lines')),
         (files) => files.length === 0,
       );
-    }).timeout(120_000);
+    });
 
     it('waits as long as the server asks it to', async () => {
       const { url, calls } = await serve(() => ({ status: 503, after: 60 }));
-      const shipping = await ship({ server: url });
+      const shipping = await ship({ server: url, everyMs: 3_600_000 });
       shipping.log('info', 'agent', 'a');
       shipping.onState(CONNECTED);
-      await eventually(
+      await inTime(
         () => calls.length,
         (count) => count === 1,
       );
       for (let i = 0; i < 10; i++) {
         shipping.log('info', 'agent', `b${i}`);
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await passes(5000);
       }
       expect(calls).to.have.length(1);
+      await passes(10_000);
+      await inTime(
+        () => calls.length,
+        (count) => count === 2,
+      );
     });
 
     it('does not send the records of one device as another', async () => {
@@ -178,7 +198,7 @@ describe('shipping of logs', () => {
       });
       second.log('info', 'agent', 'of the second');
       second.onState(CONNECTED);
-      await eventually(
+      await inTime(
         () => calls.length,
         (count) => count >= 1,
       );
@@ -219,7 +239,7 @@ describe('shipping of logs', () => {
         shipping.onState(CONNECTED);
         const read = async (what: string) =>
           (await app.call('GET', `/devices/${device.deviceId}/${what}`, { token: tenant.admin.token })).body;
-        const events = await eventually(
+        const events = await inTime(
           async () => read('eventlogs'),
           ({ data }) => data.length > 0,
         );
@@ -230,7 +250,7 @@ describe('shipping of logs', () => {
           message: 'error: the disk is full',
         });
         expect(events.data[0].details).to.include({ log: 'syslog' });
-        const lines = await eventually(
+        const lines = await inTime(
           async () => read('diagnostic-logs'),
           ({ logs }) => logs.length > 0,
         );

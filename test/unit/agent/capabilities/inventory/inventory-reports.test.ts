@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { MachineInventory } from '../../../../../src/agent/capabilities/inventory/fit.ts';
@@ -11,6 +11,7 @@ import { ServerClock } from '../../../../../src/agent/core/server/server-clock.t
 import { fixedToken } from '../../../../../src/agent/core/enrollment/tokens.ts';
 import type { Inventory } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 
 const CONNECTED = { state: 'connected', since: '2026-01-01T00:00:00.000Z', lastHeartbeatAt: null } as const;
@@ -24,6 +25,7 @@ const refusal = (status: number, retryAfterMs?: number): ServerAnswer => ({
 });
 
 describe('agent: inventory reports', () => {
+  const testClock = useTestClock();
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let file: string;
   let machine: MachineInventory;
@@ -95,7 +97,7 @@ describe('agent: inventory reports', () => {
     await looked();
     expect(sent).to.have.length(1);
     expect(sent[0]).to.deep.include(machine);
-    expect(Date.now() - Date.parse(sent[0]!.collectedAt)).to.be.within(-50, 20_000);
+    expect(testClock.now() - Date.parse(sent[0]!.collectedAt)).to.be.within(-50, 20_000);
     machine = { ...machine, software: [] };
     await received(2);
     await looked();
@@ -115,9 +117,8 @@ describe('agent: inventory reports', () => {
     expect(sent).to.have.length(1);
 
     const kept = JSON.parse(await readFile(file, 'utf8')) as { hash: string; at: number };
-    for (const at of [Date.now() - 86_400_000, Date.now() + 86_400_000]) {
+    for (const at of [testClock.now() - 86_400_000, testClock.now() + 86_400_000]) {
       await running.pop()!.stop();
-      const { writeFile } = await import('node:fs/promises');
       await writeFile(file, JSON.stringify({ ...kept, at }));
       const before = sent.length;
       (await begin()).onState(CONNECTED);
@@ -135,25 +136,41 @@ describe('agent: inventory reports', () => {
     const serverClock = new ServerClock();
     const late = await begin({ everyMs: 60_000, serverClock });
     await looked(1);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    // The server's serverClock is an hour ahead of this machine's; it tells so only now.
-    serverClock.startReading()(new Date(Date.now() + 3_600_000).toISOString());
+    await testClock.advance(60_000 - 1000);
+    // The server's clock is an hour ahead of this machine's; it tells so only now.
+    serverClock.startReading()(new Date(testClock.now() + 3_600_000).toISOString());
     late.onState(CONNECTED);
     await received(1);
     expect(sent[0]!.lastUser).to.equal('ben');
-    expect(Date.parse(sent[0]!.collectedAt) - Date.now()).to.be.within(3_600_000 - 20_000, 3_600_000 - 250);
+    expect(Date.parse(sent[0]!.collectedAt) - testClock.now()).to.be.within(
+      3_600_000 - 80_000,
+      3_600_000 - 59_000,
+    );
   });
 
   it('are sent again when the server could not be reached or asked to wait, and not before', async () => {
-    answers = [new ServerCallError(3, 'not reached'), refusal(429, 400), refusal(503)];
+    answers = [new ServerCallError(3, 'not reached'), refusal(429, 40_000), refusal(503)];
     const reports = await begin({ everyMs: 60_000 });
-    const began = Date.now();
+    const began = testClock.monotonic();
     reports.onState(CONNECTED);
     await eventually(
-      () => sent.length,
+      async () => {
+        await testClock.advance(250);
+        return sent.length;
+      },
+      (length) => length >= 1,
+    );
+    await testClock.advance(30_000);
+    expect(sent, 'not before').to.have.length(1);
+    await testClock.advance(10_000);
+    await eventually(
+      async () => {
+        await testClock.advance(250);
+        return sent.length;
+      },
       (length) => length >= 3,
     );
-    expect(Date.now() - began).to.be.least(250 + 400);
+    expect(testClock.monotonic() - began).to.be.least(40_000 + 2 * 250);
     expect(warnings).to.deep.equal([]);
   });
 
@@ -247,7 +264,7 @@ describe('agent: inventory reports', () => {
           () => 'taken',
           (error: Error) => error.message,
         );
-      const away = await begin({ refreshMs: 100, everyMs: 60_000 });
+      const away = await begin({ refreshMs: 50, everyMs: 60_000 });
       expect(await fault(away)).to.include('has not accepted it yet');
       answers = [refusal(400)];
       const refused = await begin({ everyMs: 60_000, firstMs: 60_000, random: () => 1 });

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import type { Socket } from 'socket.io-client';
 import { channelOver } from '../../../../../src/agent/core/connection/answer-channel.ts';
+import { clock } from '../../../../../src/clock.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
 
 const PROGRESS = { id: 'x', seq: 0, phase: 'running' };
 
@@ -11,7 +13,7 @@ function connection(answers: unknown[]) {
     connected: true,
     timeout: () => socket,
     async emitWithAck() {
-      sentAt.push(performance.now());
+      sentAt.push(clock.monotonic());
       return answers.shift();
     },
   };
@@ -19,11 +21,16 @@ function connection(answers: unknown[]) {
 }
 
 describe('the channel for the agent’s messages about commands', () => {
+  const testClock = useTestClock({ isRunning: false });
+
   it('waits as long as the hub asks before it sends a message again', async () => {
     const busy = { ok: false, error: { code: 'DEVICE_BUSY', message: 'x', retryAfterMs: 900 } };
     const { socket, sentAt } = connection([busy, { ok: true }]);
-    await channelOver(socket, 1000).answers.progress(PROGRESS);
-    expect((sentAt[1] ?? 0) - (sentAt[0] ?? 0)).to.be.at.least(890);
+    const delivered = channelOver(socket, 1000).answers.progress(PROGRESS);
+    await testClock.advance(10_000);
+    await delivered;
+    expect((sentAt[1] ?? 0) - (sentAt[0] ?? 0)).to.equal(900);
+    expect(sentAt).to.have.length(2);
   });
 
   it('drops a message that the hub refuses for another reason', async () => {

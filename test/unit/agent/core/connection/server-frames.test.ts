@@ -1,20 +1,27 @@
 import { expect } from 'chai';
-import sinon from 'sinon';
 import type { AnswerChannel } from '../../../../../src/agent/core/connection/answer-channel.ts';
 import { requestedDelay, heartbeatDelay } from '../../../../../src/agent/core/server/back-off.ts';
 import { LiveRunner } from '../../../../../src/agent/work/live-runner.ts';
 import { CommandStore } from '../../../../../src/agent/work/command-store.ts';
 import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
 import { memoryJournal } from '../../../../../src/agent/simulator/synthetic-work.ts';
+import { clock } from '../../../../../src/clock.ts';
 import type { CommandFrame, CommandRows } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
-import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
+import {
+  passWait,
+  startTestAgent,
+  temporaryFolder,
+  type TestAgent,
+} from '../../../../support/agent/test-agent.ts';
 
 const HOUR_MS = 3_600_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 describe('agent: messages of the server are checked', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent | undefined;
@@ -29,9 +36,10 @@ describe('agent: messages of the server are checked', () => {
     await hub.close();
     await temporary.remove();
   });
-  const start = async () => {
+  const start = async (ackMs = 1000) => {
     agent = await startTestAgent({
       server: hub.url,
+      ackMs,
       dataDir: temporary.folder,
       work: { 'agent.set-auto-update': async () => ({}) },
     });
@@ -58,7 +66,10 @@ describe('agent: messages of the server are checked', () => {
       expect(results, 'it waits for the next connection').to.equal(1);
       hub.sockets[0]!.disconnect(true);
       await eventually(
-        () => hub.results.map(({ id }) => id),
+        async () => {
+          await passWait(agent!, testClock);
+          return hub.results.map(({ id }) => id);
+        },
         (ids) => ids.includes('a'),
       );
     });
@@ -68,11 +79,17 @@ describe('agent: messages of the server are checked', () => {
     hub.nextInMs = 1e12;
     await start();
     await eventually(
-      () => hub.heartbeats.length,
-      (count) => count >= 1,
+      () => agent!.answers.length,
+      (count) => count === 1,
     );
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    // The shortest that a random number can make of an hour.
+    await testClock.advance(0.89 * HOUR_MS);
     expect(hub.heartbeats).to.have.length(1);
+    await testClock.advance(0.02 * HOUR_MS);
+    await eventually(
+      () => hub.heartbeats.length,
+      (count) => count === 2,
+    );
     expect(heartbeatDelay(1e12, () => 1)).to.be.at.most(1.1 * HOUR_MS);
     expect(heartbeatDelay(1, () => 0)).to.be.at.least(45);
     for (const asked of [1e9, 1e12, Number.MAX_SAFE_INTEGER]) {
@@ -84,15 +101,19 @@ describe('agent: messages of the server are checked', () => {
 
   it('never shows text of the server as the time of the last heartbeat', async () => {
     hub.answersHeartbeats = false;
-    await start();
+    await start(100);
     hub.sockets[0]!.removeAllListeners('heartbeat').on('heartbeat', (_message, ack) => {
       ack({ ok: true, at: '\u001B[31mnow', nextInMs: 60_000, upgrade: [] });
     });
     const [last] = await eventually(
-      () => agent!.states.flatMap((now) => (now.state === 'connected' ? (now.lastHeartbeatAt ?? []) : [])),
+      async () => {
+        // The first heartbeat may have gone before this hub answered any.
+        await testClock.advance(1000);
+        return agent!.states.flatMap((now) => (now.state === 'connected' ? (now.lastHeartbeatAt ?? []) : []));
+      },
       (times) => times.length > 0,
     );
-    expect(Math.abs(Date.parse(last!) - Date.now())).to.be.below(60_000);
+    expect(Math.abs(Date.parse(last!) - testClock.now())).to.be.below(60_000);
   });
 
   it('ignores anything that the server sends in place of an acknowledgement function', async () => {
@@ -121,19 +142,15 @@ describe('agent: messages of the server are checked', () => {
       'x',
     ]) {
       let count = 0;
-      const clock = new ServerClock(() => (count += 1000));
-      clock.startReading()(at);
-      expect(Math.abs(Date.parse(clock.timestamp()) - Date.now()), at).to.be.below(60_000);
+      const serverClock = new ServerClock(() => (count += 1000));
+      serverClock.startReading()(at);
+      expect(Math.abs(Date.parse(serverClock.timestamp()) - testClock.now()), at).to.be.below(60_000);
     }
   });
 });
 
 describe('agent: durations while the clock of the machine is set', () => {
-  let clock: sinon.SinonFakeTimers;
-  beforeEach(() => {
-    clock = sinon.useFakeTimers({ now: Date.UTC(2026, 0, 1), toFake: ['Date'] });
-  });
-  afterEach(() => clock.restore());
+  const testClock = useTestClock();
 
   it('sends rows when they are due, also after the clock was set back', async () => {
     const frames: CommandRows[] = [];
@@ -145,8 +162,8 @@ describe('agent: durations while the clock of the machine is set', () => {
     const runner = new LiveRunner(
       {
         'eventlogs.tail': async (_query, { row }) => {
-          clock.setSystemTime(Date.UTC(2025, 0, 1));
-          await new Promise((resolve) => setTimeout(resolve, 300));
+          testClock.jump(-8760 * HOUR_MS);
+          await testClock.advance(300);
           await row({} as never);
           expect(frames, 'sent with the row, not with the end').to.have.length(1);
           return {};
@@ -169,14 +186,14 @@ describe('agent: durations while the clock of the machine is set', () => {
 
   it('remembers delivered commands, also when the clock is set ahead by years', async () => {
     const serverClock = new ServerClock();
-    serverClock.startReading()(new Date().toISOString());
+    serverClock.startReading()(clock.date().toISOString());
     const store = new CommandStore(memoryJournal(), { now: () => serverClock.now() });
     await store.open();
     const frame = { type: 't', payload: {}, epoch: 1, attempt: 1, deadline: '' };
     for (const id of ['a', 'b']) {
       await store.accept({ ...frame, id });
       await store.done(id);
-      clock.setSystemTime(Date.UTC(2036, 0, 1));
+      testClock.jump(10 * 8760 * HOUR_MS);
     }
     expect([store.isDone('a'), store.isDone('b')]).to.deep.equal([true, true]);
   });
