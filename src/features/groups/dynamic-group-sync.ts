@@ -115,13 +115,13 @@ export class DynamicGroupSync {
     this.#schedule(0);
   }
 
-  /** Reconciles now what is due and what has changed. It goes on waiting while the database is unavailable. */
+  /** Reconciles now what has changed and what is due. It goes on waiting while the database is unavailable. */
   async settle(): Promise<void> {
-    this.#then(() => this.#compareDue());
     do {
       clock.clear(this.#timer);
       this.#timer = undefined;
       this.#then(() => this.#follow());
+      this.#then(() => this.#compareDue());
       await this.#running;
     } while (this.#hasChanges && !this.#isFailing && !this.#isClosed);
   }

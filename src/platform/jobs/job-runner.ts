@@ -77,8 +77,10 @@ export class JobRunner {
 
   /** Runs what is due now, and what that adds, until nothing is due. Jobs that resume after a pause go on beyond it. */
   async settle(): Promise<void> {
-    while (await this.#look()) {
+    for (;;) {
+      const hasFound = await this.#look();
       const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
+      if (!hasFound && running.length === 0) return;
       await Promise.all(running.map(({ ended }) => ended));
     }
   }

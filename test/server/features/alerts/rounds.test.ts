@@ -6,13 +6,15 @@ import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { alertGround } from './alerts-support.ts';
 
+const GRACE_MS = 300;
+
 describe('alert rounds', function () {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;
 
   beforeEach(async () => {
-    app = await createTestApp();
+    app = await createTestApp({ graceMs: GRACE_MS });
     tenant = await buildTenant(app);
     ground = alertGround(app);
   });
@@ -174,10 +176,6 @@ describe('alert rounds', function () {
   });
 
   it('of a running server notice that a device disconnects and returns', async () => {
-    await app.close();
-    app = await createTestApp({ alerts: { everyMs: 50, wholeEveryMs: 100 } });
-    tenant = await buildTenant(app);
-    ground = alertGround(app);
     const one = await device();
     const told = async (): Promise<string> => {
       const { body } = await app.call('GET', `/alerts?deviceId=${one.deviceId}`, {
@@ -187,25 +185,27 @@ describe('alert rounds', function () {
         .map(({ status, count }: { status: string; count: number }) => `${status} ${count}`)
         .join();
     };
-    await ground.sql(`update alert_rounds set through = now(), ${WATCHED_LONG}`);
+    /** A round of the running server, of everything. */
+    const round = async () => {
+      await ground.sql(
+        `update alert_rounds set ${ROUND_AGO}, ${WATCHED_LONG}, whole_at = now() - interval '1 hour'`,
+      );
+      await app.settle();
+    };
     const come = async () => {
       const agent = await connectDevice(app, one.token);
       await agent.heartbeat();
-      await presence('connected');
+      await app.settle();
       return agent;
     };
     const go = async (agent: Awaited<ReturnType<typeof come>>) => {
       agent.close();
-      await presence('disconnected');
-    };
-    const presence = (state: string) =>
-      eventually(
-        () =>
-          ground.sql<{ state: string }>(`select state from device_presence where device_id = ?`, [
-            one.deviceId,
-          ]),
-        ([row]) => row?.state === state,
+      await eventually(
+        () => app.server.hub.live(one.deviceId)?.isConnected,
+        (isConnected) => isConnected !== true,
       );
+      await app.advance(GRACE_MS);
+    };
     /** So that nobody waits for half an hour. */
     const pass = (minutes: number) =>
       ground.sql(`update device_presence set since = since - ? * interval '1 minute' where device_id = ?`, [
@@ -216,17 +216,21 @@ describe('alert rounds', function () {
     expect(await told()).to.equal('');
     await go(agent);
     await pass(29);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await round();
     expect(await told()).to.equal('');
     await pass(2);
-    await eventually(told, (text) => text === 'active 1');
+    await round();
+    expect(await told()).to.equal('active 1');
     agent = await come();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await round();
     expect(await told()).to.equal('active 1');
     await pass(2.1);
-    await eventually(told, (text) => text === 'resolved 1');
+    await round();
+    expect(await told()).to.equal('resolved 1');
     await agent.heartbeat({ metrics: { cpuPercent: 1, ramPercent: 2, diskPercent: 97.5 } });
-    await eventually(told, (text) => text === 'active 1,resolved 1');
+    // The round follows what is written.
+    await round();
+    expect(await told()).to.equal('active 1,resolved 1');
     agent.close();
   });
 });

@@ -14,6 +14,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { sentStatements } from '../../../support/sent-statements.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
@@ -22,12 +23,15 @@ const all = (...conditions: Condition[]) => ({ operator: 'AND', conditions });
 const hasTag = (tag: string) => ({ field: 'tags', operator: 'hasAny', value: [tag] });
 const inGroup = (id: string) => ({ field: 'groupId', operator: 'equals', value: id });
 
+const GRACE_MS = 50;
+const RETRY_MS = 5000;
+
 describe('dynamic groups', function () {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp({ graceMs: 50 });
+    app = await createTestApp({ graceMs: GRACE_MS });
   });
   after(async () => app.close());
   beforeEach(async () => {
@@ -57,11 +61,11 @@ describe('dynamic groups', function () {
   };
   const members = async (id: string): Promise<string[]> =>
     (await send('GET', `/devices?groupId=${id}`)).body.data.map((device: { id: string }) => device.id).sort();
-  const becomes = (id: string, expected: string[]) =>
-    eventually(
-      () => members(id),
-      (found) => JSON.stringify(found) === JSON.stringify([...expected].sort()),
-    );
+  /** @param syncs  what follows the changes: by default the server */
+  const becomes = async (id: string, expected: string[], syncs: { settle(): Promise<void> }[] = [app]) => {
+    await Promise.all(syncs.map((sync) => sync.settle()));
+    expect(await members(id)).to.deep.equal([...expected].sort());
+  };
   const changes = async (id: string) =>
     (await send('GET', `/groups/${id}/changes`)).body.data.map(
       (one: { change: string; reason: string; device: { id: string }; by: string | null }) =>
@@ -101,6 +105,11 @@ describe('dynamic groups', function () {
     await becomes(online.id, [deviceId]);
     await becomes(busy.id, [deviceId]);
     agent.close();
+    await eventually(
+      () => app.server.hub.live(deviceId)?.isConnected,
+      (isConnected) => isConnected !== true,
+    );
+    await app.advance(GRACE_MS);
     await becomes(online.id, []);
   });
 
@@ -172,9 +181,11 @@ describe('dynamic groups', function () {
   it('record a changed filter as the reason also where a changed device was about to be examined', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(all(hasTag('one')));
+    let settling: Promise<void> | undefined;
     await withSystem(app.server.database.pool, 'test', async (tx) => {
       await tx('device_groups').where({ id: group.id }).forUpdate();
       await tag(deviceId, 'two');
+      settling = app.settle();
       await eventually(
         () =>
           asOwner(
@@ -186,6 +197,7 @@ describe('dynamic groups', function () {
       const changed = await send('PATCH', `/filters/${group.filterId}`, { conditions: all(hasTag('two')) });
       expect(changed.status).to.equal(200);
     });
+    await settling;
     await becomes(group.id, [deviceId]);
     expect(await changes(group.id)).to.deep.equal(['joined filter_changed by nobody']);
   });
@@ -273,10 +285,8 @@ describe('dynamic groups', function () {
     await tag(deviceId, 'till');
     const group = await makeGroup(all(hasTag('till')));
     expect((await send('DELETE', `/devices/${deviceId}`)).status).to.equal(200);
-    await eventually(
-      () => changes(group.id),
-      ([latest]) => latest === 'left device_decommissioned by nobody',
-    );
+    await app.settle();
+    expect((await changes(group.id))[0]).to.equal('left device_decommissioned by nobody');
     expect((await send('POST', `/devices/${deviceId}/restore`)).status).to.equal(200);
     await becomes(group.id, [deviceId]);
     const orgId = await buildOrganization(app, tenant.partnerId);
@@ -307,7 +317,7 @@ describe('dynamic groups', function () {
         }),
     );
     for (const node of nodes) node.start();
-    await becomes(group.id, [deviceId]);
+    await becomes(group.id, [deviceId], nodes);
     // All at once, and against each other.
     for (let n = 0; n < 20; n++) {
       await withSystem(app.server.database.pool, 'test', (tx) =>
@@ -316,7 +326,7 @@ describe('dynamic groups', function () {
       for (const node of nodes) node.touched([deviceId], 'recorded');
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
-    await becomes(group.id, [deviceId]);
+    await becomes(group.id, [deviceId], nodes);
     for (const node of nodes) await node.close();
     const noted = (await changes(group.id)).map((line: string) => line.split(' ')[0]).reverse();
     // In turn: nothing twice.
@@ -343,8 +353,7 @@ describe('dynamic groups', function () {
       hub: app.server.hub,
       log: quietLog,
     });
-    node.start();
-    await becomes(group.id, []);
+    await becomes(group.id, [], [node]);
     await node.close();
   });
 
@@ -373,9 +382,7 @@ describe('dynamic groups', function () {
       db: app.server.database.hubPool,
       hub: { devicesChanged: () => {} },
       log: quietLog,
-      collectMs: 10,
-      checkMs: 50,
-      retryMs: 20,
+      retryMs: RETRY_MS,
     });
     const membersOf = async (id: string) =>
       (await app.call('GET', `/devices?groupId=${id}`, { token: stranger.admin.token })).body.data.map(
@@ -386,21 +393,13 @@ describe('dynamic groups', function () {
         tx.raw(`update devices set tags = '{till}' where id = any(?::uuid[])`, [[mine, theirs]]),
       );
       node.touched([mine, theirs], 'recorded');
-      await eventually(
-        () => membersOf(group.id),
-        (found) => found.includes(theirs),
-      );
-      await eventually(
-        async () => node.failing(),
-        (failing) => failing === 1,
-      );
+      await node.settle();
+      expect(await membersOf(group.id)).to.include(theirs);
+      expect(node.failing()).to.equal(1);
       await store(JSON.stringify(conditions));
-      node.start();
-      await becomes(damaged.id, [mine]);
-      await eventually(
-        async () => node.failing(),
-        (failing) => failing === 0,
-      );
+      await testClock.advance(RETRY_MS);
+      await becomes(damaged.id, [mine], [node]);
+      expect(node.failing()).to.equal(0);
     } finally {
       await node.close();
     }
