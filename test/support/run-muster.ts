@@ -1,7 +1,6 @@
 import { tmpdir } from 'node:os';
 import { PassThrough, Writable } from 'node:stream';
 import type { CommandIo, OutputStream } from '../../src/cli/io.ts';
-import { run } from '../../src/cli/run.ts';
 import { TEST_ENCRYPTION_KEY, TEST_JWT_SECRET } from './test-app.ts';
 import type { TestDatabase } from './test-postgres.ts';
 
@@ -35,6 +34,13 @@ export const runMuster = (args: readonly string[], options: MusterOptions = {}):
 /** The same for a command that the test follows while it runs. */
 export const startMuster = (args: readonly string[], options: MusterOptions = {}): RunningMuster =>
   startCommand((io) => run(args, io), options);
+
+/**
+ * Imported when it is first called: Mocha loads test files by `require` where Node has `require(esm)`, and the commands,
+ * which are imported on demand, would then have other instances of classes than the program that catches their errors.
+ */
+export const run = async (args: readonly string[], io: CommandIo): Promise<number> =>
+  (await import('../../src/cli/run.ts')).run(args, io);
 
 /** Runs any command that takes `CommandIo`. */
 export function startCommand(

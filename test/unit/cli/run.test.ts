@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { Writable } from 'node:stream';
 import { type CommandIo, written } from '../../../src/cli/io.ts';
 import { createOutput } from '../../../src/cli/remote/terminal/output.ts';
-import { run } from '../../../src/cli/run.ts';
-import { runMuster, startCommand } from '../../support/run-muster.ts';
+import { run, runMuster, startCommand } from '../../support/run-muster.ts';
 
 describe('a command of muster, run in the process of its caller', () => {
   it('prints help to standard output with exit code 0, and an invalid call to standard error with 2', async () => {
