@@ -51,8 +51,8 @@ const ALL_TESTS = readdirSync(path.join(ROOT, 'test'), { recursive: true, encodi
 async function mutate(machine: Machine, temporary: string): Promise<MutantResult[]> {
   const stryker = new Stryker({
     mutate: machine.mutate.filter((file) => options.files?.includes(file) ?? true),
-
     testRunner: 'mocha-12',
+    testRunnerNodeArgs: ['--import=tsx'],
     plugins: [path.join(import.meta.dirname, 'plugins.ts')],
     ignorers: ['texts-for-people'],
     testFilesOfMachine: machine.tests.map(testFile),
@@ -74,7 +74,7 @@ async function mutate(machine: Machine, temporary: string): Promise<MutantResult
     reporters: ['progress-append-only'],
     warnings: { unknownOptions: false },
     allowConsoleColors: false,
-    logLevel: 'warn',
+    logLevel: 'error',
     thresholds: { high: 85, low: 85, break: null },
   });
   return stryker.runMutationTest();
@@ -129,8 +129,6 @@ function print(rows: readonly string[][]): void {
 }
 
 const machines = chosenMachines();
-// For every process that Stryker starts.
-process.env['NODE_OPTIONS'] = '--import=tsx';
 const temporary = useTemporaryFolder();
 const postgres = machines.some(({ usesDatabase }) => usesDatabase) ? await startTestPostgres() : undefined;
 if (postgres !== undefined) process.env[TEST_POSTGRES_VARIABLE] = postgres.ownerUrl;

@@ -121,13 +121,12 @@ function isLogCall(path: NodePath): boolean {
   return LOG_METHODS.has(callee.node.property.name) && /\blog$/.test(callee.get('object').toString());
 }
 
-function isMessageOfError(path: NodePath): boolean {
-  if (!path.isStringLiteral() && !path.isTemplateLiteral()) return false;
-  const { parentPath: parent } = path;
-  if (parent?.isObjectProperty() === true) return parent.get('key').toString() === 'message';
-  if (parent?.isNewExpression() !== true || !/Error$/.test(parent.get('callee').toString())) return false;
-  // The first argument of our own errors is their code.
-  return parent.node.arguments.length === 1 || path.key === 1;
+/** A sentence is for people: the message of an error. Codes, events and states are single words. */
+function isSentence(path: NodePath): boolean {
+  if (path.isStringLiteral()) return /^[A-Z].* .*[.!]$/.test(path.node.value);
+  if (!path.isTemplateLiteral()) return false;
+  const { quasis } = path.node;
+  return /^[A-Z].* /.test(quasis[0]?.value.raw ?? '') && /[.!]$/.test(quasis.at(-1)?.value.raw ?? '');
 }
 
 export const strykerPlugins = [
@@ -139,7 +138,7 @@ export const strykerPlugins = [
   declareValuePlugin(PluginKind.Ignore, 'texts-for-people', {
     shouldIgnore(path) {
       if (isLogCall(path)) return 'a line of the log';
-      return isMessageOfError(path) ? 'the message of an error' : undefined;
+      return isSentence(path) ? 'a sentence' : undefined;
     },
   }),
 ];
