@@ -22,13 +22,18 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/device/heartbeat.ts',
       'src/hub/upgrades/held-offer.ts',
     ],
-    tests: ['hub/device/device-actor', 'hub/device/mailbox'],
+    tests: [
+      'hub/device/device-actor',
+      'hub/device/mailbox',
+      'hub/device/actor-commands',
+      'hub/device/actor-queries',
+      'hub/device/actor-life',
+    ],
   },
   {
     name: 'agent-inbox',
     mutate: ['src/hub/agents/agent-inbox.ts'],
-    tests: ['hub/agents/hostile-agents'],
-    usesDatabase: true,
+    tests: ['hub/agents/agent-inbox'],
   },
   {
     name: 'presence-writer',
@@ -42,7 +47,7 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/presence/reporting-devices.ts',
       'src/hub/presence/silence-sweep.ts',
     ],
-    tests: ['hub/presence/presence-writer', 'hub/presence/lost-devices'],
+    tests: ['hub/presence/presence-writer', 'hub/presence/failed-flush', 'hub/presence/lost-devices'],
   },
   {
     name: 'dispatcher',

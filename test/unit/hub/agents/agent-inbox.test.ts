@@ -54,7 +54,7 @@ describe('the inbox of an agent', () => {
 
   /** Returns the acknowledgements so far. */
   const codesOf = (answers: unknown[]) =>
-    answers.map((answer) => (answer as { error: { code: string } }).error.code);
+    (answers as { ok: boolean; error: { code: string } }[]).map(({ ok, error }) => (ok ? 'ok' : error.code));
   function send(event: unknown, payload: unknown): unknown[] {
     const answers: unknown[] = [];
     inbox.receive(event, payload, (answer) => void answers.push(answer));
