@@ -47,7 +47,14 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/presence/reporting-devices.ts',
       'src/hub/presence/silence-sweep.ts',
     ],
-    tests: ['hub/presence/presence-writer', 'hub/presence/failed-flush', 'hub/presence/lost-devices'],
+    tests: [
+      'hub/presence/presence-writer',
+      'hub/presence/failed-flush',
+      'hub/presence/http-reports',
+      'hub/presence/actor-reports',
+      'hub/presence/lost-devices',
+      'hub/presence/marking-lost-devices',
+    ],
   },
   {
     name: 'dispatcher',
@@ -56,7 +63,13 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/commands/progress-throttle.ts',
       'src/hub/commands/undelivered-work.ts',
     ],
-    tests: ['hub/commands/command-dispatcher', 'hub/commands/progress-throttle'],
+    tests: [
+      'hub/commands/taking-commands',
+      'hub/commands/undelivered-work',
+      'hub/commands/progress-throttle',
+      // Last, because it waits for real time.
+      'hub/commands/command-dispatcher',
+    ],
   },
   {
     name: 'access-rules',
