@@ -191,7 +191,7 @@ export function describeBadInput(title: string, choose: Choice): void {
       }
     }
 
-    // The form of a web page has texts only, and its route answers with a redirect (test/features/sso/saml/acs.test.ts).
+    // The form of a web page has texts only, and its route answers with a redirect (test/server/features/sso/saml/acs.test.ts).
     const withJson = rows.filter(({ body, bodyType }) => body !== undefined && bodyType !== 'form');
     const fields = choose(fieldsOfBodies(withJson), fieldKindOf);
     const parameters = choose(fieldsOfQueries(rows), fieldKindOf);
