@@ -41,7 +41,7 @@ const LONGEST = [
   'programs/e2e/install',
   'programs/e2e/faults/random',
   'programs/e2e/faults/fleet',
-  'programs/e2e/supported-nodes',
+  'programs/smoke/supported-nodes',
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
 const SLOWEST = 40;

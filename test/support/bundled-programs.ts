@@ -45,7 +45,7 @@ const REQUIRE = `import { createRequire as makeRequire } from 'node:module'; con
 
 /**
  * Our programs in a few files each. Node reads and compiles less for them than for the two thousand modules of a build,
- * and tests start hundreds. What a build is, `test/programs/e2e/built-program` and `test/programs/e2e/supported-nodes` show.
+ * and tests start hundreds. What a build is, `test/programs/e2e/built-program` and `test/programs/smoke/supported-nodes` show.
  *
  * @returns their folder, which is a temporary one
  */
