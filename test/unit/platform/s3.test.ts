@@ -1,8 +1,6 @@
 import { expect } from 'chai';
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { S3Store, type S3Options } from '../../../src/platform/storage/s3.ts';
 import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../support/s3-server.ts';
 
@@ -52,29 +50,6 @@ describe('objects in S3-compatible storage', function () {
     expect(server.uploads.size).to.equal(0);
     await storeWith().put('a/none.txt', pieces(0));
     expect(server.objects.get('a/none.txt')?.length).to.equal(0);
-  });
-
-  it('holds one part of it in memory, however large it is', async () => {
-    const collect = garbageCollector();
-    let calls = 0;
-    let peak = 0;
-    server.onCall = () => {
-      for (const parts of server.uploads.values()) {
-        for (const number of parts.keys()) parts.set(number, Buffer.alloc(0));
-      }
-      // Behind the whole of a test run a collection takes its time.
-      if (calls++ % 8 === 0) {
-        collect();
-        peak = Math.max(peak, process.memoryUsage().arrayBuffers);
-      }
-      return undefined;
-    };
-    collect();
-    const before = process.memoryUsage().arrayBuffers;
-    // The server throws away what it gets, so it cannot put it together in the end.
-    expect(await failureOf(storeWith().put('a/huge.txt', pieces(160)))).to.contain('InvalidPart');
-    // Both ends are in this process, each with a part and what it copies of it.
-    expect((peak - before) / MIB).to.be.lessThan(100);
   });
 
   it('takes back its parts where anything fails, and leaves what was there', async () => {
@@ -195,14 +170,3 @@ describe('objects in S3-compatible storage', function () {
     await new Promise((resolve) => named.close(resolve));
   });
 });
-
-/** Without it, what was sent is collected when the engine likes to. */
-function garbageCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  return () => {
-    collect();
-    // The first leaves it to another thread to free the buffers that it finds; the second waits for that.
-    collect();
-  };
-}

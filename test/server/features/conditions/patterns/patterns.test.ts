@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fold } from '../../../../../src/features/conditions/memory/fold.ts';
 import { PatternFault } from '../../../../../src/features/conditions/patterns/pattern-cost.ts';
 import { readPattern } from '../../../../../src/features/conditions/patterns/pattern.ts';
 import { processorMs } from '../../../../support/processor-time.ts';
@@ -220,16 +219,5 @@ describe('regular expressions of conditions', () => {
       // A tenth of a second on an idle machine; one that tries every way would never end.
       expect(performance.now() - begun, source).to.be.lessThan(20_000);
     }
-  });
-
-  it('and all other text are folded as Postgres folds them, letter by letter through all of Unicode', async () => {
-    const rows = await asOwner<{ letter: string; small: string }>(
-      database.ownerUrl,
-      'select chr(n) as letter, lower(chr(n)) as small from generate_series(1, 1114111) n where n not between 55296 and 57343',
-    );
-    const otherwise = rows.filter(
-      ({ letter, small }) => fold(letter) !== small || fold(`a${letter}b`) !== `a${small}b`,
-    );
-    expect(otherwise).to.deep.equal([]);
   });
 });

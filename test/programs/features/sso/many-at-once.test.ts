@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { BrowserClient } from '../../../../support/browser-client.ts';
-import { buildTenant } from '../../../../support/factories.ts';
-import { TEST_AUTHORITY } from '../../../../support/https-server.ts';
-import { type OidcProvider, startOidcProvider } from '../../../../support/oidc-provider.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { browserUrl, createSsoApp, insertOidcProvider } from '../../../../support/sso/sso-support.ts';
+import { BrowserClient } from '../../../support/browser-client.ts';
+import { buildTenant } from '../../../support/factories.ts';
+import { TEST_AUTHORITY } from '../../../support/https-server.ts';
+import { type OidcProvider, startOidcProvider } from '../../../support/oidc-provider.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { browserUrl, createSsoApp, insertOidcProvider } from '../../../support/sso/sso-support.ts';
 
 const PEOPLE = 100;
 
