@@ -19,6 +19,7 @@ import {
 } from '../../../src/engine/index.ts';
 import { runDocument, runLines } from '../../../src/engine/process/run-engine.ts';
 import { eventually } from '../../support/eventually.ts';
+import { useTestClock } from '../../support/use-test-clock.ts';
 import {
   failureOf,
   openWorkbench,
@@ -184,6 +185,20 @@ describe('a scripted program in place of restic', function () {
   });
 
   describe('that asks a destination which takes nothing', () => {
+    const testClock = useTestClock();
+    /** The outcome of work, for which time passes several times as quickly as for the script. */
+    const inTime = async <T>(work: Promise<T>): Promise<T> => {
+      let isOver = false;
+      const over = work.finally(() => (isOver = true));
+      await eventually(
+        async () => {
+          await testClock.advance(100);
+          return isOver;
+        },
+        (is) => is,
+      );
+      return over;
+    };
     const RETRY = 'echo "Save(<data/ab>) returned error, retrying after 5s: connection refused" >&2';
     const status = (bytes: string) =>
       `echo '{"message_type":"status","total_bytes":1000,"bytes_done":'${bytes}'}'`;
@@ -191,14 +206,14 @@ describe('a scripted program in place of restic', function () {
     const script = (bytes: string) =>
       [
         'trap "exit 130" INT',
-        `for i in $(seq 40); do ${status(bytes)}; ${RETRY}; sleep 0.05; done`,
+        `for i in $(seq 40); do ${status(bytes)}; ${RETRY}; sleep 0.02; done`,
         'exit 1',
       ].join('\n');
 
     it('is ended when it has asked for too long', async () => {
       await withScript(script('7'), async ({ engine }) => {
         const impatient = { ...engine, giveUpAfterMs: 1000 };
-        const failure = await failureOf(backup(impatient, LOCAL, input));
+        const failure = await inTime(failureOf(backup(impatient, LOCAL, input)));
         expect(failure.code).to.equal('DESTINATION_UNREACHABLE');
         expect(failure.detail).to.match(/connection refused/);
       });
@@ -211,7 +226,7 @@ describe('a scripted program in place of restic', function () {
         ['7', {}],
       ] as const) {
         await withScript(script(bytes), async ({ engine }) => {
-          const failure = await failureOf(backup({ ...engine, ...settings }, LOCAL, input));
+          const failure = await inTime(failureOf(backup({ ...engine, ...settings }, LOCAL, input)));
           expect([failure.code, failure.detail]).to.deep.equal(['ENGINE_FAILED', 'restic ended with 1.']);
         });
       }

@@ -119,8 +119,8 @@ export class SnapshotMounts {
     } finally {
       await log.close();
     }
-    const until = clock.now() + MOUNT_MS;
-    while (!state.hasEnded && clock.now() < until) {
+    const until = clock.monotonic() + MOUNT_MS;
+    while (!state.hasEnded && clock.monotonic() < until) {
       if (signal.aborted) throw cancelled();
       if (await this.#isThere(snapshotId)) return;
       await clock.sleep(POLL_MS);

@@ -126,7 +126,8 @@ export class Updater {
       await this.#bringHere(offer, attempt, report);
       await this.#waitForWork();
       await report('restarting');
-      await settledWithin(statuses.flush(), FLUSH_MS);
+      await settledWithin(statuses.flush(), FLUSH_MS, this.#stop.signal);
+      this.#stop.signal.throwIfAborted();
       await this.#handOver(offer, attempt);
     } catch (error) {
       work.resume();
@@ -280,9 +281,9 @@ export class Updater {
 const TEMPORARY = ['TRIAL_RUNNING', 'NO_ANSWER', 'FAILED'];
 
 /** Resolves when the promise has resolved, after `ms`, and when `signal` is aborted. */
-async function settledWithin(promise: Promise<void>, ms: number, signal?: AbortSignal): Promise<void> {
+async function settledWithin(promise: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
   const timer = new AbortController();
-  const ends = signal === undefined ? timer.signal : AbortSignal.any([timer.signal, signal]);
+  const ends = AbortSignal.any([timer.signal, signal]);
   await Promise.race([promise, clock.sleep(ms, { signal: ends }).catch(() => {})]);
   timer.abort();
 }

@@ -80,8 +80,8 @@ export async function startGuest(
 
 /** The process, or why there is none. */
 async function untilItAnswers(guest: GuestDefinition): Promise<KnownProcess | string> {
-  const until = clock.now() + START_MS;
-  while (clock.now() < until) {
+  const until = clock.monotonic() + START_MS;
+  while (clock.monotonic() < until) {
     const running = await findGuest(guest);
     if (running !== undefined && (await answers(guest))) return running;
     await clock.sleep(POLL_MS);
@@ -142,8 +142,8 @@ export async function endGuest(
   if (how !== 'kill') {
     const command = how === 'quit' ? 'quit' : 'system_powerdown';
     await withMonitor(guest, async (monitor) => monitor.execute(command)).catch(() => {});
-    const until = clock.now() + END_MS[how];
-    while (clock.now() < until && (await isRunning(running))) {
+    const until = clock.monotonic() + END_MS[how];
+    while (clock.monotonic() < until && (await isRunning(running))) {
       if (signal?.aborted === true) break;
       await clock.sleep(POLL_MS);
     }

@@ -87,12 +87,12 @@ async function untilServed(
   state: { hasEnded: boolean },
   signal: AbortSignal,
 ): Promise<NbdDisk> {
-  const until = clock.now() + START_MS;
+  const until = clock.monotonic() + START_MS;
   for (;;) {
     try {
       return await openNbd(socket, signal);
     } catch (error) {
-      if (state.hasEnded || clock.now() > until) throw error;
+      if (state.hasEnded || clock.monotonic() > until) throw error;
       signal.throwIfAborted();
       await clock.sleep(POLL_MS);
     }

@@ -262,8 +262,8 @@ export class Kvm implements Hypervisor {
   }
 
   async #untilOff(machineId: string, signal: AbortSignal): Promise<void> {
-    const until = clock.now() + STOP_MS;
-    while (clock.now() < until) {
+    const until = clock.monotonic() + STOP_MS;
+    while (clock.monotonic() < until) {
       const state = (await this.#run(['domstate', '--domain', machineId], { signal })).trim();
       if (STATES[state] === 'off') return;
       await clock.sleep(STOP_POLL_MS, { signal });

@@ -17,6 +17,7 @@ import {
 } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../../support/use-test-clock.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
 
 /** Far less than what the scripts themselves would take; on an idle machine it is half a second. */
@@ -26,7 +27,8 @@ type Output = CommandOutput<'script.run'>;
 type Row = CommandRow<'script.run'>;
 
 /** Real interpreters, as they are on this machine. */
-describe('scripts on the agent', function () {
+describe('scripts on the agent', () => {
+  const testClock = useTestClock();
   let hub: ScriptedHub;
   let temporary: Awaited<ReturnType<typeof temporaryFolder>>;
   let agent: TestAgent;
@@ -69,6 +71,17 @@ describe('scripts on the agent', function () {
     );
     // As the server reads it.
     return CommandResult.parse(result);
+  };
+  /** The same, while time passes quickly for the agent: a second in a tenth of one, so that a script has its time to end. */
+  const resultInTime = async (id: string) => {
+    await eventually(
+      async () => {
+        await testClock.advance(200);
+        return hub.results.some((candidate) => candidate.id === id);
+      },
+      (is) => is,
+    );
+    return resultOf(id);
   };
   const run = async (content: string, more: Partial<CommandPayload<'script.run'>> = {}) => {
     const { status, output, error } = await resultOf(await begin(content, more));
@@ -233,10 +246,12 @@ describe('scripts on the agent', function () {
   ] as const) {
     it(`are stopped with all their processes when their time is over: one ${what}`, async () => {
       const pids = path.join(folder, 'pids');
-      const startedAt = Date.now();
-      // Long enough for the script to begin on a busy machine.
-      const result = await resultOf(await begin(content, { timeoutSeconds: 3, parameters: { pids } }));
-      expect(Date.now() - startedAt).to.be.within(3000, SOON_MS);
+      const id = await begin(content, { timeoutSeconds: 60, parameters: { pids } });
+      await eventually(rowsOf, (rows) => rows.some(({ text }) => text.includes('so far')));
+      await testClock.advance(50_000);
+      expect(hub.results, 'not before').to.deep.equal([]);
+      await testClock.advance(10_000);
+      const result = await resultInTime(id);
       expect([result.status, result.error!.code]).to.deep.equal(['failed', 'TIMED_OUT']);
       expect((result.output as Output).stdout).to.equal('so far\n');
       const alive = (await written(pids)).trim().split('\n').map(Number);
@@ -274,9 +289,12 @@ describe('scripts on the agent', function () {
 
   it('end although they leave processes running that hold their output open', async () => {
     const startedAt = Date.now();
-    const { stdout, exitCode } = await run('sleep 20 & echo started');
-    expect([stdout, exitCode]).to.deep.equal(['started\n', 0]);
-    expect(Date.now() - startedAt).to.be.within(900, SOON_MS);
+    const from = testClock.monotonic();
+    const result = await resultInTime(await begin('sleep 20 & echo started'));
+    const { stdout, exitCode } = result.output as Output;
+    expect([result.status, stdout, exitCode]).to.deep.equal(['succeeded', 'started\n', 0]);
+    expect(testClock.monotonic() - from, 'what comes late is still read').to.be.at.least(900);
+    expect(Date.now() - startedAt, 'long before they end').to.be.below(SOON_MS);
   });
 
   it('end with the agent', async () => {

@@ -526,6 +526,15 @@ describe('the updater of an agent', () => {
     });
   });
 
+  it('asks the watchdog for nothing when it is stopped while the server confirms the phases', async () => {
+    send = () => new Promise(() => {});
+    updater.offered([offerOf('5.0.0')]);
+    await sleeping();
+    await updater.stop();
+    expect([asked.length, await failuresOf(dataDir)]).to.deep.equal([0, []]);
+    expect(await readAttempt(dataDir)).to.include({ version: '5.0.0' });
+  });
+
   it('stops while it waits for commands, and the next process goes on', async () => {
     work.isIdle = false;
     updater.offered([offerOf('5.0.0')]);
