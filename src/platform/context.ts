@@ -66,7 +66,7 @@ export interface Context extends BaseContext {
   afterCommit(task: () => void | Promise<void>): void;
   /**
    * Says how the thing that an update is about was before and is now, by field. The audit entry of the route gets what
-   * differs, with secrets masked. Every audited PATCH and PUT calls this (test/contract/changes.test.ts).
+   * differs, with secrets masked. Every audited update calls this, whatever its method (test/contract/changes.test.ts).
    */
   recordChange(before: object, after: object): void;
 }
