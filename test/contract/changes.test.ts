@@ -55,8 +55,6 @@ const WITHOUT: Record<string, string> = {
   'POST /webhooks/:id/rotate-secret': 'shows no end of the previous secret',
   'POST /groups/:id/devices': 'names the devices, and not how many members there were',
   'POST /groups/:id/devices/remove': 'names the devices, and not how many members there were',
-  'POST /devices/:id/move': 'names the sites in details of its own',
-  'POST /devices/:id/restore': 'shows neither condition',
   'POST /alerts/bulk': 'has an entry for each alert, without its status before',
   'POST /backup/encryption/keys/:id/rotate': 'shows neither version',
 };
@@ -361,6 +359,25 @@ describe('changes in the audit trail', function () {
       before: { condition: 'normal' },
       after: { condition: 'maintenance' },
     }),
+    'POST /devices/:id/move': async () => {
+      const siteId = await buildSite(app, tenant.orgId);
+      const { deviceId, siteId: old } = await buildDevice(app, tenant.orgId);
+      return {
+        path: `/devices/${deviceId}/move`,
+        body: { siteId },
+        before: { siteId: old },
+        after: { siteId },
+      };
+    },
+    'POST /devices/:id/restore': async () => {
+      const path = `/devices/${await device()}`;
+      await app.call('DELETE', path, { token: tenant.admin.token });
+      return {
+        path: `${path}/restore`,
+        before: { condition: 'decommissioned' },
+        after: { condition: 'normal' },
+      };
+    },
     'POST /alerts/:id/acknowledge': async () => ({
       path: `/alerts/${await alert()}/acknowledge`,
       body: { note: 'Seen' },
@@ -412,15 +429,6 @@ describe('changes in the audit trail', function () {
       const path = `/groups/${groupId}/devices`;
       await app.call('POST', path, { token: tenant.admin.token, body: { deviceIds } });
       return { path: `${path}/remove`, body: { deviceIds } };
-    },
-    'POST /devices/:id/move': async () => ({
-      path: `/devices/${await device()}/move`,
-      body: { siteId: await buildSite(app, tenant.orgId) },
-    }),
-    'POST /devices/:id/restore': async () => {
-      const path = `/devices/${await device()}`;
-      await app.call('DELETE', path, { token: tenant.admin.token });
-      return { path: `${path}/restore` };
     },
     'POST /alerts/bulk': async () => ({
       path: '/alerts/bulk',
