@@ -4,7 +4,7 @@ import { SERVICE_PATHS } from '../../src/platform/http/docs/service-paths.ts';
 import { allRows, nameOf } from './row-kinds.ts';
 
 /**
- * Whoever has not signed in can order only so much work: each public route has a limit (security S3). A row that knows
+ * A client that has not signed in can order only so much work: each public route has a limit (security S3). A row that knows
  * its limit beforehand has it in `before`, ahead of everything else; one that counts only some requests, such as wrong
  * passwords, takes it in its handler. Both say `rate_limited` among their errors.
  */

@@ -6,7 +6,7 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { allRows, nameOf } from './row-kinds.ts';
 
 /**
- * Whoever changes a partner as a whole reaches all its organizations: the change counts in those that a user with access
+ * A user who changes a partner as a whole reaches all its organizations: the change counts in those that a user with access
  * to some, or to none, does not reach. The rule is `assertActsForWholePartner`.
  */
 

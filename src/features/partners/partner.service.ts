@@ -6,7 +6,7 @@ import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertActsForWholePartner } from '../../platform/whole-partner.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { orderToStore, withAccessibleOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';

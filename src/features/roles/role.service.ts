@@ -4,7 +4,7 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { assertActsForWholePartner } from '../../platform/whole-partner.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { CATALOGUE, EVERYTHING, exceeds, PERMISSIONS } from './permissions.ts';
 import { Role } from './role.model.ts';
 import type { NewRole, RoleChange, RoleQuery } from './role.schema.ts';

@@ -7,7 +7,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertActsForWholePartner } from '../../platform/whole-partner.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { Script } from './script.model.ts';
 import type { NewScript, ScriptPatch, ScriptQuery } from './script.schema.ts';

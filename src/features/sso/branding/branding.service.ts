@@ -1,7 +1,7 @@
 import type { Context } from '../../../platform/context.ts';
 import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { assertActsForWholePartner } from '../../../platform/whole-partner.ts';
+import { assertActsForWholePartner } from '../../../platform/context.ts';
 import { PartnerLoginBranding } from './branding.model.ts';
 import type { LoginBrandingInput } from './branding.schema.ts';
 

@@ -8,7 +8,7 @@ import { newId } from '../../../platform/ids.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
-import { assertActsForWholePartner } from '../../../platform/whole-partner.ts';
+import { assertActsForWholePartner } from '../../../platform/context.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { exceeds } from '../../roles/index.ts';
 import { EVENT_TYPES, type EventTypeName, knownTypes } from '../events/catalogue.ts';
