@@ -1,3 +1,4 @@
+import { AppError } from './errors.ts';
 import type { Logger } from './logger.ts';
 import type { TenantScope } from './db/tenant-scope.ts';
 import type { Tx } from './db/transaction.ts';
@@ -66,7 +67,7 @@ export interface Context extends BaseContext {
   afterCommit(task: () => void | Promise<void>): void;
   /**
    * Says how the thing that an update is about was before and is now, by field. The audit entry of the route gets what
-   * differs, with secrets masked. Every audited PATCH and PUT calls this (test/contract/changes.test.ts).
+   * differs, with secrets masked. Every audited update calls this, whatever its method (test/contract/changes.test.ts).
    */
   recordChange(before: object, after: object): void;
 }
@@ -100,4 +101,19 @@ export type WithSystem = <T>(why: string, work: (tx: Tx) => PromiseLike<T>) => P
 export function holds(permissions: ReadonlySet<string>, permission: string): boolean {
   const [resource] = permission.split(':');
   return permissions.has(permission) || permissions.has('*:*') || permissions.has(`${resource}:*`);
+}
+
+/**
+ * Throws `forbidden` for a user of a partner who does not reach all its organizations. Everything that changes a partner
+ * as a whole calls this, because the change also counts in the organizations that the user does not reach
+ * (test/contract/whole-partner.test.ts).
+ * @param act  what is refused, such as `change the settings of the partner`
+ */
+export function assertActsForWholePartner(
+  { scope, orgAccess }: Pick<Caller, 'scope' | 'orgAccess'>,
+  act: string,
+): void {
+  if (scope === 'partner' && orgAccess !== 'all') {
+    throw new AppError('forbidden', `Only users with access to all organizations can ${act}.`);
+  }
 }

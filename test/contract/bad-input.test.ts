@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { describeBadInput } from './asked-bodies.ts';
-import { fieldsOfBodies, fieldsOfQueries, HOSTILE_TEXT, textual } from './bad-values.ts';
+import { fieldsOfBodies, fieldsOfQueries, type HOSTILE_TEXT, textual } from './bad-values.ts';
 import { allRows as rows, type Field, nameOf, oneOfEach } from './row-kinds.ts';
 
 /** What no client should send: which schemas take what, for every field, and over HTTP one field of each kind. */

@@ -1,34 +1,92 @@
 import { expect } from 'chai';
-import { routesAsData } from '../../src/features/index.ts';
+import { raiseAlert } from '../../src/features/alerts/index.ts';
+import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import { withSystem } from '../../src/platform/db/transaction.ts';
+import { newId } from '../../src/platform/ids.ts';
 import { changesOf } from '../../src/platform/http/mount/changes.ts';
 import {
   buildDevice,
+  buildSite,
   buildPerson,
   buildTenant,
   giveSecondFactor,
   type Person,
 } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { asOwner } from '../support/test-postgres.ts';
+import { allRows, nameOf } from './row-kinds.ts';
 
 /**
- * Every update that is in the audit trail shows what it has changed, from what to what, and no secret. What answers 201
- * only creates.
+ * Every update that is in the audit trail shows what it has changed, from what to what, and no secret, whatever its
+ * method (SHAPES 19). What answers 201 only creates, what is idempotent or answers 202 makes work, and what is deleted is
+ * named by its entry.
  */
 
-const updates = routesAsData()
-  .flatMap(({ routes }) => routes)
+const updates = allRows
   .filter(
-    ({ method, audit, access, status }) =>
-      /^(put|patch)$/.test(method) && audit !== undefined && access !== 'agent' && status !== 201,
+    ({ method, audit, access, status, idempotent }) =>
+      /^(put|patch|post)$/.test(method) &&
+      audit !== undefined &&
+      access !== 'agent' &&
+      status !== 201 &&
+      status !== 202 &&
+      idempotent !== true,
   )
-  .map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+  .map(nameOf);
+
+/** Audited requests by POST that change nothing which a reader could compare. */
+const NO_CHANGE: Record<string, string> = {
+  'POST /auth/mfa/step-up': 'it proves a second factor once more',
+  'POST /users/resend-invite': 'it sends a mail again',
+  'POST /sso/providers/:id/test': 'it tests the provider; what it fills in is an update below',
+  'POST /filters/preview': 'it reads',
+  'POST /filters/:id/preview': 'it reads',
+  'POST /backup/configs/:id/test': 'it tests the destination',
+  'POST /c2c/connections/:id/test': 'it tests the connection',
+  'POST /c2c/items/export': 'it reads',
+  'POST /webhooks/:id/test': 'it sends an event',
+  'POST /audit-logs/export': 'it reads',
+  'POST /audit-logs/verify': 'it reads',
+};
+
+/** Known faults: these have neither before nor after. An entry that is mended fails the test that asks for it below. */
+const WITHOUT: Record<string, string> = {
+  'POST /api-keys/:id/rotate': 'shows that there is a new key, and not which prefix the old one had',
+  'POST /webhooks/:id/rotate-secret': 'shows no end of the previous secret',
+  'POST /groups/:id/devices': 'names the devices, and not how many members there were',
+  'POST /groups/:id/devices/remove': 'names the devices, and not how many members there were',
+  'POST /alerts/bulk': 'has an entry for each alert, without its status before',
+  'POST /backup/encryption/keys/:id/rotate': 'shows neither version',
+};
+
+/** The same, of which no request is made here: it would need a release, running work, or a domain with records. */
+const NOT_ASKED: Record<string, string> = {
+  'POST /auth/mfa/enable': 'the second factor of the person begins',
+  'POST /auth/mfa/disable': 'the second factor of the person ends',
+  'POST /auth/mfa/recovery-codes': 'the codes are others',
+  'POST /sso/domains/:id/verify': 'the domain becomes verified',
+  'POST /agent-versions/promote': 'another version becomes the target',
+  'POST /agent-versions/sync-github': 'versions are registered',
+  'POST /agent-rollouts/:id/pause': 'its state changes',
+  'POST /agent-rollouts/:id/resume': 'its state changes',
+  'POST /agent-rollouts/:id/abort': 'its state changes',
+  'POST /commands/:id/cancel': 'its state changes',
+  'POST /backup/jobs/:id/cancel': 'its state changes',
+  'POST /backup/restore/:id/cancel': 'its state changes',
+  'POST /backup/restore/vm/:id/cancel': 'its state changes',
+  'POST /backup/vault/:id/cancel': 'its state changes',
+  'POST /c2c/jobs/:id/cancel': 'its state changes',
+  'POST /dr/executions/:id/abort': 'its state changes',
+};
 
 interface Update {
   path: string;
-  body: object;
+  body?: object;
   by?: Person;
   before: object;
   after: object;
+  /** Other fields change with these. */
+  hasMore?: true;
 }
 
 const S3_DETAILS = {
@@ -244,13 +302,168 @@ describe('changes in the audit trail', function () {
     },
   };
 
+  const device = async () => (await buildDevice(app, tenant.orgId)).deviceId;
+  const alert = () =>
+    withSystem(app.server.database.pool, 'test', (tx) =>
+      raiseAlert(tx, {
+        orgId: tenant.orgId,
+        kind: `kind_${newId().slice(-12)}`,
+        severity: 'low',
+        title: 'Title',
+        message: 'Message',
+      }),
+    );
+  const snapshot = async () => {
+    const id = newId();
+    await asOwner(
+      app.database.ownerUrl,
+      `with repository as (
+         insert into backup_repositories (id, org_id, device_id) values ($1, $2, $3) returning id)
+       insert into backup_snapshots (id, org_id, device_id, repository_id, engine_id, received_at)
+       select $1, $2, $3, id, repeat('a', 64), now() from repository`,
+      [id, tenant.orgId, await device()],
+    );
+    return id;
+  };
+
+  const nextMonth = new Date(Date.now() + 30 * 86_400_000).toISOString();
+
+  /** The same by POST. */
+  const BY_POST: Record<string, () => Promise<Update>> = {
+    'POST /users/:id/role': async () => {
+      const { id } = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      return {
+        path: `/users/${id}/role`,
+        body: { roleId: SYSTEM_ROLES.organizationViewer },
+        before: { roleId: SYSTEM_ROLES.organizationAdmin },
+        after: { roleId: SYSTEM_ROLES.organizationViewer },
+        hasMore: true,
+      };
+    },
+    'POST /sso/providers/:id/status': async () => ({
+      path: `/sso/providers/${await make('/sso/providers', { orgId: tenant.orgId, name: 'Old', type: 'oidc' })}/status`,
+      body: { status: 'testing' },
+      before: { status: 'inactive' },
+      after: { status: 'testing' },
+      hasMore: true,
+    }),
+    'POST /devices/:id/auto-update': async () => ({
+      path: `/devices/${await device()}/auto-update`,
+      body: { enabled: false },
+      before: { autoUpdate: true },
+      after: { autoUpdate: false },
+    }),
+    'POST /devices/:id/maintenance': async () => ({
+      path: `/devices/${await device()}/maintenance`,
+      body: { enabled: true },
+      before: { condition: 'normal' },
+      after: { condition: 'maintenance' },
+    }),
+    'POST /devices/:id/move': async () => {
+      const siteId = await buildSite(app, tenant.orgId);
+      const { deviceId, siteId: old } = await buildDevice(app, tenant.orgId);
+      return {
+        path: `/devices/${deviceId}/move`,
+        body: { siteId },
+        before: { siteId: old },
+        after: { siteId },
+      };
+    },
+    'POST /devices/:id/restore': async () => {
+      const path = `/devices/${await device()}`;
+      await app.call('DELETE', path, { token: tenant.admin.token });
+      return {
+        path: `${path}/restore`,
+        before: { condition: 'decommissioned' },
+        after: { condition: 'normal' },
+      };
+    },
+    'POST /alerts/:id/acknowledge': async () => ({
+      path: `/alerts/${await alert()}/acknowledge`,
+      body: { note: 'Seen' },
+      before: { status: 'active', note: null },
+      after: { status: 'acknowledged', note: 'Seen' },
+    }),
+    'POST /alerts/:id/resolve': async () => ({
+      path: `/alerts/${await alert()}/resolve`,
+      body: {},
+      before: { status: 'active' },
+      after: { status: 'resolved' },
+    }),
+    'POST /backup/snapshots/:id/legal-hold': async () => ({
+      path: `/backup/snapshots/${await snapshot()}/legal-hold`,
+      body: { enabled: true, reason: 'Court' },
+      before: { legalHold: false, legalHoldReason: null },
+      after: { legalHold: true, legalHoldReason: 'Court' },
+    }),
+    'POST /backup/snapshots/:id/immutability': async () => ({
+      path: `/backup/snapshots/${await snapshot()}/immutability`,
+      body: { extendUntil: nextMonth },
+      before: { immutableUntil: null },
+      after: { immutableUntil: nextMonth },
+    }),
+  };
+
+  const webhook = () =>
+    make('/webhooks', {
+      orgId: tenant.orgId,
+      name: `Hook ${newId()}`,
+      url: 'https://1.1.1.1/hook',
+      eventTypes: ['alert.raised'],
+    });
+  const group = () => make('/groups', { orgId: tenant.orgId, name: `Group ${newId()}`, type: 'static' });
+  const FAULTY: Record<string, () => Promise<Pick<Update, 'path' | 'body'>>> = {
+    'POST /api-keys/:id/rotate': async () => ({
+      path: `/api-keys/${await make('/api-keys', { name: 'Key', scopes: ['devices:read'] })}/rotate`,
+    }),
+    'POST /webhooks/:id/rotate-secret': async () => ({
+      path: `/webhooks/${await webhook()}/rotate-secret`,
+      body: {},
+    }),
+    'POST /groups/:id/devices': async () => ({
+      path: `/groups/${await group()}/devices`,
+      body: { deviceIds: [await device()] },
+    }),
+    'POST /groups/:id/devices/remove': async () => {
+      const [groupId, deviceIds] = [await group(), [await device()]];
+      const path = `/groups/${groupId}/devices`;
+      await app.call('POST', path, { token: tenant.admin.token, body: { deviceIds } });
+      return { path: `${path}/remove`, body: { deviceIds } };
+    },
+    'POST /alerts/bulk': async () => ({
+      path: '/alerts/bulk',
+      body: { alertIds: [await alert()], action: 'acknowledge' },
+    }),
+    'POST /backup/encryption/keys/:id/rotate': async () => ({
+      path: `/backup/encryption/keys/${await make('/backup/encryption/keys', { orgId: tenant.orgId, name: `Key ${newId()}` })}/rotate`,
+    }),
+  };
+
   it('are asked below of every route that updates something', () => {
-    expect(Object.keys(UPDATES)).to.have.members(updates);
+    expect(updates).to.have.members(
+      [UPDATES, BY_POST, NO_CHANGE, WITHOUT, NOT_ASKED].flatMap((some) => Object.keys(some)),
+    );
+    expect(Object.keys(FAULTY)).to.have.members(Object.keys(WITHOUT));
   });
 
-  for (const [route, prepare] of Object.entries(UPDATES)) {
+  for (const [route, prepare] of Object.entries(FAULTY)) {
+    it(`are still missing in the entry of ${route}, which ${WITHOUT[route]}`, async () => {
+      const { path, body } = await prepare();
+      const answer = await app.call('POST', path, { token: tenant.admin.token, body });
+      expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 201]);
+      const { changes } = await newestEntry();
+      expect([changes.before ?? null, changes.after ?? null]).to.deep.equal([null, null]);
+    });
+  }
+
+  async function newestEntry(): Promise<{ changes: { before: unknown; after: unknown } }> {
+    await app.server.auditSealer.flush();
+    return (await app.call('GET', '/audit-logs?limit=1', { token: tenant.admin.token })).body.entries[0];
+  }
+
+  for (const [route, prepare] of Object.entries({ ...UPDATES, ...BY_POST })) {
     it(`are in the entry of ${route}`, async () => {
-      const { path, body, by = tenant.admin, before, after } = await prepare();
+      const { path, body, by = tenant.admin, before, after, hasMore } = await prepare();
       const [method] = route.split(' ');
       const answer = await app.call(method!, path, { token: by.token, body });
       expect(answer.status, JSON.stringify(answer.body)).to.equal(200);
@@ -261,7 +474,7 @@ describe('changes in the audit trail', function () {
       expect(changes.after, 'after').to.deep.include(after);
       expect(JSON.stringify(entries)).not.to.include('hunter2');
       // What stayed is not repeated.
-      expect(Object.keys(changes.after)).to.have.members(Object.keys(after));
+      if (hasMore !== true) expect(Object.keys(changes.after)).to.have.members(Object.keys(after));
     });
   }
 });

@@ -119,7 +119,7 @@ export function bodyFields(row: AnyRoute): [name: string, shape: Shape][] {
 export interface Field extends Pick<AnyRoute, 'method' | 'path'> {
   field: string;
   shape: Shape;
-  /** The bad values that the schema takes. A refinement shows in them, which the JSON schema does not tell. */
+  /** The bad values that the schema takes. They show a refinement, which the JSON schema leaves out. */
   takes: readonly string[];
 }
 

@@ -63,9 +63,15 @@ export async function changeAlert(
   action: AlertAction,
   { note }: AlertNote,
 ): Promise<Alert> {
+  const before = await accessible(ctx).findById(id).forNoKeyUpdate();
+  if (before === undefined) throw notFound('Alert');
   const [changed] = await change(ctx, [id], action, note);
-  if (changed !== undefined) return changed;
-  throw wrongState(action, await readAlert(ctx, id));
+  if (changed === undefined) throw wrongState(action, before);
+  ctx.recordChange(
+    { status: before.status, note: before.note },
+    { status: changed.status, note: changed.note },
+  );
+  return changed;
 }
 
 /** Changes all alerts that can be changed, and reports an outcome for each. */

@@ -7,6 +7,7 @@ import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { orderToStore, withAccessibleOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';
@@ -55,6 +56,10 @@ export async function updatePartner(ctx: Context, id: string, patch: PartnerPatc
 }
 
 export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, setting: AddressSetting) {
+  const { force: _force, ...sent } = patch;
+  // Of the order of organizations each user changes only the part that they reach.
+  const isOfPart = changedPaths(omitUndefined(sent)).every((path) => path === 'settings.organizationOrder');
+  if (!isOfPart) assertActsForWholePartner(ctx.caller, 'change the partner and its settings');
   assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, setting, {
     mayShutOutCaller: patch.force === true,
   });

@@ -4,6 +4,7 @@ import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { CATALOGUE, EVERYTHING, exceeds, PERMISSIONS } from './permissions.ts';
 import { Role } from './role.model.ts';
 import type { NewRole, RoleChange, RoleQuery } from './role.schema.ts';
@@ -49,7 +50,7 @@ export async function createRole(ctx: Context, input: NewRole): Promise<Role> {
   if (!SCOPES_BELOW[caller.scope].includes(scope)) {
     throw new AppError('forbidden', `You cannot create ${scope}-scope roles.`);
   }
-  assertActsForWholePartner(caller);
+  assertActsForWholePartner(caller, CHANGE_ROLES);
   assertHolds(caller, input.permissions);
   return Role.query(ctx.tx).insertAndFetch({
     scope,
@@ -96,7 +97,7 @@ async function readRoleToChange(ctx: Context, id: string): Promise<Role> {
       role.isSystem ? 'System roles cannot be changed.' : 'You cannot change this role.',
     );
   }
-  if (role.orgId === null) assertActsForWholePartner(ctx.caller);
+  if (role.orgId === null) assertActsForWholePartner(ctx.caller, CHANGE_ROLES);
   const locked = await visible(ctx).findById(id).forUpdate();
   if (locked === undefined) throw notFound('Role');
   assertHolds(ctx.caller, locked.permissions);
@@ -110,15 +111,8 @@ function isOwn(caller: Caller, role: Role): boolean {
   return role.partnerId === caller.partnerId || role.orgId !== null;
 }
 
-/** A partner's role counts in all of its organizations, those that the caller may not see among them. */
-function assertActsForWholePartner({ scope, orgAccess }: Caller): void {
-  if (scope === 'partner' && orgAccess !== 'all') {
-    throw new AppError(
-      'forbidden',
-      'Only users with access to all organizations can change roles of the whole partner.',
-    );
-  }
-}
+/** A partner's role counts in all of its organizations. */
+const CHANGE_ROLES = 'change roles of the whole partner';
 
 /** Throws 403 where permissions go beyond what the caller holds. */
 export function assertHolds(caller: Caller, permissions: readonly string[]): void {

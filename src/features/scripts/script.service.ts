@@ -4,9 +4,10 @@ import { nameOrder } from '../../platform/db/name-order.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { assertActsForWholePartner } from '../../platform/context.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { Script } from './script.model.ts';
 import type { NewScript, ScriptPatch, ScriptQuery } from './script.schema.ts';
@@ -71,6 +72,7 @@ async function ownerOf(
     return { orgId: own };
   }
   if (ctx.caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
+  assertActsForWholePartner(ctx.caller, 'create partner-wide scripts');
   return { partnerId: ctx.caller.partnerId };
 }
 
@@ -92,12 +94,6 @@ export async function deleteScript(ctx: Context, id: string) {
 async function readScriptToChange(ctx: Context, id: string): Promise<Script> {
   const script = await readScript(ctx, id);
   if (script.orgId !== null) await assertManageable(ctx, script.orgId);
-  else if (ctx.caller.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
-    // The script also runs in organizations that the user cannot access.
-    throw new AppError(
-      'forbidden',
-      'Only users with access to all organizations can edit partner-wide scripts.',
-    );
-  }
+  else assertActsForWholePartner(ctx.caller, 'edit partner-wide scripts');
   return script;
 }

@@ -175,6 +175,9 @@ export interface RouteDeclaration<
   audit?: {
     action: string;
     resource: string;
+    /** Of a route that sends customers' data out: each entry is written under this action too, which the compliance
+     * report counts (SPEC 6). */
+    alsoAs?: 'data.export' | 'data.access';
     /** Several where more than one organization is concerned: each has an entry of its own. None where this time there is
      * nothing to note. */
     note: (
@@ -195,6 +198,7 @@ export interface AnyRoute
   audit?: {
     action: string;
     resource: string;
+    alsoAs?: 'data.export' | 'data.access';
     note: (
       answer: unknown,
       input: { params: unknown; query: unknown; body: unknown },

@@ -113,6 +113,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         audit: {
           action: 'backup.snapshot.download',
           resource: 'backup_snapshot',
+          alsoAs: 'data.export',
           note: noteOf,
         },
       }),

@@ -24,6 +24,7 @@ export const recoveryKitRoutes = ({ secrets }: { secrets: Sealer }): RouteGroup 
       audit: {
         action: 'backup.key.recovery_kit',
         resource: 'backup_encryption_key',
+        alsoAs: 'data.export',
         note: ({ keyId, name, orgId, pagination }) => ({
           ...auditSubject({ id: keyId, name, orgId }),
           details: { repositories: pagination.total, page: pagination.page },

@@ -76,9 +76,10 @@ export async function changeLegalHold(ctx: Context, id: string, { enabled, reaso
   }
   // One that somebody removed all the same keeps the trash of its repository, until it is released.
   const snapshot = await findToChange(ctx, id, { isRemovedToo: !enabled });
-  await snapshot
-    .$query(ctx.tx)
-    .patch({ legalHold: enabled, legalHoldReason: enabled ? (reason ?? null) : null });
+  const { legalHold, legalHoldReason } = snapshot;
+  const change = { legalHold: enabled, legalHoldReason: enabled ? (reason ?? null) : null };
+  await snapshot.$query(ctx.tx).patch(change);
+  ctx.recordChange({ legalHold, legalHoldReason }, change);
   return readSnapshot(ctx, id);
 }
 
@@ -92,7 +93,9 @@ export async function extendImmutability(ctx: Context, id: string, change: Immut
       `The snapshot is immutable until ${snapshot.immutableUntil.toISOString()}, which cannot be shortened.`,
     );
   }
+  const { immutableUntil: before } = snapshot;
   await snapshot.$query(ctx.tx).patch({ immutableUntil: until });
+  ctx.recordChange({ immutableUntil: before }, { immutableUntil: until });
   return readSnapshot(ctx, id);
 }
 

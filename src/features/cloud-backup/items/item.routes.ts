@@ -59,7 +59,7 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         prepare: ({ ctx, params, query, signal, closed }) =>
           exports.one(ctx, { ...params, ...query }, { signal, closed }),
         handler: ({ prepared }) => prepared,
-        audit: { action: 'c2c.item.export', resource: 'c2c_item', note: noteOf },
+        audit: { action: 'c2c.item.export', resource: 'c2c_item', alsoAs: 'data.export', note: noteOf },
       }),
       route({
         method: 'post',
@@ -74,7 +74,7 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         errors: ['conflict', 'rate_limited'],
         prepare: ({ ctx, body, signal, closed }) => exports.many(ctx, body.itemIds, { signal, closed }),
         handler: ({ prepared }) => prepared,
-        audit: { action: 'c2c.item.export', resource: 'c2c_config', note: noteOf },
+        audit: { action: 'c2c.item.export', resource: 'c2c_config', alsoAs: 'data.export', note: noteOf },
       }),
     ],
   };

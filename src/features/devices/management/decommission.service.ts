@@ -52,9 +52,11 @@ export async function restoreDevice(ctx: Context, id: string, hub: DeviceHub) {
   const { orgId, condition } = await lockDevice(ctx, id, { decommissioned: true });
   if (condition !== 'decommissioned') throw new AppError('conflict', 'The device is not decommissioned.');
   await assertDeviceQuota(ctx.tx, orgId);
-  await Device.query(ctx.tx)
-    .findById(id)
-    .patch({ condition: raw(`coalesce(decommissioned_from, 'normal')`), decommissionedFrom: null });
+  const [restored] = await Device.query(ctx.tx)
+    .where({ id })
+    .patch({ condition: raw(`coalesce(decommissioned_from, 'normal')`), decommissionedFrom: null })
+    .returning('condition');
+  ctx.recordChange({ condition }, { condition: restored?.condition });
   ctx.afterCommit(() => hub.devicesChanged([id]));
   return readDevice(ctx, id);
 }

@@ -14,6 +14,7 @@ export type LockedDevice = Pick<
   | 'displayName'
   | 'autoUpdate'
   | 'condition'
+  | 'maintenanceUntil'
   | 'tags'
   | 'customFields'
   | 'capabilities'
@@ -51,6 +52,7 @@ export async function lockDevices(
       'd.display_name as displayName',
       'd.auto_update as autoUpdate',
       'd.condition',
+      'd.maintenance_until as maintenanceUntil',
       'd.tags',
       'd.custom_fields as customFields',
       'd.capabilities',

@@ -11,7 +11,9 @@ export async function changeMaintenance(ctx: Context, id: string, wanted: Mainte
   const device = await lockDevice(ctx, id);
   const why = maintenanceRefusal(device);
   if (why !== undefined) throw new AppError('conflict', why);
+  const changes = changesOf(wanted);
   await setMaintenance(ctx, [id], wanted);
+  ctx.recordChange({ condition: device.condition, maintenanceUntil: device.maintenanceUntil }, changes);
   ctx.afterCommit(() => hub.devicesChanged([id]));
   return readDevice(ctx, id);
 }
@@ -25,12 +27,14 @@ export function maintenanceRefusal({ condition }: Pick<LockedDevice, 'condition'
 export async function setMaintenance(
   ctx: Context,
   ids: readonly string[],
-  { enabled, until }: Maintenance,
+  wanted: Maintenance,
 ): Promise<void> {
   await Device.query(ctx.tx)
     .whereRaw('id = any(?::uuid[])', [[...ids]])
-    .patch({
-      condition: enabled ? 'maintenance' : 'normal',
-      maintenanceUntil: enabled ? (until ?? null) : null,
-    });
+    .patch(changesOf(wanted));
 }
+
+const changesOf = ({ enabled, until }: Maintenance) => ({
+  condition: enabled ? ('maintenance' as const) : ('normal' as const),
+  maintenanceUntil: enabled ? (until ?? null) : null,
+});

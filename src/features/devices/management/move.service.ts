@@ -45,6 +45,7 @@ export async function moveDevice(ctx: Context, id: string, { orgId, siteId }: De
     'body.orgId',
     'The organization already has another device with the same machine id.',
   );
+  ctx.recordChange({ orgId: device.orgId, siteId: device.siteId }, { orgId: target, siteId });
   ctx.afterCommit(() => hub.devicesMoved([id]));
   return { device: await readDevice(ctx, id), ...left, from: { orgId: before.orgId, siteId: before.siteId } };
 }

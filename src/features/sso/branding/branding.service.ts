@@ -1,6 +1,7 @@
 import type { Context } from '../../../platform/context.ts';
 import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { AppError } from '../../../platform/errors.ts';
+import { assertActsForWholePartner } from '../../../platform/context.ts';
 import { PartnerLoginBranding } from './branding.model.ts';
 import type { LoginBrandingInput } from './branding.schema.ts';
 
@@ -15,12 +16,7 @@ export async function replaceBranding(
   { changed }: { changed: () => void },
 ): Promise<PartnerLoginBranding> {
   const partnerId = ownPartnerId(ctx);
-  if (ctx.caller.orgAccess !== 'all') {
-    throw new AppError(
-      'forbidden',
-      'Only users with access to all organizations of the partner can change its login page.',
-    );
-  }
+  assertActsForWholePartner(ctx.caller, 'change the login page of the partner');
   await PartnerLoginBranding.query(ctx.tx).insert({ partnerId }).onConflict('partner_id').ignore();
   const branding = await PartnerLoginBranding.query(ctx.tx)
     .findById(partnerId)

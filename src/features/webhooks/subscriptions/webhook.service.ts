@@ -9,6 +9,7 @@ import { newId } from '../../../platform/ids.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { assertActsForWholePartner } from '../../../platform/context.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { exceeds } from '../../roles/index.ts';
 import { EVENT_TYPES, type EventTypeName, knownTypes } from '../events/catalogue.ts';
@@ -88,12 +89,7 @@ async function ownerOf(ctx: Context, orgId: string | undefined): Promise<Owner> 
     return { partnerId, orgId: own };
   }
   if (caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
-  if (caller.orgAccess !== 'all') {
-    throw new AppError(
-      'forbidden',
-      'Only users with access to all organizations can create partner-wide webhooks.',
-    );
-  }
+  assertActsForWholePartner(caller, 'create partner-wide webhooks');
   return { partnerId: caller.partnerId, orgId: null };
 }
 

@@ -276,10 +276,12 @@ async function audited(
   const parsed = shaped(row, raw);
   if (once !== undefined) await keepAnswer(ctx.tx, once, parsed);
   if (row.audit !== undefined) {
-    const { action, resource: resourceType, note } = row.audit;
+    const { action, resource: resourceType, note, alsoAs } = row.audit;
     const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
     const source: unknown = raw instanceof AuditedJson ? raw.source : raw;
-    const entries = [note(source, input)].flat().map((about) => ({
+    const notes = [note(source, input)].flat();
+    const twice = alsoAs === undefined ? [] : notes.map((about) => ({ ...about, action: alsoAs }));
+    const entries = [...notes, ...twice].map((about) => ({
       action,
       ...about,
       details: { ...about.details, ...recorded.changes },

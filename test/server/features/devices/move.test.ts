@@ -78,6 +78,8 @@ describe('a device that is moved', () => {
       action: 'device.move',
       org_id: tenant.orgId,
       details: {
+        before: { siteId: device.siteId },
+        after: { siteId },
         from: { orgId: tenant.orgId, siteId: device.siteId },
         to: { orgId: tenant.orgId, siteId },
         groupsLeft: [],
@@ -132,6 +134,8 @@ describe('a device that is moved', () => {
     expect(entries.map((entry) => entry.org_id)).to.have.members([tenant.orgId, target.orgId]);
     for (const { details } of entries) {
       expect(details).to.deep.equal({
+        before: { orgId: tenant.orgId, siteId: device.siteId },
+        after: target,
         from: { orgId: tenant.orgId, siteId: device.siteId },
         to: target,
         groupsLeft: ['A', 'b'],

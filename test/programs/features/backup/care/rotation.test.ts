@@ -115,9 +115,12 @@ describe('rotation of an encryption key', function () {
     const { tenant } = repository;
     await app.server.auditSealer.flush();
     const entries = await inSystem(app, (tx) =>
-      tx('audit_logs').where({ org_id: tenant.orgId, action: 'backup.key.recovery_kit' }),
+      tx('audit_logs')
+        .where({ org_id: tenant.orgId, resource_type: 'backup_encryption_key' })
+        .whereIn('action', ['backup.key.recovery_kit', 'data.export'])
+        .select<{ action: string }[]>('action', 'details'),
     );
-    expect(entries).to.have.length(1);
+    expect(entries.map(({ action }) => action)).to.have.members(['backup.key.recovery_kit', 'data.export']);
     expect(JSON.stringify(entries)).to.not.include('password');
     const other = await buildCaredRepository(app);
     expect((await other.tenant.send('GET', `${keyPath()}/recovery-kit`)).status).to.equal(404);

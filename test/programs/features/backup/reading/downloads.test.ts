@@ -91,11 +91,20 @@ describe('downloads from backup snapshots', function () {
   it('are in the audit trail with what was downloaded', async () => {
     const rows = await inSystem(app, (tx) =>
       tx('audit_logs')
-        .where({ action: 'backup.snapshot.download', org_id: device.orgId })
-        .select<{ resource_id: string; details: Record<string, unknown> }[]>('resource_id', 'details'),
+        .whereIn('action', ['backup.snapshot.download', 'data.export'])
+        .andWhere({ org_id: device.orgId })
+        .orderBy('timestamp')
+        .select<{ action: string; resource_id: string; details: Record<string, unknown> }[]>(
+          'action',
+          'resource_id',
+          'details',
+        ),
     );
-    expect(rows[0]?.resource_id).to.equal(snapshot.id);
-    expect(rows[0]?.details).to.include({ path: inFolder('big.bin'), kind: 'file', sizeBytes: big.length });
+    for (const action of ['backup.snapshot.download', 'data.export']) {
+      const { resource_id, details } = rows.find((row) => row.action === action) ?? {};
+      expect(resource_id).to.equal(snapshot.id);
+      expect(details).to.include({ path: inFolder('big.bin'), kind: 'file', sizeBytes: big.length });
+    }
   });
 
   it('send a folder as an archive that tar unpacks, and list what they leave out', async () => {

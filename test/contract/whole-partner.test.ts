@@ -1,0 +1,212 @@
+import { expect } from 'chai';
+import { newId } from '../../src/platform/ids.ts';
+import { buildPerson, buildTenant, giveSecondFactor, type Person } from '../support/factories.ts';
+import { asOwner } from '../support/test-postgres.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { allRows, nameOf } from './row-kinds.ts';
+
+/**
+ * A user who changes a partner as a whole reaches all its organizations: the change counts in those that a user with access
+ * to some, or to none, does not reach. The rule is `assertActsForWholePartner`.
+ */
+
+/** Tables with rows that may belong to a partner as a whole, and below which paths they are changed. */
+const PATHS: Record<string, RegExp> = {
+  partners: /^\/orgs\/(partners\/me|organizations\/order)$/,
+  organizations: /^\/orgs\/organizations$/,
+  partner_login_branding: /^\/partners\/me\//,
+  partner_users: /^\/users(\/|$)(?!me$)/,
+  roles: /^\/roles/,
+  scripts: /^\/scripts/,
+  sso_providers: /^\/sso\/providers/,
+  webhooks: /^\/webhooks/,
+};
+/** Tables with a partner, of which no user changes a row for the whole of it. */
+const NOT_OF_A_WHOLE: Record<string, string> = {
+  audit_logs: 'only added to, by the trail',
+  audit_outbox: 'only added to, by the trail',
+  background_jobs: 'made and changed by the server',
+  webhook_events: 'written by triggers',
+  webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
+  membership_invitations: 'below /users, with the memberships that they become',
+  invitations: 'only releases before migration 0030 use it',
+};
+
+/** What these paths change beside a partner as a whole, each with the reason why access to some organizations will do. */
+const OF_LESS: Record<string, string> = {
+  'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
+  'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
+  'POST /webhooks/:id/deliveries/:deliveryId/replay':
+    'it asks for a webhook that the user sees, as /replay does',
+};
+
+/** Known faults, which end with the entry here. */
+const EXCEPTIONS: Record<string, string> = {
+  'POST /orgs/organizations':
+    'a user with access to none may make one, which the user then reaches (S2, low)',
+};
+
+interface Attempt {
+  path: string;
+  body?: object;
+}
+
+describe('a change of a partner as a whole', () => {
+  let app: TestApp;
+  let tenant: Awaited<ReturnType<typeof buildTenant>>;
+  let limited: Person[];
+  before(async () => {
+    app = await createTestApp();
+    tenant = await buildTenant(app);
+    const { partnerId, orgId } = tenant;
+    limited = await Promise.all([
+      buildPerson(app, { scope: 'partner', partnerId, orgAccess: 'none' }),
+      buildPerson(app, { scope: 'partner', partnerId, orgAccess: 'selected', orgIds: [orgId] }),
+    ]);
+    for (const person of [tenant.admin, ...limited]) await giveSecondFactor(app, person);
+  });
+  after(() => app.close());
+
+  const make = async (path: string, body: object): Promise<string> => {
+    const made = await app.call('POST', path, { token: tenant.admin.token, body });
+    expect(made.status, JSON.stringify(made.body)).to.equal(201);
+    return made.body.id as string;
+  };
+  const once = (make: () => Promise<string>) => {
+    let made: Promise<string> | undefined;
+    return () => (made ??= make());
+  };
+  const SCRIPT = { name: 'Of all', language: 'bash', content: 'true' };
+  const WEBHOOK = { name: 'Of all', url: 'https://1.1.1.1/hook', eventTypes: ['alert.raised'] };
+  const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
+  const PROVIDER = { ownerScope: 'partner', name: 'Of all', type: 'oidc' };
+  const script = once(() => make('/scripts', SCRIPT));
+  const webhook = once(() => make('/webhooks', WEBHOOK));
+  const role = once(() => make('/roles', ROLE));
+  const provider = once(() => make('/sso/providers', PROVIDER));
+  const colleague = once(async () => {
+    const { partnerId } = tenant;
+    return (await buildPerson(app, { scope: 'partner', partnerId })).id;
+  });
+  const invited = once(async () =>
+    make('/users/invite', {
+      email: 'of-all@example.com',
+      name: 'Of all',
+      roleId: await role(),
+      orgAccess: 'all',
+    }),
+  );
+
+  /** For each of these routes a request that would change the whole. */
+  const ATTEMPTS: Record<string, () => Promise<Attempt>> = {
+    'PATCH /orgs/partners/me': async () => ({ path: '/orgs/partners/me', body: { name: 'Renamed' } }),
+    'PUT /partners/me/login-branding': async () => ({
+      path: '/partners/me/login-branding',
+      body: { headline: 'Welcome' },
+    }),
+    'POST /scripts': async () => ({ path: '/scripts', body: { ...SCRIPT, name: 'Another' } }),
+    'PATCH /scripts/:id': async () => ({ path: `/scripts/${await script()}`, body: { name: 'Renamed' } }),
+    'DELETE /scripts/:id': async () => ({ path: `/scripts/${await script()}` }),
+    'POST /webhooks': async () => ({ path: '/webhooks', body: { ...WEBHOOK, name: 'Another' } }),
+    'PATCH /webhooks/:id': async () => ({ path: `/webhooks/${await webhook()}`, body: { name: 'Renamed' } }),
+    'DELETE /webhooks/:id': async () => ({ path: `/webhooks/${await webhook()}` }),
+    'POST /webhooks/:id/rotate-secret': async () => ({
+      path: `/webhooks/${await webhook()}/rotate-secret`,
+      body: {},
+    }),
+    'POST /webhooks/:id/test': async () => ({ path: `/webhooks/${await webhook()}/test` }),
+    'POST /webhooks/:id/replay': async () => ({
+      path: `/webhooks/${await webhook()}/replay`,
+      body: { from: '2026-01-01', to: '2026-01-02', statuses: ['failed'] },
+    }),
+    'POST /roles': async () => ({ path: '/roles', body: { ...ROLE, name: 'Another' } }),
+    'PATCH /roles/:id': async () => ({ path: `/roles/${await role()}`, body: { name: 'Renamed' } }),
+    'DELETE /roles/:id': async () => ({ path: `/roles/${await role()}` }),
+    'POST /sso/providers': async () => ({ path: '/sso/providers', body: { ...PROVIDER, name: 'Another' } }),
+    'PATCH /sso/providers/:id': async () => ({
+      path: `/sso/providers/${await provider()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /sso/providers/:id': async () => ({ path: `/sso/providers/${await provider()}` }),
+    'POST /sso/providers/:id/status': async () => ({
+      path: `/sso/providers/${await provider()}/status`,
+      body: { status: 'testing' },
+    }),
+    'POST /sso/providers/:id/test': async () => ({
+      path: `/sso/providers/${await provider()}/test`,
+      body: {},
+    }),
+    'POST /users/invite': async () => ({
+      path: '/users/invite',
+      body: { email: 'another@example.com', name: 'Another', roleId: await role(), orgAccess: 'all' },
+    }),
+    'POST /users/resend-invite': async () => ({
+      path: '/users/resend-invite',
+      body: { userId: await invited() },
+    }),
+    'PATCH /users/:id': async () => ({ path: `/users/${await colleague()}`, body: { name: 'Renamed' } }),
+    'DELETE /users/:id': async () => ({ path: `/users/${await colleague()}` }),
+    'POST /users/:id/role': async () => ({
+      path: `/users/${await colleague()}/role`,
+      body: { roleId: await role(), orgAccess: 'all' },
+    }),
+    // The last, because it gives the user access to what it makes.
+    'POST /orgs/organizations': async () => ({
+      path: '/orgs/organizations',
+      body: { name: 'Another', slug: `another-${newId()}` },
+    }),
+  };
+
+  it('is known of each table that has a partner', async () => {
+    const tables = await asOwner<{ name: string }>(
+      app.database.ownerUrl,
+      `select c.table_name as name from information_schema.columns c
+       join information_schema.tables t using (table_schema, table_name)
+       where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name = 'partner_id'
+         and not exists (select from information_schema.columns o where o.table_schema = 'public'
+           and o.table_name = c.table_name and o.column_name = 'org_id' and o.is_nullable = 'NO')`,
+    );
+    const known = [...Object.keys(PATHS), ...Object.keys(NOT_OF_A_WHOLE)].filter(
+      (name) => name !== 'partners',
+    );
+    expect(tables.map(({ name }) => name)).to.have.members(known);
+  });
+
+  it('is known of each route below the paths where such things are changed', () => {
+    const changing = allRows.filter(
+      ({ method, access, path }) =>
+        method !== 'get' &&
+        (typeof access === 'string' ? access === 'person' : access.scopes.includes('partner')) &&
+        Object.values(PATHS).some((paths) => paths.test(path)),
+    );
+    const ofPartners = allRows.filter(
+      ({ method, access }) =>
+        method !== 'get' && typeof access === 'object' && access.scopes.join(' ') === 'partner',
+    );
+    expect([...new Set([...changing, ...ofPartners].map(nameOf))]).to.have.members([
+      ...Object.keys(ATTEMPTS),
+      ...Object.keys(OF_LESS),
+    ]);
+  });
+
+  for (const [route, attempt] of Object.entries(ATTEMPTS)) {
+    it(`is refused to a user with access to some organizations or none by ${route}`, async () => {
+      const [method = ''] = route.split(' ');
+      for (const { token } of limited) {
+        const { path, body } = await attempt();
+        const { status, body: answer } = await app.call(method, path, { token, body });
+        const expected = route in EXCEPTIONS ? [200, 201] : [403, 404];
+        expect(status, JSON.stringify(answer)).to.be.oneOf(expected);
+      }
+    });
+  }
+
+  it('is taken from a user with access to all of them', async () => {
+    for (const route of ['PATCH /orgs/partners/me', 'POST /scripts', 'POST /webhooks', 'POST /roles']) {
+      const { path, body } = await ATTEMPTS[route]!();
+      const [method = ''] = route.split(' ');
+      const { status, body: answer } = await app.call(method, path, { token: tenant.admin.token, body });
+      expect(status, `${route}: ${JSON.stringify(answer)}`).to.be.oneOf([200, 201]);
+    }
+  });
+});
