@@ -4,7 +4,7 @@ import { parseSync, Visitor } from 'oxc-parser';
 const TIMERS = new Set(['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval']);
 const MODULES = /^(node:)?(timers(\/promises)?|perf_hooks)$/;
 const GLOBAL_OBJECTS = new Set(['globalThis', 'global', 'window', 'self']);
-/** What tells the time or ends with it, by the object that it is read from. */
+/** What reads the time or waits for it, by the object that has it. */
 const MEMBERS: Readonly<Record<string, ReadonlySet<string>>> = {
   Date: new Set(['now']),
   performance: new Set(['now', 'timeOrigin']),
@@ -63,8 +63,9 @@ export function usesOfMachineTime(path: string, text: string): string[] {
       const owner = ownerOf(object);
       if (owner === undefined || name === undefined) return;
       const isTimer = GLOBAL_OBJECTS.has(owner) && TIMERS.has(name);
-      if (isTimer || MEMBERS[owner]?.has(name) === true)
+      if (isTimer || MEMBERS[owner]?.has(name) === true) {
         found.push({ form: `${owner}.${name}`, at: node.start });
+      }
     },
     VariableDeclarator(node) {
       if (node.id.type !== 'ObjectPattern' || node.init === null) return;

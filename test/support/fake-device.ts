@@ -7,7 +7,8 @@ import {
   type HubReconnect,
   type Refusal,
 } from '../../src/protocol/index.ts';
-import type { TestApp } from './test-app.ts';
+import { eventually } from './eventually.ts';
+import { DEFAULT_GRACE_MS, type TestApp } from './test-app.ts';
 
 /** A scripted agent on a real socket: it says what the test tells it to, and remembers what it hears. */
 export interface FakeDevice {
@@ -127,4 +128,17 @@ export async function connectDevice(
       finish(frame, { status: 'failed', error: { code, message } }),
     close: () => void socket.disconnect(),
   };
+}
+
+/** Resolves when the server has noticed that the connection of the device has ended, and its time to come back is over. */
+export async function graceOver(
+  app: Pick<TestApp, 'server' | 'advance'>,
+  deviceId: string,
+  graceMs = DEFAULT_GRACE_MS,
+): Promise<void> {
+  await eventually(
+    () => app.server.hub.live(deviceId)?.isConnected,
+    (isConnected) => isConnected !== true,
+  );
+  await app.advance(graceMs);
 }

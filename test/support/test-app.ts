@@ -64,6 +64,8 @@ export interface TestAppOptions {
   dashboard?: SinglePage;
 }
 
+/** Devices have so long to come back after their connection has ended. */
+export const DEFAULT_GRACE_MS = 300;
 /** Shorter than any time after which the server gives the database up. */
 const STEP_MS = 2000;
 
@@ -85,7 +87,14 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   };
   // A database of our own is a copy of one that is migrated.
   if (options.database === undefined) config.autoMigrate = false;
-  const { graceMs = 300, dashboardRecheckMs, dashboardPatienceMs, admission, liveFilters, alerts } = options;
+  const {
+    graceMs = DEFAULT_GRACE_MS,
+    dashboardRecheckMs,
+    dashboardPatienceMs,
+    admission,
+    liveFilters,
+    alerts,
+  } = options;
   const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard, webhooks } = options;
   const server = await startServer({
     config,

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { connectDevice } from '../../../support/fake-device.ts';
+import { connectDevice, graceOver } from '../../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { alertGround } from './alerts-support.ts';
-
-const GRACE_MS = 300;
 
 describe('alert rounds', function () {
   let app: TestApp;
@@ -14,7 +12,7 @@ describe('alert rounds', function () {
   let ground: ReturnType<typeof alertGround>;
 
   beforeEach(async () => {
-    app = await createTestApp({ graceMs: GRACE_MS });
+    app = await createTestApp();
     tenant = await buildTenant(app);
     ground = alertGround(app);
   });
@@ -200,11 +198,7 @@ describe('alert rounds', function () {
     };
     const go = async (agent: Awaited<ReturnType<typeof come>>) => {
       agent.close();
-      await eventually(
-        () => app.server.hub.live(one.deviceId)?.isConnected,
-        (isConnected) => isConnected !== true,
-      );
-      await app.advance(GRACE_MS);
+      await graceOver(app, one.deviceId);
     };
     /** So that nobody waits for half an hour. */
     const pass = (minutes: number) =>

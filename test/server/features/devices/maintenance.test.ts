@@ -4,9 +4,9 @@ import { MaintenanceEnd } from '../../../../src/features/devices/management/main
 import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
-import { connectDevice } from '../../../support/fake-device.ts';
+import { connectDevice, graceOver } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
-import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
@@ -93,16 +93,12 @@ describe('maintenance', () => {
     expect((await client.subscribe()).devices[0]).to.include({ status: 'maintenance' });
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat({ metrics: { cpuPercent: 1, ramPercent: 1, diskPercent: 1 } });
-    await eventually(
-      () => read(device.deviceId),
-      ({ presence }) => presence.state === 'connected',
-    );
-    expect(await read(device.deviceId)).to.include({ status: 'maintenance' });
+    await app.settle();
+    const online = await read(device.deviceId);
+    expect([online.status, online.presence.state]).to.deep.equal(['maintenance', 'connected']);
     agent.close();
-    await eventually(
-      () => read(device.deviceId),
-      ({ presence }) => presence.state === 'disconnected',
-    );
+    await graceOver(app, device.deviceId);
+    expect((await read(device.deviceId)).presence.state).to.equal('disconnected');
     await app.call('POST', `/agents/${device.deviceId}/heartbeat`, {
       token: device.token,
       body: { at: new Date().toISOString(), agentVersion: '1.0.0' },

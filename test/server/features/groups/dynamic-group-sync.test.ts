@@ -11,7 +11,7 @@ import {
   type Person,
 } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { connectDevice } from '../../../support/fake-device.ts';
+import { connectDevice, graceOver } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { sentStatements } from '../../../support/sent-statements.ts';
 import { testClock } from '../../../support/test-clock.ts';
@@ -23,7 +23,6 @@ const all = (...conditions: Condition[]) => ({ operator: 'AND', conditions });
 const hasTag = (tag: string) => ({ field: 'tags', operator: 'hasAny', value: [tag] });
 const inGroup = (id: string) => ({ field: 'groupId', operator: 'equals', value: id });
 
-const GRACE_MS = 50;
 const RETRY_MS = 5000;
 
 describe('dynamic groups', function () {
@@ -31,7 +30,7 @@ describe('dynamic groups', function () {
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await createTestApp({ graceMs: GRACE_MS });
+    app = await createTestApp();
   });
   after(async () => app.close());
   beforeEach(async () => {
@@ -105,11 +104,7 @@ describe('dynamic groups', function () {
     await becomes(online.id, [deviceId]);
     await becomes(busy.id, [deviceId]);
     agent.close();
-    await eventually(
-      () => app.server.hub.live(deviceId)?.isConnected,
-      (isConnected) => isConnected !== true,
-    );
-    await app.advance(GRACE_MS);
+    await graceOver(app, deviceId);
     await becomes(online.id, []);
   });
 

@@ -8,6 +8,7 @@ import { newId } from '../../../../../src/platform/ids.ts';
 import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { recordingLog } from '../../../../support/quiet-log.ts';
+import { testClock } from '../../../../support/test-clock.ts';
 import { type AuditBench, createAuditBench, SECRET } from '../../../../support/audit/audit-support.ts';
 
 describe('the audit sealer', () => {
@@ -15,7 +16,10 @@ describe('the audit sealer', () => {
   beforeEach(async () => {
     bench = await createAuditBench();
   });
-  afterEach(() => bench.close());
+  afterEach(async () => {
+    testClock.reset();
+    await bench.close();
+  });
 
   const waiting = async () =>
     (await bench.owner<{ n: number }>('select count(*)::int as n from audit_outbox'))[0]?.n;
@@ -104,7 +108,13 @@ describe('the audit sealer', () => {
     });
     await isLocked;
     const sealing = bench.sealer.flush();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await eventually(
+      () =>
+        bench.owner(
+          `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
+        ),
+      ({ length }) => length === 1,
+    );
     expect(await sealedCount()).to.equal(0);
     release();
     await Promise.all([holder, sealing]);
@@ -112,12 +122,14 @@ describe('the audit sealer', () => {
   });
 
   it('is woken by a commit, and otherwise finds by itself what a server that died has left', async () => {
-    const woken = bench.anotherSealer({ collectMs: 1 });
+    const woken = bench.anotherSealer({ collectMs: 100 });
     await bench.add(3);
     woken.wake();
+    await testClock.advance(100);
     await eventually(sealedCount, (n) => n === 3);
     await bench.add(3);
-    bench.anotherSealer({ sweepMs: 30, collectMs: 1 });
+    bench.anotherSealer({ sweepMs: 5000, collectMs: 100 });
+    await testClock.advance(5100);
     await eventually(sealedCount, (n) => n === 6);
   });
 
@@ -128,7 +140,9 @@ describe('the audit sealer', () => {
     expect(await sealedCount()).to.equal(700);
     await bench.add(1);
     closing.wake();
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await testClock.advance(60_000);
+    // Long enough for a flush, if there were one.
+    await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await waiting()).to.equal(1);
   });
 
@@ -226,7 +240,7 @@ describe('the audit sealer', () => {
   it('tells how long each entry waited', async () => {
     const lags: number[] = [];
     await bench.add(5);
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    testClock.jump(60);
     await bench.anotherSealer({}, undefined, (lag) => lags.push(lag)).flush();
     expect(lags).to.have.length(5);
     // In seconds, also where the machine is busy.

@@ -4,7 +4,7 @@ import { newId } from '../../../../../src/platform/ids.ts';
 import { connectDashboard } from '../../../../support/dashboard-client.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
-import { connectDevice } from '../../../../support/fake-device.ts';
+import { connectDevice, graceOver } from '../../../../support/fake-device.ts';
 import { query } from '../../../../support/releases/registry/release-support.ts';
 import {
   CAPABLE,
@@ -46,7 +46,12 @@ describe('what a device reports about its upgrades', () => {
     });
   const record = async () =>
     (await ground.app.call('GET', `/devices/${device.deviceId}`, { token: ground.tenant.admin.token })).body;
-  const statusIs = (status: string) => eventually(record, (one) => one.status === status);
+  const statusIs = async (status: string) => {
+    await ground.app.settle();
+    const one = await record();
+    expect(one.status).to.equal(status);
+    return one;
+  };
   const alerts = async (status = 'active') =>
     (
       await ground.app.call(
@@ -73,10 +78,13 @@ describe('what a device reports about its upgrades', () => {
       (list) => list.includes('updating'),
     );
     device.agent.close();
-    const gone = await eventually(record, ({ presence }) => presence.state === 'disconnected');
-    expect([gone.status, gone.presence.reason]).to.deep.equal(['updating', 'updating']);
+    await graceOver(ground.app, device.deviceId);
+    const gone = await record();
+    expect(gone.presence).to.include({ state: 'disconnected', reason: 'updating' });
+    expect(gone.status).to.equal('updating');
     const back = await connectDevice(ground.app, device.token, { ...CAPABLE, agentVersion: '1.1.0' });
     await back.heartbeat();
+    await ground.app.settle();
     // It says nothing of the attempt, which ends because the version has arrived.
     await eventually(
       () => seen,
@@ -95,7 +103,8 @@ describe('what a device reports about its upgrades', () => {
     await report('restarting');
     await statusIs('updating');
     device.agent.close();
-    await eventually(record, ({ presence }) => presence.state === 'disconnected');
+    await graceOver(ground.app, device.deviceId);
+    expect((await record()).presence.state).to.equal('disconnected');
     await query(
       ground.app,
       `update device_upgrades set started_at = now() - interval '5 minutes' where device_id = ?`,
