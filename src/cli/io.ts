@@ -28,9 +28,9 @@ export type OutputStream = Writable & { readonly isTTY?: boolean; readonly colum
 export interface CommandLine {
   io: CommandIo;
   /** Makes an action of Commander from work that returns the exit code, or nothing where that is 0. */
-  action<Given extends unknown[]>(
+  action: <Given extends unknown[]>(
     work: (...given: Given) => Promise<number | void>,
-  ): (...given: Given) => Promise<void>;
+  ) => (...given: Given) => Promise<void>;
 }
 
 /** The file that a name given by the user means. */

@@ -5,9 +5,6 @@ import { usesOfMachineTime } from './clock-use.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 
-/** Folders that take the time from the machine until the branch that changes them is merged. Remove them then. */
-const STILL_TO_COME = ['src/agent/', 'src/watchdog/', 'src/engine/'];
-
 /** Files that may take the time from the machine, with how often and why. */
 const EXCEPTIONS: Readonly<Record<string, { uses: number; because: string }>> = {
   'src/clock.ts': { uses: 5, because: 'It is where the time comes from.' },
@@ -36,7 +33,6 @@ describe('the time of our programs', () => {
   it('is taken from `clock` by all code', () => {
     const others = [...uses]
       .filter(([file]) => EXCEPTIONS[file] === undefined)
-      .filter(([file]) => !STILL_TO_COME.some((folder) => file.startsWith(folder)))
       .flatMap(([file, found]) => found.map((use) => `${file}: ${use}`));
     expect(others, `\n${others.join('\n')}\n`).to.deep.equal([]);
   });

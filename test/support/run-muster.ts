@@ -65,8 +65,9 @@ export function startCommand(
     out: out.text,
     err: err.text,
     interrupt() {
-      if (listeners.size === 0)
+      if (listeners.size === 0) {
         throw new Error('The command does not listen for Ctrl+C, which would end it.');
+      }
       for (const listener of listeners) listener();
       listeners.clear();
     },

@@ -105,8 +105,9 @@ async function askTwice(io: CommandIo): Promise<string> {
   if (first === undefined) {
     throw new Error('There is no terminal to ask on: give the password with --password-stdin.');
   }
-  if ((await askSecret(io, 'The same password again: ')) !== first)
+  if ((await askSecret(io, 'The same password again: ')) !== first) {
     throw new Error('The two passwords differ.');
+  }
   return first;
 }
 

@@ -85,8 +85,9 @@ async function environmentFor(io: CommandIo, options: InitOptions) {
     [pruning.username, pruning.password] = ['svc_audit_admin', generate('AUDIT_ADMIN_DATABASE_URL')];
     values['AUDIT_ADMIN_DATABASE_URL'] = pruning.href;
   }
-  if (redisUrl !== undefined)
+  if (redisUrl !== undefined) {
     values['REDIS_URL'] = await withPassword(io, redisUrl, options.redisPasswordFile);
+  }
   // A data folder that has keys keeps them: another key could not open what they have sealed.
   if (databaseUrl !== undefined || !(await hasKeys(fileOf(io, dataDir ?? './data')))) {
     values['JWT_SECRET'] = generate('JWT_SECRET');
