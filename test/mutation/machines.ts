@@ -79,7 +79,13 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/access/access-changes.ts',
       'src/platform/http/authentication.ts',
     ],
-    tests: ['hub/access/dashboard-access', 'test/platform/authorize'],
+    tests: [
+      'unit/hub/access/access-changes',
+      'hub/access/connection-access',
+      'hub/access/dashboard-access',
+      'platform/authorize',
+      'platform/authentication',
+    ],
   },
   {
     name: 'backup-retention',
@@ -144,7 +150,7 @@ export const MACHINES: readonly Machine[] = [
   {
     name: 'ledger',
     mutate: ['src/features/commands/command-ledger.ts', 'src/features/commands/job-updates.ts'],
-    tests: ['features/commands/command-ledger', 'features/commands/commands'],
+    tests: ['commands/ledger-guards', 'features/commands/command-ledger'],
     usesDatabase: true,
   },
   {
