@@ -102,6 +102,14 @@ describe('commands of a device actor', () => {
     ]);
   });
 
+  it('ignore a receipt that comes after the actor has ended, so that they are sent again', () => {
+    const { actor, receipts, commandEvents } = online();
+    actor.sendCommand(command());
+    actor.stop(undefined, undefined);
+    receipts[0]?.({ ok: true });
+    expect(commandEvents).to.deep.equal([]);
+  });
+
   it('end by a result under whichever epoch they were sent, which is acknowledged when it is stored', () => {
     const stored: ((isStored: boolean) => void)[] = [];
     const { actor, commandEvents, result } = online(undefined, {
@@ -173,7 +181,15 @@ describe('commands of a device actor', () => {
   });
 
   it('have the phases of upgrades beside them, which are acknowledged when they are stored', () => {
-    const { actor, upgrades } = online();
+    const stored: ((isStored: boolean) => void)[] = [];
+    const { actor, upgrades } = online(undefined, {
+      events: {
+        upgrade(deviceId, status, onStored) {
+          upgrades.push({ deviceId, status });
+          stored.push(onStored);
+        },
+      },
+    });
     const acks: boolean[] = [];
     const status = { component: 'agent', targetVersion: '2.0.0', phase: 'downloading' } as const;
     actor.post({
@@ -182,6 +198,8 @@ describe('commands of a device actor', () => {
       at: Date.parse(AT),
       ack: (isStored) => void acks.push(isStored),
     });
+    expect(acks).to.deep.equal([]);
+    stored[0]?.(true);
     expect([upgrades, acks]).to.deep.equal([[{ deviceId: 'device-1', status }], [true]]);
   });
 });

@@ -52,6 +52,8 @@ describe('a failed flush of the presence writer', () => {
   let written: { presence: PresenceRecord[]; reports: ReportRecord[]; facts: DeviceFacts[]; order: string[] };
   let addresses: unknown[];
   let isDown: boolean;
+  /** Writes of presence that have begun. */
+  let begun: number;
   let recovered: number;
   let changed: string[][];
   let refused: number[];
@@ -68,6 +70,7 @@ describe('a failed flush of the presence writer', () => {
     written = { presence: [], reports: [], facts: [], order: [] };
     addresses = [];
     isDown = false;
+    begun = 0;
     recovered = 0;
     changed = [];
     refused = [];
@@ -78,6 +81,7 @@ describe('a failed flush of the presence writer', () => {
     };
     const store: Pick<DeviceStore, 'recordPresence' | 'recordReports' | 'recordFacts'> = {
       async recordPresence(records, history) {
+        begun += 1;
         await gate;
         fail();
         written.order.push('presence');
@@ -280,6 +284,38 @@ describe('a failed flush of the presence writer', () => {
       writer.presence(connected(3, '10.0.0.2'));
       await clock.tickAsync(FLUSH_MS);
       expect(addresses).to.deep.equal([['device-1', ['10.0.0.1']]]);
+    });
+
+    it('is waited for by the one that closes the writer, so that an older record is not the last', async () => {
+      hold();
+      writer.presence(connected(1));
+      await clock.tickAsync(FLUSH_MS);
+      writer.presence(connected(2));
+      let isClosed = false;
+      const closing = writer.close().then(() => (isClosed = true));
+      await clock.tickAsync(2 * FLUSH_MS);
+      expect([begun, isClosed]).to.deep.equal([1, false]);
+      end();
+      await closing;
+      expect([begun, written.presence.map(({ epoch }) => epoch)]).to.deep.equal([2, [1, 2]]);
+    });
+
+    it('ends after all its batches when one of them fails, so that no device is in two at once', async () => {
+      for (let n = 0; n < 150; n++) writer.presence(connected(1, null, `device-${n}`));
+      // The first batch fails while the second one is under way.
+      let failFirst = () => {};
+      gate = new Promise((_resolve, reject) => (failFirst = () => reject(new Error('connection reset'))));
+      await clock.tickAsync(FLUSH_MS);
+      hold();
+      await clock.tickAsync(FLUSH_MS / 2);
+      expect(begun).to.equal(2);
+      failFirst();
+      await clock.tickAsync(4 * FLUSH_MS);
+      expect([begun, writer.pending]).to.deep.equal([2, 0]);
+      end();
+      await clock.tickAsync(4 * FLUSH_MS);
+      expect(new Set(written.presence.map(({ deviceId }) => deviceId)).size).to.equal(150);
+      expect(writer.pending).to.equal(0);
     });
 
     it('does not begin while another one is under way', async () => {
