@@ -90,7 +90,7 @@ export const MACHINES: readonly Machine[] = [
   {
     name: 'backup-retention',
     mutate: ['src/features/backup/core/retention.ts'],
-    tests: ['backup/core/retention'],
+    tests: ['backup/retention-reasons', 'backup/core/retention'],
   },
   {
     name: 'schedules',
@@ -101,12 +101,17 @@ export const MACHINES: readonly Machine[] = [
       'src/platform/jobs/schedules.ts',
       'src/platform/jobs/back-off.ts',
     ],
-    tests: ['backup/core/schedule', 'platform/jobs/cron'],
+    tests: [
+      'backup/schedule-windows',
+      'backup/core/schedule',
+      'platform/jobs/schedules',
+      'platform/jobs/cron',
+    ],
   },
   {
     name: 'migration-rules',
     mutate: ['test/contract/migration-rules.ts', 'src/platform/db/migrations/online-migration.ts'],
-    tests: ['contract/migrations'],
+    tests: ['migrations/migration-rules', 'contract/migrations'],
   },
   {
     name: 'filter-compiler',
@@ -138,7 +143,12 @@ export const MACHINES: readonly Machine[] = [
       'src/features/audit/chain/checkpoint.ts',
       'src/features/audit/chain/entry-segment.ts',
     ],
-    tests: ['audit/chain/chain', 'audit/verification/tampering', 'audit/verification/parallel-check'],
+    tests: [
+      'audit/segments',
+      'audit/chain/chain',
+      'audit/verification/tampering',
+      'audit/verification/parallel-check',
+    ],
     usesDatabase: true,
   },
   {
@@ -157,13 +167,9 @@ export const MACHINES: readonly Machine[] = [
     name: 'directory',
     mutate: [
       'src/hub/cluster/directory.ts',
-      'src/hub/cluster/owner-notifier.ts',
-      'src/hub/cluster/query-responder.ts',
-      'src/hub/cluster/reach.ts',
       'src/hub/cluster/remote-queries.ts',
-      'src/hub/cluster/router.ts',
-      'src/platform/cluster/node-bus.ts',
+      'src/platform/cluster/redis-claims.ts',
     ],
-    tests: ['hub/cluster/cluster'],
+    tests: ['hub/cluster/directory', 'hub/cluster/remote-queries', 'platform/cluster/redis-claims'],
   },
 ];
