@@ -66,6 +66,7 @@ export const MACHINES: readonly Machine[] = [
     tests: [
       'hub/commands/taking-commands',
       'hub/commands/undelivered-work',
+      'hub/commands/flushed-progress',
       'hub/commands/progress-throttle',
       // Last, because it waits for real time.
       'hub/commands/command-dispatcher',

@@ -66,7 +66,7 @@ describe('the token of a request', () => {
 describe('the refusal of a caller', () => {
   const messageOf = (caller: Partial<Caller>, access: Parameters<typeof authorize>[1]) => {
     try {
-      authorize({ ...CALLER, ...caller } as Caller, access);
+      authorize({ ...CALLER, ...caller }, access);
       return 'allowed';
     } catch (error) {
       return (error as Error).message;

@@ -106,7 +106,7 @@ describe('the rights of a connection, by a clock that the test moves,', () => {
     ['permissions', { permissions: new Set(['sites:read']) }],
   ] as [string, Partial<Caller>][]) {
     it(`end the connection when the ${what} of the caller has changed`, async () => {
-      answer = { ...PERSON, ...more } as Caller;
+      answer = { ...PERSON, ...more };
       await access.recheck();
       expect(lost).to.equal(1);
     });

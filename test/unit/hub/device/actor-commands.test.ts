@@ -36,11 +36,12 @@ describe('commands of a device actor', () => {
   });
 
   it('are not sent over a closed link', () => {
-    const { actor, sent, commandEvents } = online();
+    const { actor, sent, cancelled, commandEvents } = online();
     actor.linkClosed();
     actor.sendCommand(command());
     actor.cancelCommand('command-1');
-    expect([sent, commandEvents, actor.isConnected]).to.deep.equal([[], [], false]);
+    expect([sent, cancelled, commandEvents]).to.deep.equal([[], [], []]);
+    expect([actor.state, actor.isConnected]).to.deep.equal(['online', false]);
     actor.stop(undefined, undefined);
   });
 

@@ -208,8 +208,9 @@ describe('the life of a device actor', () => {
     const scene = actorScene();
     scene.actor.claimed(7);
     const other = { cpuPercent: 4, ramPercent: 5, diskPercent: 6 };
-    for (const metrics of [METRICS, other, undefined, METRICS])
+    for (const metrics of [METRICS, other, undefined, METRICS]) {
       heartbeat(scene, { metrics, uptimeSeconds: 7 });
+    }
     heartbeat(scene);
     expect(scene.presence.slice(1).map(({ metrics }) => metrics)).to.deep.equal([
       METRICS,
