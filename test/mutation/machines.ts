@@ -115,6 +115,15 @@ export const MACHINES: readonly Machine[] = [
     tests: ['migrations/migration-rules', 'contract/migrations'],
   },
   {
+    name: 'filter-parsing',
+    mutate: [
+      'src/features/conditions/language/parse.ts',
+      'src/features/conditions/language/limits.ts',
+      'src/features/conditions/language/rule.ts',
+    ],
+    tests: ['conditions/language/parsing', 'conditions/reads'],
+  },
+  {
     name: 'filter-compiler',
     mutate: [
       'src/features/conditions/conditions.ts',

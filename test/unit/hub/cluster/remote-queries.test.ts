@@ -94,6 +94,12 @@ describe('live queries to devices of other nodes', () => {
     expect(queries.size).to.equal(0);
   });
 
+  it('stay open while their node works on them', async () => {
+    ask();
+    await settle();
+    expect([outcomes, queries.size]).to.deep.equal([[], 1]);
+  });
+
   it('pass on rows and end once', () => {
     ask();
     queries.rows('south', 'a', [ROW]);
@@ -123,7 +129,12 @@ describe('live queries to devices of other nodes', () => {
         { ok: false, reason: 'unavailable' },
       ],
     ]);
-    expect(sent.filter(([, { kind }]) => kind === 'cancel')).to.have.length(2);
+    expect(sent.map(([, message]) => 'failure' in message && message.failure)).to.deep.equal([
+      false,
+      { reason: 'cancelled' },
+      false,
+      { reason: 'cancelled' },
+    ]);
     expect(log.lines.map(({ event, from }) => [event, from])).to.deep.equal([
       ['hub.bus_message_refused', 'south'],
       ['hub.bus_message_refused', 'south'],
@@ -135,6 +146,8 @@ describe('live queries to devices of other nodes', () => {
     ask('b', 'east');
     queries.nodeLost('south');
     expect([outcomes, queries.size]).to.deep.equal([[{ ok: false, reason: 'node_lost' }], 1]);
+    queries.answer('east', 'b', output);
+    expect(outcomes[1]).to.deep.equal({ ok: true, output });
   });
 
   it('are cancelled when the server stops, and log where that cannot be sent', async () => {

@@ -16,6 +16,8 @@ describe('claims on Redis', () => {
   let gone: string[];
   let calls: unknown[][];
   let lookups: string[][];
+  let keys: Set<string>;
+  let log: ReturnType<typeof recordingLog>;
 
   beforeEach(() => {
     clock = sinon.useFakeTimers({ now: NOW, toFake: ['Date'] });
@@ -23,8 +25,11 @@ describe('claims on Redis', () => {
     epoch = 0;
     isAway = false;
     [gone, calls, lookups] = [[], [], []];
+    keys = new Set();
+    log = recordingLog();
     const client = {
-      async eval(script: string, _keys: number, ...words: (string | number)[]) {
+      async eval(script: string, count: number, ...words: (string | number)[]) {
+        for (const key of words.slice(0, count)) keys.add(String(key));
         if (isAway) throw new Error('Redis is away');
         if (script.includes('HDEL')) {
           const [, id = '', ended] = words;
@@ -42,7 +47,8 @@ describe('claims on Redis', () => {
         held.set(String(id), `${epoch}:${second}`);
         return [String(epoch), before];
       },
-      async hmget(_key: string, ...ids: string[]) {
+      async hmget(key: string, ...ids: string[]) {
+        keys.add(key);
         if (isAway) throw new Error('Redis is away');
         lookups.push(ids);
         return ids.map((id) => held.get(id) ?? null);
@@ -56,7 +62,7 @@ describe('claims on Redis', () => {
       onOutdated: (...args) => void calls.push(['outdated', ...args]),
       onReplaced: (...args) => void calls.push(['replaced', ...args]),
       onUnpublished: () => void calls.push(['unpublished']),
-      log: recordingLog().log,
+      log: log.log,
     });
   });
   afterEach(() => clock.restore());
@@ -129,6 +135,33 @@ describe('claims on Redis', () => {
       ['replaced', 'south', 'device-2', NOW + 1],
     ]);
     expect(held.get('device-2')).to.equal(`${NOW + 1}:north`);
+  });
+
+  it('stand under names of their kind, so that two kinds do not meet', async () => {
+    const { epoch: claimed } = await claims.claim('device-1', 'north');
+    await claims.find('device-1');
+    await claims.announce();
+    await claims.release('device-1', claimed);
+    expect([...keys]).to.deep.equal(['muster:claims:devices', 'muster:epoch:devices']);
+  });
+
+  it('are published all, and noted in the log where there are some', async () => {
+    await claims.announce();
+    expect(log.lines).to.deep.equal([]);
+    for (let n = 0; n < 201; n++) await claims.claim(`device-${n}`, 'north');
+    held.clear();
+    await claims.announce();
+    expect(held.size).to.equal(201);
+    expect(log.lines.map(({ event, claims: count }) => [event, count])).to.deep.equal([
+      ['cluster.claims_told_again', 201],
+    ]);
+  });
+
+  it('in a form that this version does not know count as none', async () => {
+    for (const text of ['south', ':south', '5:', 'x5:south']) {
+      held.set('device-1', text);
+      expect(await claims.find('device-1'), text).to.equal(undefined);
+    }
   });
 
   it('are found while their node lives', async () => {
