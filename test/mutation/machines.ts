@@ -121,7 +121,7 @@ export const MACHINES: readonly Machine[] = [
       'src/features/conditions/language/limits.ts',
       'src/features/conditions/language/rule.ts',
     ],
-    tests: ['conditions/language/parsing', 'conditions/reads'],
+    tests: ['unit/conditions/limits', 'conditions/language/parsing', 'conditions/reads'],
   },
   {
     name: 'filter-compiler',
