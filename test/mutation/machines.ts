@@ -66,6 +66,7 @@ export const MACHINES: readonly Machine[] = [
     tests: [
       'hub/commands/taking-commands',
       'hub/commands/undelivered-work',
+      'hub/commands/flushed-progress',
       'hub/commands/progress-throttle',
       // Last, because it waits for real time.
       'hub/commands/command-dispatcher',
@@ -79,12 +80,18 @@ export const MACHINES: readonly Machine[] = [
       'src/hub/access/access-changes.ts',
       'src/platform/http/authentication.ts',
     ],
-    tests: ['hub/access/dashboard-access', 'test/platform/authorize'],
+    tests: [
+      'unit/hub/access/access-changes',
+      'hub/access/connection-access',
+      'hub/access/dashboard-access',
+      'platform/authorize',
+      'platform/authentication',
+    ],
   },
   {
     name: 'backup-retention',
     mutate: ['src/features/backup/core/retention.ts'],
-    tests: ['backup/core/retention'],
+    tests: ['backup/retention-reasons', 'backup/core/retention'],
   },
   {
     name: 'schedules',
@@ -95,12 +102,26 @@ export const MACHINES: readonly Machine[] = [
       'src/platform/jobs/schedules.ts',
       'src/platform/jobs/back-off.ts',
     ],
-    tests: ['backup/core/schedule', 'platform/jobs/cron'],
+    tests: [
+      'backup/schedule-windows',
+      'backup/core/schedule',
+      'platform/jobs/schedules',
+      'platform/jobs/cron',
+    ],
   },
   {
     name: 'migration-rules',
     mutate: ['test/contract/migration-rules.ts', 'src/platform/db/migrations/online-migration.ts'],
-    tests: ['contract/migrations'],
+    tests: ['migrations/migration-rules', 'contract/migrations'],
+  },
+  {
+    name: 'filter-parsing',
+    mutate: [
+      'src/features/conditions/language/parse.ts',
+      'src/features/conditions/language/limits.ts',
+      'src/features/conditions/language/rule.ts',
+    ],
+    tests: ['unit/conditions/limits', 'conditions/language/parsing', 'conditions/reads'],
   },
   {
     name: 'filter-compiler',
@@ -132,7 +153,12 @@ export const MACHINES: readonly Machine[] = [
       'src/features/audit/chain/checkpoint.ts',
       'src/features/audit/chain/entry-segment.ts',
     ],
-    tests: ['audit/chain/chain', 'audit/verification/tampering', 'audit/verification/parallel-check'],
+    tests: [
+      'audit/segments',
+      'audit/chain/chain',
+      'audit/verification/tampering',
+      'audit/verification/parallel-check',
+    ],
     usesDatabase: true,
   },
   {
@@ -144,20 +170,16 @@ export const MACHINES: readonly Machine[] = [
   {
     name: 'ledger',
     mutate: ['src/features/commands/command-ledger.ts', 'src/features/commands/job-updates.ts'],
-    tests: ['features/commands/command-ledger', 'features/commands/commands'],
+    tests: ['commands/ledger-guards', 'features/commands/command-ledger'],
     usesDatabase: true,
   },
   {
     name: 'directory',
     mutate: [
       'src/hub/cluster/directory.ts',
-      'src/hub/cluster/owner-notifier.ts',
-      'src/hub/cluster/query-responder.ts',
-      'src/hub/cluster/reach.ts',
       'src/hub/cluster/remote-queries.ts',
-      'src/hub/cluster/router.ts',
-      'src/platform/cluster/node-bus.ts',
+      'src/platform/cluster/redis-claims.ts',
     ],
-    tests: ['hub/cluster/cluster'],
+    tests: ['hub/cluster/directory', 'hub/cluster/remote-queries', 'platform/cluster/redis-claims'],
   },
 ];

@@ -1,5 +1,5 @@
+import type { LogLevel, MutantResult } from '@stryker-mutator/api/core';
 import { Stryker } from '@stryker-mutator/core';
-import type { MutantResult } from '@stryker-mutator/api/core';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -40,8 +40,9 @@ function chosenMachines(): readonly Machine[] {
 /** The test file of that name, in whichever tier it lies. */
 function testFile(name: string): string {
   const [file, ...more] = ALL_TESTS.filter((test) => `/${test}`.endsWith(`/${name}.test.ts`));
-  if (file === undefined || more.length > 0)
+  if (file === undefined || more.length > 0) {
     throw new Error(`There has to be one test file ${name}.test.ts.`);
+  }
   return file;
 }
 const ALL_TESTS = readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' }).map((file) =>
@@ -72,9 +73,10 @@ async function mutate(machine: Machine, temporary: string): Promise<MutantResult
       '/src/dashboard',
     ],
     reporters: ['progress-append-only'],
-    warnings: { unknownOptions: false },
+    warnings: false,
     allowConsoleColors: false,
-    logLevel: 'error',
+    // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum exists for the compiler only
+    logLevel: 'error' as LogLevel,
     thresholds: { high: 85, low: 85, break: null },
   });
   return stryker.runMutationTest();

@@ -1,4 +1,3 @@
-import type { NodePath } from '@stryker-mutator/api/ignore';
 import {
   INSTRUMENTER_CONSTANTS,
   type InstrumenterContext,
@@ -37,9 +36,9 @@ class MochaRunner implements TestRunner {
   #isLoaded = false;
 
   constructor(options: StrykerOptions) {
-    this.#context = ((globalThis as Record<string, unknown>)[INSTRUMENTER_CONSTANTS.NAMESPACE] ??=
-      {}) as InstrumenterContext;
-    this.#mocha = new Mocha({ reporter: Silent, timeout: 0, rootHooks: mochaHooks, bail: true });
+    const globals: Record<string, InstrumenterContext | undefined> = globalThis as never;
+    this.#context = globals[INSTRUMENTER_CONSTANTS.NAMESPACE] ??= {};
+    this.#mocha = new Mocha({ reporter: NoOutput, timeout: 0, rootHooks: mochaHooks, bail: true });
     this.#mocha.cleanReferencesAfterRun(false);
     for (const file of options['testFilesOfMachine'] as string[]) this.#mocha.addFile(file);
   }
@@ -60,8 +59,8 @@ class MochaRunner implements TestRunner {
 
   async mutantRun(options: MutantRunOptions): Promise<MutantRunResult> {
     const { activeMutant, hitLimit, mutantActivation, testFilter } = options;
-    this.#context.hitLimit = hitLimit;
-    this.#context.hitCount = hitLimit === undefined ? undefined : 0;
+    // Left out where there is no limit.
+    Object.assign(this.#context, { hitLimit, hitCount: hitLimit === undefined ? undefined : 0 });
     // Before the files are loaded, a change in a constant has to be there.
     if (mutantActivation === 'static') this.#context.activeMutant = activeMutant.id;
     await this.#load();
@@ -95,7 +94,7 @@ class MochaRunner implements TestRunner {
         }),
       );
     });
-    this.#context.currentTestId = undefined;
+    Object.assign(this.#context, { currentTestId: undefined });
     const endless = determineHitLimitReached(this.#context.hitCount, this.#context.hitLimit);
     return endless ?? { status: DryRunStatus.Complete, tests };
   }
@@ -110,22 +109,36 @@ const named = (test: Mocha.Runnable) => ({
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 
-class Silent {}
+/** Results are taken from the events of the run. */
+class NoOutput extends Mocha.reporters.Base {
+  override epilogue(): void {}
+}
 
 const LOG_METHODS = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal']);
 
-function isLogCall(path: NodePath): boolean {
-  if (!path.isCallExpression()) return false;
-  const callee = path.get('callee');
-  if (!callee.isMemberExpression() || callee.node.property.type !== 'Identifier') return false;
-  return LOG_METHODS.has(callee.node.property.name) && /\blog$/.test(callee.get('object').toString());
+/** What is read of a node of the syntax tree. Stryker's types leave it open. */
+interface SyntaxNode {
+  type: string;
+  name?: string;
+  value?: unknown;
+  id?: SyntaxNode;
+  callee?: SyntaxNode;
+  object?: SyntaxNode;
+  property?: SyntaxNode;
+  quasis?: { value: { raw: string } }[];
+}
+
+/** Such as `log.warn(...)` and `this.#log.warn(...)`. */
+function isLogCall({ type, callee }: SyntaxNode): boolean {
+  if (type !== 'CallExpression' || !LOG_METHODS.has(callee?.property?.name ?? '')) return false;
+  const log = callee?.object?.property ?? callee?.object;
+  return (log?.name ?? log?.id?.name) === 'log';
 }
 
 /** A sentence is for people: the message of an error. Codes, events and states are single words. */
-function isSentence(path: NodePath): boolean {
-  if (path.isStringLiteral()) return /^[A-Z].* .*[.!]$/.test(path.node.value);
-  if (!path.isTemplateLiteral()) return false;
-  const { quasis } = path.node;
+function isSentence({ type, value, quasis }: SyntaxNode): boolean {
+  if (type === 'StringLiteral') return /^[A-Z].* .*[.!]$/.test(String(value));
+  if (type !== 'TemplateLiteral' || quasis === undefined) return false;
   return /^[A-Z].* /.test(quasis[0]?.value.raw ?? '') && /[.!]$/.test(quasis.at(-1)?.value.raw ?? '');
 }
 
@@ -137,8 +150,9 @@ export const strykerPlugins = [
    */
   declareValuePlugin(PluginKind.Ignore, 'texts-for-people', {
     shouldIgnore(path) {
-      if (isLogCall(path)) return 'a line of the log';
-      return isSentence(path) ? 'a sentence' : undefined;
+      const { node } = path as unknown as { node: SyntaxNode };
+      if (isLogCall(node)) return 'a line of the log';
+      return isSentence(node) ? 'a sentence' : undefined;
     },
   }),
 ];

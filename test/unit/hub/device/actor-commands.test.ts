@@ -36,11 +36,12 @@ describe('commands of a device actor', () => {
   });
 
   it('are not sent over a closed link', () => {
-    const { actor, sent, commandEvents } = online();
+    const { actor, sent, cancelled, commandEvents } = online();
     actor.linkClosed();
     actor.sendCommand(command());
     actor.cancelCommand('command-1');
-    expect([sent, commandEvents, actor.isConnected]).to.deep.equal([[], [], false]);
+    expect([sent, cancelled, commandEvents]).to.deep.equal([[], [], []]);
+    expect([actor.state, actor.isConnected]).to.deep.equal(['online', false]);
     actor.stop(undefined, undefined);
   });
 
@@ -100,6 +101,14 @@ describe('commands of a device actor', () => {
       { kind: 'postponed', ...id },
       { kind: 'finished', ...id, end: { status: 'failed', error: { code: 'INVALID', message: 'No.' } } },
     ]);
+  });
+
+  it('ignore a receipt that comes after the actor has ended, so that they are sent again', () => {
+    const { actor, receipts, commandEvents } = online();
+    actor.sendCommand(command());
+    actor.stop(undefined, undefined);
+    receipts[0]?.({ ok: true });
+    expect(commandEvents).to.deep.equal([]);
   });
 
   it('end by a result under whichever epoch they were sent, which is acknowledged when it is stored', () => {
@@ -173,7 +182,15 @@ describe('commands of a device actor', () => {
   });
 
   it('have the phases of upgrades beside them, which are acknowledged when they are stored', () => {
-    const { actor, upgrades } = online();
+    const stored: ((isStored: boolean) => void)[] = [];
+    const { actor, upgrades } = online(undefined, {
+      events: {
+        upgrade(deviceId, status, onStored) {
+          upgrades.push({ deviceId, status });
+          stored.push(onStored);
+        },
+      },
+    });
     const acks: boolean[] = [];
     const status = { component: 'agent', targetVersion: '2.0.0', phase: 'downloading' } as const;
     actor.post({
@@ -182,6 +199,8 @@ describe('commands of a device actor', () => {
       at: Date.parse(AT),
       ack: (isStored) => void acks.push(isStored),
     });
+    expect(acks).to.deep.equal([]);
+    stored[0]?.(true);
     expect([upgrades, acks]).to.deep.equal([[{ deviceId: 'device-1', status }], [true]]);
   });
 });

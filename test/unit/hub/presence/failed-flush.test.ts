@@ -52,6 +52,10 @@ describe('a failed flush of the presence writer', () => {
   let written: { presence: PresenceRecord[]; reports: ReportRecord[]; facts: DeviceFacts[]; order: string[] };
   let addresses: unknown[];
   let isDown: boolean;
+  /** Called while facts are written. */
+  let whileFacts: () => void;
+  /** Writes of presence that have begun. */
+  let begun: number;
   let recovered: number;
   let changed: string[][];
   let refused: number[];
@@ -68,6 +72,8 @@ describe('a failed flush of the presence writer', () => {
     written = { presence: [], reports: [], facts: [], order: [] };
     addresses = [];
     isDown = false;
+    whileFacts = () => {};
+    begun = 0;
     recovered = 0;
     changed = [];
     refused = [];
@@ -78,6 +84,7 @@ describe('a failed flush of the presence writer', () => {
     };
     const store: Pick<DeviceStore, 'recordPresence' | 'recordReports' | 'recordFacts'> = {
       async recordPresence(records, history) {
+        begun += 1;
         await gate;
         fail();
         written.order.push('presence');
@@ -91,7 +98,7 @@ describe('a failed flush of the presence writer', () => {
         addresses.push(...entries(history));
       },
       async recordFacts(records) {
-        if (records.some(({ agentVersion }) => agentVersion === 'fails')) fail();
+        whileFacts();
         written.order.push('facts');
         written.facts.push(...structuredClone(records));
         return records.filter(({ agentVersion }) => agentVersion !== 'same').map(({ deviceId }) => deviceId);
@@ -169,25 +176,24 @@ describe('a failed flush of the presence writer', () => {
   });
 
   it('puts facts back under those that came meanwhile', async () => {
-    writer.facts({ ...facts('1.0.0'), lastUser: 'ana', capabilities: ['a'] });
-    hold();
+    writer.facts({ ...facts('1.0.0'), lastUser: 'ana', osBuild: '6' });
+    whileFacts = () => {
+      writer.facts({ ...facts('2.0.0'), osBuild: '7' });
+      throw new Error('the database is away');
+    };
+    await clock.tickAsync(FLUSH_MS);
+    whileFacts = () => {};
+    await clock.tickAsync(FLUSH_MS);
+    expect(written.facts).to.have.length(1);
+    expect(written.facts[0]).to.include({ agentVersion: '2.0.0', lastUser: 'ana', osBuild: '7' });
+    writer.facts({ ...facts('3.0.0'), lastUser: 'bob' });
     isDown = true;
     writer.presence(connected(1));
     await clock.tickAsync(FLUSH_MS);
-    // Facts are written first, so only those that fail themselves are put back.
-    writer.facts({ ...facts('fails'), lastUser: 'ana' });
-    end();
-    await clock.tickAsync(FLUSH_MS);
-    await clock.tickAsync(0);
-    writer.facts({ ...facts('2.0.0'), osBuild: '7' });
     isDown = false;
-    await clock.tickAsync(2 * FLUSH_MS);
-    expect(written.facts.at(-1)).to.deep.equal({
-      ...written.facts.at(-1),
-      agentVersion: '2.0.0',
-      lastUser: 'ana',
-      osBuild: '7',
-    });
+    await clock.tickAsync(FLUSH_MS);
+    // They are written again where a later part of the same flush failed, and are the same then.
+    expect(written.facts.slice(1).map(({ lastUser }) => lastUser)).to.deep.equal(['bob', 'bob']);
     expect(writer.pending).to.equal(0);
   });
 
@@ -280,6 +286,38 @@ describe('a failed flush of the presence writer', () => {
       writer.presence(connected(3, '10.0.0.2'));
       await clock.tickAsync(FLUSH_MS);
       expect(addresses).to.deep.equal([['device-1', ['10.0.0.1']]]);
+    });
+
+    it('is waited for by the one that closes the writer, so that an older record is not the last', async () => {
+      hold();
+      writer.presence(connected(1));
+      await clock.tickAsync(FLUSH_MS);
+      writer.presence(connected(2));
+      let isClosed = false;
+      const closing = writer.close().then(() => (isClosed = true));
+      await clock.tickAsync(2 * FLUSH_MS);
+      expect([begun, isClosed]).to.deep.equal([1, false]);
+      end();
+      await closing;
+      expect([begun, written.presence.map(({ epoch }) => epoch)]).to.deep.equal([2, [1, 2]]);
+    });
+
+    it('ends after all its batches when one of them fails, so that no device is in two at once', async () => {
+      for (let n = 0; n < 150; n++) writer.presence(connected(1, null, `device-${n}`));
+      // The first batch fails while the second one is under way.
+      let failFirst = () => {};
+      gate = new Promise((_resolve, reject) => (failFirst = () => reject(new Error('connection reset'))));
+      await clock.tickAsync(FLUSH_MS);
+      hold();
+      await clock.tickAsync(FLUSH_MS / 2);
+      expect(begun).to.equal(2);
+      failFirst();
+      await clock.tickAsync(4 * FLUSH_MS);
+      expect([begun, writer.pending]).to.deep.equal([2, 0]);
+      end();
+      await clock.tickAsync(4 * FLUSH_MS);
+      expect(new Set(written.presence.map(({ deviceId }) => deviceId)).size).to.equal(150);
+      expect(writer.pending).to.equal(0);
     });
 
     it('does not begin while another one is under way', async () => {
