@@ -44,7 +44,7 @@ describe('the limits of a filter', () => {
     const mixed = faultsOf(all(...times(PATTERNS_MAX, matches(5)), matches('a')));
     expect(mixed.at(-1)).to.match(/at most 20 regular expressions/);
     const long = matches('a'.repeat(PATTERN_TEXT_MAX / 10));
-    const least = faultsOf(all(...times(10, long))).filter((text) => /characters in total\.$/.test(text));
+    const least = faultsOf(all(...times(10, long))).filter((text) => text.endsWith('characters in total.'));
     expect(least).to.deep.equal([]);
     expect(faultsOf(all(...times(10, long), matches('a'))).at(-1)).to.match(
       /at most 2000 characters in total\.$/,
