@@ -1,6 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { allowPort } from './runner/rules.ts';
 
 /** A name server on loopback whose answers the test decides. */
 export interface DnsServer {
@@ -65,6 +66,7 @@ export async function startDnsServer(tries = 5): Promise<DnsServer> {
     });
   });
   try {
+    allowPort(port);
     stream.listen(port, '127.0.0.1');
     await once(stream, 'listening');
   } catch (error) {

@@ -27,7 +27,7 @@ import {
   nobody,
   postmasterPid,
   processFacts,
-} from '../../programs/platform/embedded-postgres-stage.ts';
+} from './embedded-postgres-stage.ts';
 
 describe('embedded Postgres', function () {
   const stage = new Stage();
