@@ -11,8 +11,8 @@ import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
- * `npm test` runs the tiers `unit`, `server` and `contract`, and then of the tier `programs` the smokes and what the
- * changes of the last day concern. `npm run test:programs` runs all of `programs`. With arguments it runs Mocha with
+ * `npm test` runs the tiers `unit`, `server` and `contract`, and of the tier `programs` the smokes and what the changes of
+ * the last day concern. `npm run test:programs` runs all of `programs`. With arguments it runs Mocha with
  * those: `npm test -- test/unit/hub/device/mailbox.test.ts`. Why: docs/decisions/tests.md.
  *
  * MUSTER_TEST_SINCE names another commit than the newest that is older than a day.
@@ -24,11 +24,17 @@ const JOBS = 3;
 const SMOKES = 'test/programs/smoke/';
 /** They begin first, so that none of them is still running when all others have ended. `npm test` names the slowest. */
 const LONGEST = [
+  // The smokes wait for programs, beside which the others run.
+  'programs/smoke/agent-upgrade',
+  'programs/smoke/backup-round-trip',
+  'programs/smoke/supported-nodes',
+  'programs/smoke/pages',
+  'programs/smoke/agent',
+  'programs/smoke/muster',
   'contract/routes',
   'contract/bad-input',
   'server/features/sso/saml/forgeries',
   'server/features/agents/heartbeat',
-  'unit/agent/work/durable-runner',
   'programs/contract/every-route',
   'programs/contract/every-body',
   'programs/deployment/proxies',
@@ -62,7 +68,7 @@ function testFiles(tier: 'unit' | 'server' | 'contract' | 'programs'): string[] 
 const inOrder = (files: string[]) =>
   files.toSorted((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
 
-/** @returns the exit code; 0 where there is nothing to run */
+/** @returns the exit code */
 function mocha(words: string[], settings: Record<string, string>): Promise<number> {
   const env = { ...process.env, ...settings };
   const child = spawn(process.execPath, [MOCHA, ...words], { cwd: ROOT, env, stdio: 'inherit' });
@@ -71,11 +77,6 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
     child.once('close', (code) => resolve(code ?? 1));
   });
 }
-
-const inParallel = (files: string[], settings: Record<string, string>) =>
-  files.length === 0
-    ? Promise.resolve(0)
-    : mocha(['--parallel', '--jobs', String(JOBS), ...inOrder(files)], settings);
 
 /** Into its usual place, where the test files that need it find it. */
 async function buildDashboard(): Promise<void> {
@@ -109,27 +110,21 @@ try {
   if (!isWhole) {
     process.exitCode = await mocha(given, settings);
   } else {
-    const codes: number[] = [];
-    if (given.length === 0) {
-      const files = [...testFiles('contract'), ...testFiles('server'), ...testFiles('unit')];
-      codes.push(await inParallel(files, settings));
-    }
-    const programs = programsToRun(given.length > 0);
+    const isProgramsOnly = given.length > 0;
+    const files = programsToRun(isProgramsOnly);
+    if (!isProgramsOnly) files.push(...testFiles('contract'), ...testFiles('server'), ...testFiles('unit'));
     const [bundled, agent, built] = await Promise.all([
       bundlePrograms(),
       buildOwnAgent(),
       buildPrograms(),
       buildDashboard(),
     ]);
-    codes.push(
-      await inParallel(programs, {
-        ...settings,
-        [BUNDLED_PROGRAMS_VARIABLE]: bundled,
-        [BUILT_AGENT_VARIABLE]: agent.folder,
-        [BUILT_PROGRAMS_VARIABLE]: built.folder,
-      }),
-    );
-    process.exitCode = codes.every((code) => code === 0) ? 0 : 1;
+    process.exitCode = await mocha(['--parallel', '--jobs', String(JOBS), ...inOrder(files)], {
+      ...settings,
+      [BUNDLED_PROGRAMS_VARIABLE]: bundled,
+      [BUILT_AGENT_VARIABLE]: agent.folder,
+      [BUILT_PROGRAMS_VARIABLE]: built.folder,
+    });
     if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
   }
 } finally {
