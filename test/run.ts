@@ -57,7 +57,7 @@ function rank(file: string): number {
   return at === -1 ? LONGEST.length : at;
 }
 
-/** The test files of a tier, the longest first. */
+/** The test files of a tier. */
 function testFiles(tier: 'unit' | 'server' | 'contract' | 'programs'): string[] {
   const folder = path.posix.join('test', tier);
   return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
