@@ -51,6 +51,7 @@ describe('muster, far from the server', function () {
     ];
     agent = await connectDevice(app, device.token);
     await agent.heartbeat();
+    await app.settle();
     home = await mkdtemp(path.join(tmpdir(), 'muster-remote-'));
     key = await newKey(tenant.admin, ['devices:read', 'filters:read']);
     const signedIn = await muster(['login', '--server', app.url, '--key-stdin'], { input: `${key}\n` }).ended;
