@@ -1,7 +1,7 @@
 import { clock } from '../../src/clock.ts';
 import { noteFileTime } from './file-times.ts';
-import { closeAll } from './runner/at-end.ts';
-import { installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
+import { closeAll, closeShared } from './runner/at-end.ts';
+import { forgetBreaches, installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
 import { testClock } from './test-clock.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
@@ -35,15 +35,32 @@ function judgeAtTheEnd(test: Mocha.Test | undefined): void {
   if (test === undefined || body == null || body.length > 0 || !isUnderRules(test.file)) return;
   test.fn = async function judged(this: Mocha.Context) {
     const start = startOfTest();
-    await Reflect.apply(body, this, []);
+    try {
+      await Reflect.apply(body, this, []);
+    } catch (error) {
+      // What it broke until then is not the fault of the next test.
+      forgetBreaches();
+      throw error;
+    }
     judge(start);
   };
 }
 
+/**
+ * Whether a suite stands in `test/unit`. Its tests put a clock of their own in place of the process's, so no server may
+ * run beside them: it would take its timers from that clock.
+ */
+const isUnit = (suite: Mocha.Suite | undefined) => /[\\/]test[\\/]unit[\\/]/.test(suite?.file ?? '');
+
 export const mochaHooks = {
-  beforeAll(this: Mocha.Context) {
-    // Each file leaves the clock as it found it, whichever files share this process.
-    for (const suite of this.test?.parent?.suites ?? []) suite.afterAll(() => testClock.reset());
+  async beforeAll(this: Mocha.Context) {
+    const suites = this.test?.parent?.suites ?? [];
+    for (const [at, suite] of suites.entries()) {
+      // Each file leaves the clock as it found it, whichever files share this process.
+      suite.afterAll(() => testClock.reset());
+      if (isUnit(suites[at + 1])) suite.afterAll(closeShared);
+    }
+    if (isUnit(suites[0])) await closeShared();
   },
   beforeEach(this: Mocha.Context) {
     judgeAtTheEnd(this.currentTest);

@@ -153,7 +153,10 @@ export async function sharedTestApp(env: Record<string, string> = {}): Promise<T
   if (known === undefined) {
     known = createTestApp({ env });
     shared.set(key, known);
-    closeAtEnd(async () => (await known)?.close());
+    closeAtEnd(async () => {
+      shared.delete(key);
+      await (await known)?.close();
+    });
   }
   const app = await known;
   app.log.length = 0;

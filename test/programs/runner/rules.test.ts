@@ -60,6 +60,13 @@ describe('the rules of the tiers', () => {
     });
   }
 
+  it('are not held against the test after one that broke them and failed', async () => {
+    const breaking = `await new Promise((resolve) => setTimeout(resolve, 60)); throw new Error('another reason')`;
+    const output = await run('server', `${breaking} }); it('comes next', async () => {`);
+    expect(output).to.contain('1 passing').and.to.contain('1 failing').and.to.contain('another reason');
+    expect(output).not.to.contain(RULES.timer);
+  });
+
   it('let a test do what is quick and does not depend on the machine', async () => {
     expect(await run('unit', ALLOWED.join(';\n')))
       .to.contain('1 passing')

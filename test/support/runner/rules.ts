@@ -150,6 +150,11 @@ export const startOfTest = (): TestStart => ({
   waitedForProcessorMs: waitedForProcessorMs(),
 });
 
+/** The test has failed for another reason. */
+export function forgetBreaches(): void {
+  breaches = [];
+}
+
 /**
  * Ends the judgement of one test.
  * @throws Error that names each rule which it has broken

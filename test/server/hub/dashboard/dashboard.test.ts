@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { newId } from '../../../../src/platform/ids.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { connectDashboard } from '../../../support/dashboard-client.ts';
@@ -134,7 +135,10 @@ describe('dashboard feed', () => {
       () => seen(watchers.system).size,
       (size) => size === 2,
     );
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    // Everything that waited for a frame is sent, and each has received it when it has the answer to a later message.
+    await app.settle();
+    for (const client of Object.values(watchers))
+      await client.send('devices:unsubscribe', { subscriptionId: newId() });
     expect([...seen(watchers.partner)]).to.have.members([inFirst.deviceId, inOther.deviceId]);
     expect([...seen(watchers.organization)]).to.deep.equal([inFirst.deviceId]);
     expect([...seen(watchers.selected)]).to.deep.equal([inOther.deviceId]);

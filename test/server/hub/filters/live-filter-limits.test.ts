@@ -1,12 +1,15 @@
 import { expect } from 'chai';
+import { newId } from '../../../../src/platform/ids.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { FRAME_MS } from '../../../../src/hub/subscriptions/subscription.ts';
 import { connectDashboard, type DashboardClient } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildOrganization, buildTenant } from '../../../support/factories.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import type { DevicesDelta } from '../../../../src/protocol/index.ts';
 
+const MINUTE_MS = 60_000;
 const SWEEP_MS = 200;
 const DEVICES_MAX = 3;
 const all = (field: string, operator: string, value: unknown) => ({
@@ -28,6 +31,7 @@ describe('live filters at their limits', function () {
     watchers = [];
   });
   afterEach(() => {
+    testClock.reset();
     for (const one of watchers) one.close();
   });
 
@@ -99,8 +103,7 @@ describe('live filters at their limits', function () {
           deviceId,
         ]),
       );
-    // Two seconds from now it is an hour ago.
-    await timeOf(60 - 2 / 60);
+    await timeOf(59);
     const watcher = await dashboard();
     const recent = await watcher.subscribe({
       conditions: all('enrolledAt', 'withinLast', { amount: 60, unit: 'minutes' }),
@@ -109,6 +112,10 @@ describe('live filters at their limits', function () {
       conditions: all('daysSinceEnrolled', 'greaterThanOrEquals', 1 / 24),
     });
     expect([recent.devices.length, old.devices.length]).to.deep.equal([1, 0]);
+    // Now it is an hour ago.
+    testClock.jump(MINUTE_MS);
+    await testClock.advance(SWEEP_MS);
+    await testClock.advance(FRAME_MS);
     const told = (subscriptionId: string, of: (delta: DevicesDelta) => string[]) =>
       watcher.deltas.filter((delta) => delta.subscriptionId === subscriptionId).flatMap(of);
     await eventually(
@@ -119,7 +126,8 @@ describe('live filters at their limits', function () {
       ([left, entered]) => left?.join() === deviceId && entered?.join() === deviceId,
     );
     // Nothing else was said, and the sweeps that follow say it no second time.
-    await new Promise((resolve) => setTimeout(resolve, 3 * SWEEP_MS + FRAME_MS));
+    await testClock.advance(3 * SWEEP_MS + FRAME_MS);
+    await watcher.send('devices:unsubscribe', { subscriptionId: newId() });
     expect(watcher.deltas).to.have.lengthOf(2);
   });
 });

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import sinon from 'sinon';
 import { Admission } from '../../../../src/hub/sockets/admission.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
@@ -14,12 +14,9 @@ describe('a server whose clock is changed', () => {
   let database: TestDatabase;
   let app: TestApp;
   let device: EnrolledDevice;
-  let clock: sinon.SinonFakeTimers | undefined;
 
   /** From now on the time of day is another one; timers and durations go on. */
-  const step = (ms: number) => {
-    clock = sinon.useFakeTimers({ now: Date.now() + ms, toFake: ['Date'] });
-  };
+  const step = (ms: number) => testClock.jump(ms);
   const stored = async () => {
     const [row] = await asOwner<{ state: string }>(
       database.ownerUrl,
@@ -34,7 +31,7 @@ describe('a server whose clock is changed', () => {
     app = await createTestApp({ database });
     device = await buildDevice(app, (await buildTenant(app)).orgId);
   });
-  afterEach(() => clock?.restore());
+  afterEach(() => testClock.reset());
   after(async () => {
     await app.close();
     await database.drop();
@@ -46,7 +43,8 @@ describe('a server whose clock is changed', () => {
       await eventually(stored, (state) => state === 'connected');
       step(HOUR_MS);
       // The hub looks for silent agents once a second.
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      await testClock.advance(1500);
+      expect((await agent.heartbeat()).ok).to.equal(true);
       expect(agent.socket.connected).to.equal(true);
       expect(agent.notices).to.deep.equal([]);
     } finally {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import sinon from 'sinon';
+import { clock } from '../../../../src/clock.ts';
 import { ChangedDevices } from '../../../../src/hub/feed/changed-devices.ts';
 import { DashboardFeed } from '../../../../src/hub/feed/dashboard-feed.ts';
 import { Subscription } from '../../../../src/hub/subscriptions/subscription.ts';
@@ -10,6 +10,7 @@ import type {
   DeviceSummary,
   Presence,
 } from '../../../../src/protocol/index.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 import { CALLER, FeedClient, presence, summary } from '../../../support/feed-client.ts';
 
@@ -30,7 +31,7 @@ const stored = (id: string, more: Partial<Stored> = {}): Stored => {
 const WRITTEN_AFTER_MS = 700;
 
 describe('changed devices', () => {
-  let clock: sinon.SinonFakeTimers;
+  const testClock = useTestClock({ isRunning: false });
   let feed: DashboardFeed;
   let changes: ChangedDevices;
   let database: Map<string, Stored>;
@@ -39,8 +40,7 @@ describe('changed devices', () => {
   let failing: boolean;
   let log: ReturnType<typeof recordingLog>;
 
-  beforeEach(() => {
-    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
+  const begin = () => {
     feed = new DashboardFeed();
     database = new Map();
     reads = [];
@@ -55,18 +55,19 @@ describe('changed devices', () => {
         async summariesOf(ids) {
           reads.push([...ids]);
           const found = ids.flatMap((id) => database.get(id) ?? []).map(shown);
-          await new Promise((resolve) => setTimeout(resolve, readTakesMs()));
+          await clock.sleep(readTakesMs());
           if (failing) throw new Error('away');
           return found.map((device) => ({ device, partnerId: 'partner' }));
         },
       },
     });
-  });
-  afterEach(() => {
+  };
+  const end = () => {
     changes.close();
     feed.close();
-    clock.restore();
-  });
+  };
+  beforeEach(begin);
+  afterEach(end);
 
   const watch = (filter: DevicesSubscribe = {}, caller = CALLER) => {
     const client = new FeedClient();
@@ -87,12 +88,12 @@ describe('changed devices', () => {
 
   it('are read in one query for all subscribers, and not at all without subscribers', async () => {
     change('a', { displayName: 'Till' });
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect(reads).to.deep.equal([]);
     const clients = [watch(), watch(), watch({ siteId: 'site' })];
     for (const id of ['a', 'b', 'c']) change(id, { displayName: `Till ${id}` });
     change('a', { displayName: 'Till again' });
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect(reads).to.deep.equal([['a', 'b', 'c']]);
     for (const client of clients) {
       expect([...client.devices.values()].map(({ displayName }) => displayName)).to.deep.equal([
@@ -108,7 +109,7 @@ describe('changed devices', () => {
     database.set('a', stored('a', { siteId: 'north' }));
     const [north, south, all] = [watch({ siteId: 'north' }), watch({ siteId: 'south' }), watch()];
     change('a', { siteId: 'south' });
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect([north, south, all].map(({ devices }) => [...devices.keys()].join())).to.deep.equal([
       '',
       'a',
@@ -124,10 +125,10 @@ describe('changed devices', () => {
       watch({}, { ...CALLER, scope: 'organization', orgAccess: 'listed', orgIds: [orgId], orgId });
     const [ours, theirs] = [of('org'), of('other')];
     change('a', {});
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect([ours.devices.size, theirs.frames]).to.deep.equal([1, 0]);
     change('a', { orgId: 'other' });
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect([ours.devices.size, theirs.devices.size]).to.deep.equal([0, 1]);
   });
 
@@ -135,11 +136,11 @@ describe('changed devices', () => {
     const client = watch();
     failing = true;
     change('a', {});
-    await clock.tickAsync(1000);
+    await testClock.advance(1000);
     expect(client.devices.size).to.equal(0);
     expect(log.lines.map((line) => line['event'])).to.deep.equal(['hub.changed_devices_not_read']);
     failing = false;
-    await clock.tickAsync(3000);
+    await testClock.advance(3000);
     expect([...client.devices.keys()]).to.deep.equal(['a']);
   });
 
@@ -148,7 +149,7 @@ describe('changed devices', () => {
     const ids = Array.from({ length: 2500 }, (_, i) => `d${i}`);
     for (const id of ids) database.set(id, stored(id));
     changes.changed(ids);
-    await clock.tickAsync(20_000);
+    await testClock.advance(20_000);
     expect(reads.map(({ length }) => length)).to.deep.equal([1000, 1000, 500]);
     expect(client.devices.size).to.equal(2500);
   });
@@ -185,7 +186,6 @@ describe('changed devices', () => {
 
   it('are finally shown correctly to everyone, after any concurrent changes', async () => {
     const run = async (steps: Step[], delays: number[]) => {
-      reads = [];
       readTakesMs = () => delays[reads.length % delays.length] ?? 0;
       database = new Map(IDS.slice(0, 2).map((id) => [id, stored(id, { siteId: 'north' })]));
       // What is so, of which the database is behind.
@@ -200,7 +200,7 @@ describe('changed devices', () => {
         };
         laidOver(truth);
         feed.changed(id, patch);
-        setTimeout(() => laidOver(database), WRITTEN_AFTER_MS);
+        clock.setTimeout(() => laidOver(database), WRITTEN_AFTER_MS);
       };
       for (const step of steps) {
         const { id } = step;
@@ -227,9 +227,9 @@ describe('changed devices', () => {
           feed.entered(shown(stored(id)), 'partner');
           changes.recheckIfReading(id);
         }
-        await clock.tickAsync(step.wait);
+        await testClock.advance(step.wait);
       }
-      await clock.tickAsync(10_000);
+      await testClock.advance(10_000);
       for (const [i, { orgId, siteId }] of filters.entries()) {
         const expected = [...truth.values()]
           .filter((one) => (orgId ?? one.orgId) === one.orgId && (siteId ?? one.siteId) === one.siteId)
@@ -245,7 +245,9 @@ describe('changed devices', () => {
         fc.array(anyStep, { maxLength: 25 }),
         fc.array(fc.constantFrom(0, 20, 200, 400), { minLength: 1, maxLength: 4 }),
         async (steps, delays) => {
-          feed.close();
+          // Subscriptions of earlier runs would be shown everything as well.
+          end();
+          begin();
           await run(steps, delays);
         },
       ),
