@@ -36,10 +36,11 @@ describe('a backup job', function () {
     });
     const { deviceId } = enrolled;
     await addRepository(deviceId);
-    await eventually(
-      () => inSystem(app, (tx) => tx('device_presence').where({ device_id: deviceId, state: 'connected' })),
-      (rows) => rows.length === 1,
+    await app.settle();
+    const present = await inSystem(app, (tx) =>
+      tx('device_presence').where({ device_id: deviceId, state: 'connected' }),
     );
+    expect(present).to.have.length(1);
   });
   afterEach(() => device.close());
 
