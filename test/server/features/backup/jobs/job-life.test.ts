@@ -240,6 +240,7 @@ describe('a backup job', function () {
         finished_at: tx.fn.now(),
       }),
     );
+    await app.settle();
     const failed = await ended(id);
     expect(failed.error.code).to.equal('TIMED_OUT');
     await device.succeed(frame, output(name));
@@ -252,6 +253,7 @@ describe('a backup job', function () {
     await inSystem(app, (tx) =>
       tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
     );
+    await app.settle();
     const again = await device.nextCommand();
     expect(again.id).not.to.equal(frame.id);
     expect((await upload(frame)).status).to.equal(401);
