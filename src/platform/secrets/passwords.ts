@@ -7,7 +7,7 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 let decoy: Promise<string> | undefined;
 
 export async function hashPassword(password: string): Promise<string> {
-  return limited(() => hash(password, PARAMETERS));
+  return inTurn(() => hash(password, PARAMETERS));
 }
 
 /** Whether the password fits the hash; equal work where there is no hash. */
@@ -17,13 +17,13 @@ export async function verifyPassword(
 ): Promise<boolean> {
   decoy ??= hashPassword('no one has this password');
   const known = passwordHash ?? (await decoy);
-  const fits = await limited(() => verify(known, password));
+  const fits = await inTurn(() => verify(known, password));
   return fits && passwordHash != null;
 }
 
 /** A hash that is always the same for the same input, so that it can be looked up: for short codes, salted by user. */
 export async function hashWithSalt(code: string, salt: Uint8Array): Promise<string> {
-  return (await limited(() => hashRaw(code, { ...PARAMETERS, salt }))).toString('hex');
+  return (await inTurn(() => hashRaw(code, { ...PARAMETERS, salt }))).toString('hex');
 }
 
 /** Each hash takes a worker thread and 19 MiB, so few run at once and the rest wait their turn. */
@@ -31,7 +31,7 @@ const MAX_AT_ONCE = 3;
 let running = 0;
 const waiting: (() => void)[] = [];
 
-async function limited<T>(work: () => Promise<T>): Promise<T> {
+export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (running >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
   else running++;
   try {

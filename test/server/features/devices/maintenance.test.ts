@@ -58,10 +58,24 @@ describe('maintenance', () => {
     }));
     const common = { action: 'device.maintenance', actor_type: 'user' };
     expect(entries).to.deep.equal([
-      { ...common, details: { enabled: true, until } },
-      { ...common, details: { enabled: true } },
-      { ...common, details: { enabled: false } },
-      { ...common, details: { enabled: false } },
+      {
+        ...common,
+        details: {
+          enabled: true,
+          until,
+          before: { condition: 'normal', maintenanceUntil: null },
+          after: { condition: 'maintenance', maintenanceUntil: until },
+        },
+      },
+      {
+        ...common,
+        details: { enabled: true, before: { maintenanceUntil: until }, after: { maintenanceUntil: null } },
+      },
+      {
+        ...common,
+        details: { enabled: false, before: { condition: 'maintenance' }, after: { condition: 'normal' } },
+      },
+      { ...common, details: { enabled: false, before: {}, after: {} } },
     ]);
   });
 
@@ -115,8 +129,11 @@ describe('maintenance', () => {
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();
     await client.subscribe();
-    const until = inMs(700);
-    await maintain({ enabled: true, until });
+    await maintain({ enabled: true, until: inMs(3_600_000) });
+    await app.settle();
+    const until = inMs(-1000);
+    await sql('update devices set maintenance_until = ? where id = ?', [until, device.deviceId]);
+    await app.advance(2000);
     const shown = () => client.deltas.flatMap(({ changed }) => changed.flatMap(({ status }) => status ?? []));
     await eventually(shown, (statuses) => statuses.at(-1) === 'online' && statuses.includes('maintenance'));
     expect(await read(device.deviceId)).to.include({ status: 'online', maintenanceUntil: null });
@@ -167,7 +184,7 @@ describe('maintenance', () => {
     await maintain({ enabled: true, until: inMs(3_600_000) });
     await send('DELETE', `/devices/${device.deviceId}`);
     await pass(device.deviceId);
-    await new Promise((resolve) => setTimeout(resolve, 2500));
+    await app.settle();
     const [row] = await sql<{ condition: string }>('select condition from devices where id = ?', [
       device.deviceId,
     ]);

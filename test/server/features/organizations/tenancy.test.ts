@@ -11,7 +11,7 @@ import {
   buildTenant,
   type Person,
 } from '../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const ids = (body: { data: { id: string }[] }) => body.data.map(({ id }) => id);
 
@@ -22,7 +22,7 @@ describe('partners, organizations, sites and devices', () => {
   let system: Person;
 
   before(async () => {
-    app = await sharedTestApp();
+    app = await createTestApp();
     tenant = await buildTenant(app);
     stranger = await buildTenant(app);
     system = await buildPerson(app, { scope: 'system' });

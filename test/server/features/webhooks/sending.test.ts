@@ -132,7 +132,7 @@ describe('webhook deliveries', () => {
       () => ground.deliveriesOf(id),
       (list) => list.length === 2,
     );
-    await delay(100);
+    await ground.app.settle();
     expect(ground.receiver.at('/busy')).to.have.length(1);
   });
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { setTimeout as delay } from 'node:timers/promises';
 import { NameIndexCompactor } from '../../../../../src/features/audit/index.ts';
 import { LOCK_NAMES_SHARED } from '../../../../../src/features/audit/name-index/name-index-cache.ts';
 import { runPrepared } from '../../../../../src/platform/db/prepared.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
+import { eventually } from '../../../../support/eventually.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
 import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
 
@@ -30,12 +30,19 @@ describe('the name index compactor', () => {
         );
         await meanwhile();
       });
+    const waitingForLocks = async () => {
+      const [row] = await bench.owner<{ count: number }>(
+        `select count(*)::int from pg_locks where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return row?.count;
+    };
     let isDone = false;
     let compacting: Promise<number> | undefined;
     await note('slow', async () => {
       await note('quick', async () => {});
       compacting = compactor.compact().finally(() => (isDone = true));
-      await delay(300);
+      await eventually(waitingForLocks, (count) => count === 1);
       expect(isDone).to.equal(false);
     });
     await compacting;

@@ -94,7 +94,7 @@ describe('what is in the audit trail', function () {
           )
         ).rows[0].n;
       expect((await login(`nobody-${newId()}@example.com`)).status).to.equal(401);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await app.settle();
       expect(await waiting()).to.equal(0);
       expect(await entriesOf(app, 'user.login.failed')).to.have.length(before);
     });

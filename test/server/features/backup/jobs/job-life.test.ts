@@ -36,10 +36,11 @@ describe('a backup job', function () {
     });
     const { deviceId } = enrolled;
     await addRepository(deviceId);
-    await eventually(
-      () => inSystem(app, (tx) => tx('device_presence').where({ device_id: deviceId, state: 'connected' })),
-      (rows) => rows.length === 1,
+    await app.settle();
+    const present = await inSystem(app, (tx) =>
+      tx('device_presence').where({ device_id: deviceId, state: 'connected' }),
     );
+    expect(present).to.have.length(1);
   });
   afterEach(() => device.close());
 
@@ -239,6 +240,7 @@ describe('a backup job', function () {
         finished_at: tx.fn.now(),
       }),
     );
+    await app.settle();
     const failed = await ended(id);
     expect(failed.error.code).to.equal('TIMED_OUT');
     await device.succeed(frame, output(name));
@@ -251,6 +253,7 @@ describe('a backup job', function () {
     await inSystem(app, (tx) =>
       tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
     );
+    await app.settle();
     const again = await device.nextCommand();
     expect(again.id).not.to.equal(frame.id);
     expect((await upload(frame)).status).to.equal(401);

@@ -1,45 +1,56 @@
 import { expect } from 'chai';
 import { ReturnedDevices } from '../../../../../src/features/backup/jobs/returned-devices.ts';
+import { type Db, openPool } from '../../../../../src/platform/db/pool.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
 import { buildDevice } from '../../../../support/factories.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { recordingLog } from '../../../../support/quiet-log.ts';
 import { sentStatements } from '../../../../support/sent-statements.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { testClock } from '../../../../support/test-clock.ts';
+import { asOwner } from '../../../../support/test-postgres.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
 
 const FLEET = 10_000;
 const BATCH = 100;
+const COLLECT_MS = 20;
+/** Of the connections whose statements are counted. */
+const POOL = 'returned-devices';
 
 describe('devices that return', function () {
   this.timeout(60_000);
   let app: TestApp;
   let tenant: BackupTenant;
   let deviceId: string;
+  let db: Db;
 
   before(async () => {
-    app = await sharedTestApp();
+    app = await createTestApp();
     tenant = await buildBackupTenant(app);
     await tenant.createConfig();
     ({ deviceId } = await buildDevice(app, tenant.orgId));
+    // Its own round of the hand-over would take the backup that waits.
+    await app.server.close();
+    db = openPool(app.database.appUrl, { max: 2, name: POOL });
   });
-  after(async () => app?.close());
+  after(async () => {
+    await db?.destroy();
+    await app?.close();
+  });
 
   const present = (state: string) =>
-    inSystem(app, (tx) =>
-      tx.raw(
-        `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at)
-        values (?, ?, 1, 'n', ?, now(), 'connected', now()) on conflict (device_id) do update set state = excluded.state`,
-        [deviceId, tenant.orgId, state],
-      ),
+    asOwner(
+      app.database.ownerUrl,
+      `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at)
+      values ($1, $2, 1, 'n', $3, now(), 'connected', now()) on conflict (device_id) do update set state = excluded.state`,
+      [deviceId, tenant.orgId, state],
     );
 
   /** A whole fleet returns within a moment, in the batches in which presence is written. */
   async function storm(): Promise<{ rounds: number; statements: number }> {
     let rounds = 0;
     const returned = new ReturnedDevices({
-      db: app.server.database.hubPool,
+      db,
       jobs: {
         enqueue: async () => {
           rounds += 1;
@@ -47,12 +58,15 @@ describe('devices that return', function () {
         },
       },
       log: recordingLog().log,
-      collectMs: 20,
+      collectMs: COLLECT_MS,
     });
     const fleet = [deviceId, ...Array.from({ length: FLEET - 1 }, () => newId())];
-    const sent = await sentStatements(['muster-hub'], async () => {
+    const sent = await sentStatements([POOL], async () => {
       while (fleet.length > 0) returned.turned(fleet.splice(0, BATCH));
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await testClock.advance(COLLECT_MS);
+      await returned.settle();
+      // Nothing is left to look up.
+      await testClock.advance(10 * COLLECT_MS);
       await returned.close();
     });
     return { rounds, statements: sent.filter((text) => text.includes('from backup_jobs j')).length };
@@ -60,12 +74,11 @@ describe('devices that return', function () {
 
   it('cost one statement together, and no round of the hand-over where nothing waits for them', async () => {
     expect(await storm()).to.deep.equal({ rounds: 0, statements: 1 });
-    await inSystem(app, (tx) =>
-      tx.raw(
-        `insert into backup_jobs (id, org_id, device_id, config_id, type, expires_at)
-        select new_row_id(), ?, ?, id, 'manual', now() + interval '1 day' from backup_configs where org_id = ?`,
-        [tenant.orgId, deviceId, tenant.orgId],
-      ),
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into backup_jobs (id, org_id, device_id, config_id, type, expires_at)
+      select new_row_id(), $1, $2, id, 'manual', now() + interval '1 day' from backup_configs where org_id = $1`,
+      [tenant.orgId, deviceId],
     );
     await present('disconnected');
     expect(await storm(), 'they went').to.deep.equal({ rounds: 0, statements: 1 });
@@ -76,7 +89,6 @@ describe('devices that return', function () {
   it('are looked up again when more come meanwhile, and a database that fails harms nobody', async () => {
     const { log, lines } = recordingLog();
     let rounds = 0;
-    const db = app.server.database.hubPool;
     const returned = new ReturnedDevices({
       db,
       jobs: {

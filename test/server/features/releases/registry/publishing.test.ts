@@ -179,7 +179,7 @@ describe('publishing a release', function () {
   });
 
   /** Sends the head of an upload and so many bytes, and answers the first line of what comes back. */
-  function send(head: Record<string, string>, body: Buffer, { closes = false } = {}): Promise<string> {
+  function send(head: Record<string, string>, body: Buffer, { until }: { until?: Promise<unknown> } = {}): Promise<string> {
     const { port } = new URL(bench.app.url);
     return new Promise((resolve, reject) => {
       const socket = connect(Number(port), '127.0.0.1', () => {
@@ -189,7 +189,7 @@ describe('publishing a release', function () {
           `PUT /api/v1/agent-versions/4.0.0/files/agent/linux/x64 HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`,
         );
         socket.write(body);
-        if (closes) setTimeout(() => socket.destroy(), 200);
+        until?.then(() => socket.destroy(), reject);
       });
       let answer = '';
       socket.on('data', (piece) => {
@@ -216,9 +216,8 @@ describe('publishing a release', function () {
     const before = await files();
     const bytes = randomBytes(300_000);
     const head = { 'x-content-sha256': sha256(bytes), 'content-length': '600000' };
-    const broken = send(head, bytes, { closes: true });
-    await eventually(files, (names) => names.some((name) => name.endsWith('.part')));
-    await broken;
+    const until = eventually(files, (names) => names.some((name) => name.endsWith('.part')));
+    expect(await send(head, bytes, { until }), 'no answer').to.equal('');
     await eventually(files, (names) => names.length === before.length);
     expect(await files()).to.deep.equal(before);
     expect(await releases('4.0.0')).to.equal(0);

@@ -18,11 +18,16 @@ describe('a forged or broken answer of a SAML identity provider', () => {
 
   for (const [reason, forgeries] of Object.entries(FORGERIES)) {
     describe(`is refused as ${reason} for`, () => {
+      const theSameWithoutTheFault = async () => {
+        const good = await server.begin();
+        expect(await good.answered(answer(good))).to.equal(undefined);
+        signedIn++;
+      };
+      before(theSameWithoutTheFault);
+      after(theSameWithoutTheFault);
+
       for (const [title, deviation] of Object.entries(forgeries)) {
         it(title, async () => {
-          const good = await server.begin();
-          expect(await good.answered(answer(good)), 'the same answer without the fault').to.equal(undefined);
-          signedIn++;
           const forged = await server.begin();
           expect(await forged.answered(answer(forged, deviation))).to.equal(reason);
           refused++;
