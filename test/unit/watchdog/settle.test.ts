@@ -172,6 +172,19 @@ describe('the end of a trial', () => {
       expect(await statuses()).to.have.length(1);
       expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.0.0', undefined, undefined]);
     });
+
+    it('counts as one failure however often its end is carried out, and as two when a second trial fails', async () => {
+      const decided: Trial = { ...trial, verdict: { is: 'rolled_back', ...REASON } };
+      await carryOut(place, decided);
+      const [before] = await failuresOf(place.dataDir);
+      testClock.advance(60_000);
+      await carryOut(place, decided);
+      expect(await failuresOf(place.dataDir)).to.deep.equal([before]);
+      expect(nextTryAt(before!, testClock.now()) - testClock.now()).to.equal(HOUR_MS - 60_000);
+      await carryOut(place, { ...decided, attemptId: randomUUID() });
+      const [again] = await failuresOf(place.dataDir);
+      expect(nextTryAt(again!, testClock.now()) - testClock.now()).to.equal(6 * HOUR_MS);
+    });
   });
 
   it('has not come while there is no verdict', async () => {
