@@ -112,7 +112,7 @@ export const MACHINES: readonly Machine[] = [
       'src/agent/os/upgrades/trial-file.ts',
       'src/agent/os/installation/proven-releases.ts',
     ],
-    tests: ['unit/watchdog/trial-run', 'unit/watchdog/settle'],
+    tests: ['unit/watchdog/trial-run', 'unit/watchdog/settle', 'unit/agent/os/installation/proven-releases'],
   },
   {
     name: 'access-rules',
