@@ -101,7 +101,13 @@ export const MACHINES: readonly Machine[] = [
       'src/agent/capabilities/update/upgrade-state.ts',
       'src/agent/os/upgrades/failed-attempts.ts',
     ],
-    tests: ['unit/agent/capabilities/update/updater'],
+    tests: [
+      'unit/agent/capabilities/update/download',
+      'unit/agent/capabilities/update/offer',
+      'unit/agent/capabilities/update/upgrade-state',
+      // Last, because a change that stops the updater for ever ends by a time-out.
+      'unit/agent/capabilities/update/updater',
+    ],
   },
   {
     name: 'trial',
