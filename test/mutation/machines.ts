@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+
 /** A part of the product that must be right, and the tests near it that have to notice when it is not. */
 export interface Machine {
   name: string;
@@ -8,6 +11,19 @@ export interface Machine {
   /** Its tests use Postgres, which is started once for the whole run. */
   usesDatabase?: true;
 }
+
+/** The test file of that name, in whichever tier it lies. */
+export function testFile(name: string): string {
+  const [file, ...more] = ALL_TESTS.filter((test) => `/${test}`.endsWith(`/${name}.test.ts`));
+  if (file === undefined || more.length > 0) {
+    throw new Error(`There has to be one test file ${name}.test.ts.`);
+  }
+  return file;
+}
+const TEST = path.join(import.meta.dirname, '..');
+const ALL_TESTS = readdirSync(TEST, { recursive: true, encoding: 'utf8' }).map((file) =>
+  path.posix.join('test', ...file.split(path.sep)),
+);
 
 export const MACHINES: readonly Machine[] = [
   {
@@ -71,6 +87,38 @@ export const MACHINES: readonly Machine[] = [
       // Last, because it waits for real time.
       'hub/commands/command-dispatcher',
     ],
+  },
+  {
+    name: 'updater',
+    mutate: [
+      'src/agent/capabilities/update/updater.ts',
+      'src/agent/capabilities/update/download.ts',
+      'src/agent/capabilities/update/offer.ts',
+      'src/agent/capabilities/update/offer-file.ts',
+      'src/agent/capabilities/update/stage.ts',
+      'src/agent/capabilities/update/status-sender.ts',
+      'src/agent/capabilities/update/update-fault.ts',
+      'src/agent/capabilities/update/upgrade-state.ts',
+      'src/agent/os/upgrades/failed-attempts.ts',
+    ],
+    tests: [
+      'unit/agent/capabilities/update/download',
+      'unit/agent/capabilities/update/offer',
+      'unit/agent/capabilities/update/upgrade-state',
+      // Last, because a change that stops the updater for ever ends by a time-out.
+      'unit/agent/capabilities/update/updater',
+    ],
+  },
+  {
+    name: 'trial',
+    mutate: [
+      'src/watchdog/trial/judge.ts',
+      'src/watchdog/trial/settle.ts',
+      'src/watchdog/trial/trial-run.ts',
+      'src/agent/os/upgrades/trial-file.ts',
+      'src/agent/os/installation/proven-releases.ts',
+    ],
+    tests: ['unit/watchdog/trial-run', 'unit/watchdog/settle', 'unit/agent/os/installation/proven-releases'],
   },
   {
     name: 'access-rules',

@@ -1,11 +1,11 @@
 import type { LogLevel, MutantResult } from '@stryker-mutator/api/core';
 import { Stryker } from '@stryker-mutator/core';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from '../support/test-postgres.ts';
-import { MACHINES, type Machine } from './machines.ts';
+import { MACHINES, type Machine, testFile } from './machines.ts';
 
 /**
  * Mutation testing: changes the code of a machine in one place at a time (a condition reversed, a statement left out) and
@@ -36,18 +36,6 @@ function chosenMachines(): readonly Machine[] {
   }
   return names.length === 0 ? MACHINES : MACHINES.filter(({ name }) => names.includes(name));
 }
-
-/** The test file of that name, in whichever tier it lies. */
-function testFile(name: string): string {
-  const [file, ...more] = ALL_TESTS.filter((test) => `/${test}`.endsWith(`/${name}.test.ts`));
-  if (file === undefined || more.length > 0) {
-    throw new Error(`There has to be one test file ${name}.test.ts.`);
-  }
-  return file;
-}
-const ALL_TESTS = readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' }).map((file) =>
-  path.posix.join('test', ...file.split(path.sep)),
-);
 
 async function mutate(machine: Machine, temporary: string): Promise<MutantResult[]> {
   const stryker = new Stryker({

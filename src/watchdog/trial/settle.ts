@@ -82,9 +82,9 @@ async function rollBack(
   await changeProven(dataDir, trial.component, ({ pinned, ...proven }) =>
     pinned === undefined || pinned === trial.version ? proven : { ...proven, pinned },
   );
-  const { sha256, component, version } = trial;
+  const { sha256, component, version, attemptId } = trial;
   const isTemporary = code === 'INTERRUPTED';
-  await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
+  await recordFailure(dataDir, { sha256, component, version, attemptId, code, message, isTemporary });
   await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000) });
   await removeAttempt(dataDir);
   await removeTrial(dataDir);

@@ -142,6 +142,14 @@ describe('snapshots that may go', () => {
     expect(going([snapshot('a', days(20)), snapshot('b', days(21), of('one'))], { keepLast: 1 })).to.equal(
       '',
     );
+    // Two series with the same newest snapshot are two, and each has a second one.
+    const both = [
+      snapshot('a', days(20), of('one', 'two')),
+      snapshot('b', days(21), of('one')),
+      snapshot('c', days(22), of('two')),
+    ];
+    expect(going(both, { keepLast: 2 })).to.equal('');
+    expect(going(both, { keepLast: 1 })).to.equal('bc');
     // A series that several snapshots hold by other names is not decided by the first of them alone.
     expect(
       going([snapshot('a', days(20), of('one', 'one')), snapshot('b', days(21), of('one'))], SHORT),

@@ -84,6 +84,17 @@ describe('the rule of a filter', () => {
     expect(shape(all(HOST, all(OS, any(HOST))))).to.deep.equal(['and', 'hostname', 'osType', 'hostname']);
     expect(shape(any(HOST, OS))).to.deep.equal(['or', 'hostname', 'osType']);
     expect(shape(all(HOST, any(OS, HOST)))).to.deep.equal(['and', 'hostname', ['or', 'osType', 'hostname']]);
+    // A group is compared with the one around it, and not with that of the whole filter.
+    expect(shape(all(HOST, any(OS, all(HOST, OS))))).to.deep.equal([
+      'and',
+      'hostname',
+      ['or', 'osType', ['and', 'hostname', 'osType']],
+    ]);
+    expect(shape(all(HOST, any(OS, any(HOST, OS))))).to.deep.equal([
+      'and',
+      'hostname',
+      ['or', 'osType', 'hostname', 'osType'],
+    ]);
   });
 });
 

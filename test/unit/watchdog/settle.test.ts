@@ -128,12 +128,21 @@ describe('the end of a trial', () => {
           error: 'The server acknowledged no heartbeat.',
         },
       ]);
-      expect(await steps()).to.deep.equal(['rolling_back', 'switched_back', 'rolled_back']);
+      expect((await readJournal(place.dataDir)).map(({ step, detail }) => [step, detail])).to.deep.equal([
+        ['rolling_back', 'NOT_CONNECTED'],
+        ['switched_back', undefined],
+        ['rolled_back', 'NOT_CONNECTED'],
+      ]);
       expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.0.0', undefined, undefined]);
       expect(await provenReleases(place.dataDir, 'agent'), 'as before').to.deep.equal({
         floor: '1.0.0',
         healthy: ['1.0.0', '0.9.0'],
       });
+    });
+
+    it('reports as much of a long message as a report may have', async () => {
+      await decideRollback(place, trial, { ...REASON, message: 'x'.repeat(5000) });
+      expect((await statuses()).map(({ error }) => error?.length)).to.deep.equal([2000]);
     });
 
     it('goes back to the agent of the executable where that ran before', async () => {
@@ -172,6 +181,19 @@ describe('the end of a trial', () => {
       expect(await statuses()).to.have.length(1);
       expect([await current(), ...(await leftOpen())]).to.deep.equal(['1.0.0', undefined, undefined]);
     });
+
+    it('counts as one failure however often its end is carried out, and as two when a second trial fails', async () => {
+      const decided: Trial = { ...trial, verdict: { is: 'rolled_back', ...REASON } };
+      await carryOut(place, decided);
+      const [before] = await failuresOf(place.dataDir);
+      testClock.advance(60_000);
+      await carryOut(place, decided);
+      expect(await failuresOf(place.dataDir)).to.deep.equal([before]);
+      expect(nextTryAt(before!, testClock.now()) - testClock.now()).to.equal(HOUR_MS - 60_000);
+      await carryOut(place, { ...decided, attemptId: randomUUID() });
+      const [again] = await failuresOf(place.dataDir);
+      expect(nextTryAt(again!, testClock.now()) - testClock.now()).to.equal(6 * HOUR_MS);
+    });
   });
 
   it('has not come while there is no verdict', async () => {
@@ -191,5 +213,25 @@ describe('the end of a trial', () => {
     await removeOthers(place, 'agent', '1.1.0');
     const left = await readdir(path.join(place.programs, 'agent'));
     expect(left.sort()).to.deep.equal(['1.0.0', '1.1.0', 'current']);
+  });
+
+  it('leaves a healthy release that neither is chosen nor runs, where those two differ', async () => {
+    await decideHealthy(place, trial);
+    await mkdir(releaseFolder(place.programs, 'agent', '1.2.0'), { recursive: true });
+    await removeOthers(place, 'agent', '1.0.0');
+    const left = await readdir(path.join(place.programs, 'agent'));
+    expect(left.sort()).to.deep.equal(['0.9.0', '1.0.0', '1.1.0', 'current']);
+  });
+
+  it('leaves what only begins like a part of an interrupted installation', async () => {
+    const names = ['1.2.0.part', '1.2.0.draft', '1.2.0.partner'];
+    for (const component of ['agent', 'watchdog']) {
+      for (const name of names) await mkdir(path.join(place.programs, component, name), { recursive: true });
+    }
+    await removeParts(place.programs);
+    for (const component of ['agent', 'watchdog']) {
+      const left = await readdir(path.join(place.programs, component));
+      expect(names.filter((name) => left.includes(name))).to.deep.equal(['1.2.0.partner']);
+    }
   });
 });

@@ -29,10 +29,10 @@ describe('a release on trial', () => {
     expect(testClock.pending, 'timers left behind').to.equal(0);
   });
 
-  const begin = () =>
+  const begin = (limits = LIMITS) =>
     new TrialRun({
       version: '1.1.0',
-      limits: LIMITS,
+      limits,
       isServed() {
         questions += 1;
         return isServed();
@@ -123,6 +123,15 @@ describe('a release on trial', () => {
     trial.heartbeat();
     trial.connection(false);
     await testClock.advance(FIRST_PERIOD_MS);
+    expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+  });
+
+  it('looks ten times within a first period of less than ten seconds', async () => {
+    trial.stop();
+    trial = begin({ ...LIMITS, firstHeartbeatMs: 2000 });
+    await testClock.advance(2199);
+    expect([codes(), questions]).to.deep.equal([[], 0]);
+    await testClock.advance(1);
     expect(codes()).to.deep.equal(['NOT_CONNECTED']);
   });
 

@@ -13,6 +13,8 @@ const Failure = z.object({
   /** For people; absent in the file of an earlier release. */
   component: z.string().optional(),
   version: z.string().optional(),
+  /** The attempt that failed, where its end may be carried out again: it counts once. */
+  attemptId: z.string().optional(),
   count: z.number().int().positive(),
   code: z.string(),
   message: z.string(),
@@ -46,15 +48,17 @@ export async function failuresOf(dataDir: string): Promise<Failure[]> {
 
 export async function recordFailure(
   dataDir: string,
-  failure: Required<Omit<Failure, 'count' | 'at'>>,
+  { attemptId, ...failure }: Required<Omit<Failure, 'count' | 'at' | 'attemptId'>> & { attemptId?: string },
   now = clock.now(),
 ): Promise<void> {
   const all = await failuresOf(dataDir);
   const before = all.find(({ sha256 }) => sha256 === failure.sha256);
+  if (attemptId !== undefined && before?.attemptId === attemptId) return;
   const others = all.filter(({ sha256 }) => sha256 !== failure.sha256);
   const isSameKind = before?.isTemporary === failure.isTemporary;
   const count = isSameKind && before !== undefined ? before.count + 1 : 1;
-  await writeNote(dataDir, NAME, { failures: [...others.slice(1 - KEEP), { ...failure, count, at: now }] });
+  const recorded: Failure = { ...failure, ...(attemptId === undefined ? {} : { attemptId }), count, at: now };
+  await writeNote(dataDir, NAME, { failures: [...others.slice(1 - KEEP), recorded] });
 }
 
 export async function forgetFailure(dataDir: string, sha256: string): Promise<void> {

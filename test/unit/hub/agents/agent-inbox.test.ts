@@ -180,6 +180,14 @@ describe('the inbox of an agent', () => {
       expect([stopped.length, bad]).to.deep.equal([1, BAD_IN_A_ROW + 1]);
     });
 
+    it('after 50 invalid messages in a row of events that exist', () => {
+      const events = ['command:rows', 'heartbeat', 'command:result', 'update:status', 'command:progress'];
+      for (let n = 1; n < BAD_IN_A_ROW; n++) send(events[n % events.length], 'no payload');
+      expect(stopped).to.deep.equal([]);
+      send('heartbeat', 'no payload');
+      expect(stopped).to.deep.equal([VIOLATION]);
+    });
+
     it('never for invalid messages between valid ones', () => {
       for (let round = 0; round < 3; round++) {
         for (let n = 1; n < BAD_IN_A_ROW; n++) send('nonsense', {});

@@ -171,6 +171,15 @@ describe('reports over HTTP', () => {
     expect([devices.size, askedFor.length, changed.length]).to.deep.equal([0, 2, 2]);
   });
 
+  it('that another node has received end when their deadline passes while the deadlines are read', async () => {
+    beat();
+    clock.tick(COUNTS_FOR_MS);
+    stored = [{ deviceId: 'device-1', until: Date.now() + 5 }];
+    whileReading = () => void clock.tick(5);
+    await sweep();
+    expect([devices.size, changed.at(-1)]).to.deep.equal([0, ['device-1', { isReporting: false }]]);
+  });
+
   it('that come while the deadlines are read count', async () => {
     beat();
     clock.tick(COUNTS_FOR_MS);

@@ -16,6 +16,8 @@ describe('claims on Redis', () => {
   let gone: string[];
   let calls: unknown[][];
   let lookups: string[][];
+  /** Redis answers look-ups when this has resolved. */
+  let answering: Promise<void>;
   let keys: Set<string>;
   let log: ReturnType<typeof recordingLog>;
 
@@ -25,6 +27,7 @@ describe('claims on Redis', () => {
     epoch = 0;
     isAway = false;
     [gone, calls, lookups] = [[], [], []];
+    answering = Promise.resolve();
     keys = new Set();
     log = recordingLog();
     const client = {
@@ -51,6 +54,7 @@ describe('claims on Redis', () => {
         keys.add(key);
         if (isAway) throw new Error('Redis is away');
         lookups.push(ids);
+        await answering;
         return ids.map((id) => held.get(id) ?? null);
       },
     };
@@ -181,5 +185,22 @@ describe('claims on Redis', () => {
     isAway = true;
     const error = await claims.find('device-1').catch((thrown: unknown) => thrown);
     expect((error as Error).message).to.equal('Redis is away');
+  });
+
+  it('that are looked up while Redis has yet to answer others are looked up by themselves', async () => {
+    held.set('device-2', '5:south');
+    let answers = () => {};
+    answering = new Promise((resolve) => (answers = resolve));
+    const first = claims.find('device-1');
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+    await turn();
+    await turn();
+    expect(lookups).to.deep.equal([['device-1']]);
+    const second = claims.find('device-2');
+    await turn();
+    await turn();
+    answers();
+    expect([await first, await second]).to.deep.equal([undefined, { nodeId: 'south', epoch: 5 }]);
+    expect(lookups).to.deep.equal([['device-1'], ['device-2']]);
   });
 });

@@ -5,6 +5,7 @@ import { requestApply, readOfferState } from '../../../../../src/agent/capabilit
 import { StatusSender } from '../../../../../src/agent/capabilities/update/status-sender.ts';
 import { UpdateFault } from '../../../../../src/agent/capabilities/update/update-fault.ts';
 import { Updater, type RunningWork } from '../../../../../src/agent/capabilities/update/updater.ts';
+import { HubRefused } from '../../../../../src/agent/core/connection/answer-channel.ts';
 import type { WatchdogLink } from '../../../../../src/agent/core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../../../../../src/agent/core/version.ts';
 import { programFile } from '../../../../../src/agent/os/installation/layout.ts';
@@ -12,6 +13,7 @@ import { afterHealthy, changeProven } from '../../../../../src/agent/os/installa
 import { saveTrustedKeys } from '../../../../../src/agent/os/installation/trusted-keys.ts';
 import { readAttempt } from '../../../../../src/agent/os/upgrades/attempt-file.ts';
 import { failuresOf } from '../../../../../src/agent/os/upgrades/failed-attempts.ts';
+import { waitingStatuses } from '../../../../../src/agent/os/upgrades/status-outbox.ts';
 import { readJournal } from '../../../../../src/agent/os/upgrades/upgrade-journal.ts';
 import type { UpdateStatus, Upgrade } from '../../../../../src/protocol/index.ts';
 import { install, published, signed, signingKey } from '../../../../support/agent/release-forge.ts';
@@ -266,6 +268,44 @@ describe('the updater of an agent', () => {
       await handedOver(offerOf('5.0.0'));
       expect(downloads).to.equal(1);
       expect(await readFile(programFile(programs, 'agent', '5.0.0'))).to.deep.equal(BYTES);
+    });
+  });
+
+  describe('without a connection', () => {
+    const isKept = async () => (await waitingStatuses(dataDir)).map(({ status }) => status.phase);
+    beforeEach(() => {
+      download = () => Promise.reject(new UpdateFault('DOWNLOAD_FAILED', 'The network is down.', true));
+    });
+
+    it('keeps the phases, and sends them in order when a connection exists', async () => {
+      send = () => Promise.reject(new Error('The socket is closed.'));
+      await offered(offerOf('5.0.0'));
+      await statuses.flush();
+      expect([await isKept(), phases()]).to.deep.equal([['downloading', 'failed'], []]);
+      expect(warnings.join()).to.contain('The state of an upgrade could not be sent');
+      statuses.attach(async (status) => void sent.push(status));
+      await statuses.flush();
+      expect([await isKept(), phases()]).to.deep.equal([[], ['downloading', 'failed']]);
+    });
+
+    it('keeps the phases for the next process', async () => {
+      send = () => Promise.reject(new Error('The socket is closed.'));
+      await offered(offerOf('5.0.0'));
+      send = async (status) => void sent.push(status);
+      begin();
+      await statuses.flush();
+      expect([await isKept(), phases()]).to.deep.equal([[], ['downloading', 'failed']]);
+    });
+
+    it('does not wait for a phase that the hub has refused, and sends those after it', async () => {
+      send = (status) =>
+        status.phase === 'downloading'
+          ? Promise.reject(new HubRefused('There is no such phase.'))
+          : Promise.resolve(void sent.push(status));
+      await offered(offerOf('5.0.0'));
+      await statuses.flush();
+      expect([await isKept(), phases()]).to.deep.equal([[], ['failed']]);
+      expect(warnings.join()).to.contain('The hub did not accept the state of an upgrade');
     });
   });
 
