@@ -137,8 +137,9 @@ describe('dashboard feed', () => {
     );
     // Everything that waited for a frame is sent, and each has received it when it has the answer to a later message.
     await app.settle();
-    for (const client of Object.values(watchers))
+    for (const client of Object.values(watchers)) {
       await client.send('devices:unsubscribe', { subscriptionId: newId() });
+    }
     expect([...seen(watchers.partner)]).to.have.members([inFirst.deviceId, inOther.deviceId]);
     expect([...seen(watchers.organization)]).to.deep.equal([inFirst.deviceId]);
     expect([...seen(watchers.selected)]).to.deep.equal([inOther.deviceId]);
