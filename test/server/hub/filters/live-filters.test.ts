@@ -64,11 +64,13 @@ describe('live filters', function () {
     id = snapshot.subscriptionId;
     client.start(snapshot.devices, snapshot);
     for (const delta of early) client.take(delta);
-    const shows = (ids: string[]) =>
-      eventually(
+    const shows = async (ids: string[]) => {
+      await app.settle();
+      await eventually(
         () => [...client.devices.keys()].sort(),
         (shown) => JSON.stringify(shown) === JSON.stringify([...ids].sort()),
       );
+    };
     return { client, shows, ended, watcher, id };
   }
   const saveFilter = async (conditions: object) => {
