@@ -179,7 +179,11 @@ describe('publishing a release', function () {
   });
 
   /** Sends the head of an upload and so many bytes, and answers the first line of what comes back. */
-  function send(head: Record<string, string>, body: Buffer, { until }: { until?: Promise<unknown> } = {}): Promise<string> {
+  function send(
+    head: Record<string, string>,
+    body: Buffer,
+    { until }: { until?: Promise<unknown> } = {},
+  ): Promise<string> {
     const { port } = new URL(bench.app.url);
     return new Promise((resolve, reject) => {
       const socket = connect(Number(port), '127.0.0.1', () => {
