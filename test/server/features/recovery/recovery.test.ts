@@ -260,7 +260,15 @@ describe('recovery plans', function () {
         .update({ since: new Date(Date.now() - 6 * 60_000) }),
     );
     expect(changed).to.equal(1);
-    const ended = await endOf(id);
+    // The date moves as well: by it the leader gives the device up.
+    const ended = await eventually(
+      async () => {
+        await testClock.advance(1000);
+        return world.read(id);
+      },
+      ({ finishedAt }) => finishedAt !== null,
+    );
+    testClock.reset();
     expect(ended.status).to.equal('failed');
     const [first] = ended.groups[0].steps;
     expect(first.error.code).to.equal('DEVICE_OFFLINE');
@@ -269,6 +277,8 @@ describe('recovery plans', function () {
     expect(world.left()).to.have.length(1);
     gone.script = () => undefined;
     await gone.connect(app);
+    // Looks for work that was not delivered.
+    await app.settle();
     await led(world.left, ({ length }) => length === 0);
     const { hub, secrets, database } = app.server;
     const audit = undefined as never;
