@@ -186,7 +186,7 @@ describe('the end of a trial', () => {
       const decided: Trial = { ...trial, verdict: { is: 'rolled_back', ...REASON } };
       await carryOut(place, decided);
       const [before] = await failuresOf(place.dataDir);
-      testClock.advance(60_000);
+      await testClock.advance(60_000);
       await carryOut(place, decided);
       expect(await failuresOf(place.dataDir)).to.deep.equal([before]);
       expect(nextTryAt(before!, testClock.now()) - testClock.now()).to.equal(HOUR_MS - 60_000);

@@ -38,7 +38,7 @@ describe('the download of a release', () => {
 
   const network = {
     async request(url: Request[0], { headers, signal, silentMs }: NonNullable<Request[1]>) {
-      asked.push({ url: String(url), headers: { ...headers } as Record<string, string>, silentMs });
+      asked.push({ url: String(url), headers: { ...headers }, silentMs });
       lastSignal = signal;
       return { headers: {}, body: body(''), ...(await answer()) };
     },

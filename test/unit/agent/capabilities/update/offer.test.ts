@@ -54,7 +54,7 @@ describe('an offer of a release', () => {
   it('without a signature, its key or a size is refused', () => {
     for (const name of ['signature', 'keyId', 'size'] as const) {
       const { [name]: _, ...rest } = offer();
-      expect(refusalOf(rest as Upgrade), name).to.deep.equal([
+      expect(refusalOf(rest), name).to.deep.equal([
         'SIGNATURE_MISSING',
         'The release was offered without a signature.',
         false,
