@@ -56,8 +56,11 @@ export const mochaHooks = {
   async beforeAll(this: Mocha.Context) {
     const suites = this.test?.parent?.suites ?? [];
     for (const [at, suite] of suites.entries()) {
-      // Each file leaves the clock as it found it, whichever files share this process.
-      suite.afterAll(() => testClock.reset());
+      // Each file leaves the clock as it found it, whichever files share this process, and no rule that it broke.
+      suite.afterAll(() => {
+        testClock.reset();
+        forgetBreaches();
+      });
       if (isUnit(suites[at + 1])) suite.afterAll(closeShared);
     }
     if (isUnit(suites[0])) await closeShared();

@@ -10,13 +10,11 @@ import { call } from '../../support/test-app.ts';
 
 /**
  * The whole product on each version of Node that is supported, on the embedded Postgres: the server starts, a person
- * signs in, an agent connects, and everything stops in order. The gate names further versions in MUSTER_TEST_NODES, as
- * paths of their programs with commas between them.
+ * signs in, an agent connects, and everything stops in order. The gate names the versions beside its own, which runs all
+ * other tests, in MUSTER_TEST_NODES: paths of their programs with commas between them.
  */
-const programs = [
-  process.execPath,
-  ...(process.env['MUSTER_TEST_NODES'] ?? '').split(',').filter((file) => file !== ''),
-];
+const named = (process.env['MUSTER_TEST_NODES'] ?? '').split(',').filter((file) => file !== '');
+const programs = named.length > 0 ? named : [process.execPath];
 const ADMIN = { email: 'admin@example.com', password: 'a-password-for-the-smoke-test' };
 
 for (const node of programs) {

@@ -3,14 +3,14 @@ import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('people', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
   before(async () => {
-    app = await sharedTestApp();
+    app = await createTestApp();
   });
   beforeEach(async () => {
     tenant = await buildTenant(app);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { clock } from '../../../../src/clock.ts';
 import { liveLogs } from '../../../../src/features/event-logs/live-logs.service.ts';
 import type { DeviceHub } from '../../../../src/hub/index.ts';
 import type { DetachedContext } from '../../../../src/platform/context.ts';
@@ -15,7 +16,7 @@ describe('a live query that runs out of time', () => {
   } as unknown as DeviceHub;
   const reads = { record: () => {} };
   const ctx = {
-    arrivedAt: performance.now(),
+    arrivedAt: clock.monotonic(),
     withTenant: async () => undefined,
   } as unknown as DetachedContext;
 
@@ -39,7 +40,7 @@ describe('a live query that runs out of time', () => {
         return { ok: false, reason: 'timeout' };
       },
     } as unknown as DeviceHub;
-    const arrivedAt = performance.now() - 20_000;
+    const arrivedAt = clock.monotonic() - 20_000;
     await liveLogs({ hub: asked, reads })
       .list({ ...ctx, arrivedAt }, 'device', new AbortController().signal)
       .catch(() => undefined);
@@ -48,7 +49,7 @@ describe('a live query that runs out of time', () => {
   });
 
   it('answers 503 where the database has not answered by then, and asks no device', async () => {
-    const waiting = { arrivedAt: performance.now() - 29_950, withTenant: () => new Promise(() => {}) };
+    const waiting = { arrivedAt: clock.monotonic() - 29_950, withTenant: () => new Promise(() => {}) };
     const error: AppError = await liveLogs({ hub, reads })
       .list(waiting as unknown as DetachedContext, 'device', new AbortController().signal)
       .then(
