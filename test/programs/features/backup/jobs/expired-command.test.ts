@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { CommandFrame } from '../../../../../src/protocol/index.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
@@ -52,7 +51,6 @@ describe('a backup job whose command has expired', function () {
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
     return { id: String(answer.body.id), frame: await device.nextCommand() };
   };
-  const jobOf = async (id: string) => (await tenant.send('GET', `/backup/jobs/${id}`)).body;
 
   interface Payload {
     repository: { destination: { path: string; user: string; secret: { secretRef: string } } };
