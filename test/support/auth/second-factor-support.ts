@@ -1,10 +1,11 @@
 import { Secret, TOTP } from 'otpauth';
+import { clock } from '../../../src/clock.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { PASSWORD, type Person } from '../factories.ts';
 import type { TestApp } from '../test-app.ts';
 
 export const codeOf = (secret: string, steps = 0): string =>
-  TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: Date.now() + steps * 30_000 });
+  TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: clock.now() + steps * 30_000 });
 
 /** As if the last code had been used long ago. */
 export const forgetLastCode = (app: TestApp, { id }: Person) =>

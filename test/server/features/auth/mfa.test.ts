@@ -6,6 +6,7 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { createSealer, sealContext } from '../../../../src/platform/secrets/sealed.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../../support/factories.ts';
 import { environmentOf, startCommand } from '../../../support/run-muster.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const FIRST_KEY = 'the first key of thirty-two characters at least';
@@ -24,7 +25,7 @@ describe('the second factor', () => {
   const sql = async (text: string, values: string[] = []) =>
     (await withSystem(app.server.database.pool, 'test', (tx) => tx.raw(text, values))).rows;
   const code = (secret: string, steps = 0) =>
-    TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: Date.now() + steps * 30_000 });
+    TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: testClock.now() + steps * 30_000 });
   const login = async (person: Person) =>
     (await post('/auth/login', { email: person.email, password: PASSWORD })).body;
   const verify = (tempToken: string, given: string) => post('/auth/mfa/verify', { tempToken, code: given });
@@ -102,9 +103,8 @@ describe('the second factor', () => {
 
   it('takes the codes of the step before and the one after, each once, and no older one than the last', async () => {
     const { person, secret } = await enabled();
-    // Not across the end of a step, where all codes age by one.
-    const left = 30_000 - (Date.now() % 30_000);
-    if (left < 3000) await new Promise((resolve) => setTimeout(resolve, left));
+    // From the beginning of a step: at its end all codes age by one.
+    testClock.jump(30_000 - (testClock.now() % 30_000));
     const attempt = async (given: string) => (await verify((await login(person)).tempToken, given)).status;
     expect(await attempt(code(secret, -2))).to.equal(401);
     expect(await attempt(code(secret, 2))).to.equal(401);

@@ -12,6 +12,8 @@ import {
   giveSecondFactor,
   type Person,
 } from '../../../../support/factories.ts';
+import { eventually } from '../../../../support/eventually.ts';
+import { testClock } from '../../../../support/test-clock.ts';
 import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
 
@@ -231,16 +233,22 @@ describe('domains of single sign-on', () => {
   it('are refused in time while the name servers do not answer', async () => {
     const mine = await publish(orgAdmin, 'silent.example');
     dns.silent(true);
-    const before = performance.now();
-    const { status, body } = await verify(orgAdmin, mine.id);
+    const before = testClock.monotonic();
+    let answer: Awaited<ReturnType<typeof verify>> | undefined;
+    const verifying = verify(orgAdmin, mine.id).then((given) => (answer = given));
+    await eventually(
+      () => testClock.advance(500),
+      () => answer !== undefined,
+    );
+    const { status, body } = await verifying;
     dns.silent(false);
     expect([status, body.error]).to.deep.equal([
       409,
       'The name servers of silent.example do not answer. Try again later.',
     ]);
-    expect(performance.now() - before).to.be.below(25_000);
+    expect(testClock.monotonic() - before).to.be.below(25_000);
     expect((await verify(orgAdmin, mine.id)).status).to.equal(200);
-  }).timeout(120_000);
+  });
 
   it('are found among a thousand records, and not in a thousand others', async () => {
     const mine = await publish(orgAdmin, 'crowded.example');
