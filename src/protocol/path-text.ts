@@ -51,6 +51,10 @@ export function pathBytes(text: string): Uint8Array {
 /** The one text of a path that can be written in several ways: `\xc3\xa9` is `é`. */
 export const canonicalPath = (text: string): string => pathText(pathBytes(text));
 
+/** As a program prints the path that replaces each byte that is not UTF-8 with U+FFFD, such as Go's JSON. */
+export const printedPath = (text: string): string =>
+  text.replace(ESCAPE, (_, byte: string) => (byte.toLowerCase() === '5c' ? '\\' : '\ufffd'));
+
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
