@@ -21,6 +21,7 @@ import {
   SELF_CHECK_PURPOSE,
   selfCheckRoute,
 } from '../platform/http/operations.ts';
+import type { RunningJobs } from '../platform/jobs/jobs.ts';
 import { rawService } from '../platform/http/server/raw-service.ts';
 import { singlePage, type SinglePage } from '../platform/http/single-page/single-page.ts';
 import { beginRequest } from '../platform/http/request-state.ts';
@@ -37,7 +38,7 @@ export interface AppOptions {
 
 /** The Express application: the API below /api/v1, its documents, health, metrics and the dashboard. */
 export function createHttpApp(
-  { config, database, expensive, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
+  { config, database, expensive, jobs, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
   { apiKeys, audit, authenticator, backupStore }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
@@ -52,7 +53,7 @@ export function createHttpApp(
   });
   // Made when somebody asks for it: that takes longer than the rest of the application.
   let document: ReturnType<typeof openApi> | undefined;
-  const health = healthRoutes(VERSION, readinessChecks(database, redis), isDraining);
+  const health = healthRoutes(VERSION, readinessChecks(database, redis, jobs), isDraining);
 
   const app = express();
   app.disable('etag');
@@ -109,7 +110,7 @@ const CONTENT_SECURITY_POLICY = {
   },
 };
 
-function readinessChecks({ pool }: Database, redis: RedisConnection | undefined) {
+function readinessChecks({ pool }: Database, redis: RedisConnection | undefined, jobs: RunningJobs) {
   return {
     database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
     // Without Redis, agents stay connected and signed-in people can go on. A load balancer that removed a node because
@@ -117,5 +118,7 @@ function readinessChecks({ pool }: Database, redis: RedisConnection | undefined)
     redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },
     migrations: async () => (await pendingMigrations(pool)).length === 0,
     isolation: async () => assertSafeRole(pool).then(() => true),
+    // Requests are served without background jobs, so an operator sees it, and no load balancer acts on it.
+    jobs: { spare: async () => jobs.isWorking() },
   };
 }

@@ -29,6 +29,9 @@ interface Parts {
   onRound: () => Promise<void>;
 }
 
+/** Within this time after the last round that went well, the runner counts as working. */
+const WORKING_MS = 30_000;
+
 /** Of so many places one is kept for partners that have nothing running. */
 const PLACES_FOR_EACH_RESERVED = 4;
 
@@ -45,6 +48,8 @@ export class JobRunner {
   #timers: Timer[] = [];
   #renewing: Promise<void> | undefined;
   #isDatabaseAway = false;
+  #hasFailedToClaim = false;
+  #workedAt = Number.NEGATIVE_INFINITY;
   #isClosing = false;
 
   constructor(parts: Parts) {
@@ -60,8 +65,14 @@ export class JobRunner {
     return [...this.#kinds.keys()];
   }
 
+  /** Whether it has lately found what was due, and begun it. */
+  get isWorking(): boolean {
+    return clock.monotonic() - this.#workedAt < WORKING_MS;
+  }
+
   start(): void {
     const { leaseMs } = this.#parts.timing;
+    this.#workedAt = clock.monotonic();
     this.#looping = this.#loop();
     this.#timers = [
       clock.setInterval(() => this.#renew(), leaseMs / 3).unref(),
@@ -150,8 +161,10 @@ export class JobRunner {
     if (look.scheduled) await schedules.enqueueDue();
     if (look.overdue || look.scheduled) this.#isAwake = true;
     let claimed = 0;
+    this.#hasFailedToClaim = false;
     for (const name of look.waiting) claimed += await this.#claim(name);
     await onRound();
+    if (!this.#hasFailedToClaim) this.#workedAt = clock.monotonic();
     return look.overdue || look.scheduled || claimed > 0;
   }
 
@@ -196,6 +209,7 @@ export class JobRunner {
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       // The other kinds get their turn.
+      this.#hasFailedToClaim = true;
       log.error({ err: error, job: name }, 'jobs.claim_failed');
       return 0;
     }

@@ -52,7 +52,7 @@ describe('the HTTP server', () => {
         expect(ready.status).to.equal(200);
         expect(ready.body).to.deep.equal({
           status: 'ready',
-          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok' },
+          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok', jobs: 'ok' },
         });
       });
     }
@@ -99,6 +99,7 @@ describe('the HTTP server', () => {
         redis: 'not_configured',
         migrations: 'ok',
         isolation: 'ok',
+        jobs: 'ok',
       });
       const refused: unknown = await connectDevice(other, token).catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(Refused);
