@@ -8,7 +8,7 @@ export type DatabaseChoice =
       kind: 'external';
       ownerUrl: string | undefined;
       appUrl: string;
-      sessionUrl: string | undefined;
+      sessionUrl?: string;
     };
 
 /** Postgres, embedded or external, and Redis. */
@@ -87,14 +87,15 @@ interface DatabaseVariables {
 function databaseChoice({
   DATABASE_URL: ownerUrl,
   DATABASE_URL_APP: givenUrl,
-  DATABASE_URL_SESSION: sessionUrl,
+  DATABASE_URL_SESSION,
   SVC_APP_DB_PASSWORD,
   POSTGRES_PASSWORD,
 }: DatabaseVariables): DatabaseChoice {
-  if (givenUrl !== undefined) return { kind: 'external', ownerUrl, appUrl: givenUrl, sessionUrl };
+  const session = DATABASE_URL_SESSION === undefined ? {} : { sessionUrl: DATABASE_URL_SESSION };
+  if (givenUrl !== undefined) return { kind: 'external', ownerUrl, appUrl: givenUrl, ...session };
   if (ownerUrl === undefined) return { kind: 'embedded' };
   const appUrl = new URL(ownerUrl);
   appUrl.username = 'svc_app';
   appUrl.password = encodeURIComponent(SVC_APP_DB_PASSWORD ?? POSTGRES_PASSWORD ?? '');
-  return { kind: 'external', ownerUrl, appUrl: appUrl.href, sessionUrl };
+  return { kind: 'external', ownerUrl, appUrl: appUrl.href, ...session };
 }

@@ -64,7 +64,7 @@ describe('the HTTP server', () => {
         const unsafe = await call(`${other.url}/health/ready`, 'GET');
         expect([unsafe.status, unsafe.body.checks]).to.deep.equal([
           503,
-          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed' },
+          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed', jobs: 'ok' },
         ]);
         await asOwner(
           other.database.ownerUrl,
