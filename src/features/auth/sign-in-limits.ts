@@ -41,7 +41,7 @@ export function signInLimits(limits: RateLimits) {
      * Counts an attempt before the password is checked, so that parallel attempts count too. Throws `rate_limited`.
      * An account under attack is closed to unknown networks only. From a network where its user signed in lately it stays
      * open, so nobody can lock a user out by failing on purpose.
-     * Behind a proxy that is not configured, a client is only known by what the proxy reports: then no address counts as
+     * Behind a proxy that is not configured, or that hides addresses, a client is only known by what the proxy reports: then no address counts as
      * the user's own, and no limit counts all clients of the proxy together.
      * @returns a function to call when the password was correct: the attempt is then not counted
      */
@@ -56,6 +56,7 @@ export function signInLimits(limits: RateLimits) {
         await byAccount.take(account);
       } else if (
         client.unnamedProxy !== undefined ||
+        client.unreadable !== undefined ||
         !(await withSystem('whether a user signed in from this network lately', (tx) =>
           signedInFrom(tx, account, client.ip),
         ))

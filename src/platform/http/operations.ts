@@ -101,6 +101,10 @@ export const SelfCheck = z.object({
   peer: z.string(),
   peerIsProxy: z.boolean().describe('The peer is one of TRUSTED_PROXY_CIDRS.'),
   client: z.string().describe('The address that limits, allowlists and the audit trail use.'),
+  unreadable: z
+    .object({ header: z.string(), value: z.string() })
+    .nullable()
+    .describe('The header in which the proxy names its client in a form that is no address.'),
   forwardedFor: z.string().nullable(),
   forwardedProto: z.string().nullable(),
   via: z.string().nullable(),
@@ -134,7 +138,8 @@ export function selfCheckRoute(mac: Mac, trust: ProxyTrust): Router {
     return send(response, SelfCheck, {
       peer,
       peerIsProxy: trust.proxies !== undefined && contains(trust.proxies, peer),
-      client: requestState(request).client.ip ?? '',
+      client: requestState(request).client.ip,
+      unreadable: requestState(request).client.unreadable ?? null,
       forwardedFor: request.get('x-forwarded-for') ?? null,
       forwardedProto: request.get('x-forwarded-proto') ?? null,
       via: request.get('via') ?? null,
