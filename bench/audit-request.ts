@@ -64,7 +64,7 @@ async function serve(audit: AuditTrail): Promise<{ port: number; close: () => vo
   const app = express();
   app.use(beginRequest(quietLog, createMetrics(), { proxies: undefined, cfConnectingIp: false }));
   app.use(
-    mount([siteRoutes], {
+    mount([siteRoutes], '/api/v1', {
       db: bench.db,
       authenticator: { authenticate: async () => caller },
       agents: { authenticate: () => Promise.reject(new Error('no agents here')) },

@@ -44,6 +44,7 @@ function traitsOf(row: AnyRoute) {
   return {
     access: typeof access === 'string' ? access : [...access.scopes].toSorted(),
     permission: typeof access === 'object' && access.permission !== undefined,
+    bases: row.bases ?? [],
     mfa: typeof access === 'object' && access.mfa === true,
     refusesKeys: refusesKeys(access),
     method: row.method,

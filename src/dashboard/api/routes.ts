@@ -7960,12 +7960,6 @@ checks: {
 }
 }
 /**
- * Read the metrics of this server
- */
-"GET /metrics": {
-response: null
-}
-/**
  * Read this document
  */
 "GET /openapi.json": {
@@ -7983,6 +7977,27 @@ response: null
  * Open the reference of the socket messages
  */
 "GET /docs/sockets": {
+response: null
+}
+/**
+ * Load the script that starts the reference
+ */
+"GET /docs/start.js": {
+response: null
+}
+/**
+ * Load a file of the reference
+ */
+"GET /docs/assets/{name}": {
+params: {
+name: ("swagger-ui.css" | "swagger-ui-bundle.js" | "favicon-32x32.png")
+}
+response: null
+}
+/**
+ * Read the metrics of this server
+ */
+"GET /metrics": {
 response: null
 }
 }

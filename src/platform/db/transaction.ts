@@ -130,8 +130,3 @@ const beginText = (command: string, sees: string, connection: pg.ClientBase) =>
 /** Part of a transaction, which is undone where it fails. The rest of the transaction then still counts. */
 export const withSavepoint = <T>(tx: Tx, work: (part: Tx) => Promise<T>): Promise<T> =>
   tx.transaction((part) => work(part as Tx));
-
-/** Lets the rest of the transaction see one more organization: the one that it is about to make. */
-export async function extendTenant(tx: Tx, tenant: TenantScope, orgId: string): Promise<void> {
-  await tx.raw(`select set_config('app.org_ids', ?, true)`, [`{${[...tenant.orgIds, orgId].join(',')}}`]);
-}

@@ -46,7 +46,9 @@ type ContextFor<A extends Access, T extends boolean> = A extends 'public'
       ? DetachedContext
       : Context;
 
-/** Below /api/v1, in Express form: `/orgs/sites/:id`. An agent's names its device. */
+export type Base = '/' | '/api/v1';
+
+/** In Express form: `/orgs/sites/:id`. An agent's names its device. */
 type PathFor<A extends Access> = A extends 'agent' ? `/agents/:id/${string}` : string;
 
 type Parsed<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S> : undefined;
@@ -108,6 +110,8 @@ interface RouteBase<
 > {
   method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   path: PathFor<A>;
+  /** Below which the path stands; `/api/v1` when absent. */
+  bases?: readonly Base[];
   summary: string;
   description?: string;
   access: A;
@@ -140,6 +144,8 @@ interface RouteBase<
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
+  /** Answers with another status that are no failures, for the documentation. */
+  otherAnswers?: Readonly<Record<number, { description: string; schema: z.ZodType }>>;
   /** Media types of the answer, where JSON is not the only one. */
   media?: readonly string[];
 }

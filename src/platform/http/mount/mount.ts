@@ -36,7 +36,7 @@ import { jsonTextFault } from './json-text.ts';
 import { isDeepPage } from '../pagination.ts';
 import { AuditedJson, RawJson } from '../raw-json.ts';
 import { requestState, type RequestState } from '../request-state.ts';
-import type { AnyRoute, CookieOptions, Reply, RouteGroup } from '../route.ts';
+import type { AnyRoute, Base, CookieOptions, Reply, RouteGroup } from '../route.ts';
 
 export interface Pipeline {
   db: Db;
@@ -49,11 +49,11 @@ export interface Pipeline {
 
 const BODY_LIMIT = 100_000;
 
-/** Mounts the table. Every row passes the same steps in the same order, and this is the only place they are in. */
-export function mount(groups: readonly RouteGroup[], pipeline: Pipeline): Router {
+/** Mounts the rows of the table that stand below a base. Every row passes the same steps in the same order, and this is the only place they are in. */
+export function mount(groups: readonly RouteGroup[], base: Base, pipeline: Pipeline): Router {
   const router = express.Router({ caseSensitive: true });
   for (const { routes } of groups) {
-    for (const row of routes) {
+    for (const row of routes.filter(({ bases = ['/api/v1'] }) => bases.includes(base))) {
       // Who is asking is settled before a byte of the body is read.
       const admitted = noteDenials(row, pipeline, admit(row, pipeline));
       const handled = noteDenials(row, pipeline, handle(row, pipeline));
