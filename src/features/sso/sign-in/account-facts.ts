@@ -1,7 +1,8 @@
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { isDomainProven } from '../domains/domain.service.ts';
+import { addressForms, emailDomain } from '../flow/asserted-text.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import { type AccountFacts, type Candidate, emailDomain } from './account-decision.ts';
+import type { AccountFacts, Candidate } from './account-decision.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 
 type Owner = Pick<SsoProvider, 'id' | 'orgId' | 'partnerId'>;
@@ -22,8 +23,8 @@ export async function accountFacts(
   const linked = await candidate(
     tx,
     provider,
-    'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = :text',
-    subject,
+    'join user_sso_identities i on i.user_id = u.id where i.provider_id = :providerId and i.external_id = any(:texts)',
+    [subject],
   );
   // If there is a link, the account with the address does not matter.
   if (linked !== undefined || email === undefined) {
@@ -32,9 +33,8 @@ export async function accountFacts(
   const domain = emailDomain(email);
   return {
     linked,
-    byEmail: await candidate(tx, provider, 'where lower(u.email) = lower(:text)', email),
-    isDomainProven:
-      provider.orgId !== null && domain !== undefined && (await isDomainProven(tx, provider.orgId, domain)),
+    byEmail: await candidate(tx, provider, 'where lower(u.email) = any(:texts)', addressForms(email)),
+    isDomainProven: domain !== undefined && (await isDomainProven(tx, provider, domain)),
   };
 }
 
@@ -42,13 +42,13 @@ async function candidate(
   tx: Tx,
   { id: providerId, orgId, partnerId }: Owner,
   found: string,
-  text: string,
+  texts: readonly string[],
 ): Promise<Candidate | undefined> {
   const { rows } = await tx.raw<{ rows: Candidate[] }>(
     `select u.id as "userId", u.status = 'active' as "isActive", ${IS_MEMBER} as "isMember" from users u ${found}
-    for update of u`,
+    order by u.email for update of u`,
     // Knex has no type for a null among named values.
-    { providerId, orgId, partnerId, text } as Record<string, string>,
+    { providerId, orgId, partnerId, texts: [...texts] } as Record<string, string | string[]>,
   );
   return rows[0];
 }
