@@ -37,8 +37,9 @@ async function organizationOfNew(ctx: Context, orgId: string | undefined): Promi
 export async function assertMayConfigure({ tx, caller }: Context, owned: Owned): Promise<void> {
   assertActsForOwner(caller, owned);
   const given = owned.orgId === null ? [EVERYTHING] : await permissionsOfMembers(tx, owned.orgId);
-  const missing = exceeds(caller.permissions, given);
-  if (missing.length === 0) return;
+  const beyond = exceeds(caller.permissions, given);
+  if (beyond.length === 0) return;
+  const missing = beyond.includes(EVERYTHING) ? [EVERYTHING] : beyond;
   const [whose, admin] =
     owned.orgId === null
       ? ['a partner', 'Partner Admin']

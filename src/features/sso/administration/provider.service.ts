@@ -111,6 +111,7 @@ export async function createProvider(
     type,
     name: given.name,
     preset: preset ?? null,
+    configuredPermissions: [...ctx.caller.permissions],
     createdBy: ctx.caller.userId,
   };
   const vouched = await assertAllowed(ctx, provider, provider);
@@ -221,6 +222,7 @@ export async function saveSettings(
   const saved = await patchRecorded(ctx, provider, {
     ...changes,
     ...vouched,
+    configuredPermissions: [...ctx.caller.permissions],
     lastSuccessAt: after.lastSuccessAt,
     configVersion: provider.configVersion + 1,
     discoveryFailures: 0,

@@ -9,6 +9,8 @@ export interface Candidate {
   isActive: boolean;
   /** Whether the person is a member of the organization or partner that owns the provider. */
   isMember: boolean;
+  /** The person has more permissions than whoever has configured the provider last. */
+  exceedsConfigurer?: boolean;
 }
 
 export interface AccountFacts {
@@ -70,6 +72,7 @@ function matched(
   isDomainProven: boolean,
 ): Candidate | undefined {
   if (email === undefined || emailDomain(email) === undefined) throw new SsoFailure('email_missing');
+  if (byEmail?.isMember && byEmail.exceedsConfigurer) throw new SsoFailure('configurer_has_less');
   if (isDomainProven) return byEmail;
   if (orgId !== null && emailVerified === undefined) throw new SsoFailure('domain_not_proven');
   if (byEmail?.isMember) throw new SsoFailure('domain_not_proven');

@@ -75,6 +75,12 @@ describe('which account a proved identity signs in to', () => {
     expect(decide(PARTNER, {}, { isDomainProven: false })).to.equal('invitation_required');
   });
 
+  it('is none with more permissions than whoever has configured the provider, unless it is linked', () => {
+    const greater = account('admin', { exceedsConfigurer: true });
+    expect(decide(ORGANIZATION, {}, { byEmail: greater })).to.equal('configurer_has_less');
+    expect(decide(ORGANIZATION, {}, { linked: greater })).to.equal('admin');
+  });
+
   it('is a new one where an organization allows that', () => {
     expect(decide(ORGANIZATION, {}, {})).to.equal('new Ada@Example.com Ada Lovelace');
     expect(decide(ORGANIZATION, { name: undefined }, {})).to.equal('new Ada@Example.com Ada');
