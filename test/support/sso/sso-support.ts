@@ -83,3 +83,12 @@ export async function insertOidcProvider(
     ...row,
   });
 }
+
+/** The organization has proved that it owns a mail domain, which counts for the provider of its partner as well. */
+export const proveDomain = (app: TestApp, orgId: string, domain = 'example.com') =>
+  query(
+    app,
+    `insert into sso_domains (id, org_id, domain, status, token, verified_at)
+    values (?, ?, ?, 'verified', 'x', now())`,
+    [newId(), orgId, domain],
+  );

@@ -1,5 +1,6 @@
 import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { databaseAppError } from '../../../platform/db/database-errors.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
@@ -80,9 +81,10 @@ async function proceed(
   parts.stateCookie.clear(reply);
   assertUnchanged(provider, session);
   const identity = await parts.protocols[provider.type].finish(ctx, provider, session, query);
+  const identified = { provider, session, identity };
   return session.linkSessionId === null
-    ? signedIn(ctx, { provider, session, identity }, parts)
-    : linked(ctx, { provider, linkSessionId: session.linkSessionId, identity }, parts);
+    ? signedIn(ctx, identified, parts)
+    : linked(ctx, { ...identified, linkSessionId: session.linkSessionId }, parts);
 }
 
 /** Deletes the stored sign-in and returns it. Of several callbacks at once, only one receives it. */
@@ -109,6 +111,16 @@ function assertUnchanged(provider: SsoProvider, { providerVersion }: SsoSession)
   }
 }
 
+/**
+ * Reads the provider again, because the requests to it may have taken seconds, and keeps it as it is until the
+ * transaction ends: whoever switches it off must see the session that is opened here, to end it.
+ */
+async function holdProvider(tx: Tx, { id }: SsoProvider, session: SsoSession): Promise<void> {
+  const now = await SsoProvider.query(tx).findById(id).forShare();
+  if (now === undefined) throw new SsoFailure('provider_changed');
+  assertUnchanged(now, session);
+}
+
 interface Identified {
   provider: SsoProvider;
   session: SsoSession;
@@ -122,13 +134,7 @@ async function signedIn(
 ): Promise<Redirect> {
   const code = await retried(() =>
     ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
-      // Read again, because the requests to the provider may have taken seconds.
-      assertUnchanged(
-        await SsoProvider.query(tx)
-          .findById(provider.id)
-          .throwIfNotFound(() => new SsoFailure('provider_changed')),
-        session,
-      );
+      await holdProvider(tx, provider, session);
       return admitPerson(tx, ctx, provider, identity, parts);
     }),
   );
@@ -139,16 +145,13 @@ async function signedIn(
 
 async function linked(
   ctx: PublicContext,
-  {
-    provider,
-    linkSessionId,
-    identity,
-  }: { provider: SsoProvider; linkSessionId: string; identity: AssertedIdentity },
+  { provider, session, identity, linkSessionId }: Identified & { linkSessionId: string },
   parts: CallbackParts,
 ): Promise<Redirect> {
-  await ctx.withSystem('link an identity to an account', (tx) =>
-    finishLink(tx, ctx, { provider, linkSessionId, identity }, parts),
-  );
+  await ctx.withSystem('link an identity to an account', async (tx) => {
+    await holdProvider(tx, provider, session);
+    return finishLink(tx, ctx, { provider, linkSessionId, identity }, parts);
+  });
   parts.audit.committed();
   return new Redirect(profilePageUrl(parts.baseUrl()));
 }
