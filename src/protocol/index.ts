@@ -1,6 +1,7 @@
 export * from './version.ts';
 export * from './storable.ts';
 export * from './primitives.ts';
+export * from './path-text.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
 export * from './releases.ts';

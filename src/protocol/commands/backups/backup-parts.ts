@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedText, text } from '../../primitives.ts';
+import { PATH_TEXT_MAX } from '../../path-text.ts';
 import { SecretRef } from '../secrets.ts';
 import { SnapshotDetails } from './snapshot-details.ts';
 
@@ -54,7 +55,7 @@ export const NAMED_PATHS_MAX = 200;
 export const NamedPaths = z.object({
   count: Count,
   paths: z
-    .array(z.object({ path: reportedText(4096, 0), message: reportedText(500, 0) }))
+    .array(z.object({ path: reportedText(PATH_TEXT_MAX, 0), message: reportedText(500, 0) }))
     .max(NAMED_PATHS_MAX)
     .describe(`The first ${NAMED_PATHS_MAX}.`),
 });
