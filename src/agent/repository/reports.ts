@@ -26,13 +26,15 @@ const REASON_MAX = 500;
 
 export interface NamedPaths {
   count: number;
+  isCut?: boolean;
   paths: { path: string; message: string }[];
 }
 
 /** The first paths of a report. The engine keeps more of them, and counts none beyond those that it keeps. */
-export function namedPaths({ paths }: PathReport): NamedPaths {
+export function namedPaths({ paths, isComplete }: PathReport): NamedPaths {
   return {
     count: paths.length,
+    ...(isComplete ? {} : { isCut: true }),
     paths: paths.slice(0, NAMED_PATHS_MAX).map(({ path, reason }) => ({
       path: firstCharacters(path, PATH_MAX),
       message: firstCharacters(reason, REASON_MAX),

@@ -53,6 +53,7 @@ export const Count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 export const NAMED_PATHS_MAX = 200;
 export const NamedPaths = z.object({
   count: Count,
+  isCut: z.boolean().optional().describe('True: there were more than `count`, and nobody counted them.'),
   paths: z
     .array(z.object({ path: reportedText(4096, 0), message: reportedText(500, 0) }))
     .max(NAMED_PATHS_MAX)
@@ -86,6 +87,14 @@ export const BackupResult = z.object({
   bytesAdded: Count.describe('What the snapshot added to the repository.'),
   seconds: z.number().nonnegative(),
   unreadable: NamedPaths,
+  leftOut: NamedPaths.optional().describe(
+    'Virtual file systems below the sources, such as /proc, which are never backed up. The message is the type.',
+  ),
+  emptySources: z
+    .array(reportedText(4096, 0))
+    .max(200)
+    .optional()
+    .describe('Sources that are there and have no file, as the folder of a disk that is not mounted.'),
   destinationRoom: DestinationRoom,
   shadowCopies: z
     .object({
