@@ -7,7 +7,7 @@ import { deviceRetention } from './retention.ts';
 export { issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
 export { CachedAgentCredentials } from './credentials/cached-agent-credentials.ts';
 export { agentVersions } from './agent-versions.ts';
-export { supportsCommand } from './capabilities.ts';
+export { asReported, supportsCommand } from './capabilities.ts';
 export { recordAgentState } from './management/agent-state.ts';
 export { setUpdating } from './management/updating.ts';
 export { lockDevice } from './management/device-lock.ts';

@@ -120,6 +120,11 @@ export class DeviceActor {
   get deviceId(): string {
     return this.identity.deviceId;
   }
+  /** As the handshake and the last heartbeat name them. */
+  get versions(): { agentVersion: string; watchdogVersion: string | undefined } {
+    const { agentVersion, watchdogVersion } = this.#facts;
+    return { agentVersion, watchdogVersion };
+  }
   /** The number of waiting messages. */
   get depth(): number {
     return this.#mailbox.depth;
