@@ -39,6 +39,8 @@ export interface SendOptions {
   token?: string | undefined;
   signal?: AbortSignal | undefined;
   headers?: Record<string, string>;
+  /** The body, for a route that takes a file. */
+  file?: Blob;
   /** How long the server has to begin its answer. What changes something has no limit unless it is given. */
   answerMs?: number;
 }
@@ -64,7 +66,13 @@ export async function send<R extends Route>(
 export async function raw<R extends Route>(
   route: R,
   input: Input<R>,
-  { token, signal, headers = {}, answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined }: SendOptions,
+  {
+    token,
+    signal,
+    headers = {},
+    file,
+    answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined,
+  }: SendOptions,
 ): Promise<Response> {
   const shape = input as InputParts;
   const patience = new AbortController();
@@ -75,9 +83,11 @@ export async function raw<R extends Route>(
     headers: {
       accept: 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(file === undefined ? {} : { 'content-type': 'application/octet-stream' }),
       ...(shape.body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
+    ...(file === undefined ? {} : { body: file }),
     ...(shape.body === undefined ? {} : { body: JSON.stringify(shape.body) }),
     signal: AbortSignal.any([patience.signal, ...(signal === undefined ? [] : [signal])]),
   })
