@@ -20,8 +20,8 @@ interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Sent as `Idempotency-Key`, so that a repeated click makes no second command. */
   idempotencyKey?: string;
-  /** The body, for a route that takes a file. */
-  file?: Blob;
+  /** The body, for a route that takes a file, with its SHA-256 in hexadecimal digits. */
+  file?: { bytes: Blob; sha256: string };
 }
 
 /**

@@ -55,7 +55,7 @@ describe('the pages of cloud backup', () => {
     await dialog.getByLabel('Client secret').fill(fields.clientSecret);
     dashboard.allow(/status of 400/);
     await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
-    await dialog.getByText('Invalid UUID', { exact: true }).waitFor();
+    await dialog.getByText('Choose one.', { exact: true }).waitFor();
     await dialog.getByLabel('Directory (tenant) id').fill(connectionOf(tenant.orgId).tenantId);
     await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
 

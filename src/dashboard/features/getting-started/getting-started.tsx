@@ -1,4 +1,4 @@
-import { Alert, Anchor, Group, List, Text, ThemeIcon, VisuallyHidden } from '@mantine/core';
+import { Alert, Anchor, List, Text, ThemeIcon, VisuallyHidden } from '@mantine/core';
 import { IconCheck, IconCircle, IconFlag } from '@tabler/icons-react';
 import { Link, useLocation } from '@tanstack/react-router';
 import { Panel } from '../../ui/index.ts';
@@ -56,30 +56,32 @@ function StepLink({ step: { title, page }, isNext }: { step: Step; isNext: boole
   );
 }
 
-/** One line above every page but the overview, which has the whole list. */
+/** Pages that have the whole list. */
+const LISTED = /^\/(organizations\/.+)?$/;
+
+/** One line above every other page. */
 export function NextStep() {
   const { pathname } = useLocation();
   const steps = useFirstSteps();
   const next = steps === undefined ? undefined : nextOf(steps);
-  if (next === undefined || steps === undefined || pathname === '/') return null;
+  if (next === undefined || steps === undefined || LISTED.test(pathname)) return null;
   const done = steps.filter(({ isDone }) => isDone).length;
   return (
     <Alert
       mb="sm"
       p="xs"
+      variant="outline"
       color="blue"
       icon={<IconFlag size={16} aria-hidden />}
       role="note"
       aria-label="The next step"
     >
-      <Group gap="xs" justify="space-between">
-        <Text size="sm">
-          Next step: <StepLink step={next} isNext />. {next.help}
+      <Text size="sm">
+        Next step: <StepLink step={next} isNext />. {next.help}{' '}
+        <Text span size="sm" c="dimmed">
+          {done} of {steps.length} done.
         </Text>
-        <Text size="sm" c="dimmed">
-          {done} of {steps.length} done
-        </Text>
-      </Group>
+      </Text>
     </Alert>
   );
 }

@@ -5,6 +5,8 @@ import type { Me } from '../../session/index.ts';
 /** What is there already. */
 export interface FirstFound {
   scope: Me['scope'];
+  /** Whether only one organization, which exists, is looked at. */
+  isOfOne?: boolean;
   providers: number;
   organizations: readonly { id: string; name: string }[];
   /** The organization of each site. */
@@ -30,11 +32,11 @@ export type StepPage =
 
 /** All steps that concern this person, in their order. Those of an organization name the first that lacks something. */
 export function stepsOf(found: FirstFound): Step[] {
-  const { scope, organizations, sites } = found;
+  const { scope, isOfOne = false, organizations, sites } = found;
   const withSite = new Set(sites.map(({ orgId }) => orgId));
   const organization = organizations.find(({ id }) => !withSite.has(id)) ?? organizations[0];
   const steps: Step[] = [];
-  if (scope === 'system') {
+  if (scope === 'system' && !isOfOne) {
     steps.push({
       title: 'Create a provider',
       help: 'The company that looks after customers. It can be your own.',
@@ -42,7 +44,7 @@ export function stepsOf(found: FirstFound): Step[] {
       page: { to: '/providers' },
     });
   }
-  if (scope !== 'organization') {
+  if (scope !== 'organization' && !isOfOne) {
     steps.push({
       title: 'Create an organization',
       help: 'A customer, with devices and people of its own.',

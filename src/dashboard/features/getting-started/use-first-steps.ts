@@ -40,7 +40,8 @@ export function useFirstSteps(orgId?: string): readonly Step[] | undefined {
     return undefined;
   }
   const steps = stepsOf({
-    scope: orgId === undefined ? me.scope : 'organization',
+    scope: me.scope,
+    isOfOne: orgId !== undefined,
     providers: providers.length,
     organizations: organizations.filter(({ id }) => orgId === undefined || id === orgId),
     sites,
