@@ -1127,6 +1127,10 @@ orgIds?: string[]
  * Invites into this organization instead of the partner.
  */
 orgId?: string
+/**
+ * Required in system scope for a role of a partner; in partner scope the own partner, if given.
+ */
+partnerId?: string
 }
 response: {
 id: string
