@@ -688,6 +688,10 @@ response: null
 "POST /sso/exchange": {
 body: {
 code: string
+/**
+ * The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.
+ */
+signedInAs?: (string | null)
 }
 response: {
 accessToken: string

@@ -83,6 +83,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   closed: Promise<void>;
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
+  /** The request names the page that sends it, or brings cookies: what every browser does, and API clients do not. */
+  isFromBrowser: boolean;
   /** The bearer token as sent, also on public routes, where it is not checked. */
   bearer: A extends 'agent' ? string : string | undefined;
   /** Of a row with `bodyType: 'bytes'`: its body, unread. Throws where the client's headers do not say what it is. */

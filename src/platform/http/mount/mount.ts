@@ -131,6 +131,8 @@ function expectedType(row: AnyRoute): RequestHandler {
   };
 }
 
+const BROWSER_HEADERS = ['origin', 'sec-fetch-site', 'cookie'] as const;
+
 function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, response) => {
     const state = requestState(request);
@@ -141,6 +143,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       bearer: bearerToken(request),
       bytes: () => byteBody(request, bytesLimit(row)),
       cookies: parseCookies(request.headers.cookie ?? ''),
+      isFromBrowser: BROWSER_HEADERS.some((name) => request.headers[name] !== undefined),
       reply: pendingReply(),
       once:
         row.idempotent === true && state.caller !== undefined
@@ -162,6 +165,7 @@ type Input = ReturnType<typeof parseInput> & {
   signal: AbortSignal;
   closed: Promise<void>;
   cookies: Record<string, string | undefined>;
+  isFromBrowser: boolean;
   bearer: string | undefined;
   bytes: () => ByteBody;
   reply: ReturnType<typeof pendingReply>;
