@@ -40,7 +40,7 @@ export interface AppOptions {
 /** The Express application: the route table, the metrics, the backup store and the dashboard. */
 export function createHttpApp(
   { config, database, expensive, jobs, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
-  { apiKeys, audit, authenticator, backupStore }: Services,
+  { apiKeys, audit, authenticator, backupStore, reads }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
 ): Express {
@@ -58,6 +58,7 @@ export function createHttpApp(
     agents: createAgentAuthenticator(credentials, hub),
     audit,
     expensive,
+    reads,
   };
 
   const app = express();

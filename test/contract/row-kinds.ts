@@ -57,6 +57,7 @@ function traitsOf(row: AnyRoute) {
     limited: row.before !== undefined,
     prepares: row.prepare !== undefined,
     writesEntry: row.audit !== undefined,
+    coversPages: row.audit?.coversPages === true,
     mayWrite: row.audit !== undefined || row.unaudited !== undefined,
     raw: row.redirects === true ? 'redirect' : row.media === undefined ? 'none' : 'media',
     hasId: hasId(row),

@@ -23,6 +23,7 @@ export {
   findDevice,
   type CommandTarget,
   listDevices,
+  noteOfDevice,
   positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';

@@ -102,6 +102,8 @@ export interface AuditNote {
   details?: Record<string, unknown>;
 }
 
+type Notes = AuditNote | AuditNote[];
+
 interface RouteBase<
   A extends Access,
   P extends z.ZodType | undefined,
@@ -186,12 +188,14 @@ export interface RouteDeclaration<
     /** Of a route that sends customers' data out: each entry is written under this action too, which the compliance
      * report counts (SPEC 6). */
     alsoAs?: 'data.export' | 'data.access';
+    /** Of a read: its further pages, and the same read by the same caller within ten minutes, have no entry of their own. */
+    coversPages?: true;
     /** Several where more than one organization is concerned: each has an entry of its own. None where this time there is
-     * nothing to note. */
+     * nothing to note. Of a row without a transaction, `ctx` has the one in which the entry is written. */
     note: (
       answer: H,
-      input: { params: Parsed<P>; query: Parsed<Q>; body: Parsed<B> },
-    ) => AuditNote | AuditNote[];
+      input: { ctx: ContextFor<A, true>; params: Parsed<P>; query: Parsed<Q>; body: Parsed<B> },
+    ) => Notes | Promise<Notes>;
   };
 }
 
@@ -207,10 +211,11 @@ export interface AnyRoute
     action: string;
     resource: string;
     alsoAs?: 'data.export' | 'data.access';
+    coversPages?: true;
     note: (
       answer: unknown,
-      input: { params: unknown; query: unknown; body: unknown },
-    ) => AuditNote | AuditNote[];
+      input: { ctx: Context | AgentContext; params: unknown; query: unknown; body: unknown },
+    ) => Notes | Promise<Notes>;
   };
   prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
   handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;
