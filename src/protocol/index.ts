@@ -3,6 +3,7 @@ export * from './storable.ts';
 export * from './primitives.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
+export * from './program-mark.ts';
 export * from './releases.ts';
 export * from './upgrade-waits.ts';
 export * from './agent-messages.ts';
