@@ -55,6 +55,7 @@ import { CommandStore } from '../work/command-store.ts';
 import { DurableRunner } from '../work/durable-runner.ts';
 import { JournalFile } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
+import { selfCheck } from './self-check.ts';
 
 export interface DeviceSession {
   stop(): Promise<void>;
@@ -232,6 +233,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     },
   });
   await durable.start();
+  watchdog?.answerChecks(() => selfCheck({ queries, checkLedger: () => durable.check() }));
   const rotation = rotateByAge(dataDir);
   connection.start();
   return {

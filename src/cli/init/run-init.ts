@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { environmentText, readConfig } from '../../config.ts';
-import { ENCRYPTION_KEY_FILE } from '../../run-server.ts';
+import { ENCRYPTION_KEY_FILE } from '../../database-and-secrets.ts';
 import { writeEnvironmentFile } from '../environment-file.ts';
 import { type CommandIo, fileOf } from '../io.ts';
 import { secretFrom } from '../secret-input.ts';

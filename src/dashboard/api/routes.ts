@@ -4773,7 +4773,7 @@ page?: string
  */
 limit?: string
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4938,7 +4938,7 @@ id: string
 }
 query: {
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -5243,7 +5243,7 @@ deviceId?: string
  */
 targetPath?: string
 /**
- * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
+ * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
 selectedPaths?: string[]
 volume?: BackupRestoredVolume1
@@ -9425,7 +9425,12 @@ updatedAt: string
 export interface FileSources {
 kind: "files"
 paths: {
-linux?: unknown
+/**
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits: /srv/caf\xe9.
+ */
+linux?: {
+[k: string]: unknown
+}
 macos?: unknown
 windows?: unknown
 }
@@ -9967,7 +9972,7 @@ removedBecause: (string | null)
  */
 export interface BackupSnapshotEntry {
 /**
- * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits, `caf\xe9.txt`; a backslash that could begin such a sequence as \x5c.
  */
 name: string
 path: string
