@@ -194,7 +194,7 @@ describe('a machine with the machine id of another one', () => {
       const viewer = await buildPerson(app, {
         scope: 'organization',
         orgId: tenant.orgId,
-        roleId: SYSTEM_ROLES.organizationViewer,
+        role: SYSTEM_ROLES.organizationViewer,
       });
       expect((await approve(waiting.deviceId, {}, viewer)).status).to.equal(403);
       const stranger = await buildTenant(app);
