@@ -6,6 +6,7 @@ import type {
   MachineIdentity,
   PresenceReason,
 } from '../../protocol/index.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
 import type { Claimant } from '../ports/identity-conflicts.ts';
 import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
@@ -118,7 +119,8 @@ export class DeviceActor {
     this.#limits = options.limits;
     this.#offer = new HeldOffer(options.offers);
     this.claimant = { ...options.machine, bootId: options.bootId ?? '', ip: options.ip };
-    this.#facts = { agentVersion: options.agentVersion, hostname: options.machine?.hostname };
+    const { hostname } = this.claimant;
+    this.#facts = { agentVersion: options.agentVersion, ...omitUndefined({ hostname }) };
     this.capabilities = options.capabilities;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
@@ -137,6 +139,10 @@ export class DeviceActor {
 
   get deviceId(): string {
     return this.identity.deviceId;
+  }
+  /** Whether the device waits for approval, and is given nothing. */
+  get isPending(): boolean {
+    return this.identity.isPending === true;
   }
   /** The number of waiting messages. */
   get depth(): number {
@@ -320,7 +326,7 @@ export class DeviceActor {
     }
     const { heartbeatMs } = this.#limits;
     ack(
-      this.identity.isPending === true
+      this.isPending
         ? pendingAck(at, heartbeatMs)
         : heartbeatAck(at, heartbeatMs, this.#offer.current(this, this.#facts, at)),
     );
@@ -414,9 +420,8 @@ export class DeviceActor {
   #reportFacts(): void {
     const capabilities = [...new Set(this.capabilities)].sort();
     const { serialNumber, macAddresses } = this.claimant;
-    this.#events.facts(
-      factsOf({ deviceId: this.deviceId, capabilities, serialNumber, macAddresses }, this.#facts),
-    );
+    const ids = omitUndefined({ serialNumber, macAddresses });
+    this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities, ...ids }, this.#facts));
   }
 }
 

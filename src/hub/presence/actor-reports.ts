@@ -59,7 +59,7 @@ export class ActorReports implements ActorEvents {
   }
 
   ready(actor: DeviceActor): void {
-    if (actor.identity.isPending !== true) this.#parts.dispatcher.wake(actor.deviceId);
+    if (!actor.isPending) this.#parts.dispatcher.wake(actor.deviceId);
   }
 
   command(event: CommandEvent, onStored?: (isStored: boolean) => void): void {

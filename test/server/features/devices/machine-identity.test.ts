@@ -339,7 +339,7 @@ describe('a machine with the machine id of another one', () => {
         await agents.at(-1)?.heartbeat();
         return undefined;
       };
-      for (let times = 0; times < 6; times++) await take();
+      for (let times = 0; times < 4; times++) await take();
       expect(replaced).to.equal(2);
       expect((await take())?.code).to.equal('IDENTITY_CONFLICT');
       await app.settle();

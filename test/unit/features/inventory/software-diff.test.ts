@@ -70,7 +70,7 @@ describe('the difference of two lists of software', () => {
         const told = new Set(second.map(({ name, version }) => JSON.stringify([name, version])));
         for (const { name, version } of removed) expect(told).not.to.include(JSON.stringify([name, version]));
         for (const { known: before, now } of corrected) {
-          expect([before.publisher, before.installedAt]).not.to.deep.equal([
+          expect([before.publisher, before.installedAt, before.source]).not.to.deep.equal([
             now.publisher,
             now.installedAt,
             now.source,
