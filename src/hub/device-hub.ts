@@ -3,6 +3,7 @@ import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.t
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
 import type { AgentIdentity } from './ports/agent-credentials.ts';
+import type { Claimant } from './ports/identity-conflicts.ts';
 import type { UpgradeReport } from './ports/upgrades.ts';
 import type { JobChange } from './ports/long-work.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
@@ -25,6 +26,10 @@ export interface DeviceHub {
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device was decommissioned: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** The same for a device whose agent goes on as another device, and reconnects at once. */
+  deviceReplaced(deviceId: string): void;
+  /** The program that is connected as the device, on whichever server, and is alive at this moment. */
+  provenHolder(deviceId: string): Promise<Claimant | undefined>;
   /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
   rulesChanged(change: RulesChange): void;
   /** The state of a device whose connection this node owns, or owned until a moment ago. */

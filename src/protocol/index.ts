@@ -13,5 +13,6 @@ export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
 export * from './stored-logs.ts';
 export * from './inventory.ts';
+export * from './machine-identity.ts';
 export * from './recovery.ts';
 export * from './reference/index.ts';

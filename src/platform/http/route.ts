@@ -143,6 +143,8 @@ interface RouteBase<
    * answer is stored, so it is neither text that is ready to be sent nor a download.
    */
   idempotent?: I;
+  /** Of a row of agents: devices that wait for approval may use it as well. */
+  forPending?: true;
   /** Of a row that may change something and has no `audit`: why. */
   unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */

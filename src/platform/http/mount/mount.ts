@@ -55,6 +55,8 @@ export interface CoveredReads {
 }
 
 const BODY_LIMIT = 100_000;
+/** When the agent of a device that waits for approval tries again. */
+const PENDING_MS = 300_000;
 
 /** Mounts the rows of the table that stand below a base. Every row passes the same steps in the same order, and this is the only place they are in. */
 export function mount(groups: readonly RouteGroup[], base: Base, pipeline: Pipeline): Router {
@@ -75,8 +77,12 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const state = requestState(request);
     state.route = row.path;
     await row.before?.(state.client);
-    if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
-    else if (row.access !== 'public') {
+    if (row.access === 'agent') {
+      state.agent = await signInAgent(request, pipeline.agents);
+      if (state.agent.isPending === true && row.forPending !== true) {
+        throw new AppError('device_pending', 'This device waits for approval.', { retryAfterMs: PENDING_MS });
+      }
+    } else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
     }
