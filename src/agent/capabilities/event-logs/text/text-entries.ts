@@ -1,7 +1,11 @@
 import type { LogEntry } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
 import type { RawLine } from './backward-lines.ts';
-import { levelOfText, parseHead, type LineHead } from './line-format.ts';
+import type { DateHints } from './line-dates.ts';
+import { parseHead, plainLine, type LineHead } from './line-format.ts';
+import { levelOfText } from './line-levels.ts';
+import { mayBeStructured, structuredLine } from './structured-line.ts';
+import type { TextEncoding } from './text-encoding.ts';
 
 /** Groups lines into entries: a line with a time, and the lines without one after it. */
 
@@ -11,16 +15,24 @@ const CHARS_PER_ENTRY = 65_536;
 export interface PartContext {
   /** Record ids are this number plus the offset of the entry's first line. */
   idBase: number;
-  /** When the file was last written: completes dates without a year, and is the time of entries without one. */
-  writtenAt: number;
+  /** When the file was last written is the time of entries without one. */
+  hints: DateHints;
   source: string;
   computer: string;
   /** False where no line of the file has a time. Then each line is an entry. */
   timed: boolean;
+  encoding: TextEncoding;
 }
 
 export function headOf(line: RawLine, part: PartContext): LineHead | undefined {
-  return part.timed ? parseHead(line.text, part.writtenAt) : { at: part.writtenAt, message: line.text };
+  return part.timed ? parseHead(line.text, part.hints) : untimedHead(line, part.hints.reference);
+}
+
+/** The head of a line without a time. */
+export function untimedHead(line: RawLine, at: number): LineHead {
+  const text = plainLine(line.text);
+  const fields = text.startsWith('{') ? structuredLine(text, { reference: at }) : undefined;
+  return { message: text, ...fields, at };
 }
 
 /** Builds an entry from its first line and the lines that continue it, in their order in the file. */
@@ -34,7 +46,7 @@ export function buildEntry(
   let raw = first.text;
   for (const line of continued.slice(0, LINES_PER_ENTRY)) {
     if (raw.length > CHARS_PER_ENTRY) break;
-    message += `\n${line.text}`;
+    message += `\n${plainLine(line.text)}`;
     raw += `\n${line.text}`;
   }
   message = cut(message.trimEnd());
@@ -50,6 +62,11 @@ export function buildEntry(
     computer: head.computer ?? part.computer,
     raw: cut(raw.trimEnd()),
   };
+}
+
+/** Where a text is looked for: of an entry of fields, the message is only one. */
+export function searchedText({ message, raw }: LogEntry): string {
+  return raw !== undefined && mayBeStructured(raw) ? `${message}\n${raw}` : message;
 }
 
 /** Converts lines to entries, both from the last to the first. */
@@ -78,12 +95,16 @@ export class BackwardEntries {
     return entries;
   }
 
+  /** Drops the lines that wait for the first line of their entry. */
+  forget(): void {
+    this.#waiting = [];
+  }
+
   /** The lines before the first one with a time become an entry with the time of the next one. */
   end(): LogEntry[] {
     const first = this.#waiting.pop();
     if (first === undefined) return [];
-    const head = { at: this.#newestAt ?? this.#part.writtenAt, message: first.text };
-    const entry = this.#entry(first, head);
+    const entry = this.#entry(first, untimedHead(first, this.#newestAt ?? this.#part.hints.reference));
     return entry.message === '' ? [] : [entry];
   }
 
