@@ -62,6 +62,8 @@ const EPOCH = /(\d{10})(?:(\d{9})|(\d{6})|(\d{3}))?(?:[.,](\d{1,9}))?(?=[\s:,|\]
 export function dateAt(text: string, from: number, hints: DateHints): FoundDate | undefined {
   const first = text.charCodeAt(from);
   const startsWithDigit = first >= 48 && first <= 57;
+  const usual = startsWithDigit ? usualDateAt(text, from) : undefined;
+  if (usual !== undefined) return usual;
   for (const regExp of startsWithDigit ? AFTER_DIGIT : AFTER_LETTER) {
     regExp.lastIndex = from;
     const groups = regExp.exec(text)?.groups;
@@ -70,6 +72,53 @@ export function dateAt(text: string, from: number, hints: DateHints): FoundDate 
     if (at !== undefined) return { at, end };
   }
   return startsWithDigit ? epochAt(text, from) : undefined;
+}
+
+/** `2026-11-27T04:00:00.123Z` and its likes, which most lines begin with, are read without a pattern. */
+function usualDateAt(text: string, from: number): FoundDate | undefined {
+  const sign = text.charCodeAt(from + 4);
+  const between = text.charCodeAt(from + 10);
+  if (sign !== text.charCodeAt(from + 7) || (sign !== DASH && sign !== SLASH)) return undefined;
+  if ((between !== CAPITAL_T && between !== BLANK) || text.charCodeAt(from + 13) !== COLON) return undefined;
+  if (text.charCodeAt(from + 16) !== COLON) return undefined;
+  const year = 100 * digitsAt(text, from) + digitsAt(text, from + 2);
+  const day = { year, month: digitsAt(text, from + 5) - 1, day: digitsAt(text, from + 8) };
+  const [hour, minute, second] = [digitsAt(text, from + 11), digitsAt(text, from + 14), digitsAt(text, from + 17)];
+  let end = from + 19;
+  let ms = 0;
+  const point = text.charCodeAt(end);
+  if ((point === POINT || point === COMMA) && isDigit(text.charCodeAt(end + 1))) {
+    let scale = 100;
+    for (end += 1; isDigit(text.charCodeAt(end)); end += 1) {
+      ms += (text.charCodeAt(end) - 48) * Math.floor(scale);
+      scale /= 10;
+    }
+  }
+  // Digits that were none have made the sum NaN.
+  if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3))) return undefined;
+  ZONE_HERE.lastIndex = end;
+  const zone = ZONE_HERE.exec(text)?.[0];
+  const at = instant(day, { hour, minute, second, ms, zone: zone === '' ? undefined : zone });
+  return at === undefined ? undefined : { at, end: end + (zone?.length ?? 0) };
+}
+
+const DASH = 45;
+const SLASH = 47;
+const CAPITAL_T = 84;
+const BLANK = 32;
+const COLON = 58;
+const POINT = 46;
+const COMMA = 44;
+const HALF_DAY = /^ ?[AaPp]\.?[Mm]/;
+const ZONE_HERE = pattern('');
+
+const isDigit = (code: number) => code >= 48 && code <= 57;
+
+/** The number of two digits; NaN for other characters. */
+function digitsAt(text: string, at: number): number {
+  const tens = text.charCodeAt(at);
+  const ones = text.charCodeAt(at + 1);
+  return isDigit(tens) && isDigit(ones) ? 10 * (tens - 48) + (ones - 48) : Number.NaN;
 }
 
 function epochAt(text: string, from: number): FoundDate | undefined {
@@ -126,14 +175,20 @@ interface CalendarDay {
 }
 
 function instant({ year, month, day }: CalendarDay, time: TimeOfDay): number | undefined {
-  if (!(month >= 0 && month <= 11) || day < 1 || day > daysOf(year, month)) return undefined;
+  if (!(day >= 1 && day <= daysOf(year, month))) return undefined;
   const { hour, minute, second, ms, zone } = time;
   const offset = zone === undefined ? undefined : offsetOf(zone.trim());
   if (offset === undefined) return new Date(year, month, day, hour, minute, second).getTime() + ms;
   return Date.UTC(year, month, day, hour, minute, second) + ms - offset;
 }
 
-const daysOf = (year: number, month: number) => new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** 0 where there is no such month. */
+function daysOf(year: number, month: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return month === 1 && isLeap ? 29 : (DAYS[month] ?? 0);
+}
 
 /** 29 February is in no year but a leap year, so several years may have to be tried. */
 function yearlessDate(month: number, day: number, time: TimeOfDay, reference: number): number | undefined {

@@ -7,7 +7,14 @@ import { dayFirstIn } from './line-dates.ts';
 import { parseHead } from './line-format.ts';
 import type { LogPart, TextLog } from './log-files.ts';
 import { idBaseOf, openPart, startOfContent, type OpenPart, type PartTools } from './open-part.ts';
-import { BackwardEntries, buildEntry, headOf, untimedHead, type PartContext } from './text-entries.ts';
+import {
+  BackwardEntries,
+  buildEntry,
+  headOf,
+  untimedHead,
+  type EarlyConditions,
+  type PartContext,
+} from './text-entries.ts';
 import { encodingOf, unitOf, type TextEncoding } from './text-encoding.ts';
 import type { ByteRange } from './time-window.ts';
 
@@ -93,20 +100,33 @@ async function probe(
   return found;
 }
 
+export interface EntriesOptions extends BackwardOptions {
+  range?: ByteRange;
+  early?: EarlyConditions;
+  /** Called with the number of entries that the early conditions have left out. */
+  onRejected?: (entries: number) => void;
+}
+
 /** Entries in batches, the newest first. */
 export async function* entriesBackward(
   part: ReadablePart,
   signal: AbortSignal,
-  { range = { from: 0, to: part.open.size }, ...options }: BackwardOptions & { range?: ByteRange } = {},
+  { range = { from: 0, to: part.open.size }, early, onRejected, ...options }: EntriesOptions = {},
 ): AsyncGenerator<LogEntry[], void> {
-  const entries = new BackwardEntries(part.context);
+  const entries = new BackwardEntries(part.context, early);
   const { encoding } = part.context;
+  let rejected = 0;
+  const batch = (some: LogEntry[]) => {
+    onRejected?.(entries.rejected - rejected);
+    rejected = entries.rejected;
+    return some;
+  };
   for await (const lines of linesBackward(part.open.handle, { ...range, encoding }, signal, options)) {
     if (lines === undefined) entries.forget();
-    const some = entries.add(lines ?? []);
+    const some = batch(entries.add(lines ?? []));
     if (some.length > 0) yield some;
   }
-  if (!signal.aborted) yield entries.end();
+  if (!signal.aborted) yield batch(entries.end());
 }
 
 /** The entry whose first line starts at `offset`; `undefined` where no entry starts there. */

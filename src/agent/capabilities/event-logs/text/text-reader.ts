@@ -122,7 +122,7 @@ async function* newestFirst(
     if (part === undefined) continue;
     try {
       if (!part.complete) report.missed(`${nameOf(file)} could not be unpacked completely.`);
-      yield* entriesOf({ part, name: nameOf(file), span, text: query.text, report }, signal);
+      yield* entriesOf({ part, name: nameOf(file), span, query, report }, signal);
     } finally {
       await part.open.close();
     }
@@ -132,17 +132,19 @@ async function* newestFirst(
 const nameOf = (file: LogPart) => path.relative(file.root, file.path);
 
 async function* entriesOf(
-  scan: { part: ReadablePart; name: string; span: TimeSpan; text: string | undefined; report: ScanReport },
+  scan: { part: ReadablePart; name: string; span: TimeSpan; query: LogQuery; report: ScanReport },
   signal: AbortSignal,
 ): AsyncGenerator<LogEntry[], void> {
-  const { part, name, span, text, report } = scan;
+  const { part, name, span, query, report } = scan;
   const range = await timeWindow(part, span, signal);
   let position = range.to;
   yield* entriesBackward(part, signal, {
     range,
-    mayMatch: blockSearch(text, part.context.encoding),
+    early: { levels: query.level && new Set(query.level), ...span },
+    mayMatch: blockSearch(query.text, part.context.encoding),
     onRead: (reached) => (position = reached),
     onSkipped: (bytes) => (report.skipped += Math.round(bytes / part.bytesPerLine)),
+    onRejected: (entries) => (report.skipped += entries),
   });
   if (!signal.aborted || position === range.from) return;
   const share = Math.floor((100 * (range.to - position)) / (range.to - range.from));
