@@ -69,7 +69,9 @@ export const NewInvitation = z.strictObject({
   partnerId: z
     .uuid()
     .optional()
-    .describe('Required in system scope for a role of a partner; in partner scope the own partner, if given.'),
+    .describe(
+      'Required in system scope for a role of a partner; in partner scope the own partner, if given.',
+    ),
 });
 export type NewInvitation = z.infer<typeof NewInvitation>;
 
