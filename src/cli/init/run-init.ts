@@ -83,7 +83,13 @@ async function writeOrKeep(
   if (isSetUp(answers) && !force) {
     const text = await readFile(path, 'utf8').catch(() => undefined);
     if (text !== undefined) return { file, ...kept, env: { ...io.env, ...parseEnv(text) } };
-    if (!isNamed && io.env['DATABASE_URL'] !== undefined) return { file: null, ...kept, env: io.env };
+    const { DATABASE_URL, DATA_DIR } = io.env;
+    const isInstalled =
+      DATABASE_URL !== undefined || (await hasKeys(fileOf(io, answers.dataDir ?? DATA_DIR ?? './data')));
+    if (!isNamed && isInstalled) {
+      const env = answers.dataDir === undefined ? io.env : { ...io.env, DATA_DIR: answers.dataDir };
+      return { file: null, ...kept, env };
+    }
   }
   const { values, generated } = await environmentFor(io, answers);
   // It says of every value what is wrong with it, before a server does.
