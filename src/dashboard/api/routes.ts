@@ -2392,7 +2392,10 @@ updates: {
  */
 component: string
 targetVersion: string
-phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
+ */
+phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why the update has failed.
  */
@@ -2409,6 +2412,10 @@ fromVersion?: string
  * One value for all phases of one attempt, so that a report that arrives twice counts once.
  */
 attemptId?: string
+/**
+ * With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.
+ */
+retryInSeconds?: number
 }[]
 }
 response: {
@@ -8508,9 +8515,9 @@ current: string
  */
 target: (string | null)
 /**
- * `deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.
+ * `deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
-state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "failed" | "rolled_back")
+state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
@@ -8544,7 +8551,7 @@ export interface DeviceUpgradeAttempt {
 id: string
 fromVersion: (string | null)
 targetVersion: string
-state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why it failed, for programs.
  */
@@ -8660,6 +8667,10 @@ downloading: number
 verifying: number
 installing: number
 restarting: number
+/**
+ * They run the new version, which still has to prove itself.
+ */
+trial: number
 healthy: number
 failed: number
 rolledBack: number
@@ -9668,6 +9679,19 @@ code: string
 message: string
 } | null)
 unreadable: {
+count: number
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+/**
+ * Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.
+ */
+leftOut: {
 count: number
 /**
  * The first of them.

@@ -45,6 +45,8 @@ export class JobRunner {
   #looked: Promise<unknown> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
+  /** How often work was added, or has ended. */
+  #wakes = 0;
   #timers: Timer[] = [];
   #renewing: Promise<void> | undefined;
   #isDatabaseAway = false;
@@ -83,15 +85,18 @@ export class JobRunner {
   /** Work was added: the next look is now. */
   wake(): void {
     this.#isAwake = true;
+    this.#wakes += 1;
     this.#wake();
   }
 
   /** Runs what is due now, and what that adds, until nothing is due. Jobs that resume after a pause go on beyond it. */
   async settle(): Promise<void> {
     for (;;) {
+      const wakes = this.#wakes;
       const hasFound = await this.#look();
       const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
-      if (!hasFound && running.length === 0) return;
+      // What ended since the look began may have added more.
+      if (!hasFound && running.length === 0 && this.#wakes === wakes) return;
       await Promise.all(running.map(({ ended }) => ended));
     }
   }

@@ -86,7 +86,12 @@ async function rollBack(
   const isTemporary = code === 'INTERRUPTED';
   const failure = { sha256, component, version, attemptId, code, message, isTemporary };
   const wait = await recordFailure(dataDir, failure);
-  await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000), ...wait });
+  await putStatus(dataDir, {
+    ...statusOf(trial, 'rolled_back'),
+    code,
+    error: message.slice(0, 2000),
+    ...wait,
+  });
   await removeAttempt(dataDir);
   await removeTrial(dataDir);
   step(place, trial, 'rolled_back', code);

@@ -98,7 +98,11 @@ describe('an empty server', () => {
     await page.getByText('Besides your password').waitFor();
     await goOn(page, 'Register a release of the agent');
     await upload(page);
-    await page.getByRole('row').filter({ hasText: 'Watchdog' }).getByText('Promoted', { exact: true }).waitFor();
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'Watchdog' })
+      .getByText('Promoted', { exact: true })
+      .waitFor();
   }
 
   async function upload(page: Page): Promise<void> {
