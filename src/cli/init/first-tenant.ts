@@ -115,7 +115,7 @@ type Subject = { id: string; name: string; orgId?: string; partnerId?: string };
 const record = (
   { tx, log }: Context,
   resourceType: string,
-  { id, name, orgId = undefined, partnerId = undefined }: Subject,
+  { id, name, orgId, partnerId }: Subject,
 ) =>
   recordAsOperator(tx, log, {
     action: `${resourceType}.create`,

@@ -38,8 +38,9 @@ export async function runInit(io: CommandIo, given: string | undefined, options:
   const answers = Object.keys(rest).length > 0 || io.stdin.isTTY !== true ? rest : await ask(io);
   const adminPassword = answers.adminPassword ?? (await givenPassword(io, answers));
   if (adminPassword !== undefined) {
-    if (answers.adminEmail === undefined)
+    if (answers.adminEmail === undefined) {
       throw new Error('A password needs its administrator: give --admin-email.');
+    }
     answers.adminPassword = adminPassword;
   }
   const request = requestOf(answers);

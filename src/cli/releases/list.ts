@@ -9,10 +9,11 @@ export async function printReleases(io: CommandIo, { json }: { json?: true }): P
     io.stdout.write(`${JSON.stringify({ ok: true, releases: releases.map(described) })}\n`);
     return;
   }
-  if (releases.length === 0)
+  if (releases.length === 0) {
     io.stdout.write(
       'There are no releases. Build the agent with "npm run build:agent", and add it with "releases add dist/agent --version <version>".\n',
     );
+  }
   for (const { component, version, os, architecture, promoted, source, size, sha256 } of releases) {
     const mark = promoted ? '*' : ' ';
     io.stdout.write(
