@@ -28,9 +28,12 @@ export interface InstallationAccess {
 /** The configuration of this installation. Throws a `ConfigError` that lists every fault. */
 export const configOf = ({ env, cwd }: CommandIo): Config => readConfig({ environment: env, folder: cwd });
 
-/** The log of a command, on its standard output: what a server would log at `info` is left out. */
-export const logOf = ({ stdout }: CommandIo, { logLevel }: Config): Logger =>
-  createLogger(logLevel === 'info' ? 'warn' : logLevel, stdout);
+/**
+ * The log of a command, beside its remarks: standard output is for the result, which programs read. What a server would
+ * log at `info` is left out.
+ */
+export const logOf = ({ stderr }: CommandIo, { logLevel }: Config): Logger =>
+  createLogger(logLevel === 'info' ? 'warn' : logLevel, stderr);
 
 /** Whether there is a database to open: the embedded one is created by the first start of a server. */
 export async function hasDatabase({ database, dataDir }: Config): Promise<boolean> {
