@@ -1,5 +1,5 @@
 import { clock, type Timer } from '../clock.ts';
-import { AppError } from './errors.ts';
+import type { AppError } from './errors.ts';
 import type { Pace } from './pace.ts';
 
 /** Whose work it is. */
@@ -176,8 +176,8 @@ export class FairSlots {
   #next(): Waiter | undefined {
     let next: Waiter | undefined;
     for (const waiter of this.#waiting) {
-      if (this.#mayBegin(waiter.holder) && (next === undefined || this.#hasFewer(waiter, next)))
-        next = waiter;
+      const isBetter = next === undefined || this.#hasFewer(waiter, next);
+      if (isBetter && this.#mayBegin(waiter.holder)) next = waiter;
     }
     return next;
   }
@@ -213,9 +213,9 @@ export class FairSlots {
     const { leastRate = 0 } = this.#options;
     let victim: { running: Running; rate: number } | undefined;
     for (const running of this.#running) {
-      if (running.pace === undefined || running.takenFor !== undefined || now - running.since < KEPT_MS)
-        continue;
-      const rate = running.pace.bytesPerSecond(now);
+      const { pace, takenFor, since } = running;
+      if (pace === undefined || takenFor !== undefined || now - since < KEPT_MS) continue;
+      const rate = pace.bytesPerSecond(now);
       if (victim !== undefined && victim.rate <= rate) continue;
       if (this.#excess(running.holder, holder) < (rate < leastRate ? 1 : 2)) continue;
       if (this.#mayBegin(holder, running)) victim = { running, rate };
