@@ -70,6 +70,7 @@ async function serve(audit: AuditTrail): Promise<{ port: number; close: () => vo
       agents: { authenticate: () => Promise.reject(new Error('no agents here')) },
       audit,
       expensive: new ExpensiveWork({ poolSize: 10 }),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

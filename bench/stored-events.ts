@@ -171,6 +171,7 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
       agents: { authenticate: async () => caller },
       audit: createAuditTrail(sealer),
       expensive: new ExpensiveWork({ poolSize: 10 }),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

@@ -38,7 +38,7 @@ export interface AppOptions {
 /** The Express application: the API below /api/v1, its documents, health, metrics and the dashboard. */
 export function createHttpApp(
   { config, database, expensive, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
-  { apiKeys, audit, authenticator, backupStore }: Services,
+  { apiKeys, audit, authenticator, backupStore, rightsNow }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
 ): Express {
@@ -49,6 +49,11 @@ export function createHttpApp(
     agents: createAgentAuthenticator(credentials, hub),
     audit,
     expensive,
+    watchRights: (caller, bearer, onLost) => {
+      // The end of an access token, which clients renew, does not end what it has begun.
+      const { validUntil: _end, ...lasting } = caller;
+      return hub.watchRights({ caller: lasting, authenticate: () => rightsNow(lasting, bearer), onLost });
+    },
   });
   // Made when somebody asks for it: that takes longer than the rest of the application.
   let document: ReturnType<typeof openApi> | undefined;
