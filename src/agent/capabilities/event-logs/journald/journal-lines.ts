@@ -40,7 +40,8 @@ export class JournalLines {
 
   /** The last line, where no line break ends it. */
   end(): string[] {
-    const line = this.#rest;
+    const wasShortened = this.#shortenAt > LINE_MAX;
+    const line = wasShortened ? shortenValues(this.#rest, VALUE_MAX) : this.#rest;
     this.#rest = '';
     this.#shortenAt = LINE_MAX;
     const isComplete = !this.#isSkipping && line !== '';

@@ -18,8 +18,9 @@ interface OpenElement extends EventElement {
   text: string;
 }
 
+/** No tag holds a `<`, so that text with many of them is not searched again and again. */
 const MARKUP =
-  /<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<!--[\s\S]*?(?:-->|$)|<\?[\s\S]*?(?:\?>|$)|<!(?:[^>]*)>|<\/([^\s<>]*)[^>]*>|<([^\s<>/!?]+)((?:"[^"]*"|'[^']*'|[^"'>])*)>/g;
+  /<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<!--[\s\S]*?(?:-->|$)|<\?[\s\S]*?(?:\?>|$)|<![^<>]*>|<\/([^\s<>]*)[^<>]*>|<([^\s<>/!?]+)((?:"[^"<]*"|'[^'<]*'|[^"'<>])*)>/g;
 const ATTRIBUTE = /([^\s=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
 /** The outermost element; `undefined` for text without any. */

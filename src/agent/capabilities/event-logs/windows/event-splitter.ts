@@ -1,7 +1,7 @@
 /** The longest text without an end that may still become an event. Real events have some kilobytes. */
 const EVENT_LENGTH_MAX = 2_000_000;
 
-const MARKS = /<!\[CDATA\[|<!--|<Event(?:\s(?:"[^"]*"|'[^']*'|[^"'>])*)?>|<\/Event\s*>/g;
+const MARKS = /<!\[CDATA\[|<!--|<Event(?:\s(?:"[^"<]*"|'[^'<]*'|[^"'<>])*)?>|<\/Event\s*>/g;
 
 /**
  * Splits text into its `<Event>…</Event>` elements, which wevtutil prints without a common root. An event may hold the
