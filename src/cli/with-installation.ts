@@ -1,5 +1,5 @@
 import { type Config, readConfig } from '../config.ts';
-import { openDatabase } from '../platform/db/database.ts';
+import { type DatabaseUrls, openDatabase } from '../platform/db/database.ts';
 import { hasCluster, runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
@@ -20,7 +20,7 @@ export interface Installation {
 export interface InstallationAccess {
   config: Config;
   log: Logger;
-  database: { ownerUrl: string | undefined; appUrl: string; auditAdminUrl?: string | undefined };
+  database: DatabaseUrls;
   jwtSecret: string;
   secretKeys: SecretKeys;
 }

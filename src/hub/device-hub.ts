@@ -33,7 +33,7 @@ export interface DeviceHub {
   /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
   rulesChanged(change: RulesChange): void;
   /** The state of a device whose connection this node owns, or owned until a moment ago. */
-  live(deviceId: string): { isConnected: boolean; capabilities: readonly string[] } | undefined;
+  live(deviceId: string): LiveDevice | undefined;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
   /** Jobs have changed in the ledger without a report from a device. */
@@ -42,6 +42,16 @@ export interface DeviceHub {
   cancelCommand(deviceId: string, commandId: string): void;
   /** Ends the connection, so that the agent reconnects under what is valid now. */
   disconnect(deviceId: string): void;
+}
+
+/** What a connected device has said of itself, before it is stored. */
+export interface LiveDevice {
+  isConnected: boolean;
+  /** As the handshake lists them. */
+  capabilities: readonly string[];
+  agentVersion: string;
+  /** Undefined until a heartbeat has named it. */
+  watchdogVersion: string | undefined;
 }
 
 /** The hub as the server uses it. */

@@ -377,7 +377,11 @@ export function createHub(options: HubOptions): Hub {
     live(deviceId) {
       const actor = registry.get(deviceId);
       if (actor === undefined) return undefined;
-      return { isConnected: actor.isConnected, capabilities: actor.capabilities };
+      return {
+        isConnected: actor.isConnected,
+        capabilities: actor.capabilities,
+        ...actor.versions,
+      };
     },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),

@@ -44,6 +44,7 @@ function traitsOf(row: AnyRoute) {
   return {
     access: typeof access === 'string' ? access : [...access.scopes].toSorted(),
     permission: typeof access === 'object' && access.permission !== undefined,
+    bases: row.bases ?? [],
     mfa: typeof access === 'object' && access.mfa === true,
     refusesKeys: refusesKeys(access),
     method: row.method,
@@ -56,6 +57,7 @@ function traitsOf(row: AnyRoute) {
     limited: row.before !== undefined,
     prepares: row.prepare !== undefined,
     writesEntry: row.audit !== undefined,
+    coversPages: row.audit?.coversPages === true,
     mayWrite: row.audit !== undefined || row.unaudited !== undefined,
     raw: row.redirects === true ? 'redirect' : row.media === undefined ? 'none' : 'media',
     hasId: hasId(row),

@@ -27,7 +27,7 @@ export function addStatus(program: Command): void {
           ? undefined
           : { server: credentials.server, deviceId: credentials.deviceId };
       const versions = {
-        agentVersion: running?.agentVersion ?? AGENT_VERSION,
+        agentVersion: running?.agentVersion ?? (await currentRelease(programs, 'agent')) ?? AGENT_VERSION,
         watchdogVersion: running?.watchdogVersion ?? (await currentRelease(programs, 'watchdog')) ?? null,
       };
       const settings = await Settings.load(dataDir, (message) => console.error(message));

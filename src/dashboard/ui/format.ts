@@ -68,6 +68,15 @@ export function formatWord(code: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** The path of a field as people read it: "settings.contact.email" → "Settings contact email", "orgId" → "Org". */
+export const formatField = (path: string): string =>
+  formatWord(
+    path
+      .replace(/^(query|params)\./, '')
+      .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+      .toLowerCase(),
+  ).replace(/ ids?$/, '');
+
 export const SYSTEM_NAMES: Readonly<Record<OsType, string>> = {
   windows: 'Windows',
   macos: 'macOS',

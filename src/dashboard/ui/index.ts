@@ -5,6 +5,7 @@ export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
 export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './forms/form-dialog.tsx';
+export { slugOf } from './forms/slug.ts';
 export * from './format.ts';
 export { KeysDialog } from './keys-dialog.tsx';
 export { NameCell } from './name-cell.tsx';

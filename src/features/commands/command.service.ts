@@ -236,7 +236,8 @@ export async function readCommandWithHistory(
  * reports how it ended: work that was done in the meantime is done.
  */
 export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): Promise<CommandAnswer> {
-  const { orgId, deviceId } = await findCommand(ctx, id);
+  const before = await findCommand(ctx, id);
+  const { orgId, deviceId } = before;
   await assertManageable(ctx, orgId);
   const wasOpen = await requestCancel(ctx.tx, id);
   const command = await findCommand(ctx, id);
@@ -245,5 +246,10 @@ export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): P
     if (command.status === 'cancelled') hub.jobsChanged([toJobChange(command)]);
     else hub.cancelCommand(deviceId, id);
   });
+  const { status, cancelRequestedAt } = command;
+  ctx.recordChange(
+    { status: before.status, cancelRequestedAt: before.cancelRequestedAt },
+    { status, cancelRequestedAt },
+  );
   return toCommand(command, hub);
 }

@@ -1,3 +1,4 @@
+import type { AuditNote } from '../../platform/http/route.ts';
 import type { Context } from '../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Query } from '../../platform/db/pool.ts';
@@ -78,6 +79,16 @@ export async function findDevice(ctx: Context, id: string): Promise<DeviceModel>
     .whereNot('condition', 'decommissioned');
   if (device === undefined) throw notFound('Device');
   return device;
+}
+
+/** The note of an audit entry about a device that the caller can see. */
+export async function noteOfDevice(
+  ctx: Context,
+  id: string,
+  details: Record<string, unknown>,
+): Promise<AuditNote> {
+  const { orgId, hostname } = await findDevice(ctx, id);
+  return { orgId, resourceId: id, resourceName: hostname, details };
 }
 
 /** A device as answers show it: with its presence, status and groups. */

@@ -7,7 +7,7 @@ import { deviceRetention } from './retention.ts';
 export { deviceOfToken, issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
 export { CachedAgentCredentials } from './credentials/cached-agent-credentials.ts';
 export { agentVersions } from './agent-versions.ts';
-export { supportsCommand } from './capabilities.ts';
+export { asReported, supportsCommand } from './capabilities.ts';
 export { recordAgentState } from './management/agent-state.ts';
 export { setUpdating } from './management/updating.ts';
 export { lockDevice } from './management/device-lock.ts';
@@ -27,6 +27,7 @@ export {
   findDevice,
   type CommandTarget,
   listDevices,
+  noteOfDevice,
   positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';

@@ -144,6 +144,11 @@ export class DeviceActor {
   get isPending(): boolean {
     return this.identity.isPending === true;
   }
+  /** As the handshake and the last heartbeat name them. */
+  get versions(): { agentVersion: string; watchdogVersion: string | undefined } {
+    const { agentVersion, watchdogVersion } = this.#facts;
+    return { agentVersion, watchdogVersion };
+  }
   /** The number of waiting messages. */
   get depth(): number {
     return this.#mailbox.depth;

@@ -84,8 +84,14 @@ async function rollBack(
   );
   const { sha256, component, version, attemptId } = trial;
   const isTemporary = code === 'INTERRUPTED';
-  await recordFailure(dataDir, { sha256, component, version, attemptId, code, message, isTemporary });
-  await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000) });
+  const failure = { sha256, component, version, attemptId, code, message, isTemporary };
+  const wait = await recordFailure(dataDir, failure);
+  await putStatus(dataDir, {
+    ...statusOf(trial, 'rolled_back'),
+    code,
+    error: message.slice(0, 2000),
+    ...wait,
+  });
   await removeAttempt(dataDir);
   await removeTrial(dataDir);
   step(place, trial, 'rolled_back', code);

@@ -254,6 +254,7 @@ describe('the commands of the operator', function () {
         peer: '10.0.0.1',
         peerIsProxy: true,
         client: '198.51.100.7',
+        unreadable: null as { header: string; value: string } | null,
         forwardedFor: '203.0.113.77, 198.51.100.7',
         forwardedProto: 'https',
         via: null,
@@ -265,6 +266,7 @@ describe('the commands of the operator', function () {
       expect(judged({ peerIsProxy: false, client: '10.0.0.1' }, [])).to.equal('failed');
       expect(judged({ client: '203.0.113.77', forwardedFor: '203.0.113.77' })).to.equal('failed');
       expect(judged({ client: '203.0.113.77', forwardedFor: '203.0.113.77, 10.0.0.9' })).to.equal('warning');
+      expect(judged({ unreadable: { header: 'x-forwarded-for', value: 'unknown' } })).to.equal('failed');
       const direct = { peerIsProxy: false, client: '10.0.0.1', forwardedFor: '203.0.113.77' };
       const plain = { ...direct, forwardedProto: null as unknown as string };
       expect(judged(plain, [])).to.equal('ok');

@@ -2,7 +2,7 @@ import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput 
 import { useQuery } from '@tanstack/react-query';
 import { QRCodeSVG } from 'qrcode.react';
 import { useState } from 'react';
-import { apiQuery, useApiChange, type Answer } from '../../api/index.ts';
+import { apiQuery, renewToken, useApiChange, type Answer } from '../../api/index.ts';
 import {
   CopyText,
   Failure,
@@ -107,6 +107,8 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
   const enable = useApiChange('POST /auth/mfa/enable', { refreshes });
   const { onSubmit, isBusy, failure, faults } = useSubmit(async () => {
     await enable.mutateAsync({ body: { code: code.trim() } });
+    // The next token says that this session has proved it.
+    await renewToken();
     onDone();
   });
   return (

@@ -20,9 +20,6 @@ export const LIVE_ERRORS = [
   'unavailable',
 ] as const;
 
-/** Why a route that reads what devices have, and keeps it with `refresh`, is not audited. */
-export const KEEPS_WHAT_WAS_FOUND = 'keeps what a device has answered; nobody has changed anything';
-
 /** Asks a device while the caller waits, without a database connection. Throws the failure as the caller is shown it. */
 export async function askDevice<T extends CommandType>(
   ctx: DetachedContext,

@@ -33,6 +33,7 @@ const TONES: Record<DeviceUpgrade['state'] | 'completed', Tone> = {
   verifying: 'busy',
   installing: 'busy',
   restarting: 'busy',
+  trial: 'busy',
   failed: 'bad',
   rolled_back: 'bad',
 };
