@@ -6,7 +6,6 @@ alter table devices
   add column claimed_machine_id varchar(128),
   -- When the host name last changed, so that a device cannot change it without end.
   add column renamed_at timestamptz(3);
-create index devices_by_claim on devices (org_id, claimed_machine_id) where claimed_machine_id is not null;
 
 -- The id under which an agent was enrolled, where its token opens another device, which it replaces. The agent goes on
 -- using that id in its requests.

@@ -140,14 +140,14 @@ export class DeviceActor {
   get deviceId(): string {
     return this.identity.deviceId;
   }
+  /** Whether the device waits for approval, and is given nothing. */
+  get isPending(): boolean {
+    return this.identity.isPending === true;
+  }
   /** As the handshake and the last heartbeat name them. */
   get versions(): { agentVersion: string; watchdogVersion: string | undefined } {
     const { agentVersion, watchdogVersion } = this.#facts;
     return { agentVersion, watchdogVersion };
-  }
-  /** Whether the device waits for approval, and is given nothing. */
-  get isPending(): boolean {
-    return this.identity.isPending === true;
   }
   /** The number of waiting messages. */
   get depth(): number {

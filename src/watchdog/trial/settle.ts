@@ -3,7 +3,12 @@ import path from 'node:path';
 import { chooseRelease, currentRelease } from '../../agent/os/installation/current-release.ts';
 import { installedVersions } from '../../agent/os/installation/installed-release.ts';
 import { componentFolder, releaseFolder } from '../../agent/os/installation/layout.ts';
-import { afterHealthy, afterRollback, changeProven, provenReleases } from '../../agent/os/installation/proven-releases.ts';
+import {
+  afterHealthy,
+  afterRollback,
+  changeProven,
+  provenReleases,
+} from '../../agent/os/installation/proven-releases.ts';
 import { recordFailure, forgetFailure } from '../../agent/os/upgrades/failed-attempts.ts';
 import { removeAttempt } from '../../agent/os/upgrades/attempt-file.ts';
 import { putStatus } from '../../agent/os/upgrades/status-outbox.ts';

@@ -3,7 +3,7 @@ import { auditSubject } from '../../../platform/http/audit.ts';
 import type { AuditNote } from '../../../platform/http/route.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { type AnyRoute, route } from '../../../platform/http/route.ts';
-import { approveDevice } from '../identity/approve.service.ts';
+import { approveDevice } from './approve.service.ts';
 import { type BulkParts, changeInBulk } from './bulk.service.ts';
 import { restoreDevice } from './decommission.service.ts';
 import { Device } from '../device.schema.ts';

@@ -3,9 +3,9 @@ import { AppError, invalid } from '../../../platform/errors.ts';
 import { Device } from '../device.model.ts';
 import { readDevice } from '../device.service.ts';
 import { giveTokensTo } from '../credentials/agent-token.service.ts';
-import type { DecommissionParts } from '../management/decommission.service.ts';
-import { lockDevice, type LockedDevice, lockDevices } from '../management/device-lock.ts';
-import { resolveConflicts } from './conflict-alerts.ts';
+import type { DecommissionParts } from './decommission.service.ts';
+import { lockDevice, type LockedDevice, lockDevices } from './device-lock.ts';
+import { resolveConflicts } from '../identity/conflict-alerts.ts';
 
 /** Approves a machine that waits: as a device of its own, or in place of another device. */
 export async function approveDevice(
