@@ -22,8 +22,8 @@ import { isArgument } from './snapshot-path.ts';
 import { fullId, fullSnapshotId, listSnapshots } from './snapshots.ts';
 
 const PATHS_MAX = 10_000;
-/** They stand on the command line, which Windows limits to 32,767 characters. */
-const EXCLUDES_MAX = 16_000;
+/** They stand on the command line, which Windows limits to 32,767 characters, and Linux to about two million. */
+const EXCLUDES_MAX = process.platform === 'win32' ? 16_000 : 1_000_000;
 
 /** One tag of a snapshot. restic separates tags by commas. */
 export const SnapshotTag = z.string().regex(/^[^\s,\p{Cc}]{1,100}$/u, 'must not contain spaces and commas');

@@ -2,13 +2,16 @@ import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { ROTATE } from '../rotation/rotate-job.ts';
 import { passwordOf, sealedVersion } from './key-material.ts';
 import { EncryptionKey, EncryptionKeyVersion } from './key.model.ts';
 import type { KeyQuery, NewEncryptionKey } from './key.schema.ts';
@@ -90,10 +93,14 @@ export async function makeEncryptionKey(
 }
 
 /**
- * Makes a new version. Repositories get it one after another; until all have it the status is `rotating`, and no further
- * version is made.
+ * Makes a new version. Repositories get it at once, one after another; until all have it the status is `rotating`, and no
+ * further version is made.
  */
-export async function rotateKey(ctx: Context, id: string, sealer: Sealer): Promise<ShownKey> {
+export async function rotateKey(
+  ctx: Context,
+  id: string,
+  { secrets, jobs }: { secrets: Sealer; jobs: Pick<Jobs, 'enqueue'> },
+): Promise<ShownKey> {
   const key = await accessible(ctx).findById(id).forNoKeyUpdate();
   if (key === undefined) throw notFound('Encryption key');
   await assertManageable(ctx, key.orgId);
@@ -102,10 +109,9 @@ export async function rotateKey(ctx: Context, id: string, sealer: Sealer): Promi
   }
   const version = key.version + 1;
   const { orgId } = key;
-  const next = sealedVersion(sealer, { orgId, keyId: id, version, material: undefined });
-  const rotated = await key
-    .$query(ctx.tx)
-    .patchAndFetch({ version, status: 'rotating', rotatedAt: clock.date() });
+  const next = sealedVersion(secrets, { orgId, keyId: id, version, material: undefined });
+  const rotated = await patchRecorded(ctx, key, { version, status: 'rotating', rotatedAt: clock.date() });
+  await jobs.enqueue(ctx.tx, ROTATE, {});
   return withVersion(ctx, rotated, next);
 }
 

@@ -2,7 +2,8 @@ import { PATH_TEXT_MAX, storableText } from '../../../protocol/index.ts';
 
 /** What a device writes of a snapshot as it likes: kept for people to see, and within bounds. Nothing is decided by it. */
 
-const PATHS_MAX = 100;
+/** As many as a configuration names. */
+const PATHS_MAX = 200;
 
 export const writtenPaths = (paths: readonly string[]): string[] =>
   paths.slice(0, PATHS_MAX).map((path) => storableText(path.slice(0, PATH_TEXT_MAX)));

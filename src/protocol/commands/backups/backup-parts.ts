@@ -87,6 +87,14 @@ export const BackupResult = z.object({
   bytesAdded: Count.describe('What the snapshot added to the repository.'),
   seconds: z.number().nonnegative(),
   unreadable: NamedPaths,
+  leftOut: NamedPaths.optional().describe(
+    'Virtual file systems below the sources, such as /proc, which are never backed up. The message is the type.',
+  ),
+  emptySources: z
+    .array(reportedText(4096, 0))
+    .max(200)
+    .optional()
+    .describe('Sources that are there and have no file, as the folder of a disk that is not mounted.'),
   destinationRoom: DestinationRoom,
   shadowCopies: z
     .object({
