@@ -159,7 +159,7 @@ export function judgeTestRestore(
   const good = sample.filter(({ sha256, restoredSha256 }) => sha256 === restoredSha256);
   const judged: VerificationDetails = { ...details, sample };
   return {
-    status: good.length === sample.length ? 'passed' : good.length === 0 ? 'failed' : 'partial',
+    status: good.length === 0 ? 'failed' : good.length === sample.length ? 'passed' : 'partial',
     filesVerified: good.length,
     filesFailed: sample.length - good.length,
     sizeBytes: String(good.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)),

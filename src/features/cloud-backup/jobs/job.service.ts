@@ -138,7 +138,7 @@ export async function readJob(ctx: Context, id: string) {
   );
   return {
     ...shownJob(job),
-    outcomesTotal: counted.count,
+    outcomesTotal: counted?.count ?? 0,
     outcomes: outcomes.map((row) => ({
       userEmail: row.user_email,
       kind: row.kind,
