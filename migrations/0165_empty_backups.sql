@@ -2,9 +2,7 @@
 
 alter table backup_jobs
   -- `{ count, paths: [{ path, message }] }`: the virtual file systems below its sources. Null: the device has not said.
-  add column left_out jsonb,
-  -- There were more paths than `unreadable_count`.
-  add column unreadable_is_cut boolean not null default false;
+  add column left_out jsonb;
 
 alter table backup_snapshots
   -- The sources that were there and had no file. Null: the device has not said.

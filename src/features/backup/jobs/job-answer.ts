@@ -21,7 +21,7 @@ const SNAPSHOT = `(select s.id from backup_snapshots s
 export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clock.date()) {
   const { phase, percent, doneBytes, totalBytes, doneFiles, totalFiles, currentPath, lastProgressAt } = job;
   const { rate, etaSeconds, stalledSince } = job;
-  const { errorCode, errorMessage, unreadableCount, unreadableIsCut, unreadable, leftOut, ...rest } = job;
+  const { errorCode, errorMessage, unreadableCount, unreadable, leftOut, ...rest } = job;
   return {
     ...rest,
     waitingFor: waitingFor(job, hub, now),
@@ -39,7 +39,7 @@ export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clo
       stalledSince,
     },
     error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
-    unreadable: { count: unreadableCount, isCut: unreadableIsCut, paths: unreadable },
+    unreadable: { count: unreadableCount, paths: unreadable },
     leftOut: leftOut ?? { count: 0, paths: [] },
   };
 }

@@ -48,7 +48,6 @@ export class BackupJob extends BaseModel {
   declare errorMessage: string | null;
   declare unreadableCount: number;
   /** There were more of them. */
-  declare unreadableIsCut: boolean;
   declare unreadable: { path: string; message: string }[];
   /** Virtual file systems below the sources; the messages are their types. */
   declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;

@@ -90,9 +90,7 @@ export const BackupJob = z
     snapshotId: z.uuid().nullable(),
     addedBytes: Count.describe('What the snapshot added to the repository.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    unreadable: NamedPaths.extend({
-      isCut: z.boolean().describe('True: there were more than `count`, and nobody counted them.'),
-    }),
+    unreadable: NamedPaths.extend({}),
     leftOut: NamedPaths.describe(
       'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
     ),

@@ -106,7 +106,6 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     errorCode: missing?.code ?? null,
     errorMessage: missing?.message ?? null,
     unreadableCount: unreadable.count,
-    unreadableIsCut: unreadable.isCut ?? false,
     unreadable: unreadable.paths,
     leftOut,
     finishedAt: job.finishedAt ?? clock.date(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedText, text } from '../../primitives.ts';
+import { PATH_TEXT_MAX } from '../../path-text.ts';
 import { SecretRef } from '../secrets.ts';
 import { SnapshotDetails } from './snapshot-details.ts';
 
@@ -53,9 +54,8 @@ export const Count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 export const NAMED_PATHS_MAX = 200;
 export const NamedPaths = z.object({
   count: Count,
-  isCut: z.boolean().optional().describe('True: there were more than `count`, and nobody counted them.'),
   paths: z
-    .array(z.object({ path: reportedText(4096, 0), message: reportedText(500, 0) }))
+    .array(z.object({ path: reportedText(PATH_TEXT_MAX, 0), message: reportedText(500, 0) }))
     .max(NAMED_PATHS_MAX)
     .describe(`The first ${NAMED_PATHS_MAX}.`),
 });

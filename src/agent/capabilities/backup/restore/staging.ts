@@ -1,4 +1,4 @@
-import { readdir, rm, rmdir, stat } from 'node:fs/promises';
+import { readdir, realpath, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../../../clock.ts';
@@ -6,10 +6,15 @@ import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/pr
 import { openPrivateFolder } from '../../../os/files/private-folder.ts';
 import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
 
+const FailedPaths = z.array(z.object({ path: z.string(), reason: z.string() }));
+
 const Fetched = z.object({
   files: z.number(),
   bytes: z.number(),
-  failed: z.array(z.object({ path: z.string(), reason: z.string() })),
+  failed: z
+    .object({ paths: FailedPaths, count: z.number() })
+    // As earlier agents have written it.
+    .or(FailedPaths.transform((paths) => ({ paths, count: paths.length }))),
 });
 
 /** What a restore that was interrupted leaves for the next run of the same restore. */
@@ -85,11 +90,24 @@ export class StagingFolders {
     await openPrivateFolder(this.#folder);
     const folder =
       (await diskOf(this.#folder)) === disk
-        ? await openPrivateFolder(path.join(this.#folder, restoreId))
-        : await onOtherDisk(target, disk, `.muster-restore-${restoreId}`);
+        ? await openPrivateFolder(path.join(this.#folder, shortName(restoreId)))
+        : await onOtherDisk(target, disk, OTHER + shortName(restoreId));
     const staged = { folder, snapshotId };
     await this.keep(restoreId, staged);
     return staged;
+  }
+
+  /** The bytes of the path of the folder that `create` would make. */
+  async lengthFor(restoreId: string, target: string): Promise<number> {
+    const name = shortName(restoreId);
+    const present = await nearest(target);
+    const disk = await diskOf(present);
+    const own = path.join(await realpath(await nearest(this.#folder)), path.basename(this.#folder), name);
+    if ((await diskOf(await nearest(this.#folder))) === disk) return Buffer.byteLength(own);
+    for (const parent of [...parentsOf(present), present]) {
+      if ((await diskOf(parent)) === disk) return Buffer.byteLength(path.join(parent, OTHER + name));
+    }
+    return Buffer.byteLength(own);
   }
 
   async keep(restoreId: string, staged: StagedRestore): Promise<void> {
@@ -112,6 +130,20 @@ export class StagingFolders {
   #file(restoreId: string): string {
     return path.join(this.#records, `${restoreId}.json`);
   }
+}
+
+/** Each path that is restored is below it, and has to be one that the system opens. The end of an id is random. */
+const shortName = (restoreId: string) => restoreId.slice(-12);
+const OTHER = '.muster-';
+
+/** The folder, or the nearest one above it that is there. */
+async function nearest(folder: string): Promise<string> {
+  const parent = path.dirname(folder);
+  const isThere = await stat(folder).then(
+    () => true,
+    () => false,
+  );
+  return isThere || parent === folder ? folder : nearest(parent);
 }
 
 const diskOf = async (folder: string) => (await stat(folder, { bigint: true })).dev;

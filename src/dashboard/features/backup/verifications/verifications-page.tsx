@@ -115,7 +115,7 @@ export function VerificationsPage() {
                   cell: ({ restoreTimeSeconds: seconds }) =>
                     seconds === null ? '–' : formatDuration(seconds * SECOND_MS),
                 },
-                { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
               ]}
             />
           )

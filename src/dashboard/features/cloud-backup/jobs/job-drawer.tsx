@@ -104,9 +104,9 @@ function JobDetails({ id }: { id: string }) {
             <FactTable
               label="About the job"
               facts={[
-                ['Begun by', job.trigger === 'manual' ? 'A person' : 'Its schedule'],
-                ['Made', formatTime(new Date(job.createdAt))],
-                ['Begun', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
+                ['Started by', job.trigger === 'manual' ? 'A person' : 'Its schedule'],
+                ['Created', formatTime(new Date(job.createdAt))],
+                ['Started', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
                 ['Ended', job.completedAt === null ? undefined : formatTime(new Date(job.completedAt))],
                 [
                   'Took',
