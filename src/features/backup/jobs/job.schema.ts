@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, instantOrDay, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { DatabaseBackupType } from '../../../protocol/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
@@ -35,9 +35,13 @@ export const JobQuery = PageQuery.extend({
     .pipe(z.enum(JOB_STATUSES))
     .optional()
     .meta({ type: 'string', enum: [...JOB_STATUSES] }),
-  date: z.iso.date().optional().describe('Jobs that were created on this day, in UTC.'),
-  from: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created at this time or later.'),
-  to: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created before this time.'),
+  date: instantOrDay()
+    .optional()
+    .describe('Jobs that were created on this day, in UTC; of a time, on the day of it.'),
+  from: instantOrDay().optional().describe('Jobs that were created at this time or later.'),
+  to: instantOrDay('end')
+    .optional()
+    .describe('Jobs that were created before or at this time. A day counts as a whole.'),
 });
 export type JobQuery = z.infer<typeof JobQuery>;
 
