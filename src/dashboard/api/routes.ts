@@ -198,7 +198,7 @@ body: {
 /**
  * For clients without cookies.
  */
-refreshToken?: (string | null)
+refreshToken?: string
 }
 response: {
 tokens: Tokens
@@ -358,7 +358,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: (string | null)
+currentPassword?: string
 }
 response: {
 /**
@@ -394,7 +394,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: (string | null)
+currentPassword?: string
 /**
  * The six digits of the authenticator app, or a recovery code.
  */
@@ -412,7 +412,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: (string | null)
+currentPassword?: string
 /**
  * The six digits of the authenticator app, or a recovery code.
  */
@@ -462,7 +462,7 @@ body: {
 /**
  * Default: organization.
  */
-ownerScope?: (("organization" | "partner") | null)
+ownerScope?: ("organization" | "partner")
 /**
  * The organization that owns the provider. Ignored if ownerScope is `partner`.
  */
@@ -479,11 +479,11 @@ clientId?: (string | null)
  * Stored encrypted, and never returned.
  */
 clientSecret?: (string | null)
-tokenAuthMethod?: (("client_secret_basic" | "client_secret_post") | null)
+tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
 /**
  * Separated by spaces, such as `openid profile email`.
  */
-scopes?: (string | null)
+scopes?: string
 authorizationUrl?: (string | null)
 tokenUrl?: (string | null)
 userInfoUrl?: (string | null)
@@ -494,8 +494,8 @@ ssoUrl?: (string | null)
  * One or several certificates as PEM. Several are useful while the provider changes its key.
  */
 certificate?: (string | null)
-attributeMapping?: (SsoAttributeMapping | null)
-autoProvision?: (boolean | null)
+attributeMapping?: SsoAttributeMapping
+autoProvision?: boolean
 /**
  * The role of an account that a first sign-in creates.
  */
@@ -503,19 +503,19 @@ defaultRoleId?: (string | null)
 /**
  * Mail domains, separated by commas. Empty means all domains.
  */
-allowedDomains?: (string | null)
+allowedDomains?: string
 /**
  * Can be true only after a successful sign-in with this provider.
  */
-enforceSSO?: (boolean | null)
+enforceSSO?: boolean
 /**
  * If true, a second factor that the identity provider reports counts as a second factor of Muster.
  */
-trustsIdpMfa?: (boolean | null)
+trustsIdpMfa?: boolean
 /**
  * The ids of people who may sign in with a password although single sign-on is enforced.
  */
-breakGlassUserIds?: (string[] | null)
+breakGlassUserIds?: string[]
 }
 response: SsoProvider
 }
@@ -536,7 +536,7 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * The endpoints are read from the discovery document of this issuer.
  */
@@ -546,11 +546,11 @@ clientId?: (string | null)
  * Stored encrypted, and never returned.
  */
 clientSecret?: (string | null)
-tokenAuthMethod?: (("client_secret_basic" | "client_secret_post") | null)
+tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
 /**
  * Separated by spaces, such as `openid profile email`.
  */
-scopes?: (string | null)
+scopes?: string
 authorizationUrl?: (string | null)
 tokenUrl?: (string | null)
 userInfoUrl?: (string | null)
@@ -561,8 +561,8 @@ ssoUrl?: (string | null)
  * One or several certificates as PEM. Several are useful while the provider changes its key.
  */
 certificate?: (string | null)
-attributeMapping?: (SsoAttributeMapping | null)
-autoProvision?: (boolean | null)
+attributeMapping?: SsoAttributeMapping
+autoProvision?: boolean
 /**
  * The role of an account that a first sign-in creates.
  */
@@ -570,19 +570,19 @@ defaultRoleId?: (string | null)
 /**
  * Mail domains, separated by commas. Empty means all domains.
  */
-allowedDomains?: (string | null)
+allowedDomains?: string
 /**
  * Can be true only after a successful sign-in with this provider.
  */
-enforceSSO?: (boolean | null)
+enforceSSO?: boolean
 /**
  * If true, a second factor that the identity provider reports counts as a second factor of Muster.
  */
-trustsIdpMfa?: (boolean | null)
+trustsIdpMfa?: boolean
 /**
  * The ids of people who may sign in with a password although single sign-on is enforced.
  */
-breakGlassUserIds?: (string[] | null)
+breakGlassUserIds?: string[]
 }
 response: SsoProvider
 }
@@ -688,6 +688,10 @@ response: null
 "POST /sso/exchange": {
 body: {
 code: string
+/**
+ * The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.
+ */
+signedInAs?: (string | null)
 }
 response: {
 accessToken: string
@@ -741,7 +745,7 @@ body: {
 /**
  * Required in partner and system scope. In organization scope, the default is the caller’s organization.
  */
-orgId?: (string | null)
+orgId?: string
 domain: string
 }
 response: SsoDomain
@@ -835,9 +839,6 @@ response: LoginBranding
  */
 "PUT /partners/me/login-branding": {
 body: {
-/**
- * An https:// URL, or a base64 data: URI of a PNG, JPEG or WebP image of at most 256 kB.
- */
 logoUrl?: (string | null)
 accentColor?: (string | null)
 headline?: (string | null)
@@ -935,7 +936,7 @@ body: {
 /**
  * The key is good in this organization only.
  */
-orgId?: (string | null)
+orgId?: string
 name: string
 /**
  * Permissions; none that its maker lacks.
@@ -945,7 +946,7 @@ expiresAt?: (string | null)
 /**
  * Requests an hour; default 1000.
  */
-rateLimit?: (number | null)
+rateLimit?: number
 }
 response: {
 id: string
@@ -996,16 +997,16 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * Permissions; none that its maker lacks.
  */
-scopes?: (string[] | null)
+scopes?: string[]
 expiresAt?: (string | null)
 /**
  * Requests an hour; default 1000.
  */
-rateLimit?: (number | null)
+rateLimit?: number
 }
 response: ApiKey
 }
@@ -1121,15 +1122,19 @@ roleId: string
 /**
  * For users of a partner: which organizations they can access.
  */
-orgAccess?: (("all" | "selected" | "none") | null)
+orgAccess?: ("all" | "selected" | "none")
 /**
  * Used when orgAccess is selected.
  */
-orgIds?: (string[] | null)
+orgIds?: string[]
 /**
  * Invites into this organization instead of the partner.
  */
-orgId?: (string | null)
+orgId?: string
+/**
+ * Required in system scope for a role of a partner; in partner scope the own partner, if given.
+ */
+partnerId?: string
 }
 response: {
 id: string
@@ -1179,8 +1184,8 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
-status?: (("active" | "disabled") | null)
+name?: string
+status?: ("active" | "disabled")
 }
 response: User
 }
@@ -1207,11 +1212,11 @@ roleId: string
 /**
  * For users of a partner: which organizations they can access.
  */
-orgAccess?: (("all" | "selected" | "none") | null)
+orgAccess?: ("all" | "selected" | "none")
 /**
  * Used when orgAccess is selected.
  */
-orgIds?: (string[] | null)
+orgIds?: string[]
 }
 response: User
 }
@@ -1260,7 +1265,7 @@ description?: (string | null)
 /**
  * Whom it is for; the caller’s own scope when left out.
  */
-scope?: (("system" | "partner" | "organization") | null)
+scope?: ("system" | "partner" | "organization")
 permissions: string[]
 }
 response: Role
@@ -1282,9 +1287,9 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 description?: (string | null)
-permissions?: (string[] | null)
+permissions?: string[]
 }
 response: Role
 }
@@ -1310,15 +1315,15 @@ response: Partner
  */
 "PATCH /orgs/partners/me": {
 body: {
-name?: (string | null)
+name?: string
 billingEmail?: (string | null)
-settings?: ({
+settings?: {
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: (("24/7" | "business" | "extended" | "custom") | null)
+preset?: ("24/7" | "business" | "extended" | "custom")
 custom?: ({
 [k: string]: {
 start: string
@@ -1333,20 +1338,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: ({
+security?: {
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: (string[] | null)
-} | null)
-organizationOrder?: (string[] | null)
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: ((string | null) | null)
-watchdog?: ((string | null) | null)
+agent?: (string | null)
+watchdog?: (string | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1361,11 +1366,11 @@ start: string
 end: string
 } | null)
 } | null)
-} | null)
+}
 /**
  * Take an IP allowlist that does not hold the address this request comes from.
  */
-force?: (boolean | null)
+force?: boolean
 }
 response: Partner
 }
@@ -1395,18 +1400,18 @@ pagination: Pagination
 body: {
 name: string
 slug: string
-type?: (("msp" | "enterprise" | "internal") | null)
-plan?: (("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited") | null)
+type?: ("msp" | "enterprise" | "internal")
+plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
 maxOrganizations?: (number | null)
 maxDevices?: (number | null)
 billingEmail?: (string | null)
-settings?: ({
+settings?: {
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: (("24/7" | "business" | "extended" | "custom") | null)
+preset?: ("24/7" | "business" | "extended" | "custom")
 custom?: ({
 [k: string]: {
 start: string
@@ -1421,20 +1426,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: ({
+security?: {
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: (string[] | null)
-} | null)
-organizationOrder?: (string[] | null)
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: ((string | null) | null)
-watchdog?: ((string | null) | null)
+agent?: (string | null)
+watchdog?: (string | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1449,10 +1454,10 @@ start: string
 end: string
 } | null)
 } | null)
-} | null)
-ssoConfig?: ({
+}
+ssoConfig?: {
 [k: string]: unknown
-} | null)
+}
 }
 response: Partner
 }
@@ -1473,20 +1478,20 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
-slug?: (string | null)
-type?: (("msp" | "enterprise" | "internal") | null)
-plan?: (("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited") | null)
+name?: string
+slug?: string
+type?: ("msp" | "enterprise" | "internal")
+plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
 maxOrganizations?: (number | null)
 maxDevices?: (number | null)
 billingEmail?: (string | null)
-settings?: ({
+settings?: {
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: (("24/7" | "business" | "extended" | "custom") | null)
+preset?: ("24/7" | "business" | "extended" | "custom")
 custom?: ({
 [k: string]: {
 start: string
@@ -1501,20 +1506,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: ({
+security?: {
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: (string[] | null)
-} | null)
-organizationOrder?: (string[] | null)
+ipAllowlist?: string[]
+}
+organizationOrder?: string[]
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: ((string | null) | null)
-watchdog?: ((string | null) | null)
+agent?: (string | null)
+watchdog?: (string | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1529,15 +1534,15 @@ start: string
 end: string
 } | null)
 } | null)
-} | null)
-ssoConfig?: ({
+}
+ssoConfig?: {
 [k: string]: unknown
-} | null)
-status?: (("pending" | "active" | "suspended" | "churned") | null)
+}
+status?: ("pending" | "active" | "suspended" | "churned")
 /**
  * Take an IP allowlist that does not hold the address this request comes from.
  */
-force?: (boolean | null)
+force?: boolean
 }
 response: Partner
 }
@@ -1587,17 +1592,17 @@ pagination: Pagination
 body: {
 name: string
 slug: string
-type?: (("customer" | "internal") | null)
-status?: (("active" | "suspended" | "trial" | "churned") | null)
+type?: ("customer" | "internal")
+status?: ("active" | "suspended" | "trial" | "churned")
 maxDevices?: (number | null)
-settings?: ({
+settings?: {
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: ((string | null) | null)
-watchdog?: ((string | null) | null)
+agent?: (string | null)
+watchdog?: (string | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1613,10 +1618,10 @@ end: string
 } | null)
 } | null)
 [k: string]: unknown
-} | null)
-ssoConfig?: ({
+}
+ssoConfig?: {
 [k: string]: unknown
-} | null)
+}
 contractStart?: (string | null)
 contractEnd?: (string | null)
 /**
@@ -1628,7 +1633,7 @@ billingContact?: {
 /**
  * Required in system scope; in partner scope the own partner, if given.
  */
-partnerId?: (string | null)
+partnerId?: string
 }
 response: Organization
 }
@@ -1660,19 +1665,19 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
-slug?: (string | null)
-type?: (("customer" | "internal") | null)
-status?: (("active" | "suspended" | "trial" | "churned") | null)
+name?: string
+slug?: string
+type?: ("customer" | "internal")
+status?: ("active" | "suspended" | "trial" | "churned")
 maxDevices?: (number | null)
-settings?: ({
+settings?: {
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: ((string | null) | null)
-watchdog?: ((string | null) | null)
+agent?: (string | null)
+watchdog?: (string | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1688,10 +1693,10 @@ end: string
 } | null)
 } | null)
 [k: string]: unknown
-} | null)
-ssoConfig?: ({
+}
+ssoConfig?: {
 [k: string]: unknown
-} | null)
+}
 contractStart?: (string | null)
 contractEnd?: (string | null)
 /**
@@ -1703,7 +1708,7 @@ billingContact?: {
 /**
  * Cannot be changed: taken only where it is the present one.
  */
-partnerId?: (string | null)
+partnerId?: string
 }
 response: Organization
 }
@@ -1748,7 +1753,7 @@ pagination: Pagination
 "POST /orgs/sites": {
 body: {
 name: string
-timezone?: (string | null)
+timezone?: string
 /**
  * Any JSON; null clears it.
  */
@@ -1761,9 +1766,9 @@ address?: {
 contact?: {
 [k: string]: unknown
 }
-settings?: ({
+settings?: {
 [k: string]: unknown
-} | null)
+}
 orgId: string
 }
 response: Site
@@ -1785,8 +1790,8 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
-timezone?: (string | null)
+name?: string
+timezone?: string
 /**
  * Any JSON; null clears it.
  */
@@ -1799,13 +1804,13 @@ address?: {
 contact?: {
 [k: string]: unknown
 }
-settings?: ({
+settings?: {
 [k: string]: unknown
-} | null)
+}
 /**
  * Cannot be changed: taken only where it is the present one.
  */
-orgId?: (string | null)
+orgId?: string
 }
 response: Site
 }
@@ -1826,6 +1831,9 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
+/**
+ * The name of the machine, as its system has it now.
+ */
 hostname: string
 osType: ("windows" | "macos" | "linux")
 osVersion: string
@@ -1833,25 +1841,29 @@ osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
 agentVersion: string
 /**
- * A machine that enrolls again with the same id keeps its device.
+ * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
-hardware?: ({
-manufacturer?: (string | null)
-model?: (string | null)
-serialNumber?: (string | null)
-cpuModel?: (string | null)
-cpuCores?: (number | null)
-ramTotalMb?: (number | null)
-diskTotalGb?: (number | null)
-gpuModel?: (string | null)
-} | null)
-network?: ({
-ipAddress?: (string | null)
-publicIp?: (string | null)
-macAddress?: (string | null)
-} | null)
-capabilities?: (string[] | null)
+hardware?: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network?: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
+}
+capabilities?: string[]
 }
 response: {
 agentId: string
@@ -1862,6 +1874,10 @@ siteId: string
  * Returned once; the server stores only its hash.
  */
 token: string
+/**
+ * `pending`: somebody has to approve the device before it is given anything.
+ */
+status?: ("enrolled" | "pending")
 config: {
 /**
  * The interval between heartbeats.
@@ -2004,14 +2020,14 @@ body: {
  */
 at: string
 agentVersion: string
-watchdogVersion?: (string | null)
+watchdogVersion?: string
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
-osVersion?: (string | null)
-osBuild?: (string | null)
-uptimeSeconds?: (number | null)
-metrics?: ({
+osVersion?: string
+osBuild?: string
+uptimeSeconds?: number
+metrics?: {
 /**
  * The average since the heartbeat before.
  */
@@ -2021,23 +2037,31 @@ ramPercent: number
  * The part of the system disk that is in use.
  */
 diskPercent: number
-} | null)
+}
 /**
  * The addresses of all external interfaces.
  */
-ipAddresses?: (string[] | null)
+ipAddresses?: string[]
 /**
  * The user who signed in last.
  */
-lastUser?: (string | null)
+lastUser?: string
 /**
  * True where the system waits for a restart.
  */
-pendingReboot?: (boolean | null)
+pendingReboot?: boolean
 /**
  * Whether the agent installs offered releases by itself.
  */
-autoUpdate?: (boolean | null)
+autoUpdate?: boolean
+/**
+ * The name of the machine, as its system has it now.
+ */
+hostname?: string
+/**
+ * Over HTTP: as in the handshake of a socket.
+ */
+bootId?: string
 }
 response: {
 ok: true
@@ -2087,6 +2111,10 @@ pinned?: boolean
  */
 requested?: boolean
 }[]
+/**
+ * Present where the device waits for approval: until then it is given nothing.
+ */
+isPending?: true
 /**
  * Present where it has changed since the last heartbeat.
  */
@@ -2270,7 +2298,7 @@ version: string
 /**
  * Absent: every component that has this version.
  */
-component?: (("agent" | "watchdog" | "helper" | "backup") | null)
+component?: ("agent" | "watchdog" | "helper" | "backup")
 }
 response: {
 promoted: {
@@ -2357,7 +2385,7 @@ body: {
 /**
  * Default: the first that can be upgraded.
  */
-component?: (("agent" | "watchdog") | null)
+component?: ("agent" | "watchdog")
 }
 response: DeviceUpgrade
 }
@@ -2373,7 +2401,7 @@ watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
  */
-agentVersion?: (string | null)
+agentVersion?: string
 /**
  * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
  */
@@ -2381,7 +2409,7 @@ agentState: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
 /**
  * For people: how the agent ended last.
  */
-message?: (string | null)
+message?: string
 /**
  * Phases that the agent could not report, in the order in which they happened.
  */
@@ -2391,23 +2419,30 @@ updates: {
  */
 component: string
 targetVersion: string
-phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
+ */
+phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why the update has failed.
  */
-error?: (string | null)
+error?: string
 /**
  * The same for programs, such as `CHECKSUM_MISMATCH`.
  */
-code?: (string | null)
+code?: string
 /**
  * What ran before.
  */
-fromVersion?: (string | null)
+fromVersion?: string
 /**
  * One value for all phases of one attempt, so that a report that arrives twice counts once.
  */
-attemptId?: (string | null)
+attemptId?: string
+/**
+ * With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.
+ */
+retryInSeconds?: number
 }[]
 }
 response: {
@@ -2444,11 +2479,11 @@ pagination: Pagination
 "POST /agent-rollouts": {
 body: {
 version: string
-component?: (("agent" | "watchdog") | null)
+component?: ("agent" | "watchdog")
 /**
  * Shares of the fleet, which sum to at most 100. Left out: up to 1, 5, 20, 50 and 100 percent, the first wave with at least a tenth of the fleet or 100 devices.
  */
-waves?: ({
+waves?: {
 /**
  * The share of the fleet that this wave adds to the waves before it.
  */
@@ -2457,21 +2492,21 @@ percent: number
  * How long the wave is observed before the next one opens.
  */
 soakMinutes: number
-}[] | null)
-haltWhen?: ({
+}[]
+haltWhen?: {
 /**
  * Halt when so large a share of the devices that have finished failed, and at least two.
  */
-failedPercent?: (number | null)
+failedPercent?: number
 /**
  * How long a device may be unheard of after its upgrade before it counts as silent.
  */
-silentMinutes?: (number | null)
+silentMinutes?: number
 /**
  * The share of failures counts when so many devices have finished, or all that have begun.
  */
-minDevices?: (number | null)
-} | null)
+minDevices?: number
+}
 }
 response: AgentRolloutDetails
 }
@@ -2597,21 +2632,21 @@ displayName?: (string | null)
 /**
  * All tags of the device.
  */
-tags?: (string[] | null)
+tags?: string[]
 /**
  * Values by custom field key: null removes a value, and values that are left out stay.
  */
-customFields?: ({
+customFields?: {
 [k: string]: unknown
-} | null)
+}
 /**
  * Also sent to the agent, which stores it.
  */
-autoUpdate?: (boolean | null)
+autoUpdate?: boolean
 /**
  * Another site of the organization.
  */
-siteId?: (string | null)
+siteId?: string
 }
 response: Device
 }
@@ -2634,8 +2669,8 @@ body: {
 deviceIds: string[]
 action: ({
 type: "tags"
-add?: (string[] | null)
-remove?: (string[] | null)
+add?: string[]
+remove?: string[]
 } | {
 type: "maintenance"
 enabled: boolean
@@ -2704,6 +2739,21 @@ until?: (string | null)
 response: Device
 }
 /**
+ * Approve a device that waits for approval
+ */
+"POST /devices/{id}/approve": {
+params: {
+id: string
+}
+body: {
+/**
+ * The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.
+ */
+replaces?: string
+}
+response: Device
+}
+/**
  * Put a decommissioned device back in service
  */
 "POST /devices/{id}/restore": {
@@ -2723,7 +2773,7 @@ body: {
 /**
  * Another organization of the same partner; any organization in system scope.
  */
-orgId?: (string | null)
+orgId?: string
 siteId: string
 }
 response: {
@@ -2797,11 +2847,11 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * Can only be changed while no device has a value.
  */
-type?: (("string" | "number" | "boolean" | "date" | "list") | null)
+type?: ("string" | "number" | "boolean" | "date" | "list")
 description?: (string | null)
 }
 response: CustomField
@@ -2829,40 +2879,61 @@ params: {
 id: string
 }
 body: {
-hardware?: ({
-manufacturer?: (string | null)
-model?: (string | null)
-serialNumber?: (string | null)
-cpuModel?: (string | null)
-cpuCores?: (number | null)
-ramTotalMb?: (number | null)
-diskTotalGb?: (number | null)
-gpuModel?: (string | null)
-} | null)
-network?: ({
-ipAddress?: (string | null)
-publicIp?: (string | null)
-macAddress?: (string | null)
-} | null)
-interfaces?: ({
+hardware?: {
+manufacturer?: string
+model?: string
+serialNumber?: string
+cpuModel?: string
+cpuCores?: number
+ramTotalMb?: number
+diskTotalGb?: number
+gpuModel?: string
+}
+network?: {
+ipAddress?: string
+publicIp?: string
+macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
+}
+interfaces?: {
 name: string
-macAddress?: (string | null)
-ipAddresses?: (string[] | null)
+macAddress?: string
+ipAddresses?: string[]
 /**
  * True for the interface of the default route: one at most.
  */
-isPrimary?: (boolean | null)
-}[] | null)
+isPrimary?: boolean
+}[]
 /**
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
-software?: ({
+software?: {
 name: string
-version?: (string | null)
-publisher?: (string | null)
-installedAt?: (string | null)
-}[] | null)
-lastUser?: (string | null)
+version?: string
+publisher?: string
+installedAt?: string
+/**
+ * What has listed it, such as `dpkg`.
+ */
+source?: string
+}[]
+lastUser?: string
+/**
+ * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
+ */
+failed?: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 collectedAt: string
 }
 response: {
@@ -3010,7 +3081,7 @@ pagination: Pagination
  */
 "POST /groups": {
 body: {
-type?: (("static" | "dynamic") | null)
+type?: ("static" | "dynamic")
 /**
  * Required for dynamic groups: a saved filter of the organization.
  */
@@ -3028,7 +3099,7 @@ orgId: string
 /**
  * Static groups only.
  */
-deviceIds?: (string[] | null)
+deviceIds?: string[]
 }
 response: Group
 }
@@ -3049,7 +3120,7 @@ params: {
 id: string
 }
 body: {
-type?: (("static" | "dynamic") | null)
+type?: ("static" | "dynamic")
 /**
  * Required for dynamic groups: a saved filter of the organization.
  */
@@ -3057,7 +3128,7 @@ filterId?: (string | null)
 /**
  * Unique within the organization, case-insensitive.
  */
-name?: (string | null)
+name?: string
 description?: (string | null)
 /**
  * The site that the group is filed under. Its devices may be at any site of the organization.
@@ -3066,7 +3137,7 @@ siteId?: (string | null)
 /**
  * Cannot be changed; accepted only if equal to the current one.
  */
-orgId?: (string | null)
+orgId?: string
 }
 response: Group
 }
@@ -3223,7 +3294,7 @@ conditions: ConditionGroup
 /**
  * Required in partner and system scope; ignored in organization scope.
  */
-orgId?: (string | null)
+orgId?: string
 }
 response: Filter
 }
@@ -3233,15 +3304,15 @@ response: Filter
 "POST /filters/preview": {
 body: {
 conditions: ConditionGroup
-limit?: (number | null)
+limit?: number
 /**
  * Only devices of this organization. Default: of all that the caller can access.
  */
-orgId?: (string | null)
+orgId?: string
 /**
  * Only devices of this site.
  */
-siteId?: (string | null)
+siteId?: string
 }
 response: {
 data: {
@@ -3266,11 +3337,11 @@ evaluatedAt: string
  */
 "POST /filters/explain": {
 body: {
-conditions?: (ConditionGroup | null)
+conditions?: ConditionGroup
 /**
  * Instead of conditions.
  */
-filterId?: (string | null)
+filterId?: string
 deviceId: string
 }
 response: {
@@ -3313,9 +3384,9 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 description?: (string | null)
-conditions?: (ConditionGroup | null)
+conditions?: ConditionGroup
 }
 response: Filter
 }
@@ -3411,11 +3482,11 @@ name: string
 description?: (string | null)
 language: ("bash" | "powershell" | "python")
 content: string
-osTypes?: (("windows" | "macos" | "linux")[] | null)
+osTypes?: ("windows" | "macos" | "linux")[]
 /**
  * Default 300.
  */
-timeoutSeconds?: (number | null)
+timeoutSeconds?: number
 /**
  * Leave it out in partner scope for a script of all organizations.
  */
@@ -3440,15 +3511,15 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 description?: (string | null)
-language?: (("bash" | "powershell" | "python") | null)
-content?: (string | null)
-osTypes?: (("windows" | "macos" | "linux")[] | null)
+language?: ("bash" | "powershell" | "python")
+content?: string
+osTypes?: ("windows" | "macos" | "linux")[]
 /**
  * Default 300.
  */
-timeoutSeconds?: (number | null)
+timeoutSeconds?: number
 }
 response: Script
 }
@@ -3471,23 +3542,23 @@ params: {
 id: string
 }
 body: {
-deviceIds?: (string[] | null)
+deviceIds?: string[]
 /**
  * Instead of deviceIds: the devices that match a saved filter, at most 500.
  */
-filterId?: (string | null)
+filterId?: string
 /**
  * Environment variables of the script: PARAM_<name>.
  */
-parameters?: ({
+parameters?: {
 [k: string]: string
-} | null)
+}
 /**
  * Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.
  */
-secrets?: ({
+secrets?: {
 [k: string]: string
-} | null)
+}
 }
 response: {
 executionId: string
@@ -3527,13 +3598,13 @@ results: SearchResult[]
 body: {
 deviceIds: string[]
 type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
-payload?: ({
+payload?: {
 [k: string]: unknown
-} | null)
+}
 /**
  * How long the command waits for a device that is offline.
  */
-ttlSeconds?: (number | null)
+ttlSeconds?: number
 }
 response: {
 commands: Command[]
@@ -3579,13 +3650,13 @@ id: string
 }
 body: {
 type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
-payload?: ({
+payload?: {
 [k: string]: unknown
-} | null)
+}
 /**
  * How long the command waits for a device that is offline.
  */
-ttlSeconds?: (number | null)
+ttlSeconds?: number
 }
 response: Command
 }
@@ -3784,6 +3855,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3879,6 +3954,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3915,14 +3994,14 @@ source: string
 /**
  * Identifies the event within its source. A second event with the same id is ignored.
  */
-eventId?: (string | null)
+eventId?: string
 /**
  * Cut to 32768 characters.
  */
 message: string
-details?: ({
+details?: {
 [k: string]: unknown
-} | null)
+}
 }[]
 }
 response: {
@@ -3995,13 +4074,13 @@ timestamp: string
 level: ("debug" | "info" | "warn" | "error")
 component: string
 message: string
-fields?: ({
+fields?: {
 [k: string]: unknown
-} | null)
+}
 /**
  * Defaults to the present version of the device.
  */
-agentVersion?: (string | null)
+agentVersion?: string
 }[]
 }
 response: {
@@ -4227,49 +4306,49 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: (boolean | null)
+isDefault?: boolean
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: (BackupRetention | null)
+retention?: BackupRetention
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: ({
+targets?: {
 /**
  * Every device of the organization.
  */
-all?: (boolean | null)
-deviceIds?: (string[] | null)
-groupIds?: (string[] | null)
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: (string | null)
-} | null)
-limits?: ({
+filterId?: string
+}
+limits?: {
 /**
  * KiB a second.
  */
-uploadKiBps?: (number | null)
+uploadKiBps?: number
 /**
  * Of all processors together.
  */
-cpuPercent?: (number | null)
-} | null)
+cpuPercent?: number
+}
 provider: "server"
 /**
  * `server`: Muster keeps the data itself.
  */
-details?: ({
+details?: {
 
-} | null)
+}
 } | {
 orgId: string
 name: string
@@ -4280,54 +4359,54 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: (boolean | null)
+isDefault?: boolean
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: (BackupRetention | null)
+retention?: BackupRetention
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: ({
+targets?: {
 /**
  * Every device of the organization.
  */
-all?: (boolean | null)
-deviceIds?: (string[] | null)
-groupIds?: (string[] | null)
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: (string | null)
-} | null)
-limits?: ({
+filterId?: string
+}
+limits?: {
 /**
  * KiB a second.
  */
-uploadKiBps?: (number | null)
+uploadKiBps?: number
 /**
  * Of all processors together.
  */
-cpuPercent?: (number | null)
-} | null)
+cpuPercent?: number
+}
 provider: "s3"
 /**
  * `s3`: a bucket of the customer.
  */
 details: {
 bucket: string
-region?: (string | null)
+region?: string
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: (string | null)
-prefix?: (string | null)
+endpoint?: string
+prefix?: string
 accessKey: string
 /**
  * Stored sealed, and never returned.
@@ -4344,42 +4423,42 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: (boolean | null)
+isDefault?: boolean
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: (BackupRetention | null)
+retention?: BackupRetention
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: ({
+targets?: {
 /**
  * Every device of the organization.
  */
-all?: (boolean | null)
-deviceIds?: (string[] | null)
-groupIds?: (string[] | null)
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: (string | null)
-} | null)
-limits?: ({
+filterId?: string
+}
+limits?: {
 /**
  * KiB a second.
  */
-uploadKiBps?: (number | null)
+uploadKiBps?: number
 /**
  * Of all processors together.
  */
-cpuPercent?: (number | null)
-} | null)
+cpuPercent?: number
+}
 provider: "local"
 /**
  * `local`: a path on the device.
@@ -4410,59 +4489,59 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: (boolean | null)
-sources?: (BackupSources | null)
+isDefault?: boolean
+sources?: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: (BackupRetention | null)
+retention?: BackupRetention
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: ({
+targets?: {
 /**
  * Every device of the organization.
  */
-all?: (boolean | null)
-deviceIds?: (string[] | null)
-groupIds?: (string[] | null)
+all?: boolean
+deviceIds?: string[]
+groupIds?: string[]
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: (string | null)
-} | null)
-limits?: ({
+filterId?: string
+}
+limits?: {
 /**
  * KiB a second.
  */
-uploadKiBps?: (number | null)
+uploadKiBps?: number
 /**
  * Of all processors together.
  */
-cpuPercent?: (number | null)
-} | null)
-details?: (({
+cpuPercent?: number
+}
+details?: ({
 bucket: string
-region?: (string | null)
+region?: string
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: (string | null)
-prefix?: (string | null)
+endpoint?: string
+prefix?: string
 accessKey: string
 /**
  * The stored one stays where it is left out.
  */
-secretKey?: (string | null)
+secretKey?: string
 } | {
 /**
  * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
@@ -4470,7 +4549,7 @@ secretKey?: (string | null)
 path: string
 } | {
 
-}) | null)
+})
 }
 response: BackupConfig
 }
@@ -4503,7 +4582,7 @@ body: {
 /**
  * The device that tests the destination. Required with the providers `s3` and `local`, whose destination only devices reach.
  */
-deviceId?: (string | null)
+deviceId?: string
 }
 response: BackupConfigTest
 }
@@ -4518,11 +4597,11 @@ body: {
 /**
  * Default: the default configuration of the organization, else its only one.
  */
-configId?: (string | null)
+configId?: string
 /**
  * Of a database. Default: what its chain needs next, by the configuration.
  */
-backupType?: (("full" | "differential" | "log") | null)
+backupType?: ("full" | "differential" | "log")
 }
 response: BackupJob
 }
@@ -4544,7 +4623,7 @@ deviceId?: string
 configId?: string
 status?: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
 /**
- * Jobs that were created on this day, in UTC; of a time, on the day of it.
+ * Jobs that were created on this day, in UTC.
  */
 date?: string
 /**
@@ -4552,7 +4631,7 @@ date?: string
  */
 from?: string
 /**
- * Jobs that were created before or at this time. A day counts as a whole.
+ * Jobs that were created before this time.
  */
 to?: string
 }
@@ -4609,7 +4688,7 @@ name: string
 /**
  * 32 bytes in base64. Where it is left out, the server makes the key. It is never returned.
  */
-material?: (string | null)
+material?: string
 }
 response: BackupEncryptionKey
 }
@@ -4713,11 +4792,11 @@ body: {
 /**
  * False releases it, which needs a second factor.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * Required to set it.
  */
-reason?: (string | null)
+reason?: string
 }
 response: BackupSnapshot
 }
@@ -4732,15 +4811,15 @@ body: {
 /**
  * From now on.
  */
-immutableDays?: (number | null)
+immutableDays?: number
 /**
  * Of both, the later time counts.
  */
-extendUntil?: (string | null)
+extendUntil?: string
 /**
  * For the audit trail.
  */
-reason?: (string | null)
+reason?: string
 }
 response: BackupSnapshot
 }
@@ -4761,7 +4840,7 @@ page?: string
  */
 limit?: string
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4926,7 +5005,7 @@ id: string
 }
 query: {
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4960,66 +5039,66 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: (string | null)
+machine?: string
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
-targetDeviceId?: (string | null)
+targetDeviceId?: string
 vmName: string
 /**
  * Default: a network of its own, from which it reaches nothing, because its original may still run.
  */
-network?: (({
+network?: ({
 type: "none"
 } | {
 type: "user"
 /**
  * False: it reaches the networks and the services of its host, with the address of the host.
  */
-isIsolated?: (boolean | null)
+isIsolated?: boolean
 /**
  * Ports of the machine that are reached at ports of the loopback address of its host.
  */
-forwards?: (number[] | null)
+forwards?: number[]
 } | {
 type: "bridge"
 /**
  * The network of this bridge of the host, as a machine of its own.
  */
 bridge: string
-}) | null)
+})
 /**
  * A folder of the host for its disks. Default: one of the agent.
  */
-targetPath?: (string | null)
+targetPath?: string
 hypervisor: ("hyperv" | "kvm")
 /**
  * Default: those of the machine that was backed up.
  */
-vmSpecs?: ({
-memoryMb?: (number | null)
-cpuCount?: (number | null)
+vmSpecs?: {
+memoryMb?: number
+cpuCount?: number
 /**
  * The first disk grows to this size.
  */
-diskSizeGb?: (number | null)
-} | null)
+diskSizeGb?: number
+}
 /**
  * What the caller expects. Another one than that of the machine is refused, because it would not start.
  */
-bootMode?: (("bios" | "uefi") | null)
+bootMode?: ("bios" | "uefi")
 /**
  * With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.
  */
-grow?: (boolean | null)
+grow?: boolean
 /**
  * Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.
  */
-format?: (("qcow2" | "raw" | "vhdx") | null)
+format?: ("qcow2" | "raw" | "vhdx")
 /**
  * Default: yes, and no for `vhdx`.
  */
-start?: (boolean | null)
+start?: boolean
 }
 response: VmRestore
 }
@@ -5032,7 +5111,7 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: (string | null)
+machine?: string
 }
 response: VmEstimate
 }
@@ -5048,46 +5127,46 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: (string | null)
+machine?: string
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
-targetDeviceId?: (string | null)
+targetDeviceId?: string
 vmName: string
 /**
  * Default: a network of its own, from which it reaches nothing, because its original may still run.
  */
-network?: (({
+network?: ({
 type: "none"
 } | {
 type: "user"
 /**
  * False: it reaches the networks and the services of its host, with the address of the host.
  */
-isIsolated?: (boolean | null)
+isIsolated?: boolean
 /**
  * Ports of the machine that are reached at ports of the loopback address of its host.
  */
-forwards?: (number[] | null)
+forwards?: number[]
 } | {
 type: "bridge"
 /**
  * The network of this bridge of the host, as a machine of its own.
  */
 bridge: string
-}) | null)
+})
 /**
  * A folder of the host for its disks. Default: one of the agent.
  */
-targetPath?: (string | null)
-hypervisor?: ("kvm" | null)
+targetPath?: string
+hypervisor?: "kvm"
 /**
  * Default: those of the machine that was backed up.
  */
-vmSpecs?: ({
-memoryMb?: (number | null)
-cpuCount?: (number | null)
-} | null)
+vmSpecs?: {
+memoryMb?: number
+cpuCount?: number
+}
 }
 response: VmRestore
 }
@@ -5225,43 +5304,40 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: (string | null)
+deviceId?: string
 /**
  * An absolute path on the device, and not the root of a disk. The data comes there below its whole path. Default: a new folder of the agent, which the finished restore names.
  */
-targetPath?: (string | null)
+targetPath?: string
 /**
- * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
+ * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
-selectedPaths?: (string[] | null)
-/**
- * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
- */
-volume?: (BackupRestoredVolume | null)
+selectedPaths?: string[]
+volume?: BackupRestoredVolume1
 /**
  * `selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.
  */
-restoreType?: (("full" | "selective" | "image") | null)
+restoreType?: ("full" | "selective" | "image")
 /**
  * Of an image: the disk to restore. Default: the only one.
  */
-disk?: (string | null)
+disk?: string
 /**
  * Of an image: the last partition reaches the end of a larger disk. Default: no.
  */
-grow?: (boolean | null)
+grow?: boolean
 /**
  * What happens to files that are there already.
  */
-overwrite?: (("never" | "ifNewer" | "always") | null)
+overwrite?: ("never" | "ifNewer" | "always")
 /**
  * Nothing is written. The result counts what would be.
  */
-dryRun?: (boolean | null)
+dryRun?: boolean
 /**
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
-asOf?: (string | null)
+asOf?: string
 }
 response: BackupRestore
 }
@@ -5370,7 +5446,7 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: (string | null)
+deviceId?: string
 /**
  * An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.
  */
@@ -5378,19 +5454,19 @@ targetPath: string
 /**
  * Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.
  */
-targetDatabase?: (string | null)
+targetDatabase?: string
 /**
  * With a time zone. Default: the end of the snapshot.
  */
-pointInTime?: (string | null)
+pointInTime?: string
 /**
  * The files are laid ready, and recovered when the server of the database starts with them.
  */
-noRecovery?: (boolean | null)
+noRecovery?: boolean
 /**
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
-asOf?: (string | null)
+asOf?: string
 }
 response: BackupRestore
 }
@@ -5404,11 +5480,11 @@ verificationType: ("integrity" | "test_restore")
 /**
  * Needed where the device has repositories of several configurations.
  */
-configId?: (string | null)
+configId?: string
 /**
  * Of a test restore: which snapshot. The newest one where it is left out.
  */
-snapshotId?: (string | null)
+snapshotId?: string
 }
 response: BackupVerification
 }
@@ -5477,23 +5553,23 @@ deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: (string | null)
+configId?: string
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: (string | null)
+encryptionKeyId?: string
 /**
  * Default: Vault.
  */
-name?: (string | null)
+name?: string
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: (boolean | null)
+syncAfterBackup?: boolean
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5501,40 +5577,40 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: (number | null)
+retentionCount?: number
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: (number | null)
+maxLagHours?: number
 provider: "server"
 /**
  * `server`: Muster keeps the data itself.
  */
-details?: ({
+details?: {
 
-} | null)
+}
 } | {
 deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: (string | null)
+configId?: string
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: (string | null)
+encryptionKeyId?: string
 /**
  * Default: Vault.
  */
-name?: (string | null)
+name?: string
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: (boolean | null)
+syncAfterBackup?: boolean
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5542,23 +5618,23 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: (number | null)
+retentionCount?: number
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: (number | null)
+maxLagHours?: number
 provider: "s3"
 /**
  * `s3`: a bucket of the customer.
  */
 details: {
 bucket: string
-region?: (string | null)
+region?: string
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: (string | null)
-prefix?: (string | null)
+endpoint?: string
+prefix?: string
 accessKey: string
 /**
  * Stored sealed, and never returned.
@@ -5570,23 +5646,23 @@ deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: (string | null)
+configId?: string
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: (string | null)
+encryptionKeyId?: string
 /**
  * Default: Vault.
  */
-name?: (string | null)
+name?: string
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: (boolean | null)
+syncAfterBackup?: boolean
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5594,11 +5670,11 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: (number | null)
+retentionCount?: number
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: (number | null)
+maxLagHours?: number
 provider: "local"
 /**
  * `local`: a path on the device.
@@ -5632,15 +5708,15 @@ body: {
 /**
  * Default: Vault.
  */
-name?: (string | null)
+name?: string
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: (boolean | null)
+syncAfterBackup?: boolean
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5648,24 +5724,24 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: (number | null)
+retentionCount?: number
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: (number | null)
-details?: (({
+maxLagHours?: number
+details?: ({
 bucket: string
-region?: (string | null)
+region?: string
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: (string | null)
-prefix?: (string | null)
+endpoint?: string
+prefix?: string
 accessKey: string
 /**
  * The stored one stays where it is left out.
  */
-secretKey?: (string | null)
+secretKey?: string
 } | {
 /**
  * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
@@ -5673,7 +5749,7 @@ secretKey?: (string | null)
 path: string
 } | {
 
-}) | null)
+})
 }
 response: BackupVault
 }
@@ -5715,7 +5791,7 @@ body: {
 /**
  * Copies only this snapshot of the device. Default: the newest ones.
  */
-snapshotId?: (string | null)
+snapshotId?: string
 }
 response: BackupVaultSync
 }
@@ -5759,21 +5835,21 @@ body: {
  * An image of whole disks.
  */
 snapshotId: string
-expiresInHours?: (number | null)
+expiresInHours?: number
 /**
  * `selective`: the disks of `targetConfig`. The others: every disk that it does not leave out.
  */
-restoreType?: (("full" | "selective" | "bare_metal") | null)
-targetConfig?: ({
+restoreType?: ("full" | "selective" | "bare_metal")
+targetConfig?: {
 /**
  * The disks of the image. Default: all.
  */
-disks?: (string[] | null)
+disks?: string[]
 /**
  * The last partition reaches the end of a larger disk. Default: no.
  */
-grow?: (boolean | null)
-} | null)
+grow?: boolean
+}
 }
 response: CreatedRecoveryToken
 }
@@ -5804,7 +5880,7 @@ token: string
 /**
  * Of an earlier start with this token, which this one goes on with.
  */
-session?: (string | null)
+session?: string
 machine: {
 hostname: string
 agentVersion: string
@@ -5882,11 +5958,11 @@ token: string
 session: string
 progress: {
 phase: string
-disk?: (string | null)
+disk?: string
 done: number
 total: number
-rate?: (number | null)
-etaSeconds?: (number | null)
+rate?: number
+etaSeconds?: number
 }
 }
 response: {
@@ -5915,7 +5991,7 @@ continuedFrom: number
 checks: {
 name: string
 ok: boolean
-message?: (string | null)
+message?: string
 }[]
 }[]
 warnings: string[]
@@ -5989,17 +6065,17 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
-consistencyType?: (("application" | "crash") | null)
+vmName?: string
+vmId?: string
+consistencyType?: ("application" | "crash")
 /**
  * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
  */
-exportPath?: (string | null)
+exportPath?: string
 /**
  * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
  */
-configId?: (string | null)
+configId?: string
 }
 response: MachineWork
 }
@@ -6012,23 +6088,23 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: (string | null)
+deviceId?: string
 /**
  * Its name or id in the snapshot. Default: the only one there.
  */
-machine?: (string | null)
+machine?: string
 /**
  * What it is called then. Default: as before.
  */
-vmName?: (string | null)
+vmName?: string
 /**
  * False fails where the machine is still there.
  */
-generateNewId?: (boolean | null)
+generateNewId?: boolean
 /**
  * A folder of the device. Default: where the hypervisor keeps new machines.
  */
-targetPath?: (string | null)
+targetPath?: string
 }
 response: BackupRestore
 }
@@ -6041,11 +6117,11 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
+vmName?: string
+vmId?: string
 action: ("create" | "delete" | "apply")
-checkpointName?: (string | null)
-checkpointId?: (string | null)
+checkpointName?: string
+checkpointId?: string
 }
 response: MachineWork
 }
@@ -6058,8 +6134,8 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
+vmName?: string
+vmId?: string
 state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 }
 response: MachineWork
@@ -6115,17 +6191,17 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
-consistencyType?: (("application" | "crash") | null)
+vmName?: string
+vmId?: string
+consistencyType?: ("application" | "crash")
 /**
  * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
  */
-exportPath?: (string | null)
+exportPath?: string
 /**
  * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
  */
-configId?: (string | null)
+configId?: string
 }
 response: MachineWork
 }
@@ -6138,23 +6214,23 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: (string | null)
+deviceId?: string
 /**
  * Its name or id in the snapshot. Default: the only one there.
  */
-machine?: (string | null)
+machine?: string
 /**
  * What it is called then. Default: as before.
  */
-vmName?: (string | null)
+vmName?: string
 /**
  * False fails where the machine is still there.
  */
-generateNewId?: (boolean | null)
+generateNewId?: boolean
 /**
  * A folder of the device. Default: where the hypervisor keeps new machines.
  */
-targetPath?: (string | null)
+targetPath?: string
 }
 response: BackupRestore
 }
@@ -6167,11 +6243,11 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
+vmName?: string
+vmId?: string
 action: ("create" | "delete" | "apply")
-checkpointName?: (string | null)
-checkpointId?: (string | null)
+checkpointName?: string
+checkpointId?: string
 }
 response: MachineWork
 }
@@ -6184,8 +6260,8 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: (string | null)
-vmId?: (string | null)
+vmName?: string
+vmId?: string
 state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 }
 response: MachineWork
@@ -6257,7 +6333,7 @@ backupType: ("full" | "differential" | "log")
 /**
  * A full backup which the differential ones of others ignore.
  */
-copyOnly?: (boolean | null)
+copyOnly?: boolean
 /**
  * A folder as the service of SQL Server sees it, which writes there with its own account. The file gets a new name.
  */
@@ -6283,15 +6359,15 @@ targetDatabase: string
 /**
  * `differential` and `log` go on with a database that was restored with `noRecovery`.
  */
-backupType?: (("full" | "differential" | "log") | null)
+backupType?: ("full" | "differential" | "log")
 /**
  * True where more backups follow.
  */
-noRecovery?: (boolean | null)
+noRecovery?: boolean
 /**
  * Of a log: until when, by the clock of the machine.
  */
-stopAt?: (string | null)
+stopAt?: string
 }
 response: SqlWork
 }
@@ -6385,19 +6461,19 @@ rpoTargetMinutes: number
  * How long a restore may take, by the estimate.
  */
 rtoTargetMinutes: number
-targetDevices?: (string[] | null)
+targetDevices?: string[]
 /**
  * Without devices and groups: all devices that are backed up.
  */
-targetGroups?: (string[] | null)
+targetGroups?: string[]
 /**
  * Default true.
  */
-alertOnBreach?: (boolean | null)
+alertOnBreach?: boolean
 /**
  * Default true. Without it, nothing is a breach.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 }
 response: BackupSlaConfig
 }
@@ -6409,28 +6485,28 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * How old the newest snapshot may be.
  */
-rpoTargetMinutes?: (number | null)
+rpoTargetMinutes?: number
 /**
  * How long a restore may take, by the estimate.
  */
-rtoTargetMinutes?: (number | null)
-targetDevices?: (string[] | null)
+rtoTargetMinutes?: number
+targetDevices?: string[]
 /**
  * Without devices and groups: all devices that are backed up.
  */
-targetGroups?: (string[] | null)
+targetGroups?: string[]
 /**
  * Default true.
  */
-alertOnBreach?: (boolean | null)
+alertOnBreach?: boolean
 /**
  * Default true. Without it, nothing is a breach.
  */
-isActive?: (boolean | null)
+isActive?: boolean
 }
 response: BackupSlaConfig
 }
@@ -6532,7 +6608,7 @@ provider: "microsoft_365"
 /**
  * The app of this server is connected by GET /c2c/m365/consent-url only, which proves the directory.
  */
-authMethod?: ("manual" | null)
+authMethod?: "manual"
 displayName: string
 tenantId: string
 clientId: string
@@ -6563,15 +6639,15 @@ params: {
 id: string
 }
 body: {
-displayName?: (string | null)
+displayName?: string
 /**
  * Only with a new secret, and of the same directory.
  */
-clientId?: (string | null)
+clientId?: string
 /**
  * Replaces one that has expired. It is stored sealed, and never returned.
  */
-clientSecret?: (string | null)
+clientSecret?: string
 }
 response: CloudConnection
 }
@@ -6641,11 +6717,11 @@ backupScope: ("mail" | "calendar" | "contacts" | "onedrive")[]
 /**
  * Every user of the directory, also those who come later.
  */
-allUsers?: (boolean | null)
+allUsers?: boolean
 /**
  * Addresses of users.
  */
-targetUsers?: (string[] | null)
+targetUsers?: string[]
 /**
  * Without one, runs begin by hand only. Default time zone: UTC.
  */
@@ -6653,20 +6729,20 @@ schedule?: (BackupSchedule | null)
 /**
  * Without any, everything is kept. The newest content of an item that exists is always kept.
  */
-retention?: ({
+retention?: {
 /**
  * Days after which items that were deleted, and contents that were replaced, are removed.
  */
-keepDays?: (number | null)
+keepDays?: number
 /**
  * Newest contents of an item that are kept.
  */
-keepVersions?: (number | null)
-} | null)
+keepVersions?: number
+}
 /**
  * Default true.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 }
 response: CloudBackupConfig
 }
@@ -6687,16 +6763,16 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
-backupScope?: (("mail" | "calendar" | "contacts" | "onedrive")[] | null)
+name?: string
+backupScope?: ("mail" | "calendar" | "contacts" | "onedrive")[]
 /**
  * Every user of the directory, also those who come later.
  */
-allUsers?: (boolean | null)
+allUsers?: boolean
 /**
  * Addresses of users.
  */
-targetUsers?: (string[] | null)
+targetUsers?: string[]
 /**
  * Without one, runs begin by hand only. Default time zone: UTC.
  */
@@ -6704,20 +6780,20 @@ schedule?: (BackupSchedule | null)
 /**
  * Without any, everything is kept. The newest content of an item that exists is always kept.
  */
-retention?: ({
+retention?: {
 /**
  * Days after which items that were deleted, and contents that were replaced, are removed.
  */
-keepDays?: (number | null)
+keepDays?: number
 /**
  * Newest contents of an item that are kept.
  */
-keepVersions?: (number | null)
-} | null)
+keepVersions?: number
+}
 /**
  * Default true.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 }
 response: CloudBackupConfig
 }
@@ -6853,6 +6929,10 @@ id: string
 }
 response: {
 /**
+ * True: there are more, and the newest of them are listed.
+ */
+isCut: boolean
+/**
  * The newest first, at most 1000.
  */
 data: {
@@ -6903,19 +6983,19 @@ itemIds: string[]
 /**
  * An earlier content of the one item. Default: the newest contents.
  */
-versionId?: (string | null)
+versionId?: string
 /**
  * Another connection of the organization. Default: that of the configuration.
  */
-targetConnectionId?: (string | null)
+targetConnectionId?: string
 /**
  * Default: the user of each item.
  */
-targetUser?: (string | null)
+targetUser?: string
 /**
  * The folder, calendar or folder of contacts that takes the items; it is made where it is missing. Default: Restored by Muster. Nothing that exists is overwritten.
  */
-targetFolder?: (string | null)
+targetFolder?: string
 }
 response: CloudBackupJob
 }
@@ -6992,7 +7072,7 @@ eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.
 /**
  * Default true.
  */
-enabled?: (boolean | null)
+enabled?: boolean
 /**
  * Leave it out in partner scope for the events of all organizations.
  */
@@ -7067,13 +7147,27 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * https only, with a public address.
  */
-url?: (string | null)
-eventTypes?: (("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[] | null)
-enabled?: (boolean | null)
+url?: string
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+enabled?: boolean
 }
 response: Webhook
 }
@@ -7099,7 +7193,7 @@ body: {
 /**
  * How long the old secret signs as well; 24 when it is left out.
  */
-overlapHours?: (number | null)
+overlapHours?: number
 }
 response: {
 id: string
@@ -7250,8 +7344,22 @@ to: string
 /**
  * Which are sent again; only failed ones when it is left out.
  */
-statuses?: (("delivered" | "failed")[] | null)
-eventTypes?: (("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[] | null)
+statuses?: ("delivered" | "failed")[]
+/**
+ * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
+ * `alert.acknowledged`: A user acknowledged an alert.
+ * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
+ * `device.created`: A device was enrolled.
+ * `device.decommissioned`: A device was decommissioned.
+ * `device.restored`: A decommissioned device was restored.
+ * `command.ended`: A command for a device ended. Its payload and output are left out.
+ * `backup.job_ended`: A backup of a device ended.
+ * `backup.restore_ended`: A restore to a device ended.
+ * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
+ * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
+ * `audit.recorded`: An entry of the audit trail was sealed.
+ */
+eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
 }
 response: {
 /**
@@ -7289,7 +7397,7 @@ body: {
 /**
  * Default: the organization of the caller.
  */
-orgId?: (string | null)
+orgId?: string
 name: string
 description?: (string | null)
 /**
@@ -7303,7 +7411,7 @@ rtoTargetMinutes?: (number | null)
 /**
  * Default draft. An archived plan is not executed.
  */
-status?: (("draft" | "active" | "archived") | null)
+status?: ("draft" | "active" | "archived")
 /**
  * When rehearsals begin by themselves. Default time zone: UTC.
  */
@@ -7328,7 +7436,7 @@ params: {
 id: string
 }
 body: {
-name?: (string | null)
+name?: string
 description?: (string | null)
 /**
  * How old the restored data may be.
@@ -7341,7 +7449,7 @@ rtoTargetMinutes?: (number | null)
 /**
  * Default draft. An archived plan is not executed.
  */
-status?: (("draft" | "active" | "archived") | null)
+status?: ("draft" | "active" | "archived")
 /**
  * When rehearsals begin by themselves. Default time zone: UTC.
  */
@@ -7394,11 +7502,11 @@ id: string
 groupId: string
 }
 body: {
-name?: (string | null)
+name?: string
 /**
  * A group begins when all groups of lower numbers are completed. Equal ones run together.
  */
-sequence?: (number | null)
+sequence?: number
 /**
  * It also waits for this group of the plan, whose sequence must not be higher.
  */
@@ -7406,7 +7514,7 @@ dependsOnGroupId?: (string | null)
 /**
  * All at the same time.
  */
-devices?: (RecoveryDevice[] | null)
+devices?: RecoveryDevice[]
 estimatedDurationMinutes?: (number | null)
 }
 response: RecoveryGroup
@@ -7435,15 +7543,15 @@ executionType: ("rehearsal" | "failover" | "failback")
 /**
  * Why it is done. It stands in the audit log and in the report.
  */
-note?: (string | null)
+note?: string
 /**
  * Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.
  */
-machinesAreBack?: (boolean | null)
+machinesAreBack?: boolean
 /**
  * Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.
  */
-saveMachines?: (boolean | null)
+saveMachines?: boolean
 }
 response: RecoveryExecutionDetail
 }
@@ -7516,11 +7624,11 @@ eventDays: number
 /**
  * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
  */
-commandDays?: (number | null)
+commandDays?: number
 /**
  * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
  */
-alertDays?: (number | null)
+alertDays?: number
 }
 response: LogRetention
 }
@@ -7836,30 +7944,30 @@ response: null
  */
 "POST /audit-logs/export": {
 body: {
-format?: (("csv" | "json") | null)
-filters?: ({
+format?: ("csv" | "json")
+filters?: {
 /**
  * Part of the e-mail address or name of the user, case-insensitive.
  */
-user?: (string | null)
+user?: string
 /**
  * The exact action, such as `site.create`.
  */
-action?: (string | null)
+action?: string
 /**
  * The resource type, or part of the resource name, case-insensitive.
  */
-resource?: (string | null)
-category?: (("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system") | null)
+resource?: string
+category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
 /**
  * Only entries of this organization.
  */
-orgId?: (string | null)
-} | null)
-dateRange?: ({
-from?: (string | null)
-to?: (string | null)
-} | null)
+orgId?: string
+}
+dateRange?: {
+from?: string
+to?: string
+}
 }
 response: {
 data: FullAuditLog[]
@@ -8482,9 +8590,9 @@ current: string
  */
 target: (string | null)
 /**
- * `deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.
+ * `deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
-state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "failed" | "rolled_back")
+state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
@@ -8518,7 +8626,7 @@ export interface DeviceUpgradeAttempt {
 id: string
 fromVersion: (string | null)
 targetVersion: string
-state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why it failed, for programs.
  */
@@ -8634,6 +8742,10 @@ downloading: number
 verifying: number
 installing: number
 restarting: number
+/**
+ * They run the new version, which still has to prove itself.
+ */
+trial: number
 healthy: number
 failed: number
 rolledBack: number
@@ -8733,6 +8845,10 @@ hostname: string
 displayName: (string | null)
 status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
 /**
+ * Of a device with the status `pending`: the device whose machine id it has.
+ */
+conflictsWith: (string | null)
+/**
  * When maintenance ends automatically.
  */
 maintenanceUntil: (string | null)
@@ -8775,6 +8891,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 metrics: ({
 /**
@@ -8844,6 +8964,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces: {
 name: string
@@ -8864,6 +8988,19 @@ softwareCount: number
  */
 collectedAt: (string | null)
 receivedAt: (string | null)
+/**
+ * What could not be read for this inventory: what earlier ones had from there is shown.
+ */
+failedSources: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -9384,7 +9521,12 @@ updatedAt: string
 export interface FileSources {
 kind: "files"
 paths: {
-linux?: unknown
+/**
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits: /srv/caf\xe9.
+ */
+linux?: {
+[k: string]: unknown
+}
 macos?: unknown
 windows?: unknown
 }
@@ -9651,6 +9793,33 @@ path: string
 message: string
 }[]
 }
+/**
+ * Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.
+ */
+leftOut: {
+count: number
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+/**
+ * Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
+ */
+shadowCopies: ({
+used: boolean
+problems: {
+volume: string
+message: string
+}[]
+/**
+ * True: there were more such volumes.
+ */
+isCut?: boolean
+} | null)
 createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
@@ -9677,6 +9846,20 @@ version: number
  * `rotating`: not every repository has the newest version yet.
  */
 status: ("active" | "rotating")
+/**
+ * Those that the key opens.
+ */
+repositories: {
+total: number
+/**
+ * Those that the newest version opens, and no other.
+ */
+onNewestVersion: number
+/**
+ * In buckets and on disks of devices: the server cannot rotate them, and they keep their version.
+ */
+outOfReach: number
+}
 createdAt: string
 rotatedAt: (string | null)
 }
@@ -9913,7 +10096,7 @@ removedBecause: (string | null)
  */
 export interface BackupSnapshotEntry {
 /**
- * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits, `caf\xe9.txt`; a backslash that could begin such a sequence as \x5c.
  */
 name: string
 path: string
@@ -10364,6 +10547,20 @@ disk: string
 partition?: number
 }
 /**
+ * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
+ */
+export interface BackupRestoredVolume1 {
+/**
+ * Of a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
+disk: string
+/**
+ * By its number. Left out for a disk without partitions.
+ */
+partition?: number
+}
+/**
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupDatabaseInstance".
  */
@@ -10454,6 +10651,10 @@ broken: {
 snapshotId: string
 reason: string
 }[]
+/**
+ * How many there are, also beyond those that are listed.
+ */
+brokenTotal: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10489,6 +10690,17 @@ of: number
  * The first errors that were found.
  */
 errors?: string[]
+/**
+ * True: there were more errors than are listed.
+ */
+errorsAreCut?: boolean
+/**
+ * Of images of several machines: how many of them the test has looked at.
+ */
+machines?: {
+checked: number
+of: number
+}
 sample?: {
 path: string
 sizeBytes: number
@@ -11551,6 +11763,10 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+/**
+ * How many outcomes there are, also beyond those that are listed.
+ */
+outcomesTotal: number
 /**
  * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */

@@ -98,6 +98,16 @@ export const BackupJob = z
     leftOut: NamedPaths.describe(
       'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
     ),
+    shadowCopies: z
+      .object({
+        used: z.boolean(),
+        problems: z.array(z.object({ volume: z.string(), message: z.string() })),
+        isCut: z.boolean().optional().describe('True: there were more such volumes.'),
+      })
+      .nullable()
+      .describe(
+        'Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
+      ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     startedAt: Timestamp.nullable(),
