@@ -4,6 +4,7 @@ import type { AccessOptions } from './access/dashboard-access.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
 import type { AgentIdentity } from './ports/agent-credentials.ts';
+import type { Claimant } from './ports/identity-conflicts.ts';
 import type { UpgradeReport } from './ports/upgrades.ts';
 import type { JobChange } from './ports/long-work.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
@@ -26,10 +27,14 @@ export interface DeviceHub {
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device was decommissioned: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** The same for a device whose agent goes on as another device, and reconnects at once. */
+  deviceReplaced(deviceId: string): void;
+  /** The program that is connected as the device, on whichever server, and is alive at this moment. */
+  provenHolder(deviceId: string): Promise<Claimant | undefined>;
   /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
   rulesChanged(change: RulesChange): void;
   /** The state of a device whose connection this node owns, or owned until a moment ago. */
-  live(deviceId: string): { isConnected: boolean; capabilities: readonly string[] } | undefined;
+  live(deviceId: string): LiveDevice | undefined;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
   /** Jobs have changed in the ledger without a report from a device. */
@@ -38,6 +43,16 @@ export interface DeviceHub {
   cancelCommand(deviceId: string, commandId: string): void;
   /** Ends the connection, so that the agent reconnects under what is valid now. */
   disconnect(deviceId: string): void;
+}
+
+/** What a connected device has said of itself, before it is stored. */
+export interface LiveDevice {
+  isConnected: boolean;
+  /** As the handshake lists them. */
+  capabilities: readonly string[];
+  agentVersion: string;
+  /** Undefined until a heartbeat has named it. */
+  watchdogVersion: string | undefined;
 }
 
 /** The hub as the server uses it. */

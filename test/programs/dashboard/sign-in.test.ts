@@ -55,7 +55,7 @@ describe('the ways in', () => {
     await heading(page, 'Your profile').waitFor();
 
     await keys.use(page.getByRole('button', { name: 'Set up' }));
-    const dialog = page.getByRole('dialog', { name: 'Set up a second factor' });
+    const dialog = page.getByRole('dialog', { name: 'Set up two-factor authentication' });
     await keys.hasFocus(dialog.getByRole('textbox', { name: 'Your password' }));
     await keys.press('Escape');
     await keys.hasFocus(page.getByRole('button', { name: 'Set up' }));
@@ -87,7 +87,7 @@ describe('the ways in', () => {
 
     await signOut();
     await signIn();
-    await heading(page, 'Second factor').waitFor();
+    await heading(page, 'Two-factor authentication').waitFor();
     await keys.hasFocus(code);
     await keys.type(wrongCode);
     await keys.press('Enter');

@@ -17,7 +17,7 @@ export const createSsoApp = (options: TestAppOptions = {}): Promise<TestApp> =>
   });
 
 /** Where browsers reach the server: the host that its redirects name. */
-export const browserUrl = (app: TestApp): string => app.url.replace('127.0.0.1', 'localhost');
+export const browserUrl = (app: TestApp): string => app.url;
 
 export const query = async <Row extends object>(
   app: TestApp,

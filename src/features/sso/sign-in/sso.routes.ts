@@ -81,6 +81,8 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
         query: CallbackQuery,
         redirects: true,
         response: NoBody,
+        // Taken in the handler, which redirects to the login page that says so.
+        errors: ['rate_limited', 'unavailable'],
         handler: ({ ctx, query, cookies, reply }) =>
           finishSignIn({ ctx, query, cookies, reply }, withBrowser),
       }),
