@@ -120,6 +120,7 @@ describe('the upgrades of a device', () => {
   it('are blocked where the signature of the release does not hold, and not after the key was replaced', async () => {
     const { deviceId: id } = await buildDevice(app, tenant.orgId, { ...UPGRADABLE, agentVersion: '1.0.0' });
     const agents = `/orgs/organizations/${tenant.orgId}`;
+    await registerVersions(app, '1.4.0');
     await set(agents, { pins: { agent: '1.4.0' } });
     expect((await agentOf(id)).reason).to.equal('no_build_for_platform');
     await withSystem(app.server.database.pool, 'test', (tx) => keys.rotate(tx, { vouched: true }));
