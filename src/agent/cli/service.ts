@@ -10,6 +10,7 @@ import { hasCode } from '../os/files/private-file.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { defaultDataDir } from '../os/installation/data-folder.ts';
 import { defaultProgramsDir, ownProgramsDir, programFile } from '../os/installation/layout.ts';
+import { stableProgram } from '../os/installation/stable-program.ts';
 import { commandScript, installProgram, writeIfChanged } from '../os/service/install-program.ts';
 import { runManager, serviceManager, type ServiceManager } from '../os/service/service-manager.ts';
 import type { ServicePlace } from '../os/service/service-place.ts';
@@ -152,7 +153,7 @@ const commandFile = ({ prefix }: ServicePlace): string | undefined =>
   process.platform === 'win32' ? undefined : path.join(prefix, '/usr/local/bin/muster-agent');
 
 async function findManager(place: ServicePlace): Promise<ServiceManager | undefined> {
-  const program = isSea() ? programFile(place.programs, 'watchdog', await ownVersion()) : process.execPath;
+  const program = isSea() ? stableProgram(place.programs) : process.execPath;
   return serviceManager({ place, run: runManager, program });
 }
 
