@@ -107,11 +107,7 @@ export class Clock {
   }
 
   /** Runs work with a signal that is aborted after a time, or with `signal`. No timer outlives the work. */
-  async limit<T>(
-    ms: number,
-    work: (signal: AbortSignal) => Promise<T>,
-    signal?: AbortSignal,
-  ): Promise<T> {
+  async limit<T>(ms: number, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     const limit = new AbortController();
     const timer = this.setTimeout(() => limit.abort(timedOut()), ms);
     try {

@@ -25,6 +25,7 @@ import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
+import { feature as service } from './service/index.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as users } from './users/index.ts';
@@ -61,6 +62,7 @@ export const FEATURES = [
   recovery,
   logRetention,
   audit,
+  service,
 ] as const;
 
 type AnyFeature = (typeof FEATURES)[number];

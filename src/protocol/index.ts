@@ -1,6 +1,7 @@
 export * from './version.ts';
 export * from './storable.ts';
 export * from './primitives.ts';
+export * from './path-text.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
 export * from './program-mark.ts';
@@ -12,5 +13,6 @@ export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
 export * from './stored-logs.ts';
 export * from './inventory.ts';
+export * from './machine-identity.ts';
 export * from './recovery.ts';
 export * from './reference/index.ts';

@@ -4,6 +4,12 @@ import type { CommandIo } from '../io.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';
 
-export async function promote(io: CommandIo, request: PromoteRequest): Promise<void> {
-  printPromotion(io, await withReleases(io, (parts) => promoteVersion(parts, request)));
+export async function promote(
+  io: CommandIo,
+  request: PromoteRequest,
+  { json }: { json?: true },
+): Promise<void> {
+  const promotion = await withReleases(io, (parts) => promoteVersion(parts, request));
+  if (json === true) io.stdout.write(`${JSON.stringify({ ok: true, ...promotion })}\n`);
+  else printPromotion(io, promotion);
 }

@@ -20,10 +20,9 @@ export function supportsCommand(
  * A device as it has reported itself: what a handshake says is stored a moment later, and counts at once. Where another
  * server holds the connection, the stored record counts.
  */
-export function asReported<T extends Pick<Device, 'id' | 'capabilities' | 'agentVersion' | 'watchdogVersion'>>(
-  hub: Pick<DeviceHub, 'live'>,
-  device: T,
-): T {
+export function asReported<
+  T extends Pick<Device, 'id' | 'capabilities' | 'agentVersion' | 'watchdogVersion'>,
+>(hub: Pick<DeviceHub, 'live'>, device: T): T {
   const live = hub.live(device.id);
   if (live === undefined || !live.isConnected) return device;
   return {

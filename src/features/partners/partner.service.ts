@@ -97,7 +97,13 @@ function assertAllowlistFits(
       'An IP allowlist needs TRUST_PROXY_HEADERS and TRUSTED_PROXY_CIDRS to be set on the server.',
     );
   }
-  const { ip, trusted } = ctx.client;
+  const { ip, trusted, unreadable } = ctx.client;
+  if (!mayShutOutCaller && unreadable !== undefined) {
+    throw new AppError(
+      'conflict',
+      `The proxy names your address in ${unreadable.header} in a form that cannot be read, so any list would refuse it. Send "force": true to take this one all the same.`,
+    );
+  }
   if (!mayShutOutCaller && trusted && !contains(addressList(allowlist), ip)) {
     throw new AppError(
       'conflict',

@@ -23,7 +23,6 @@ export {
   rotateReleaseKey,
   signReleases,
 } from './registry/operator.ts';
-export { INSTALLER_PATHS } from './installers/installer.routes.ts';
 export { Architecture, Component, OperatingSystem } from './registry/platform.ts';
 export type { Promotion } from './registry/promotion.ts';
 export type { PromoteRequest } from './registry/release.schema.ts';

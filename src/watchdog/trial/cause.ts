@@ -22,7 +22,10 @@ export function withOutput(sentence: string, output: readonly string[]): string 
 export function endedInTrial(starts: number, ends: readonly KnownEnd[]): Cause {
   const counted = `The release ended ${times(starts)} during its trial`;
   if (ends.length === 0) {
-    return { code: 'CRASHED', message: `${counted}, and its watchdog with it, so that nothing is known of how.` };
+    return {
+      code: 'CRASHED',
+      message: `${counted}, and its watchdog with it, so that nothing is known of how.`,
+    };
   }
   const last = ends.at(-1);
   return {

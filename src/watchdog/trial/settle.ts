@@ -3,7 +3,12 @@ import path from 'node:path';
 import { chooseRelease, currentRelease } from '../../agent/os/installation/current-release.ts';
 import { installedVersions } from '../../agent/os/installation/installed-release.ts';
 import { componentFolder, releaseFolder } from '../../agent/os/installation/layout.ts';
-import { afterHealthy, afterRollback, changeProven, provenReleases } from '../../agent/os/installation/proven-releases.ts';
+import {
+  afterHealthy,
+  afterRollback,
+  changeProven,
+  provenReleases,
+} from '../../agent/os/installation/proven-releases.ts';
 import { recordFailure, forgetFailure } from '../../agent/os/upgrades/failed-attempts.ts';
 import { removeAttempt } from '../../agent/os/upgrades/attempt-file.ts';
 import { putStatus } from '../../agent/os/upgrades/status-outbox.ts';
@@ -88,7 +93,12 @@ async function rollBack(
   const isTemporary = code === 'INTERRUPTED';
   const failure = { sha256, component, version, attemptId, code, message, isTemporary };
   const wait = await recordFailure(dataDir, failure);
-  await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000), ...wait });
+  await putStatus(dataDir, {
+    ...statusOf(trial, 'rolled_back'),
+    code,
+    error: message.slice(0, 2000),
+    ...wait,
+  });
   await removeAttempt(dataDir);
   await removeTrial(dataDir);
   step(place, trial, 'rolled_back', code);

@@ -58,7 +58,7 @@ describe('install.sh', function () {
   }
 
   /** The address that the server gives out. */
-  const server = () => bench.app.url.replace('127.0.0.1', 'localhost');
+  const server = () => bench.app.url;
   const script = async (search = '') => (await fetch(`${bench.app.url}/install.sh${search}`)).text();
 
   /** Feeds a script into a shell, as `curl … | sh -s -- <words>` does. */

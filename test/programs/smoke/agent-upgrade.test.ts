@@ -109,8 +109,14 @@ describe('an upgrade of the packaged agent', function () {
       'The file is version 1.1.0 of the agent, and not 1.1.1. It was not stored.',
     ]);
     const executable = await readFile(program);
-    const asWindows = { version: AGENT_VERSION, platform: `watchdog/windows/${process.arch}`, bytes: executable };
-    expect((await upload(bench, asWindows)).body.error).to.include('is a program for linux, and not for windows');
+    const asWindows = {
+      version: AGENT_VERSION,
+      platform: `watchdog/windows/${process.arch}`,
+      bytes: executable,
+    };
+    expect((await upload(bench, asWindows)).body.error).to.include(
+      'is a program for linux, and not for windows',
+    );
     await publish('1.1.0', code);
     const upgraded = await eventually(
       () => agentOf(deviceId),

@@ -14,8 +14,7 @@ describe('why a release is not used', () => {
     });
     expect(endedInTrial(2, [HANG, HANG])).to.deep.equal({
       code: 'HUNG',
-      message:
-        'The release ended 2 times during its trial. It stopped answering for 40 s and was killed.',
+      message: 'The release ended 2 times during its trial. It stopped answering for 40 s and was killed.',
     });
     expect(endedInTrial(2, [HANG, { ...CRASH, how: 'It was ended by SIGKILL.' }])).to.include({
       code: 'CRASHED',
@@ -24,7 +23,12 @@ describe('why a release is not used', () => {
   });
 
   it('is no longer than a report may be', () => {
-    expect(withOutput('It ended.', Array.from({ length: 50 }, () => 'x'.repeat(160)))).to.have.length(2000);
+    expect(
+      withOutput(
+        'It ended.',
+        Array.from({ length: 50 }, () => 'x'.repeat(160)),
+      ),
+    ).to.have.length(2000);
   });
 });
 

@@ -70,7 +70,9 @@ describe('the day after a trial', () => {
     await end('0.9.0');
     await decideHealthy(place, trial);
     for (let count = 0; count < 4; count += 1) expect(await end()).to.equal(undefined);
-    expect((await end())?.message).to.include('ended 5 times').and.to.include('ended 2 times in the day');
+    expect((await end())?.message)
+      .to.include('ended 5 times')
+      .and.to.include('ended 2 times in the day');
   });
 
   it('is over after a day, and counts nothing of the day before the last', async () => {
@@ -100,7 +102,10 @@ describe('the day after a trial', () => {
     expect(cause.code).to.equal('HUNG');
     await decideRollback(place, observation.trial, cause);
     expect(await currentRelease(place.programs, 'agent')).to.equal('1.0.0');
-    expect(await provenReleases(place.dataDir, 'agent')).to.deep.equal({ floor: '1.0.0', healthy: ['1.0.0'] });
+    expect(await provenReleases(place.dataDir, 'agent')).to.deep.equal({
+      floor: '1.0.0',
+      healthy: ['1.0.0'],
+    });
     const phases = (await waitingStatuses(place.dataDir)).map(({ status }) => [status.phase, status.code]);
     expect(phases).to.deep.equal([
       ['completed', undefined],

@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { Ability, afterQuestion, judge, startFacts, type Judgement } from '../../../src/watchdog/trial/judge.ts';
+import {
+  Ability,
+  afterQuestion,
+  judge,
+  startFacts,
+  type Judgement,
+} from '../../../src/watchdog/trial/judge.ts';
 import { HealthCheck } from '../../../src/agent/os/supervision/messages.ts';
 import { TrialRun } from '../../../src/watchdog/trial/trial-run.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
@@ -294,8 +300,7 @@ describe('a release on trial', () => {
         {
           is: 'failed',
           code: 'NOT_CONNECTED',
-          message:
-            'The server acknowledged no heartbeat of the release over its socket within 120 s.',
+          message: 'The server acknowledged no heartbeat of the release over its socket within 120 s.',
         },
       ]);
     });

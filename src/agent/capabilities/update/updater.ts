@@ -111,7 +111,10 @@ export class Updater {
   async #attempt(upgrade: Upgrade): Promise<void> {
     const { dataDir, work, statuses, warn } = this.#parts;
     const attempt = await this.#begin(upgrade);
-    const report = async (phase: UpdatePhase, more: Pick<UpdateStatus, 'code' | 'error' | 'retryInSeconds'> = {}) =>
+    const report = async (
+      phase: UpdatePhase,
+      more: Pick<UpdateStatus, 'code' | 'error' | 'retryInSeconds'> = {},
+    ) =>
       statuses.put({
         component: upgrade.component.slice(0, 50),
         targetVersion: upgrade.version.slice(0, 50),

@@ -100,7 +100,9 @@ export function upgradeSentences(
           `The upgrade of the ${attempt.component} to ${attempt.version} is running${attempt.step === null ? '' : `: ${attempt.step} at ${attempt.stepAt}`}.`,
         ]),
     ...(trial === null ? [] : [`The ${named(trial)} is on trial.`]),
-    ...(lastFailure === null ? [] : [failureSentence(lastFailure, { automatic, isOffered: offer !== null, now })]),
+    ...(lastFailure === null
+      ? []
+      : [failureSentence(lastFailure, { automatic, isOffered: offer !== null, now })]),
   ];
 }
 

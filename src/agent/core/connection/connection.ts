@@ -71,7 +71,7 @@ export class AgentConnection {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#ackMs = options.ackMs ?? ACK_MS;
-    const { server, network, deviceId, tokens, serverClock, heartbeat, onHeartbeatAck } = options;
+    const { server, network, deviceId, tokens, serverClock, heartbeat, handshake, onHeartbeatAck } = options;
     const path = `/agents/${encodeURIComponent(deviceId)}/heartbeat`;
     const nextBeat = (answer: HeartbeatAck) => this.#nextBeat(answer);
     const reached = () => this.#serverReached();
@@ -79,7 +79,7 @@ export class AgentConnection {
       send: async (token, body, signal) => post({ server, network }, path, { token, body, signal }),
       tokens,
       serverClock,
-      heartbeat,
+      heartbeat: async () => ({ ...(await heartbeat()), bootId: handshake.bootId }),
       onHeartbeatAck(answer) {
         onHeartbeatAck?.(answer);
         reached();
@@ -124,7 +124,7 @@ export class AgentConnection {
 
   #connect(): void {
     this.#socketIs({ state: 'connecting' });
-    const { tokens, handshake } = this.#options;
+    const { tokens, handshake, machine } = this.#options;
     let token = '';
     let answered: HandshakeAnswer | undefined;
     this.#isAcknowledged = false;
@@ -138,9 +138,9 @@ export class AgentConnection {
       agent: this.#agent(),
       timeout: CONNECT_MS,
       auth: (send) => {
-        void tokens.current().then((current) => {
+        void Promise.all([tokens.current(), machine?.() ?? {}]).then(([current, identity]) => {
           token = current;
-          send({ ...handshake, token, protocol: PROTOCOL_VERSION } satisfies AgentHandshake);
+          send({ ...handshake, ...identity, token, protocol: PROTOCOL_VERSION } satisfies AgentHandshake);
         });
       },
     });
@@ -318,7 +318,8 @@ export class AgentConnection {
     this.#failedAttempts = 0;
     this.#http.socketWorks();
     const lastHeartbeatAt = this.#options.serverClock.timestamp();
-    this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
+    const isPending = answer.isPending === true ? { isPending: true as const } : {};
+    this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt, ...isPending });
     this.#options.onHeartbeatAck?.(answer);
     return this.#nextBeat(answer);
   }

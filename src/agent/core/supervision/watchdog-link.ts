@@ -1,6 +1,11 @@
 import { clock } from '../../../clock.ts';
 import { openParentChannel } from '../../os/supervision/parent-channel.ts';
-import { HealthCheck, type HealthReport, type InstallRequest, type ToChild } from '../../os/supervision/messages.ts';
+import {
+  HealthCheck,
+  type HealthReport,
+  type InstallRequest,
+  type ToChild,
+} from '../../os/supervision/messages.ts';
 import { AGENT_VERSION } from '../version.ts';
 
 type Welcome = Extract<ToChild, { type: 'welcome' }>;

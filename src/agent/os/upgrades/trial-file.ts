@@ -6,7 +6,11 @@ import { readPrivateJson, syncFolder } from '../files/private-file.ts';
 import { ReleaseVersion } from '../installation/release-version.ts';
 import { upgradesIn, writeNote } from './upgrade-files.ts';
 
-export const TrialEnd = z.object({ how: z.string(), isSilent: z.boolean(), output: z.array(z.string()).max(20) });
+export const TrialEnd = z.object({
+  how: z.string(),
+  isSilent: z.boolean(),
+  output: z.array(z.string()).max(20),
+});
 
 /** A release that must prove itself. The file exists from before the switch until everything about the end is written. */
 export const Trial = z.object({

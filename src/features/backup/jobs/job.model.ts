@@ -8,7 +8,7 @@ export type JobStatus = (typeof JOB_STATUSES)[number];
 /** One backup of one device, from when it is due until its end. */
 export class BackupJob extends BaseModel {
   static override tableName = 'backup_jobs';
-  static override jsonAttributes = ['sources', 'unreadable'];
+  static override jsonAttributes = ['sources', 'unreadable', 'leftOut'];
   declare orgId: string;
   declare deviceId: string;
   declare configId: string | null;
@@ -47,7 +47,10 @@ export class BackupJob extends BaseModel {
   declare errorCode: string | null;
   declare errorMessage: string | null;
   declare unreadableCount: number;
+  /** There were more of them. */
   declare unreadable: { path: string; message: string }[];
+  /** Virtual file systems below the sources; the messages are their types. */
+  declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;

@@ -48,6 +48,11 @@ export const WaitingFor = z
   );
 export type WaitingFor = z.infer<typeof WaitingFor>;
 
+const NamedPaths = z.object({
+  count: z.number().int(),
+  paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
+});
+
 export const BackupJob = z
   .object({
     id: z.uuid(),
@@ -85,10 +90,10 @@ export const BackupJob = z
     snapshotId: z.uuid().nullable(),
     addedBytes: Count.describe('What the snapshot added to the repository.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    unreadable: z.object({
-      count: z.number().int(),
-      paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
-    }),
+    unreadable: NamedPaths.extend({}),
+    leftOut: NamedPaths.describe(
+      'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
+    ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     startedAt: Timestamp.nullable(),

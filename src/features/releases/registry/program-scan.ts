@@ -44,7 +44,10 @@ export class ProgramScan {
       throw invalid('body', rule, `The file ${what}. It was not stored.`);
     };
     if (component === 'agent' && executable !== undefined) {
-      refuse('must be the script of the agent', `is an executable (${executable.format}); the agent is a script`);
+      refuse(
+        'must be the script of the agent',
+        `is an executable (${executable.format}); the agent is a script`,
+      );
     }
     if (executable !== undefined && executable.os !== os) {
       refuse(`must be for ${os}`, `is a program for ${executable.os}, and not for ${os}`);
@@ -61,7 +64,10 @@ export class ProgramScan {
       const [holds] = this.#versions.keys();
       refuse(`must be the ${component}`, `is the ${holds}, and not the ${component}`);
     } else if (found !== version) {
-      refuse(`must have the version ${version}`, `is version ${found} of the ${component}, and not ${version}`);
+      refuse(
+        `must have the version ${version}`,
+        `is version ${found} of the ${component}, and not ${version}`,
+      );
     }
   }
 
@@ -92,8 +98,8 @@ function executableIn(head: Buffer): Executable | undefined {
   return undefined;
 }
 
-const executable = (
-  format: Executable['format'],
-  os: OperatingSystem,
-  machine: number,
-): Executable => ({ format, os, architecture: MACHINES[format][machine] });
+const executable = (format: Executable['format'], os: OperatingSystem, machine: number): Executable => ({
+  format,
+  os,
+  architecture: MACHINES[format][machine],
+});

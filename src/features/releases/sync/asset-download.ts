@@ -57,12 +57,7 @@ export class AssetDownloads {
   }
 
   /** Keeps a file, which has to be registered or discarded. */
-  async receive(
-    files: ReleaseFiles,
-    asset: Asset,
-    name: ReleaseName,
-    sha256: string,
-  ): Promise<ReceivedFile> {
+  async receive(files: ReleaseFiles, asset: Asset, name: ReleaseName, sha256: string): Promise<ReceivedFile> {
     return this.#read(asset, true, (pieces) => files.receive(pieces, { name, sha256, length: asset.size }));
   }
 

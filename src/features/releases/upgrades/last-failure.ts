@@ -25,7 +25,10 @@ export function withLastFailure<T extends Assessment>(assessment: T, history: re
 /** The first line of what the device reports; the history has the rest. */
 function causeOf({ code, error }: Attempt): string {
   const [line = ''] = (error ?? '').split('\n');
-  const text = line.trim().slice(0, CAUSE_MAX).replace(/[.:;,]$/, '');
+  const text = line
+    .trim()
+    .slice(0, CAUSE_MAX)
+    .replace(/[.:;,]$/, '');
   const named = code === null ? '' : ` (${code})`;
   return text === '' ? `${named}.` : `${named}: ${text}.`;
 }

@@ -60,11 +60,7 @@ export async function requestUpgrade(
 type Assess = (held: readonly HeldAttempt[]) => Assessment[];
 
 /** Assesses the components of a device, with all that is read from the database read once. */
-async function assessor(
-  ctx: Context,
-  stored: Device,
-  { hub, releaseTrust }: UpgradeParts,
-): Promise<Assess> {
+async function assessor(ctx: Context, stored: Device, { hub, releaseTrust }: UpgradeParts): Promise<Assess> {
   const device = asReported(hub, stored);
   const connected = hub.live(device.id)?.isConnected === true || device.presence.state === 'connected';
   const settings = await readAgentUpdates(ctx, device.orgId);

@@ -4,7 +4,7 @@ import { ERROR_STATUS, wireCode } from '../../errors.ts';
 import { ErrorBody } from '../error-body.ts';
 import { refusesKeys } from '../authentication.ts';
 import type { Access, AnyRoute, RouteGroup } from '../route.ts';
-import { SERVICE_PATHS, type ServicePath } from './service-paths.ts';
+import { METRICS_PATH, SERVICE_TAG } from './service-paths.ts';
 
 type Json = Record<string, unknown>;
 
@@ -19,15 +19,16 @@ export function openApi(
   for (const group of groups) {
     for (const row of group.routes) {
       const path = row.path.replaceAll(/:(\w+)/g, '{$1}');
-      (paths[path] ??= {})[row.method] = operation(row, group.name, components, errorSchema);
+      const servers = row.bases === undefined ? {} : { servers: row.bases.map((url) => ({ url })) };
+      (paths[path] ??= servers)[row.method] = operation(row, group.name, components, errorSchema);
     }
   }
-  for (const place of SERVICE_PATHS) paths[place.path] = servicePath(place, components, errorSchema);
+  paths[METRICS_PATH.path] = metricsPath(components, errorSchema);
   return {
     openapi: '3.1.0',
     info,
     servers: [{ url: '/api/v1' }],
-    tags: [...groups.map(({ name, description }) => ({ name, description })), SERVICE_TAG],
+    tags: groups.map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -49,31 +50,23 @@ export function openApi(
   };
 }
 
-const SERVICE_TAG = { name: 'Service', description: 'Health, metrics and documents of the server itself.' };
-
-function servicePath(
-  { path, bases, summary, description, access, answers }: ServicePath,
-  components: Json,
-  errorSchema: Json,
-): Json {
-  const responses = Object.entries(answers).map(([status, answer]) => [
-    status,
-    {
-      description: answer.description,
-      content: { [answer.media]: { schema: schemaOf(answer.schema, 'output', components) } },
-    },
-  ]);
-  const refusal = { description: '`FORBIDDEN`', content: { 'application/json': { schema: errorSchema } } };
-  const isOpen = access === 'public';
+function metricsPath(components: Json, errorSchema: Json): Json {
+  const { path, summary, description, answer } = METRICS_PATH;
   return {
-    servers: bases.map((url) => ({ url })),
+    servers: [{ url: '/' }],
     get: {
       operationId: operationId('get', path),
       summary,
       tags: [SERVICE_TAG.name],
-      ...(description === undefined ? {} : { description }),
-      security: isOpen ? [] : [{}, { metrics: [] }],
-      responses: { ...Object.fromEntries(responses), ...(isOpen ? {} : { 403: refusal }) },
+      description,
+      security: [{}, { metrics: [] }],
+      responses: {
+        200: {
+          description: answer.description,
+          content: { [answer.media]: { schema: schemaOf(answer.schema, 'output', components) } },
+        },
+        403: { description: '`FORBIDDEN`', content: { 'application/json': { schema: errorSchema } } },
+      },
     },
   };
 }
@@ -112,8 +105,13 @@ function goodResponse(row: AnyRoute, components: Json): Json {
     const headers = { Location: { schema: { type: 'string', format: 'uri' } } };
     return { 303: { description: 'A redirect of the browser.', headers } };
   }
+  const others = Object.entries(row.otherAnswers ?? {}).map(([status, { description, schema }]) => [
+    status,
+    { description, content: { 'application/json': { schema: schemaOf(schema, 'output', components) } } },
+  ]);
   return {
     [String(row.status ?? 200)]: { description: 'Done.', content: answerContent(row, components) },
+    ...Object.fromEntries(others),
   };
 }
 

@@ -105,10 +105,10 @@ function JobDetails({ id }: { id: string }) {
             <FactTable
               label="About the job"
               facts={[
-                ['Begun by', job.type === 'manual' ? 'A person' : 'Its schedule'],
-                ['Made', <When key="made" at={job.createdAt} />],
+                ['Started by', job.type === 'manual' ? 'A person' : 'Its schedule'],
+                ['Created', <When key="made" at={job.createdAt} />],
                 ['Due', formatTime(new Date(job.dueAt))],
-                ['Begun', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
+                ['Started', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
                 ['Ended', job.finishedAt === null ? undefined : formatTime(new Date(job.finishedAt))],
                 [
                   'Took',

@@ -282,9 +282,13 @@ describe('the files of releases', () => {
   it('are refused before anything is written where they would take the last room of the disk', async () => {
     const disk = { ...failing('never', 'create'), freeBytes: () => Promise.resolve(300 << 20) };
     const files = new ReleaseFiles(dataDir, { disk });
-    const large = await failure(files.receive(pieces(1), { name: NAME, sha256: undefined, length: 100 << 20 }));
+    const large = await failure(
+      files.receive(pieces(1), { name: NAME, sha256: undefined, length: 100 << 20 }),
+    );
     expect(large).to.be.instanceOf(AppError).with.property('code', 'storage_full');
-    const unknown = await failure(files.receive(pieces(1), { name: NAME, sha256: undefined, length: undefined }));
+    const unknown = await failure(
+      files.receive(pieces(1), { name: NAME, sha256: undefined, length: undefined }),
+    );
     expect(unknown).to.be.instanceOf(AppError).with.property('code', 'storage_full');
   });
 

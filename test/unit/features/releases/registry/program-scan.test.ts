@@ -55,9 +55,9 @@ describe('a file that is published as a release', () => {
     expect(fault(both, watchdog)).to.equal(undefined);
     expect(fault([elf(0xb7)], { component: 'backup', architecture: 'arm64' })).to.equal(undefined);
     expect(fault([pe(0x8664)], { component: 'watchdog', os: 'windows' })).to.equal(undefined);
-    expect(fault([machO(0x0100000c)], { component: 'watchdog', os: 'macos', architecture: 'arm64' })).to.equal(
-      undefined,
-    );
+    expect(
+      fault([machO(0x0100000c)], { component: 'watchdog', os: 'macos', architecture: 'arm64' }),
+    ).to.equal(undefined);
   });
 
   it('is refused where it is another version, component or platform', () => {
