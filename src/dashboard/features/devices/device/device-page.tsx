@@ -19,6 +19,7 @@ import {
 import { rememberDevice } from '../recent-devices.ts';
 import { DeviceActions } from './device-actions.tsx';
 import { DEVICE_TABS, type DeviceTab } from './device-tabs.ts';
+import { PendingNotice } from './pending-notice.tsx';
 import { isMissing, useDevice } from './use-device.ts';
 
 const route = getRouteApi('/signed-in/devices/$deviceId');
@@ -127,6 +128,7 @@ function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) 
       description={<Standing device={device} isStale={isStale} />}
       actions={<DeviceActions device={device} />}
     >
+      {device.status === 'pending' && <PendingNotice device={device} />}
       <Tabs
         value={shown}
         onChange={(value) => {
