@@ -2926,7 +2926,7 @@ lastUser?: string
  */
 failed?: {
 /**
- * Such as `snap` or `interfaces`.
+ * Such as `snap`, `interfaces` or `mariadb`.
  */
 source: string
 /**
@@ -8981,7 +8981,7 @@ receivedAt: (string | null)
  */
 failedSources: {
 /**
- * Such as `snap` or `interfaces`.
+ * Such as `snap`, `interfaces` or `mariadb`.
  */
 source: string
 /**

@@ -1,6 +1,7 @@
 import { clock } from '../../../../clock.ts';
 import type { LogEntry, LogMetadata } from '../../../../protocol/index.ts';
 import { recordNotFound } from '../../../core/agent-error.ts';
+import { printable } from '../../../core/plain-text.ts';
 import { readOutput, streamLines } from '../../../os/processes/child-process.ts';
 import { entryMatcher } from '../conditions.ts';
 import { findLog } from '../find-log.ts';
@@ -56,11 +57,11 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
   }
 
   async function logs(signal: AbortSignal): Promise<JournalLog[]> {
-    const [units, boots] = await Promise.all([
-      readOutput(command, [...prefix, '--no-pager', '--quiet', '--field=_SYSTEMD_UNIT'], { signal }),
-      // journalctl fails here without a journal of the present boot. The other logs can still be read.
-      readOutput(command, [...prefix, '--no-pager', '--quiet', '--list-boots'], { signal }).catch(() => ''),
-    ]);
+    // A list that cannot be read does not hide the other logs: without a journal of the present boot, that of boots fails.
+    const listed = (what: string) =>
+      readOutput(command, [...prefix, '--no-pager', '--quiet', what], { signal }).catch(() => '');
+    const [units, boots] = await Promise.all([listed('--field=_SYSTEMD_UNIT'), listed('--list-boots')]);
+    signal.throwIfAborted();
     return [
       ...FIXED_LOGS,
       ...units.split('\n').filter(Boolean).sort().slice(0, UNITS_MAX).map(unitLog),
@@ -101,7 +102,12 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
       const found = await logs(signal);
       const described: LogMetadata[] = [];
       for (let at = 0; at < found.length; at += 4) {
-        const some = found.slice(at, at + 4).map((log) => describe(log, until, signal));
+        const some = found.slice(at, at + 4).map((log) =>
+          describe(log, until, signal).catch((error: unknown) => {
+            signal.throwIfAborted();
+            return unreadable(log, error);
+          }),
+        );
         described.push(...(await Promise.all(some)));
       }
       return described;
@@ -136,3 +142,15 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     },
   };
 }
+
+/** A log whose newest entry or number of entries cannot be read is listed all the same. */
+const unreadable = (log: JournalLog, error: unknown): LogMetadata => ({
+  name: log.name,
+  displayName: log.displayName,
+  recordCount: 0,
+  maxSize: 0,
+  retentionDays: 0,
+  lastWriteTime: '',
+  source: 'journald',
+  note: `This log could not be read: ${printable(error instanceof Error ? error.message : String(error))}`,
+});
