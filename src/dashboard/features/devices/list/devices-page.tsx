@@ -12,6 +12,7 @@ import {
   ChipChoice,
   Failure,
   formatCount,
+  formatCounted,
   Loading,
   Page,
   saveFile,
@@ -76,6 +77,10 @@ export function DevicesPage() {
     () => facetCounts(live.devices.filter(deviceMatcher({ q, os }, textsOf)), (device) => device.status),
     [live.devices, q, os, textsOf],
   );
+  const waiting = useMemo(
+    () => live.devices.filter((device) => device.status === 'pending').length,
+    [live.devices],
+  );
   const byOs = useMemo(
     () => facetCounts(live.devices.filter(deviceMatcher({ q, status }, textsOf)), (device) => device.osType),
     [live.devices, q, status, textsOf],
@@ -108,6 +113,19 @@ export function DevicesPage() {
           {formatCount(rows.length)} of {formatCount(live.counts.total)} shown
           {live.state === 'stale' && ', not up to date'}
           {!live.complete && live.state === 'live' && ', more are being sent'}
+          {waiting > 0 && (
+            <>
+              {' · '}
+              <Anchor
+                inherit
+                component="button"
+                type="button"
+                onClick={() => change({ status: ['pending'], q: undefined, os: undefined })}
+              >
+                {formatCounted(waiting, 'device')} {waiting === 1 ? 'waits' : 'wait'} for approval
+              </Anchor>
+            </>
+          )}
           {' · '}
           <Anchor inherit renderRoot={(props) => <Link {...props} to="/devices/decommissioned" />}>
             Decommissioned
