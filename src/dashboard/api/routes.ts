@@ -9828,6 +9828,20 @@ version: number
  * `rotating`: not every repository has the newest version yet.
  */
 status: ("active" | "rotating")
+/**
+ * Those that the key opens.
+ */
+repositories: {
+total: number
+/**
+ * Those that the newest version opens, and no other.
+ */
+onNewestVersion: number
+/**
+ * In buckets and on disks of devices: the server cannot rotate them, and they keep their version.
+ */
+outOfReach: number
+}
 createdAt: string
 rotatedAt: (string | null)
 }
@@ -10654,6 +10668,17 @@ of: number
  * The first errors that were found.
  */
 errors?: string[]
+/**
+ * True: there were more errors than are listed.
+ */
+errorsAreCut?: boolean
+/**
+ * Of images of several machines: how many of them the test has looked at.
+ */
+machines?: {
+checked: number
+of: number
+}
 sample?: {
 path: string
 sizeBytes: number
@@ -11716,6 +11741,10 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+/**
+ * How many outcomes there are, also beyond those that are listed.
+ */
+outcomesTotal: number
 /**
  * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */
