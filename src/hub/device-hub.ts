@@ -1,5 +1,6 @@
 import type { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
+import type { AccessOptions } from './access/dashboard-access.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
 import type { AgentIdentity } from './ports/agent-credentials.ts';
@@ -61,6 +62,8 @@ export interface Hub extends DeviceHub {
   republish(): void;
   /** Rights or tenants have changed. @param payloads  as the database announces them */
   accessChanged(payloads: readonly string[]): void;
+  /** Watches the rights of a caller to whom an answer is being sent, like those of a dashboard connection. */
+  watchRights(options: Pick<AccessOptions, 'caller' | 'authenticate' | 'onLost'>): { close(): void };
   /** Long work has changed. @param payloads  as the database announces them */
   longWorkChanged(payloads: readonly string[]): void;
   /** Announcements of changed work may have been missed. */

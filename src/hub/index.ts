@@ -404,6 +404,7 @@ export function createHub(options: HubOptions): Hub {
     },
     longWorkChanged: (payloads) => longWork?.notified(payloads),
     longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
+    watchRights: (watched) => dashboardAccess.admit({ ...watched, onDevicesChanged: () => undefined }),
     accessChanged: (payloads) => accessChanges.changed(payloads),
     accessMayHaveChanged: () => accessChanges.recheckAll(),
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),

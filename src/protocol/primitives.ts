@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { isStorableText, storableObject, storableText, UNSTORABLE_RULE } from './storable.ts';
 
-/** A time in ISO 8601 with an offset, normalised to UTC with milliseconds. */
-export const Instant = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be an ISO 8601 date and time with an offset, such as 2026-01-31T08:00:00Z',
+/** A time in ISO 8601 with an offset, or a day that stands for its midnight in UTC; as UTC with milliseconds. */
+export const Instant = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: 'must be a time with an offset, or a day, in ISO 8601, such as 2026-01-31T08:00:00Z or 2026-01-31',
   })
-  .transform((text) => new Date(text).toISOString())
-  .meta({ format: 'date-time' });
+  .transform((text) => new Date(text).toISOString());
 
 const EARLY_MS = 24 * 3_600_000;
 

@@ -20,6 +20,7 @@ import { OwnIdentity } from '../capabilities/inventory/own-identity.ts';
 import { sendInventoryTo } from '../capabilities/inventory/send.ts';
 import { machineSources } from '../capabilities/inventory/sources.ts';
 import { LogShipping } from '../capabilities/log-shipping/log-shipping.ts';
+import { shippedLogs } from '../capabilities/log-shipping/machine-events.ts';
 import { powerHandlers } from '../capabilities/power/handlers.ts';
 import { machineRebooter } from '../capabilities/power/reboot.ts';
 import { recoveryCheckHandlers } from '../capabilities/recovery-checks/handlers.ts';
@@ -57,6 +58,7 @@ import { CommandStore } from '../work/command-store.ts';
 import { DurableRunner } from '../work/durable-runner.ts';
 import { JournalFile } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
+import { selfCheck } from './self-check.ts';
 
 export interface DeviceSession {
   stop(): Promise<void>;
@@ -110,11 +112,12 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const tokens = new KeptTokens(dataDir, credentials);
   const unpackSpace = new UnpackSpace({ folder: path.join(dataDir, 'unpacked') });
   await unpackSpace.clear();
-  const reader = await openEventLogs(unpackSpace);
+  const { reader, hasJournal } = await openEventLogs(unpackSpace);
   if (settings.shipLogs) {
     const parts = { access, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, serverClock };
     shipping = new LogShipping({
       ...parts,
+      logs: shippedLogs(process.platform, hasJournal),
       warn(message) {
         options.warn(message);
         log.write('warn', 'shipping', message);
@@ -241,6 +244,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     },
   });
   await durable.start();
+  watchdog?.answerChecks(() => selfCheck({ queries, checkLedger: () => durable.check() }));
   const rotation = rotateByAge(dataDir, () => isConnected);
   connection.start();
   return {

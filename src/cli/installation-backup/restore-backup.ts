@@ -19,7 +19,11 @@ import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { writePrivate } from '../../platform/secrets/own-files.ts';
 import { keyIdOf } from '../../platform/secrets/sealed.ts';
-import { ENCRYPTION_KEY_FILE, JWT_SECRET_FILE, resolveDatabaseAndSecrets } from '../../run-server.ts';
+import {
+  ENCRYPTION_KEY_FILE,
+  JWT_SECRET_FILE,
+  resolveDatabaseAndSecrets,
+} from '../../database-and-secrets.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import type { Manifest } from './archive/manifest.ts';
 import type { Keys } from './archive/sealed-keys.ts';

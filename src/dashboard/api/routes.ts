@@ -3855,6 +3855,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3950,6 +3954,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -6921,6 +6929,10 @@ id: string
 }
 response: {
 /**
+ * True: there are more, and the newest of them are listed.
+ */
+isCut: boolean
+/**
  * The newest first, at most 1000.
  */
 data: {
@@ -9794,6 +9806,20 @@ path: string
 message: string
 }[]
 }
+/**
+ * Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
+ */
+shadowCopies: ({
+used: boolean
+problems: {
+volume: string
+message: string
+}[]
+/**
+ * True: there were more such volumes.
+ */
+isCut?: boolean
+} | null)
 createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
@@ -9820,6 +9846,20 @@ version: number
  * `rotating`: not every repository has the newest version yet.
  */
 status: ("active" | "rotating")
+/**
+ * Those that the key opens.
+ */
+repositories: {
+total: number
+/**
+ * Those that the newest version opens, and no other.
+ */
+onNewestVersion: number
+/**
+ * In buckets and on disks of devices: the server cannot rotate them, and they keep their version.
+ */
+outOfReach: number
+}
 createdAt: string
 rotatedAt: (string | null)
 }
@@ -10611,6 +10651,10 @@ broken: {
 snapshotId: string
 reason: string
 }[]
+/**
+ * How many there are, also beyond those that are listed.
+ */
+brokenTotal: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10646,6 +10690,17 @@ of: number
  * The first errors that were found.
  */
 errors?: string[]
+/**
+ * True: there were more errors than are listed.
+ */
+errorsAreCut?: boolean
+/**
+ * Of images of several machines: how many of them the test has looked at.
+ */
+machines?: {
+checked: number
+of: number
+}
 sample?: {
 path: string
 sizeBytes: number
@@ -11708,6 +11763,10 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+/**
+ * How many outcomes there are, also beyond those that are listed.
+ */
+outcomesTotal: number
 /**
  * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */

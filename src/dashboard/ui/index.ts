@@ -22,6 +22,6 @@ export {
   StateBadge,
   type Tone,
 } from './status.tsx';
-export { useNow, When } from './time.tsx';
+export { For, useNow, When } from './time.tsx';
 export { TIME_ZONES } from './forms/time-zones.ts';
 export { useSubmit } from './forms/use-submit.ts';

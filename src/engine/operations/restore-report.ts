@@ -1,5 +1,5 @@
 import { lstat, unlink } from 'node:fs/promises';
-import { PATH_TEXT_MAX, printedPath } from '../../protocol/index.ts';
+import { PATH_TEXT_MAX, pathText } from '../../protocol/index.ts';
 import { parseNotRestored, type UnreadablePath } from '../output/backup-output.ts';
 import { PathList } from '../output/path-list.ts';
 import { foundPath, pathBelow, whetherThere } from './found-path.ts';
@@ -42,7 +42,11 @@ const WHY_MISSING: Partial<Record<Awaited<ReturnType<typeof whetherThere>>, stri
 };
 
 const NAMED_MAX = 100_000;
+/** A path and twice as much for the reason, which holds it with that of the target. */
+const LINE_MAX = 3 * PATH_TEXT_MAX;
 const IS_FILE = /^(ignoring error for |\{"message_type":"error")/;
+/** What restic says of itself beside that. */
+const IS_OTHER = /^(\{|Fatal: |restoring |Load\()|returned error, retrying after|^\s*$/;
 const IS_FULL = /no space left on device|not enough space|quota exceeded/i;
 /** It has gone through the whole snapshot. Without this line, something else has ended it. */
 const HAS_ENDED = /There were \d+ errors/;
@@ -52,7 +56,8 @@ const IS_METADATA = /\b(l?chown|l?chmod|l?utimes\w*|l?xattr|attributes?|acl|secu
 /** Reads what restic says about single files. */
 export class RestoreObserver {
   readonly #lines: string[] = [];
-  #open = '';
+  /** Whether the next line can belong to the last one. */
+  #isOpen = false;
   #hasEnded = false;
   isTargetFull = false;
 
@@ -62,23 +67,28 @@ export class RestoreObserver {
 
   readError(line: string): boolean {
     const isFile = IS_FILE.test(line);
-    this.isTargetFull ||= (isFile || this.#open !== '') && IS_FULL.test(line);
-    this.#hasEnded ||= HAS_ENDED.test(line);
     // A name with line breaks takes several lines.
-    const text = isFile || this.#open === '' ? line : `${this.#open}\n${line}`;
-    const isWhole = parseNotRestored(text) !== undefined;
-    this.#open = isWhole || !IS_FILE.test(text) ? '' : text.slice(0, PATH_TEXT_MAX);
-    if (isWhole && this.#lines.length < NAMED_MAX) this.#lines.push(text);
-    return isWhole || this.#open !== '';
+    const isMore = this.#isOpen && !isFile && !IS_OTHER.test(line);
+    this.isTargetFull ||= (isFile || isMore) && IS_FULL.test(line);
+    this.#hasEnded ||= HAS_ENDED.test(line);
+    if (isMore) this.#lines.push(`${this.#lines.pop() ?? ''}\n${line}`.slice(0, LINE_MAX));
+    else if (isFile && this.#lines.length < NAMED_MAX) this.#lines.push(line);
+    this.#isOpen = isMore || (isFile && !line.startsWith('{'));
+    return isFile || isMore;
   }
 
   /** The paths that it has named. Files of which a part is missing are removed. */
   async failed(target: string): Promise<PathList> {
     const failed = new PathList();
+    const torn = new Set<string>();
     for (const line of this.#lines) {
-      const { path, reason } = await namedPath(target, line);
+      const { path, reason: said } = await namedPath(target, line);
+      // The folder in between is ours, and what is said about the path stands behind it.
+      const reason = said.replaceAll(` ${nativeText(pathBelow(target, path))}`, '');
       failed.add({ path, reason });
-      if (IS_METADATA.test(reason.replaceAll(printedPath(path), ''))) continue;
+      if (!IS_METADATA.test(reason)) torn.add(path);
+    }
+    for (const path of torn) {
       const at = pathBelow(target, path);
       const found = await lstat(at).catch(() => undefined);
       if (found?.isFile() === true) await unlink(at);
@@ -86,6 +96,9 @@ export class RestoreObserver {
     return failed;
   }
 }
+
+const nativeText = (path: Buffer): string =>
+  process.platform === 'win32' ? path.toString('utf8') : pathText(path);
 
 /** The path that a line names. In text it ends with a colon, which can also be in it: the longest one that is there. */
 async function namedPath(target: string, line: string): Promise<UnreadablePath> {

@@ -16,8 +16,8 @@ export class PathList {
     const key = path.slice(0, PATH_TEXT_MAX);
     const known = this.#kept.get(key);
     // restic names a file when it counts and again when it reads.
-    if (known !== undefined) known.reason ||= reason.slice(0, REASON_MAX);
-    else if (this.#kept.size < KEPT) this.#kept.set(key, { path: key, reason: reason.slice(0, REASON_MAX) });
+    if (known !== undefined) known.reason ||= shortReason(reason);
+    else if (this.#kept.size < KEPT) this.#kept.set(key, { path: key, reason: shortReason(reason) });
     else if (this.#counted.size < COUNTED) this.#counted.add(shortened(path));
   }
 
@@ -36,5 +36,9 @@ export interface PathReport {
   /** How many there were, up to 101,000. */
   count: number;
 }
+
+/** Programs say last what is wrong, behind the path. */
+const shortReason = (reason: string): string =>
+  reason.length <= REASON_MAX ? reason : `${reason.slice(0, 99)}…${reason.slice(-200)}`;
 
 const shortened = (path: string) => createHash('sha1').update(path).digest('base64').slice(0, 16);

@@ -67,7 +67,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     ): Promise<z.infer<typeof EntryPage>> {
       const startedAt = clock.monotonic();
       const entries: LogEntry[] = [];
-      const { scanned, truncated, total } = await ask(
+      const { scanned, truncated, total, note } = await ask(
         ctx,
         deviceId,
         {
@@ -82,7 +82,12 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
       return {
         data: entries,
         pagination: { page: query.page, limit: query.limit, ...(total === undefined ? {} : { total }) },
-        meta: { scanned, truncated, tookMs: Math.round(clock.monotonic() - startedAt) },
+        meta: {
+          scanned,
+          truncated,
+          tookMs: Math.round(clock.monotonic() - startedAt),
+          ...(note === undefined ? {} : { note }),
+        },
       };
     },
 

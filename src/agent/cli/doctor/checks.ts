@@ -128,7 +128,7 @@ export function clockFinding(aheadMs: number): Finding {
 
 export async function checkEventLogs(): Promise<Finding[]> {
   try {
-    const logs = await (await openEventLogs()).list(clock.timeoutSignal(CHECK_MS));
+    const logs = await (await openEventLogs()).reader.list(clock.timeoutSignal(CHECK_MS));
     if (logs.length > 0) return [good('event logs', logs.map(({ name }) => name).join(', '))];
     return [
       bad(

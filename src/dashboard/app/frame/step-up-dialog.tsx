@@ -41,7 +41,7 @@ export function StepUpDialog() {
     <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered>
       <form onSubmit={onSubmit}>
         <Stack>
-          <Text size="sm">This action needs your second factor.</Text>
+          <Text size="sm">This action needs a code for two-factor authentication.</Text>
           <TextInput
             label="Code"
             description="Six digits of your authenticator app, or a recovery code."

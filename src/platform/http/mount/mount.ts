@@ -25,6 +25,7 @@ import {
   signInAgent,
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
+import { StreamAnswer } from '../files/stream-answer.ts';
 import { isBrowserAnswer } from '../browser-answer.ts';
 import { type ByteBody, byteBody } from '../files/byte-body.ts';
 import { type Changes, changesOf } from './changes.ts';
@@ -33,6 +34,7 @@ import { Download, OpenDownload } from '../download.ts';
 import { validationError } from '../error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { jsonTextFault } from './json-text.ts';
+import { parseBody } from './parse-body.ts';
 import { isDeepPage, withoutPage } from '../pagination.ts';
 import { AuditedJson, RawJson } from '../raw-json.ts';
 import { requestState, type RequestState } from '../request-state.ts';
@@ -46,6 +48,8 @@ export interface Pipeline {
   /** What limits how many transactions of expensive rows run at once. */
   expensive: ExpensiveWork;
   reads: CoveredReads;
+  /** Calls `onLost` once the caller's rights end or change. `close` ends the watch. */
+  watchRights: (caller: Caller, bearer: string, onLost: () => void) => { close(): void };
 }
 
 /** Remembers which reads have an entry that covers their further pages as well. */
@@ -167,11 +171,30 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
     input.reply.apply(response);
     response.status(row.status ?? 200);
-    if (answer instanceof OpenDownload) await answer.send(response);
-    else if (isBrowserAnswer(answer)) await answer.send(response);
+    if (answer instanceof OpenDownload || answer instanceof StreamAnswer) {
+      await sendWhileAllowed(answer, response, { caller: state.caller, bearer: input.bearer }, pipeline);
+    } else if (isBrowserAnswer(answer)) await answer.send(response);
     else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
+}
+
+/** What is made while it is sent can take hours. It is cut off when the caller may not have it any more. */
+async function sendWhileAllowed(
+  answer: OpenDownload | StreamAnswer,
+  response: Response,
+  { caller, bearer }: { caller: Caller | undefined; bearer: string | undefined },
+  { watchRights }: Pipeline,
+): Promise<void> {
+  const watch =
+    caller === undefined || bearer === undefined
+      ? undefined
+      : watchRights(caller, bearer, () => response.destroy());
+  try {
+    await answer.send(response);
+  } finally {
+    watch?.close();
+  }
 }
 
 type Input = ReturnType<typeof parseInput> & {
@@ -369,7 +392,8 @@ function parseInput(row: AnyRoute, request: Request): { params: unknown; query: 
   if (params?.success === false) throw notFound('Resource');
   const query = row.query?.safeParse(request.query);
   if (row.method === 'patch' && row.body !== undefined && !names(row.body, request.body)) throw noFields();
-  const body = row.body?.safeParse(request.body ?? {});
+  const { method, body: schema } = row;
+  const body = schema === undefined ? undefined : parseBody({ method, body: schema }, request.body ?? {});
   const issues: z.core.$ZodIssue[] = [];
   if (query?.success === false) issues.push(...at('query', query.error.issues));
   if (body?.success === false) issues.push(...at('body', body.error.issues));

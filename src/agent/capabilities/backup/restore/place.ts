@@ -8,8 +8,6 @@ import type { EntryName, OpenFolder } from '../../../os/files/open-folder.ts';
 import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
 
 export interface Placed {
-  /** How many names were moved, each with everything below it. */
-  moved: number;
   /** What was not moved, because it was there and the rule keeps it. */
   skipped: Amount;
   /** What could not be moved. */
@@ -30,7 +28,6 @@ export interface PlaceOptions {
  */
 export async function placeAll(from: OpenFolder, to: OpenFolder, options: PlaceOptions): Promise<Placed> {
   const placed: Placed = {
-    moved: 0,
     skipped: { files: 0, bytes: 0 },
     lost: { files: 0, bytes: 0 },
     failed: new PathList(),
@@ -83,7 +80,6 @@ class Placing {
     // Only a folder that was restored has to make room for itself: a file or a link replaces another one by itself.
     if (present !== undefined && restored.isDirectory()) await to.removeFile(name);
     await from.move(name, to);
-    this.#placed.moved += 1;
   }
 
   async #enter(name: EntryName, { from, to, where }: { from: OpenFolder; to: OpenFolder; where: string }) {

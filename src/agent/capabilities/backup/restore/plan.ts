@@ -27,12 +27,13 @@ export class RestorePlan {
   readonly written: Amount = { files: 0, bytes: 0 };
   readonly skipped: Amount = { files: 0, bytes: 0 };
   readonly failed = new PathList();
+  /** What cannot be fetched, because its path is too long for this machine. */
+  readonly tooLong = new PathList();
   /** The first files that would be written. */
   readonly planned: Planned = [];
   readonly #target: Buffer | undefined;
   readonly #rule: Overwrite;
   readonly #above: number | undefined;
-  #isEmpty = true;
   /** The folders above the entry. */
   readonly #folders: FolderState[] = [];
 
@@ -46,27 +47,19 @@ export class RestorePlan {
     this.#above = above;
   }
 
-  /** Neither a file nor a folder would be made. */
-  get isEmpty(): boolean {
-    return this.#isEmpty;
-  }
-
   async add(entry: Entry): Promise<void> {
     const names = entry.path.split('/').slice(1);
     const level = names.length - 1;
     this.#folders.length = Math.min(this.#folders.length, level);
     const parent = this.#folders.at(-1) ?? (this.#target === undefined ? 'new' : 'present');
     if (parent !== 'blocked' && this.#isTooLong(entry.path)) {
-      this.failed.add({ path: entry.path, reason: TOO_LONG });
+      this.tooLong.add({ path: entry.path, reason: TOO_LONG });
       if (entry.type === 'dir') this.#folders.push(parent);
       return;
     }
     const present = parent === 'present' ? await this.#find(names) : undefined;
-    if (entry.type === 'dir') {
-      const state = parent === 'present' ? this.#enter(entry, present) : parent;
-      this.#folders.push(state);
-      if (state === 'new') this.#isEmpty = false;
-    } else if (parent !== 'blocked') this.#file(entry, present);
+    if (entry.type === 'dir') this.#folders.push(parent === 'present' ? this.#enter(entry, present) : parent);
+    else if (parent !== 'blocked') this.#file(entry, present);
   }
 
   #enter(entry: Entry, present: Found | undefined): FolderState {
@@ -85,7 +78,6 @@ export class RestorePlan {
     if (decision === 'keep') return add(this.skipped, amount);
     if (present !== undefined && decision === 'blocked') return this.#fail(entry, present);
     add(this.written, amount);
-    this.#isEmpty = false;
     if (this.planned.length >= PLANNED_MAX) return;
     this.planned.push({ path: entry.path, sizeBytes: amount.bytes, replaces: present !== undefined });
   }

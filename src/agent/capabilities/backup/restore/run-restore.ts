@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { clock } from '../../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
-import type { PathReport } from '../../../../engine/index.ts';
+import { type PathReport, SelectedPaths } from '../../../../engine/index.ts';
 import { AgentError } from '../../../core/agent-error.ts';
 import type { OpenFolder } from '../../../os/files/open-folder.ts';
 import { nameBytes, oneText } from '../../../os/files/path-bytes.ts';
@@ -107,9 +107,11 @@ async function planRestore(work: Work): Promise<Result> {
     const plan = new RestorePlan(target?.bytes, overwrite, above);
     const { missing, leftOut } = await work.source.select(selectedPaths, (entry) => plan.add(entry));
     const { written, skipped, planned } = plan;
-    const failed = together(missingPaths(missing), leftOut, plan.failed.report());
-    const isPlaced = !plan.isEmpty || skipped.files > 0;
-    return { ...resultOf(target?.text ?? work.target, { written, skipped, failed, isPlaced }), planned };
+    const unavailable = together(missingPaths(missing), leftOut, plan.tooLong.report());
+    const isPossible = written.files + skipped.files > 0 || !plan.failed.isEmpty;
+    assertSomething(unavailable, { selectedPaths, isPossible });
+    const failed = together(unavailable, plan.failed.report());
+    return { ...resultOf(target?.text ?? work.target, { written, skipped, failed }), planned };
   } finally {
     await target?.close();
   }
@@ -136,10 +138,17 @@ async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry):
   const { payload, options, progress } = work;
   const { staging } = work.parts;
   const { restoreId, snapshotId, overwrite } = payload;
-  const where = { snapshotId, target: target.path, disk: (await target.stat()).dev };
+  const where = { snapshotId, target: target.bytes, disk: (await target.stat()).dev };
   const left = await staging.find(restoreId, where);
   const { staged, fetched } =
     left?.fetched === undefined ? await fetchTo(left, where, work) : { staged: left, fetched: left.fetched };
+  const { selectedPaths } = payload;
+  try {
+    assertSomething(fetched.failed, { selectedPaths, isPossible: fetched.files > 0 });
+  } catch (error) {
+    await staging.remove(restoreId);
+    throw error;
+  }
   progress({ phase: 'placing' });
   const placed = await place(staged.folder, target, { overwrite, signal: options.signal }, entry);
   await staging.remove(restoreId);
@@ -149,8 +158,7 @@ async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry):
     bytes: fetched.bytes - skipped.bytes - lost.bytes,
   };
   const failed = together(fetched.failed, placed.failed.report());
-  const isPlaced = placed.moved > 0 || skipped.files > 0 || written.files > 0;
-  return resultOf(target.text, { written, skipped, failed, isPlaced });
+  return resultOf(target.text, { written, skipped, failed });
 }
 
 /** Nothing is created before it is certain that the snapshot has the files and the disk has room for them. */
@@ -213,13 +221,22 @@ interface Outcome {
   written: Amount;
   skipped: Amount;
   failed: PathReport;
-  /** Whether anything of it lies in the target now. */
-  isPlaced: boolean;
 }
 
-/** Throws where nothing was restored of what should have been. */
-function resultOf(targetPath: string, { written, skipped, failed, isPlaced }: Outcome): Result {
-  if (failed.count > 0 && !isPlaced) throw nothingRestored(failed);
+/**
+ * Throws where there is nothing to place of what should be. A folder above a selected file is none of it.
+ * @param failed  what could not be fetched
+ */
+function assertSomething(
+  failed: PathReport,
+  { selectedPaths, isPossible }: { selectedPaths: readonly string[] | undefined; isPossible: boolean },
+): void {
+  if (failed.count === 0 || isPossible) return;
+  const lost = new SelectedPaths(failed.paths.map((each) => each.path));
+  if (selectedPaths?.every((each) => lost.has(each)) ?? false) throw nothingRestored(failed);
+}
+
+function resultOf(targetPath: string, { written, skipped, failed }: Outcome): Result {
   return {
     status: failed.count === 0 ? 'completed' : 'partial',
     targetPath,

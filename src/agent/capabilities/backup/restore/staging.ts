@@ -1,8 +1,10 @@
-import { readdir, realpath, rm, rmdir, stat } from 'node:fs/promises';
+import { isUtf8 } from 'node:buffer';
+import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../../../clock.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
+import { nameBytes } from '../../../os/files/path-bytes.ts';
 import { openPrivateFolder } from '../../../os/files/private-folder.ts';
 import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
 
@@ -28,7 +30,7 @@ export type StagedRestore = z.infer<typeof StagedRestore>;
 
 export interface StagingPlace {
   snapshotId: string;
-  target: string;
+  target: Buffer;
   /** The device number of the target's disk. */
   disk: bigint;
 }
@@ -100,11 +102,11 @@ export class StagingFolders {
   /** The bytes of the path of the folder that `create` would make. */
   async lengthFor(restoreId: string, target: string): Promise<number> {
     const name = shortName(restoreId);
-    const present = await nearest(target);
+    const present = await nearest(nameBytes(target));
     const disk = await diskOf(present);
-    const own = path.join(await realpath(await nearest(this.#folder)), path.basename(this.#folder), name);
-    if ((await diskOf(await nearest(this.#folder))) === disk) return Buffer.byteLength(own);
-    for (const parent of [...parentsOf(present), present]) {
+    const own = path.join(this.#folder, name);
+    if ((await diskOf(await nearest(Buffer.from(own)))) === disk) return Buffer.byteLength(own);
+    for (const parent of withParents(present)) {
       if ((await diskOf(parent)) === disk) return Buffer.byteLength(path.join(parent, OTHER + name));
     }
     return Buffer.byteLength(own);
@@ -137,20 +139,20 @@ const shortName = (restoreId: string) => restoreId.slice(-12);
 const OTHER = '.muster-';
 
 /** The folder, or the nearest one above it that is there. */
-async function nearest(folder: string): Promise<string> {
-  const parent = path.dirname(folder);
+async function nearest(folder: Buffer): Promise<Buffer> {
   const isThere = await stat(folder).then(
     () => true,
     () => false,
   );
-  return isThere || parent === folder ? folder : nearest(parent);
+  const end = folder.lastIndexOf(path.sep);
+  return isThere || end < 1 ? folder : nearest(folder.subarray(0, end));
 }
 
-const diskOf = async (folder: string) => (await stat(folder, { bigint: true })).dev;
+const diskOf = async (folder: string | Buffer) => (await stat(folder, { bigint: true })).dev;
 
 /** As close to the root of the disk as possible, where other users can change the least. */
-async function onOtherDisk(target: string, disk: bigint, name: string): Promise<string> {
-  for (const parent of [...parentsOf(target), target]) {
+async function onOtherDisk(target: Buffer, disk: bigint, name: string): Promise<string> {
+  for (const parent of withParents(target)) {
     if ((await diskOf(parent)) !== disk) continue;
     const folder = path.join(parent, name);
     try {
@@ -167,8 +169,12 @@ async function onOtherDisk(target: string, disk: bigint, name: string): Promise<
   throw targetError('TARGET_NOT_WRITABLE', 'The agent may not create a folder on the disk to restore to.');
 }
 
-/** From the root down. */
-function parentsOf(folder: string): string[] {
-  const parent = path.dirname(folder);
-  return parent === folder ? [] : [...parentsOf(parent), parent];
+/** From the root down. Below a name that is not UTF-8 there is no folder that restic could be given. */
+function withParents(folder: Buffer): string[] {
+  const text = folder.toString('utf8');
+  const names = text.split(path.sep);
+  const known = isUtf8(folder) ? names.length : names.findIndex((name) => name.includes('\ufffd'));
+  return names
+    .slice(0, known)
+    .map((_, at) => names.slice(0, at + 1).join(path.sep) + (at === 0 ? path.sep : ''));
 }

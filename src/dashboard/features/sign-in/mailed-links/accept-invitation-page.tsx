@@ -38,7 +38,10 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
   });
   if (pending !== undefined) {
     return (
-      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+      <PublicCard
+        title="Two-factor authentication"
+        text="Enter the code of your authenticator app, or a recovery code."
+      >
         <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
       </PublicCard>
     );

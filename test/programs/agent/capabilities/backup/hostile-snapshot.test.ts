@@ -64,11 +64,7 @@ describe('hostile snapshots', function () {
     await bench.run('backup.restore', { snapshotId: link });
     const inner = await putTree(folder, key, [node('in.txt', 'file', { content: [], size: 0 })]);
     const through = await snapshotOf([node('x', 'dir', { subtree: inner })]);
-    const blocked = await bench.failure('backup.restore', { snapshotId: through, overwrite: 'ifNewer' });
-    expect(blocked).to.deep.equal({
-      code: 'NOTHING_RESTORED',
-      message: 'Nothing could be restored. /x: something else than a folder is there.',
-    });
+    await bench.run('backup.restore', { snapshotId: through, overwrite: 'ifNewer' });
     expect(await readdir(bench.at('outside'))).to.deep.equal([]);
     await rm(bench.at('target/x'));
     await symlink('outside', bench.at('target/x'));

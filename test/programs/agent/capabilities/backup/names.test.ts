@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { folderSource, openRepository } from '../../../../../src/engine/index.ts';
 import { pathText } from '../../../../../src/protocol/index.ts';
 import { type BackupBench, openBackupBench, removeFolders } from './backup-bench.ts';
@@ -143,4 +145,72 @@ describe('backups and restores of any names', function () {
     if (process.env['MUSTER_NAMED_TREES'] !== undefined) console.log(JSON.stringify(sums));
     expect(sums.completed).to.be.greaterThan(0);
   });
+
+  const plantOne = async (tree: Partial<NamedTree>) => {
+    source = Buffer.from(bench.at('sources/long'));
+    await plant(source, { name: Buffer.from('long'), inner: [], deepBytes: 0, restless: 0, ...tree });
+  };
+
+  it('restore everything else where a path is too long below the folder of the agent, and name it', async () => {
+    await plantOne({ deepBytes: 4090, inner: [{ kind: 'file', name: Buffer.from('short'), size: 5 }] });
+    const { status, snapshotId } = await bench.run('backup.run', { paths: [pathText(source)] });
+    expect(status).to.equal('completed');
+    const whole = { snapshotId: snapshotId!, selectedPaths: [text()] };
+    const result = await bench.run('backup.restore', whole);
+    expect(result).to.include({ status: 'partial', filesRestored: 1, bytesRestored: 5 });
+    const deep = result.failed.paths.find((each) => each.path.length > 4080);
+    expect(deep?.message).to.match(/: file name too long$/);
+    expect([...(await present(target())).keys()].some((each) => each.endsWith('/short'))).to.equal(true);
+    removeFolders(bench.at('target'));
+    const only = { snapshotId: snapshotId!, selectedPaths: [deep!.path] };
+    const failure = await bench.failure('backup.restore', only);
+    expect(failure.code).to.equal('NOTHING_RESTORED');
+    expect(failure.message.startsWith(`Nothing could be restored. ${text('ddd')}`)).to.equal(true);
+  });
+
+  it('name what nobody can open because its path is longer than the system allows', async () => {
+    await plantOne({ deepBytes: 4300, inner: [{ kind: 'file', name: Buffer.from('short'), size: 5 }] });
+    const { status, unreadable } = await bench.run('backup.run', { paths: [pathText(source)] });
+    expect(status).to.equal('partial');
+    expect(unreadable.count).to.equal(1);
+    expect(unreadable.paths[0]?.path.length).to.be.greaterThan(3800);
+    expect(unreadable.paths[0]?.message).to.equal('file name too long');
+  });
+
+  it('leave a file as it is whose content is damaged in the repository', async () => {
+    const large = Buffer.from('large: of\nit\xe9', 'latin1');
+    await plantOne({
+      inner: [
+        { kind: 'file', name: large, size: 2_000_000 },
+        { kind: 'file', name: Buffer.from('whole'), size: 3000 },
+      ],
+    });
+    const { snapshotId } = await bench.run('backup.run', { paths: [pathText(source)] });
+    const { destination } = bench.access;
+    if (destination.type !== 'local') throw new Error('The repository is on disk.');
+    await damageLargest(`${destination.path}/data`);
+    const restored = below(target(), source.subarray(1));
+    await mkdir(restored, { recursive: true });
+    await writeFile(below(restored, large), 'older');
+    const result = await bench.run('backup.restore', { snapshotId: snapshotId!, overwrite: 'always' });
+    expect(result).to.include({ status: 'partial', filesRestored: 1, bytesRestored: 3000 });
+    expect(result.failed.paths.map((each) => each.path)).to.deep.equal([text('large: of\nit\\xe9')]);
+    expect(await readFile(below(restored, large), 'utf8')).to.equal('older');
+  });
 });
+
+/** Changes one bit in the middle of the largest pack. */
+async function damageLargest(data: string): Promise<void> {
+  const [largest] = execFileSync(
+    'bash',
+    ['-c', 'find "$1" -type f -printf "%s %p\\n" | sort -rn', 'bash', data],
+    {
+      encoding: 'utf8',
+    },
+  ).split('\n');
+  const file = largest?.replace(/^\d+ /, '') ?? '';
+  const bytes = await readFile(file);
+  bytes[bytes.length >> 1]! ^= 1;
+  await chmod(file, 0o600);
+  await writeFile(file, bytes);
+}
