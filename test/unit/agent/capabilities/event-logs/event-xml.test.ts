@@ -17,7 +17,12 @@ import {
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
 const NS = "xmlns='http://schemas.microsoft.com/win/2004/08/events/event'";
-const system = ({ id = '12', level = '4', keywords = '0x80000000000000', provider = "<Provider Name='P'/>" } = {}) =>
+const system = ({
+  id = '12',
+  level = '4',
+  keywords = '0x80000000000000',
+  provider = "<Provider Name='P'/>",
+} = {}) =>
   `<System>${provider}<EventID>7</EventID><Level>${level}</Level><Keywords>${keywords}</Keywords>` +
   `<TimeCreated SystemTime='2026-01-05T10:11:13.0000000Z'/><EventRecordID>${id}</EventRecordID><Computer>BER</Computer><Security/></System>`;
 const event = (rest: string, more: Parameters<typeof system>[0] = {}) =>
@@ -40,25 +45,47 @@ describe('agent: no Windows event is lost', () => {
     ['data without elements', event('<EventData>alone</EventData>'), { message: 'alone' }],
     ['the end of an event in data', event(data('<![CDATA[x</Event>y]]>')), { message: 'x</Event>y' }],
     ['an event within its data', event(`<UserData><Event><A>1</A></Event></UserData>`), { message: 'A: 1' }],
-    ['a provider without attributes', event(data('a'), { provider: '<Provider/>' }), { source: '', message: 'a' }],
+    [
+      'a provider without attributes',
+      event(data('a'), { provider: '<Provider/>' }),
+      { source: '', message: 'a' },
+    ],
     ['no provider', event(data('a'), { provider: '' }), { source: '' }],
-    ['only an older name of the provider', event('', { provider: "<Provider EventSourceName='Old'/>" }), { source: 'Old' }],
-    ['deep nesting', event(`<UserData>${'<a>'.repeat(5_000)}deep${'</a>'.repeat(5_000)}</UserData>`), { message: 'a: deep' }],
+    [
+      'only an older name of the provider',
+      event('', { provider: "<Provider EventSourceName='Old'/>" }),
+      { source: 'Old' },
+    ],
+    [
+      'deep nesting',
+      event(`<UserData>${'<a>'.repeat(5_000)}deep${'</a>'.repeat(5_000)}</UserData>`),
+      { message: 'a: deep' },
+    ],
     [
       'names of JavaScript',
-      event('<UserData><constructor>1</constructor><__proto__>2</__proto__><toString>3</toString></UserData>'),
+      event(
+        '<UserData><constructor>1</constructor><__proto__>2</__proto__><toString>3</toString></UserData>',
+      ),
       { message: 'constructor: 1\n__proto__: 2\ntoString: 3' },
     ],
     ['a record id over 2^53', event(data('a'), { id: '9007199254740997' }), { recordId: 5 }],
     ['a record id that is no number', event(data('a'), { id: '' }), { recordId: 0 }],
-    ['an empty message', event(`${data('a')}<RenderingInfo><Message></Message></RenderingInfo>`), { message: 'a' }],
+    [
+      'an empty message',
+      event(`${data('a')}<RenderingInfo><Message></Message></RenderingInfo>`),
+      { message: 'a' },
+    ],
     ['no message', event(`${data('a')}<RenderingInfo/>`), { message: 'a' }],
     [
       'attributes of what a provider made up',
       event("<UserData xmlns:x='y'><Start><Info ProcessName='Setup.exe'/><Id>4</Id></Start></UserData>"),
       { message: 'ProcessName: Setup.exe\nId: 4' },
     ],
-    ['references to characters', event(data('a&#10;b&#x41;&amp;lt; &unknown; &#0;')), { message: 'a\nbA&lt; &unknown; &#0;' }],
+    [
+      'references to characters',
+      event(data('a&#10;b&#x41;&amp;lt; &unknown; &#0;')),
+      { message: 'a\nbA&lt; &unknown; &#0;' },
+    ],
     ['a level of a provider', event(data('a'), { level: '16' }), { level: 'information' }],
     ['an end that was never started', event('</b><EventData><Data>a</EventData>'), { message: 'a' }],
   ];
@@ -77,9 +104,14 @@ describe('agent: no Windows event is lost', () => {
   it('finds a refused sign-in by its keywords: it has no level of its own', () => {
     const refused = event(data('anna'), { level: '0', keywords: '0x8010000000000000' });
     const granted = event(data('anna'), { level: '0', keywords: '0x8020000000000000' });
-    expect([refused, granted].map((xml) => parseEventXml(xml)?.level)).to.deep.equal(['warning', 'information']);
+    expect([refused, granted].map((xml) => parseEventXml(xml)?.level)).to.deep.equal([
+      'warning',
+      'information',
+    ]);
     const failures = '((Level=0 or Level=4 or Level>5) and band(Keywords,4503599627370496))';
-    expect(eventXPath({ level: ['error', 'warning'] })).to.equal(`*[System[(Level=2 or Level=3 or ${failures})]]`);
+    expect(eventXPath({ level: ['error', 'warning'] })).to.equal(
+      `*[System[(Level=2 or Level=3 or ${failures})]]`,
+    );
     expect(isExact({ level: ['warning'] }, undefined)).to.equal(true);
     expect(isExact({ level: ['information'] }, undefined)).to.equal(false);
   });
@@ -102,7 +134,10 @@ describe('agent: no Windows event is lost', () => {
   it('goes on behind an event without an end, and counts it', () => {
     const splitter = new EventSplitter();
     const [one, two] = [event(data('one')), event(data('two'))];
-    expect([...splitter.add(`<Event ${NS}><System>${one}${two}`), ...splitter.end()]).to.deep.equal([one, two]);
+    expect([...splitter.add(`<Event ${NS}><System>${one}${two}`), ...splitter.end()]).to.deep.equal([
+      one,
+      two,
+    ]);
     expect(splitter.lost).to.equal(1);
     const long = new EventSplitter();
     expect(long.add(`<Event ${NS}>${'x'.repeat(2_100_000)}${one}`)).to.deep.equal([one]);
@@ -113,13 +148,20 @@ describe('agent: no Windows event is lost', () => {
     const escaped = (text: string) =>
       text.replace(/[<>&'"]/g, (character) => `&#${character.charCodeAt(0)};`).replace(/\r/g, '&#xD;');
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'binary' }), { maxLength: 4 }), fc.integer({ min: 5, max: 90 }), (texts, size) => {
-        const [first, second, ...others] = split(event(data(...texts.map(escaped))) + event(data('next')), size);
-        const values = texts.map((text) => text.trim()).filter((text) => text !== '');
-        expect(parseEventXml(first ?? '')?.message).to.equal(values.join('\n').trimEnd());
-        expect(second).to.equal(event(data('next')));
-        expect(others).to.deep.equal([]);
-      }),
+      fc.property(
+        fc.array(fc.string({ unit: 'binary' }), { maxLength: 4 }),
+        fc.integer({ min: 5, max: 90 }),
+        (texts, size) => {
+          const [first, second, ...others] = split(
+            event(data(...texts.map(escaped))) + event(data('next')),
+            size,
+          );
+          const values = texts.map((text) => text.trim()).filter((text) => text !== '');
+          expect(parseEventXml(first ?? '')?.message).to.equal(values.join('\n').trimEnd());
+          expect(second).to.equal(event(data('next')));
+          expect(others).to.deep.equal([]);
+        },
+      ),
       { numRuns: 25 },
     );
   });
@@ -127,7 +169,24 @@ describe('agent: no Windows event is lost', () => {
   it('fails for no text at all', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.constantFrom('<Event>', '</Event>', '<', '>', '<![CDATA[', ']]>', '<!--', '-->', '&#1114112;', "a='", '/', 'x', '<?', '&')),
+        fc.array(
+          fc.constantFrom(
+            '<Event>',
+            '</Event>',
+            '<',
+            '>',
+            '<![CDATA[',
+            ']]>',
+            '<!--',
+            '-->',
+            '&#1114112;',
+            "a='",
+            '/',
+            'x',
+            '<?',
+            '&',
+          ),
+        ),
         (parts) => {
           const text = parts.join('');
           for (const xml of [text, ...split(text, 3)]) {
@@ -149,7 +208,10 @@ describe('agent: no Windows event is lost', () => {
     let failed = 0;
     let withUserData = 0;
     for (const file of readdirSync(folder).filter((name) => name.endsWith('.xml.gz'))) {
-      const lines = gunzipSync(readFileSync(path.join(folder, file))).toString().trim().split('\n');
+      const lines = gunzipSync(readFileSync(path.join(folder, file)))
+        .toString()
+        .trim()
+        .split('\n');
       const some = lines.slice(0, 150);
       const found = split(some.join('\n'), 65_536);
       expect(found, file).to.deep.equal(some);
