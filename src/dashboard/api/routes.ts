@@ -3781,6 +3781,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3876,6 +3880,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }

@@ -83,7 +83,11 @@ function usualDateAt(text: string, from: number): FoundDate | undefined {
   if (text.charCodeAt(from + 16) !== COLON) return undefined;
   const year = 100 * digitsAt(text, from) + digitsAt(text, from + 2);
   const day = { year, month: digitsAt(text, from + 5) - 1, day: digitsAt(text, from + 8) };
-  const [hour, minute, second] = [digitsAt(text, from + 11), digitsAt(text, from + 14), digitsAt(text, from + 17)];
+  const [hour, minute, second] = [
+    digitsAt(text, from + 11),
+    digitsAt(text, from + 14),
+    digitsAt(text, from + 17),
+  ];
   let end = from + 19;
   let ms = 0;
   const point = text.charCodeAt(end);
@@ -95,7 +99,8 @@ function usualDateAt(text: string, from: number): FoundDate | undefined {
     }
   }
   // Digits that were none have made the sum NaN.
-  if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3))) return undefined;
+  if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3)))
+    return undefined;
   ZONE_HERE.lastIndex = end;
   const zone = ZONE_HERE.exec(text)?.[0];
   const at = instant(day, { hour, minute, second, ms, zone: zone === '' ? undefined : zone });

@@ -146,7 +146,11 @@ export class BackwardEntries {
     if (continued !== NONE) this.#waiting = [];
     this.#newestAt = head.at;
     const { levels, start, end } = this.#early;
-    if (head.at < start || head.at > end || (levels !== undefined && !levels.has(levelOf(first, head, continued)))) {
+    if (
+      head.at < start ||
+      head.at > end ||
+      (levels !== undefined && !levels.has(levelOf(first, head, continued)))
+    ) {
       this.#rejected += 1;
       return undefined;
     }

@@ -26,7 +26,9 @@ export function blockSearch(
   const [run = ''] = (text.match(PLAIN_RUN) ?? []).toSorted((a, b) => b.length - a.length);
   if (run.length < RUN_MIN) return undefined;
   const isIn = caselessSearch(run);
-  const upper = UPPER_CASES.filter(([letter]) => run.toLowerCase().includes(letter)).map(([, bytes]) => bytes);
+  const upper = UPPER_CASES.filter(([letter]) => run.toLowerCase().includes(letter)).map(
+    ([, bytes]) => bytes,
+  );
   const others = [...DISGUISES, ...upper];
   return (block) => isIn(block) || others.some((other) => block.includes(other));
 }

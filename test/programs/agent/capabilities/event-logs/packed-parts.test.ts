@@ -99,6 +99,10 @@ describe('agent: parts that only other programs unpack', () => {
     expect(await codeOf(ask(both, { name: 'none' }))).to.equal('LOG_NOT_FOUND');
     // A journal that cannot be read hides nothing else.
     await rm(command);
-    expect((await both.list(never)).map(({ name }) => name)).to.deep.equal(['nginx/error.log']);
+    const left = await both.list(never);
+    expect(left.map(({ name }) => name)).to.deep.equal(['nginx/error.log']);
+    expect(left[0]?.note).to.match(
+      /Other logs are missing, because they could not be read: .*could not be started/,
+    );
   });
 });
