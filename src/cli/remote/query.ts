@@ -182,6 +182,8 @@ function report(outcomes: readonly QueryOutcome[], names: ReadonlyMap<string, st
       output.remark(
         `${hostname}: ${WORDS[outcome.outcome]}${outcome.message === undefined ? '' : `: ${outcome.message}`}`,
       );
+    } else if (outcome.truncated === true) {
+      output.remark(visible(`${hostname}: not everything was read. ${outcome.note ?? ''}`).trim());
     }
     counts.set(outcome.outcome, (counts.get(outcome.outcome) ?? 0) + 1);
     rows += outcome.rows;
