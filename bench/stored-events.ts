@@ -165,12 +165,14 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
   const app = express();
   app.use(beginRequest(quietLog, createMetrics(), { proxies: undefined, cfConnectingIp: false }));
   app.use(
-    mount([storedLogRoutes({ reads: new RepeatedReads() })], {
+    mount([storedLogRoutes({ reads: new RepeatedReads() })], '/api/v1', {
       db: bench.db,
       authenticator: { authenticate: () => Promise.reject(new Error('no people here')) },
       agents: { authenticate: async () => caller },
       audit: createAuditTrail(sealer),
       expensive: new ExpensiveWork({ poolSize: 10 }),
+      reads: new RepeatedReads(),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

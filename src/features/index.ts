@@ -21,10 +21,11 @@ import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
-import { feature as releases } from './releases/index.ts';
+import { assertRegisteredPins, feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
+import { feature as service } from './service/index.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as users } from './users/index.ts';
@@ -61,6 +62,7 @@ export const FEATURES = [
   recovery,
   logRetention,
   audit,
+  service,
 ] as const;
 
 type AnyFeature = (typeof FEATURES)[number];
@@ -71,6 +73,7 @@ const CONTRIBUTIONS = {
   filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
   cloudReadiness: CLOUD_READINESS,
+  checkPins: assertRegisteredPins,
 };
 /** What the routes of all features need from outside. */
 export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;

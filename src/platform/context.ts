@@ -39,6 +39,10 @@ export interface AgentCaller {
     readonly autoUpdate: boolean;
     readonly canUpgrade: boolean;
   };
+  /** Set for a device that waits for approval. */
+  isPending?: true;
+  /** Another id by which the agent names its device in paths. */
+  enrolledAs?: string;
 }
 
 /** Where a request came from. */
@@ -48,6 +52,8 @@ export interface ClientInfo {
   trusted: boolean;
   /** Where the peer looks like a proxy that nobody configured: the client that it reports, which may be made up. */
   unnamedProxy?: { client: string | undefined };
+  /** Where one of our proxies names its client by something that is no address: what, and in which header. */
+  unreadable?: { header: string; value: string };
   userAgent: string | null;
 }
 

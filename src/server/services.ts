@@ -1,5 +1,6 @@
 import { createApiKeyCallers, revokeKeysOf } from '../features/api-keys/index.ts';
 import {
+  auditKeysLimit,
   AuditSealer,
   createAuditTrail,
   createChainVerifier,
@@ -10,17 +11,21 @@ import {
   authService,
   createAccessTokens,
   createAuthenticator,
+  createRightsLookup,
   createSecondFactor,
   SignInTrail,
   signInLimits,
+  tokenLimits,
 } from '../features/auth/index.ts';
 import { recoveryLimits } from '../features/backup/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
+import { serviceLimits } from '../features/service/index.ts';
 import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
 import { type AccountEnding, createFirstAdmin, invitationLimits } from '../features/users/index.ts';
 import { webhookTestLimit } from '../features/webhooks/index.ts';
+import { createRateLimits } from '../platform/cluster/rate-limits.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import { withSystem } from '../platform/db/transaction.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -46,6 +51,7 @@ export async function createServices(
   const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
   closing.add('use of API keys', () => apiKeys.close());
   const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
+  const rightsNow = createRightsLookup({ db: database.pool, apiKeys });
 
   const auditKeys = new SigningKeys(secrets);
   const auditSealer = await startAuditSealer(infrastructure, auditKeys);
@@ -57,6 +63,8 @@ export async function createServices(
   closing.add('sign-in trail', () => trail.close());
 
   const limits = signInLimits(rateLimits);
+  // Of what has to go on while Redis is away.
+  const nodeLimits = createRateLimits(undefined);
   const passwordPolicy = createPasswordPolicy({ audit, mailer, baseUrl });
   const secondFactor = createSecondFactor({ sealer: secrets, limits, breakGlassGuard });
   const ending: AccountEnding = {
@@ -66,6 +74,7 @@ export async function createServices(
   };
   return {
     apiKeys,
+    rightsNow,
     authenticator,
     auditKeys,
     auditSealer,
@@ -75,6 +84,9 @@ export async function createServices(
     reads: new RepeatedReads(),
     trail,
     limits,
+    tokenLimits: tokenLimits(nodeLimits),
+    auditKeysLimit: auditKeysLimit(nodeLimits),
+    serviceLimits: serviceLimits(nodeLimits),
     enrollLimits: enrollLimits(rateLimits),
     recoveryLimits: recoveryLimits(rateLimits),
     invitationLimits: invitationLimits(rateLimits),

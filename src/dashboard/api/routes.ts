@@ -688,6 +688,10 @@ response: null
 "POST /sso/exchange": {
 body: {
 code: string
+/**
+ * The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.
+ */
+signedInAs?: (string | null)
 }
 response: {
 accessToken: string
@@ -1127,6 +1131,10 @@ orgIds?: string[]
  * Invites into this organization instead of the partner.
  */
 orgId?: string
+/**
+ * Required in system scope for a role of a partner; in partner scope the own partner, if given.
+ */
+partnerId?: string
 }
 response: {
 id: string
@@ -1823,6 +1831,9 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
+/**
+ * The name of the machine, as its system has it now.
+ */
 hostname: string
 osType: ("windows" | "macos" | "linux")
 osVersion: string
@@ -1830,7 +1841,7 @@ osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
 agentVersion: string
 /**
- * A machine that enrolls again with the same id keeps its device.
+ * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
 hardware?: {
@@ -1847,6 +1858,10 @@ network?: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 capabilities?: string[]
 }
@@ -1859,6 +1874,10 @@ siteId: string
  * Returned once; the server stores only its hash.
  */
 token: string
+/**
+ * `pending`: somebody has to approve the device before it is given anything.
+ */
+status?: ("enrolled" | "pending")
 config: {
 /**
  * The interval between heartbeats.
@@ -2035,6 +2054,14 @@ pendingReboot?: boolean
  * Whether the agent installs offered releases by itself.
  */
 autoUpdate?: boolean
+/**
+ * The name of the machine, as its system has it now.
+ */
+hostname?: string
+/**
+ * Over HTTP: as in the handshake of a socket.
+ */
+bootId?: string
 }
 response: {
 ok: true
@@ -2084,6 +2111,10 @@ pinned?: boolean
  */
 requested?: boolean
 }[]
+/**
+ * Present where the device waits for approval: until then it is given nothing.
+ */
+isPending?: true
 /**
  * Present where it has changed since the last heartbeat.
  */
@@ -2388,7 +2419,10 @@ updates: {
  */
 component: string
 targetVersion: string
-phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
+ */
+phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why the update has failed.
  */
@@ -2405,6 +2439,10 @@ fromVersion?: string
  * One value for all phases of one attempt, so that a report that arrives twice counts once.
  */
 attemptId?: string
+/**
+ * With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.
+ */
+retryInSeconds?: number
 }[]
 }
 response: {
@@ -2701,6 +2739,21 @@ until?: (string | null)
 response: Device
 }
 /**
+ * Approve a device that waits for approval
+ */
+"POST /devices/{id}/approve": {
+params: {
+id: string
+}
+body: {
+/**
+ * The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.
+ */
+replaces?: string
+}
+response: Device
+}
+/**
  * Put a decommissioned device back in service
  */
 "POST /devices/{id}/restore": {
@@ -2840,6 +2893,10 @@ network?: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces?: {
 name: string
@@ -2858,8 +2915,25 @@ name: string
 version?: string
 publisher?: string
 installedAt?: string
+/**
+ * What has listed it, such as `dpkg`.
+ */
+source?: string
 }[]
 lastUser?: string
+/**
+ * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
+ */
+failed?: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 collectedAt: string
 }
 response: {
@@ -4766,7 +4840,7 @@ page?: string
  */
 limit?: string
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4931,7 +5005,7 @@ id: string
 }
 query: {
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -5236,7 +5310,7 @@ deviceId?: string
  */
 targetPath?: string
 /**
- * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
+ * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
 selectedPaths?: string[]
 volume?: BackupRestoredVolume1
@@ -6855,6 +6929,10 @@ id: string
 }
 response: {
 /**
+ * True: there are more, and the newest of them are listed.
+ */
+isCut: boolean
+/**
  * The newest first, at most 1000.
  */
 data: {
@@ -7968,12 +8046,6 @@ checks: {
 }
 }
 /**
- * Read the metrics of this server
- */
-"GET /metrics": {
-response: null
-}
-/**
  * Read this document
  */
 "GET /openapi.json": {
@@ -7991,6 +8063,27 @@ response: null
  * Open the reference of the socket messages
  */
 "GET /docs/sockets": {
+response: null
+}
+/**
+ * Load the script that starts the reference
+ */
+"GET /docs/start.js": {
+response: null
+}
+/**
+ * Load a file of the reference
+ */
+"GET /docs/assets/{name}": {
+params: {
+name: ("swagger-ui.css" | "swagger-ui-bundle.js" | "favicon-32x32.png")
+}
+response: null
+}
+/**
+ * Read the metrics of this server
+ */
+"GET /metrics": {
 response: null
 }
 }
@@ -8497,9 +8590,9 @@ current: string
  */
 target: (string | null)
 /**
- * `deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.
+ * `deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
-state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "failed" | "rolled_back")
+state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
@@ -8533,7 +8626,7 @@ export interface DeviceUpgradeAttempt {
 id: string
 fromVersion: (string | null)
 targetVersion: string
-state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why it failed, for programs.
  */
@@ -8649,6 +8742,10 @@ downloading: number
 verifying: number
 installing: number
 restarting: number
+/**
+ * They run the new version, which still has to prove itself.
+ */
+trial: number
 healthy: number
 failed: number
 rolledBack: number
@@ -8748,6 +8845,10 @@ hostname: string
 displayName: (string | null)
 status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
 /**
+ * Of a device with the status `pending`: the device whose machine id it has.
+ */
+conflictsWith: (string | null)
+/**
  * When maintenance ends automatically.
  */
 maintenanceUntil: (string | null)
@@ -8790,6 +8891,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 metrics: ({
 /**
@@ -8859,6 +8964,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces: {
 name: string
@@ -8879,6 +8988,19 @@ softwareCount: number
  */
 collectedAt: (string | null)
 receivedAt: (string | null)
+/**
+ * What could not be read for this inventory: what earlier ones had from there is shown.
+ */
+failedSources: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -9399,7 +9521,12 @@ updatedAt: string
 export interface FileSources {
 kind: "files"
 paths: {
-linux?: unknown
+/**
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits: /srv/caf\xe9.
+ */
+linux?: {
+[k: string]: unknown
+}
 macos?: unknown
 windows?: unknown
 }
@@ -9666,6 +9793,33 @@ path: string
 message: string
 }[]
 }
+/**
+ * Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.
+ */
+leftOut: {
+count: number
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+/**
+ * Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
+ */
+shadowCopies: ({
+used: boolean
+problems: {
+volume: string
+message: string
+}[]
+/**
+ * True: there were more such volumes.
+ */
+isCut?: boolean
+} | null)
 createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
@@ -9692,6 +9846,20 @@ version: number
  * `rotating`: not every repository has the newest version yet.
  */
 status: ("active" | "rotating")
+/**
+ * Those that the key opens.
+ */
+repositories: {
+total: number
+/**
+ * Those that the newest version opens, and no other.
+ */
+onNewestVersion: number
+/**
+ * In buckets and on disks of devices: the server cannot rotate them, and they keep their version.
+ */
+outOfReach: number
+}
 createdAt: string
 rotatedAt: (string | null)
 }
@@ -9928,7 +10096,7 @@ removedBecause: (string | null)
  */
 export interface BackupSnapshotEntry {
 /**
- * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits, `caf\xe9.txt`; a backslash that could begin such a sequence as \x5c.
  */
 name: string
 path: string
@@ -10483,6 +10651,10 @@ broken: {
 snapshotId: string
 reason: string
 }[]
+/**
+ * How many there are, also beyond those that are listed.
+ */
+brokenTotal: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10518,6 +10690,17 @@ of: number
  * The first errors that were found.
  */
 errors?: string[]
+/**
+ * True: there were more errors than are listed.
+ */
+errorsAreCut?: boolean
+/**
+ * Of images of several machines: how many of them the test has looked at.
+ */
+machines?: {
+checked: number
+of: number
+}
 sample?: {
 path: string
 sizeBytes: number
@@ -11580,6 +11763,10 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+/**
+ * How many outcomes there are, also beyond those that are listed.
+ */
+outcomesTotal: number
 /**
  * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */

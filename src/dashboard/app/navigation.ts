@@ -1,6 +1,7 @@
 import type { LinkProps } from '@tanstack/react-router';
 import {
   IconBell,
+  IconBriefcase,
   IconBuilding,
   IconCloud,
   IconDatabase,
@@ -42,6 +43,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Recovery', to: '/recovery', icon: IconLifebuoy, requires: 'recovery:read' },
   { label: 'Agents', to: '/agents', icon: IconRefresh },
   { label: 'Enrollment', to: '/enrollment', icon: IconPlugConnected, requires: 'agents:read' },
+  { label: 'Providers', to: '/providers', icon: IconBriefcase, requires: { scopes: ['system'] } },
   { label: 'Organizations', to: '/organizations', icon: IconBuilding, requires: 'organizations:read' },
   { label: 'People', to: '/people', icon: IconUsers, requires: 'users:read' },
   { label: 'Audit', to: '/audit', icon: IconHistory, requires: 'audit:read' },

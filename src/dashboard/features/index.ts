@@ -12,6 +12,7 @@ import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
 import { overviewPages } from './overview/index.ts';
+import { providerPages } from './providers/index.ts';
 import { recoveryPages } from './recovery/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
@@ -34,6 +35,7 @@ export const signedInPages = [
   ...recoveryPages,
   ...agentPages,
   ...enrollmentPages,
+  ...providerPages,
   ...organizationPages,
   ...peoplePages,
   ...profilePages,

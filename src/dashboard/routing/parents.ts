@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, retainSearchParams } from '@tanstack/react-router';
 import { z } from 'zod';
+import type { Requirement } from '../session/index.ts';
 
 /** The routes under which every page hangs. The app gives them their components. */
 
@@ -7,8 +8,8 @@ declare module '@tanstack/react-router' {
   interface StaticDataRouteOption {
     /** The title of the page, also in the tab of the browser. */
     title?: string;
-    /** Without this permission, the page says so in place of its content. */
-    permission?: string;
+    /** Without this permission, or as another kind of account, the page says so in place of its content. */
+    permission?: Requirement;
   }
 }
 

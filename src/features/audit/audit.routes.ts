@@ -1,3 +1,5 @@
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import { clientLimit } from '../../platform/http/address-limits.ts';
 import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { PublicKey } from './chain/checkpoint.ts';
@@ -9,7 +11,14 @@ import { publicPart, signingKeyRows } from './storage/signing-keys.ts';
 import { verifyRoutes } from './verification/verify.routes.ts';
 import type { VerifyChain } from './verification/verify.service.ts';
 
-export const auditRoutes = (parts: RetentionMeans & { verifyChain: VerifyChain }): RouteGroup => ({
+/** Of the public keys, for one network. */
+const KEYS = { points: 120, seconds: 60 };
+export const auditKeysLimit = (limits: RateLimits) => clientLimit(limits, 'audit-keys', KEYS);
+type AuditKeysLimit = ReturnType<typeof auditKeysLimit>;
+
+export const auditRoutes = (
+  parts: RetentionMeans & { verifyChain: VerifyChain; auditKeysLimit: AuditKeysLimit },
+): RouteGroup => ({
   name: 'Audit trail',
   description: 'A tamper-evident record of who did what.',
   routes: [
@@ -20,6 +29,8 @@ export const auditRoutes = (parts: RetentionMeans & { verifyChain: VerifyChain }
       description:
         'These keys sign the heads of all audit chains. Keep a copy for `muster audit verify --keys`.',
       access: 'public',
+      before: parts.auditKeysLimit,
+      errors: ['rate_limited'],
       query: PageQuery,
       response: pageOf(PublicKey),
       handler: async ({ ctx, query: { page, limit } }) => {

@@ -3,6 +3,7 @@ import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { auditRoutes } from './audit.routes.ts';
 import { addAuditJobs } from './retention/audit-jobs.ts';
 
+export { auditKeysLimit } from './audit.routes.ts';
 export { createEntryArchive } from './retention/archive.ts';
 export { createAuditTrail } from './recording/audit-trail.ts';
 export { NameIndexCompactor } from './name-index/name-index-compactor.ts';

@@ -2,7 +2,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import type { ClientInfo, WithSystem } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { AppError } from '../../platform/errors.ts';
-import { addressLimiter } from '../../platform/http/address-limits.ts';
+import { addressLimiter, clientLimit } from '../../platform/http/address-limits.ts';
 import { countedAddress, networkOf } from '../../platform/http/client-address.ts';
 import { Session } from './sessions/session.model.ts';
 
@@ -15,6 +15,22 @@ const MAILS_TO = { points: 3, seconds: 3600 };
 const MAILS_FROM = { points: 20, seconds: 3600 };
 /** Guesses at the password or code of a signed-in user, such as with a stolen access token. */
 const OWN_SECRETS = { points: 10, seconds: 900 };
+
+/** Of each public route that only looks up the hash of a token, for one network: a whole office opens its dashboards. */
+const TOKEN_REQUESTS = { points: 600, seconds: 60 };
+
+export type TokenLimits = ReturnType<typeof tokenLimits>;
+
+/** @param limits  of this process: sessions go on while Redis is away */
+export function tokenLimits(limits: RateLimits) {
+  const counted = (name: string) => clientLimit(limits, name, TOKEN_REQUESTS);
+  return {
+    refresh: counted('refresh'),
+    logout: counted('logout'),
+    invitePreview: counted('invite-preview'),
+    resetPassword: counted('reset-password'),
+  };
+}
 
 export type SignInLimits = ReturnType<typeof signInLimits>;
 
@@ -41,7 +57,7 @@ export function signInLimits(limits: RateLimits) {
      * Counts an attempt before the password is checked, so that parallel attempts count too. Throws `rate_limited`.
      * An account under attack is closed to unknown networks only. From a network where its user signed in lately it stays
      * open, so nobody can lock a user out by failing on purpose.
-     * Behind a proxy that is not configured, a client is only known by what the proxy reports: then no address counts as
+     * Behind a proxy that is not configured, or that hides addresses, a client is only known by what the proxy reports: then no address counts as
      * the user's own, and no limit counts all clients of the proxy together.
      * @returns a function to call when the password was correct: the attempt is then not counted
      */
@@ -56,6 +72,7 @@ export function signInLimits(limits: RateLimits) {
         await byAccount.take(account);
       } else if (
         client.unnamedProxy !== undefined ||
+        client.unreadable !== undefined ||
         !(await withSystem('whether a user signed in from this network lately', (tx) =>
           signedInFrom(tx, account, client.ip),
         ))

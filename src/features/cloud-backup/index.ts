@@ -1,8 +1,6 @@
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
-import type { ClientInfo } from '../../platform/context.ts';
 import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
-import { addressLimiter } from '../../platform/http/address-limits.ts';
-import { countedAddress } from '../../platform/http/client-address.ts';
+import { clientLimit } from '../../platform/http/address-limits.ts';
 import { CREATED_BY_PEOPLE, defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { watchRegularly } from './care/care.job.ts';
 import { cloudConfigRoutes } from './configs/config.routes.ts';
@@ -27,13 +25,7 @@ export { CLOUD_WORK } from './jobs/cloud-work.ts';
 const CALLBACKS = { points: 150, seconds: 60 };
 
 /** Of the public callback, for one network. */
-export function consentLimit(limits: RateLimits) {
-  const limiter = addressLimiter(limits, 'c2c-callback', CALLBACKS);
-  return async (client: ClientInfo): Promise<void> => {
-    const address = countedAddress(client);
-    if (address !== undefined) await limiter.take(address);
-  };
-}
+export const consentLimit = (limits: RateLimits) => clientLimit(limits, 'c2c-callback', CALLBACKS);
 
 export const feature = defineFeature({
   name: 'cloud-backup',

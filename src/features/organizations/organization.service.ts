@@ -1,13 +1,11 @@
 import { raw } from 'objection';
 import { clock } from '../../clock.ts';
-import type { Context } from '../../platform/context.ts';
+import { assertActsForWholePartner, type Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
-import { extendTenant } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { mergeOrder, Partner, storedOrder } from '../partners/index.ts';
+import { type CheckPins, mergeOrder, Partner, storedOrder } from '../partners/index.ts';
 import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
@@ -21,18 +19,23 @@ export async function readOrganization(ctx: Context, id: string): Promise<Organi
   return organization;
 }
 
-export async function createOrganization(ctx: Context, input: NewOrganization): Promise<Organization> {
+export async function createOrganization(
+  ctx: Context,
+  input: NewOrganization,
+  checkPins: CheckPins,
+): Promise<Organization> {
   const partnerId = partnerFor(ctx, input.partnerId);
+  assertActsForWholePartner(ctx.caller, 'create organizations');
+  await checkPins(ctx, input.settings?.agentUpdates?.pins);
   await assertOrganizationQuota(ctx, partnerId);
-  const id = newId();
-  if (ctx.caller.orgAccess === 'listed' && ctx.caller.scope === 'partner') await addToSelection(ctx, id);
-  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), id, partnerId }));
+  return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), partnerId }));
 }
 
 export async function updateOrganization(
   ctx: Context,
   id: string,
   { partnerId, ...patch }: OrganizationPatch,
+  checkPins: CheckPins,
 ) {
   const organization = await readOrganization(ctx, id);
   if (partnerId !== undefined && partnerId !== organization.partnerId) {
@@ -41,6 +44,7 @@ export async function updateOrganization(
   const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
+  await checkPins(ctx, patch.settings?.agentUpdates?.pins);
   const updated = await withOwnSlug(patchRecorded(ctx, organization, changes));
   return Object.assign(updated, { changedFields });
 }
@@ -157,15 +161,6 @@ async function assertOrganizationQuota(ctx: Context, partnerId: string): Promise
     .whereNull('deleted_at')
     .resultSize();
   if (present >= limit) throw new AppError('limit_reached', `Organization limit reached (${limit}).`);
-}
-
-/** A user with selected organizations gains access to the organization that they create. */
-async function addToSelection(ctx: Context, orgId: string): Promise<void> {
-  await extendTenant(ctx.tx, ctx.caller, orgId);
-  await ctx
-    .tx('partner_users')
-    .where({ partner_id: ctx.caller.partnerId, user_id: ctx.caller.userId })
-    .update({ org_access: 'selected', org_ids: ctx.tx.raw('array_append(org_ids, ?::uuid)', [orgId]) });
 }
 
 const withOwnSlug = <T>(work: PromiseLike<T>) =>

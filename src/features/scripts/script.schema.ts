@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, nullAsAbsent, text, Timestamp } from '../../platform/http/fields.ts';
+import { Id, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   OsType,
@@ -44,7 +44,7 @@ const fields = {
 
 export const NewScript = z.strictObject({
   ...fields,
-  orgId: nullAsAbsent(Id).describe('Leave it out in partner scope for a script of all organizations.'),
+  orgId: Id.optional().describe('Leave it out in partner scope for a script of all organizations.'),
 });
 export type NewScript = z.infer<typeof NewScript>;
 

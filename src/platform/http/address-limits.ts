@@ -1,5 +1,6 @@
 import type { Limit, RateLimiter, RateLimits } from '../cluster/rate-limits.ts';
-import { networkOf } from './client-address.ts';
+import type { ClientInfo } from '../context.ts';
+import { countedAddress, networkOf } from './client-address.ts';
 
 /** As many times as much for the /48 of a site, which has 65,536 networks to come from, as for one of them. */
 const SITE_FACTOR = 16;
@@ -28,3 +29,19 @@ export function addressLimiter(limits: RateLimits, name: string, limit: Limit): 
 }
 
 const hasSite = (ip: string): boolean => networkOf(ip) !== networkOf(ip, 48);
+
+/**
+ * How often one network may ask for something, for `before` of a route. Clients whose address nobody knows, because they
+ * are behind a proxy that is not configured, are not counted: the first of them would stop all others.
+ */
+export function clientLimit(
+  limits: RateLimits,
+  name: string,
+  limit: Limit,
+): (client: ClientInfo) => Promise<void> {
+  const limiter = addressLimiter(limits, name, limit);
+  return async (client) => {
+    const address = countedAddress(client);
+    if (address !== undefined) await limiter.take(address);
+  };
+}

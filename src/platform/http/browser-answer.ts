@@ -1,10 +1,11 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { FileAnswer } from './files/file-answer.ts';
+import { KeptDocument } from './files/kept-document.ts';
 import { StreamAnswer } from './files/stream-answer.ts';
 
 /** An answer in place of JSON, for what follows links: a redirect, a document or a file. */
-export type BrowserAnswer = Redirect | Document | FileAnswer | StreamAnswer;
+export type BrowserAnswer = Redirect | Document | KeptDocument | FileAnswer | StreamAnswer;
 
 /** The response schema of a row that answers no JSON. */
 export const NoBody = z.never();
@@ -30,15 +31,18 @@ export class Document {
   readonly type: string;
   readonly text: string;
 
-  constructor(type: string, text: string) {
+  readonly status: number;
+
+  constructor(type: string, text: string, status = 200) {
     this.type = type;
     this.text = text;
+    this.status = status;
   }
 
   send(response: Response): void {
-    response.type(this.type).send(this.text);
+    response.status(this.status).type(this.type).send(this.text);
   }
 }
 
 export const isBrowserAnswer = (answer: unknown): answer is BrowserAnswer =>
-  [Redirect, Document, FileAnswer, StreamAnswer].some((kind) => answer instanceof kind);
+  [Redirect, Document, KeptDocument, FileAnswer, StreamAnswer].some((kind) => answer instanceof kind);

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import type { IncomingHttpHeaders } from 'node:http';
+import { addressOfHop, forwardedHops, groupsOf, type Hop, listedHops, unmapped } from './forwarded-hops.ts';
 
 /** Which proxies may say for whom they speak (SPEC 5.9). */
 export interface ProxyTrust {
@@ -18,6 +19,14 @@ export interface ClientAddress {
     /** The client that it reports, if any. A request that reached this server otherwise may have made it up. */
     client: string | undefined;
   };
+  /** Set where one of our proxies names its client in a form that hides or garbles the address; `ip` is then the proxy's. */
+  unreadable?: UnreadableHop;
+}
+
+/** The header that names a client in a form that is no address. */
+export interface UnreadableHop {
+  header: string;
+  value: string;
 }
 
 interface Incoming {
@@ -27,29 +36,41 @@ interface Incoming {
 
 /**
  * The address of the client. Headers count only when the peer is one of our proxies, in the order cf-connecting-ip,
- * x-forwarded-for, x-real-ip; for every other peer the address of the connection counts. Without configured proxies the
- * peer might be a proxy, so the address is not trusted.
+ * x-forwarded-for, x-real-ip, forwarded; for every other peer the address of the connection counts. The first of them
+ * that is there decides, also where it cannot be read: the proxy that wrote it may have passed on the others as the client
+ * sent them. Without configured proxies the peer might be a proxy, so the address is not trusted.
  */
 export function clientAddress(
   { peer, headers }: Incoming,
   { proxies, cfConnectingIp }: ProxyTrust,
 ): ClientAddress {
-  const ip = plain(peer ?? '');
+  const ip = unmapped(peer ?? '');
   if (proxies === undefined) return { ip, trusted: false, ...unnamedProxy(ip, headers) };
   if (!contains(proxies, ip)) return { ip, trusted: isIP(ip) !== 0 };
   const named =
-    (cfConnectingIp ? address(headers['cf-connecting-ip']) : undefined) ??
-    forwardedFor(headers['x-forwarded-for'], proxies) ??
-    address(headers['x-real-ip']);
-  return named === undefined ? { ip, trusted: false } : { ip: named, trusted: true };
+    (cfConnectingIp ? single(headers, 'cf-connecting-ip') : undefined) ?? reported(headers, proxies);
+  if (named === undefined) return { ip, trusted: false };
+  if (named.ip !== undefined) return { ip: named.ip, trusted: true };
+  return { ip, trusted: false, unreadable: { header: named.header, value: named.value.slice(0, 100) } };
 }
+
+/** What a header says of the client: an address, or something that is none. */
+interface Named {
+  header: string;
+  value: string;
+  ip: Hop;
+}
+
+const reported = (headers: IncomingHttpHeaders, proxies: BlockList): Named | undefined =>
+  furthest(headers, 'x-forwarded-for', listedHops, proxies) ??
+  single(headers, 'x-real-ip') ??
+  furthest(headers, 'forwarded', forwardedHops, proxies);
 
 const FORWARDING = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'cf-connecting-ip'];
 
 function unnamedProxy(peer: string, headers: IncomingHttpHeaders): Pick<ClientAddress, 'unnamedProxy'> {
   if (!FORWARDING.some((name) => headers[name] !== undefined) || !contains(PRIVATE, peer)) return {};
-  const client = forwardedFor(headers['x-forwarded-for'], PRIVATE) ?? address(headers['x-real-ip']);
-  return { unnamedProxy: { client } };
+  return { unnamedProxy: { client: reported(headers, PRIVATE)?.ip } };
 }
 
 /**
@@ -59,7 +80,9 @@ function unnamedProxy(peer: string, headers: IncomingHttpHeaders): Pick<ClientAd
 export function countedAddress({
   ip,
   unnamedProxy: proxy,
-}: Pick<ClientAddress, 'ip' | 'unnamedProxy'>): string | undefined {
+  unreadable,
+}: Pick<ClientAddress, 'ip' | 'unnamedProxy' | 'unreadable'>): string | undefined {
+  if (unreadable !== undefined) return undefined;
   return proxy === undefined ? ip : proxy.client;
 }
 
@@ -68,57 +91,41 @@ export function countedAddress({
  * address for each try. With 48 the network of its whole site.
  */
 export function networkOf(ip: string, bits: 64 | 48 = 64): string {
-  const address = plain(ip);
+  const address = unmapped(ip);
   if (isIP(address) !== 6) return address;
   const parts = groupsOf(address).slice(0, bits / 16);
   return `${parts.join(':')}::/${bits}`;
 }
 
 /** The network by which connections of a client are counted; that of the proxy where nothing else is known. */
-export const countedNetwork = (client: Pick<ClientAddress, 'ip' | 'unnamedProxy'>): string =>
+export const countedNetwork = (client: Pick<ClientAddress, 'ip' | 'unnamedProxy' | 'unreadable'>): string =>
   networkOf(countedAddress(client) ?? client.ip);
 
-/** The eight groups of an IPv6 address, in their shortest form. */
-function groupsOf(ip: string): string[] {
-  // Also writes an IPv4 address in its last part as two groups.
-  const shortened = new URL(`http://[${ip.replace(/%.*$/, '')}]`).hostname.slice(1, -1);
-  const [before = '', after] = shortened.split('::');
-  const groups = (text: string) => (text === '' ? [] : text.split(':'));
-  const [head, tail] = [groups(before), groups(after ?? '')];
-  return [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail];
+/**
+ * The first hop from the right that is not one of our proxies, because clients can write anything further left. Where all
+ * are proxies, the request comes from the first of them.
+ */
+function furthest(
+  headers: IncomingHttpHeaders,
+  header: string,
+  hopsOf: (value: string) => Hop[],
+  proxies: BlockList,
+): Named | undefined {
+  const value = [headers[header] ?? []].flat().join(',');
+  const hops = hopsOf(value);
+  if (hops.length === 0) return undefined;
+  const client = hops.findLastIndex((hop) => hop === undefined || !contains(proxies, hop));
+  return { header, value, ip: hops[Math.max(client, 0)] };
 }
 
-/** The first address from the right that is not one of our proxies. Clients can write anything further left. */
-function forwardedFor(header: string | string[] | undefined, proxies: BlockList): string | undefined {
-  const hops = [header ?? []].flat().join(',').split(',');
-  for (const hop of hops.reverse()) {
-    const ip = plain(hop.trim());
-    if (isIP(ip) === 0) return undefined;
-    if (!contains(proxies, ip)) return ip;
-  }
-  return undefined;
+function single(headers: IncomingHttpHeaders, header: string): Named | undefined {
+  const value = [headers[header] ?? []].flat().join(',');
+  return value.trim() === '' ? undefined : { header, value, ip: addressOfHop(value) };
 }
 
-function address(header: string | string[] | undefined): string | undefined {
-  const ip = plain(typeof header === 'string' ? header.trim() : '');
-  return isIP(ip) === 0 ? undefined : ip;
-}
-
-/** An IPv4 address in its plain form, also where it came mapped into IPv6, in either way to write that. */
-function plain(ip: string): string {
-  const [, dotted, high, low] = MAPPED.exec(ip) ?? [];
-  if (dotted !== undefined) return dotted;
-  if (high === undefined || low === undefined) return ip;
-  return [high, low]
-    .map((group) => parseInt(group, 16))
-    .flatMap((group) => [group >> 8, group & 255])
-    .join('.');
-}
-
-const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/i;
 /** The address at the other end of the connection. */
 export const peerAddress = ({ remoteAddress }: { remoteAddress?: string | undefined }): string =>
-  plain(remoteAddress ?? '');
+  unmapped(remoteAddress ?? '');
 
 /** A list of addresses and ranges such as 203.0.113.0/24; each entry must be one. */
 export function addressList(entries: readonly string[]): BlockList {

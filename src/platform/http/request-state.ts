@@ -33,7 +33,7 @@ const REQUEST_ID = /^[\w.:-]{1,100}$/;
 
 /** First step: request id in and out, log, metrics. */
 export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): RequestHandler {
-  const warnOfProxy = proxyWarning(log);
+  const warn = proxyWarnings(log);
   return (request, response, next) => {
     const startedAt = clock.monotonic();
     const offered = request.get('x-request-id');
@@ -48,7 +48,7 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
       },
       route: 'unmatched',
     };
-    if (state.client.unnamedProxy !== undefined) warnOfProxy(state.client.ip);
+    warn(state.client);
     states.set(request, state);
     response.setHeader('X-Request-Id', requestId);
     response.on('close', () => {
@@ -65,12 +65,20 @@ export function beginRequest(log: Logger, metrics: Metrics, trust: ProxyTrust): 
   };
 }
 
-/** Logs once that there seems to be an unconfigured proxy in front of this server, which hides its clients. */
-function proxyWarning(log: Logger): (peer: string) => void {
-  let hasWarned = false;
-  return (peer) => {
-    if (hasWarned) return;
-    hasWarned = true;
-    log.warn({ peer, set: 'TRUST_PROXY_HEADERS, TRUSTED_PROXY_CIDRS' }, 'http.proxy_not_configured');
+/**
+ * Logs once each: that there seems to be an unconfigured proxy in front of this server, which hides its clients, and that a
+ * configured one names them in a form that is no address.
+ */
+function proxyWarnings(log: Logger): (client: ClientInfo) => void {
+  let [hasWarnedOfProxy, hasWarnedOfHop] = [false, false];
+  return ({ ip, unnamedProxy, unreadable }) => {
+    if (unnamedProxy !== undefined && !hasWarnedOfProxy) {
+      hasWarnedOfProxy = true;
+      log.warn({ peer: ip, set: 'TRUST_PROXY_HEADERS, TRUSTED_PROXY_CIDRS' }, 'http.proxy_not_configured');
+    }
+    if (unreadable !== undefined && !hasWarnedOfHop) {
+      hasWarnedOfHop = true;
+      log.warn({ peer: ip, ...unreadable }, 'http.client_address_unreadable');
+    }
   };
 }

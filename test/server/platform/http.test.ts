@@ -52,7 +52,7 @@ describe('the HTTP server', () => {
         expect(ready.status).to.equal(200);
         expect(ready.body).to.deep.equal({
           status: 'ready',
-          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok' },
+          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok', jobs: 'ok' },
         });
       });
     }
@@ -64,7 +64,7 @@ describe('the HTTP server', () => {
         const unsafe = await call(`${other.url}/health/ready`, 'GET');
         expect([unsafe.status, unsafe.body.checks]).to.deep.equal([
           503,
-          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed' },
+          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed', jobs: 'ok' },
         ]);
         await asOwner(
           other.database.ownerUrl,
@@ -99,6 +99,7 @@ describe('the HTTP server', () => {
         redis: 'not_configured',
         migrations: 'ok',
         isolation: 'ok',
+        jobs: 'ok',
       });
       const refused: unknown = await connectDevice(other, token).catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(Refused);
@@ -296,6 +297,39 @@ describe('the HTTP server', () => {
     });
   });
 
+  it('makes its documents once, and sends them again only to clients that have another', async () => {
+    for (const path of [
+      '/api/v1/openapi.json',
+      '/docs',
+      '/docs/sockets',
+      '/docs/start.js',
+      '/docs/assets/swagger-ui.css',
+    ]) {
+      const first = await fetch(`${app.url}${path}`);
+      const bytes = Buffer.from(await first.arrayBuffer());
+      const tag = first.headers.get('etag') ?? '';
+      expect([first.status, first.headers.get('content-length')], path).to.deep.equal([
+        200,
+        String(bytes.length),
+      ]);
+      expect(first.headers.get('cache-control'), path).to.match(/^(no-cache|public, max-age=3600)$/);
+      for (const known of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
+        const again = await fetch(`${app.url}${path}`, { headers: { 'If-None-Match': known } });
+        expect(
+          [again.status, (await again.arrayBuffer()).byteLength, again.headers.get('etag')],
+          path,
+        ).to.deep.equal([304, 0, tag]);
+      }
+      const other = await fetch(`${app.url}${path}`, { headers: { 'If-None-Match': '"other"' } });
+      expect(Buffer.from(await other.arrayBuffer()).equals(bytes), path).to.equal(true);
+      const head = await fetch(`${app.url}${path}`, { method: 'HEAD' });
+      expect([head.status, head.headers.get('content-length')], path).to.deep.equal([
+        200,
+        String(bytes.length),
+      ]);
+    }
+  });
+
   it('says nothing of what it is made of, and forbids what browsers should not do', async () => {
     for (const path of ['/health', '/api/v1/devices', '/nowhere']) {
       const { headers } = await get(path);
@@ -314,7 +348,6 @@ describe('the HTTP server', () => {
       '/api/v1/orgs/sites',
       '/api/v1/auth/me',
       '/api/v1/nowhere',
-      '/api/v1/openapi.json',
       '/api/v1/health',
       '/health/ready',
       '/metrics',

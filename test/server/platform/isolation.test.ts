@@ -419,7 +419,7 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/reconciliation/found-snapshots.ts': 3,
   'features/backup/reconciliation/reconcile-snapshots.ts': 4,
   'features/backup/recovery-work/read-guest.ts': 1,
-  'features/backup/rotation/rotate-repository.ts': 3,
+  'features/backup/rotation/rotate-repository.ts': 4,
   'features/backup/rotation/rotation.jobs.ts': 2,
   'features/backup/verification/integrity.ts': 1,
   'features/backup/vm-restores/refresh.ts': 2,

@@ -91,26 +91,43 @@ describe('the client address', () => {
       true,
     ],
     ['a proxy that says nothing', '127.0.0.1', {}, behindProxies, '127.0.0.1', false],
+    ['a hop with a port', '127.0.0.1', { 'x-forwarded-for': '1.1.1.1:80' }, behindProxies, '1.1.1.1', true],
     [
-      'a proxy that says nonsense',
+      'one of our proxies with a port',
       '127.0.0.1',
-      { 'x-forwarded-for': 'unknown' },
+      { 'x-forwarded-for': '198.51.100.7:5, 10.1.2.3:443' },
       behindProxies,
-      '127.0.0.1',
-      false,
+      '198.51.100.7',
+      true,
     ],
     [
-      'nonsense between hops',
+      'the furthest, where all are proxies of ours',
       '127.0.0.1',
-      { 'x-forwarded-for': '1.1.1.1, x, 10.0.0.1' },
+      { 'x-forwarded-for': '10.0.0.8, 10.0.0.9', 'x-real-ip': '8.8.8.8' },
       behindProxies,
-      '127.0.0.1',
-      false,
+      '10.0.0.8',
+      true,
     ],
     [
-      'a port behind the address is nonsense',
+      'the header Forwarded where there is nothing else',
       '127.0.0.1',
-      { 'x-forwarded-for': '1.1.1.1:80' },
+      { forwarded: 'for=6.6.6.6, for="[2001:DB8::5]:443";proto=https;by=10.0.0.2, For=10.0.0.1' },
+      behindProxies,
+      '2001:DB8::5',
+      true,
+    ],
+    [
+      'and last of all',
+      '127.0.0.1',
+      { forwarded: 'for=6.6.6.6', 'x-real-ip': '198.51.100.7' },
+      behindProxies,
+      '198.51.100.7',
+      true,
+    ],
+    [
+      'empty headers',
+      '127.0.0.1',
+      { 'x-forwarded-for': ' , ', 'x-real-ip': '' },
       behindProxies,
       '127.0.0.1',
       false,
@@ -121,6 +138,91 @@ describe('the client address', () => {
       expect(clientAddress({ peer, headers }, trust)).to.deep.equal({ ip, trusted });
     });
   }
+
+  it('is unreadable where a proxy of ours names none, whatever the other headers say', () => {
+    const others = { 'x-real-ip': '198.51.100.7', forwarded: 'for=198.51.100.7' };
+    const unreadable: [Record<string, string>, typeof behindProxies][] = [
+      [{ 'x-forwarded-for': 'unknown' }, behindProxies],
+      [{ 'x-forwarded-for': '1.1.1.1, _hidden, 10.0.0.1' }, behindProxies],
+      [{ 'x-forwarded-for': '1.1.1.1, example.com:80' }, behindProxies],
+      [{ 'x-forwarded-for': '010.1.1.1' }, behindProxies],
+      [{ 'x-forwarded-for': '1.1.1.1', 'cf-connecting-ip': 'unknown' }, behindCdn],
+    ];
+    for (const [headers, trust] of unreadable) {
+      const seen = clientAddress({ peer: '127.0.0.1', headers: { ...others, ...headers } }, trust);
+      expect(seen, JSON.stringify(headers)).to.deep.include({ ip: '127.0.0.1', trusted: false });
+      expect(seen.unreadable, JSON.stringify(headers)).not.to.equal(undefined);
+      expect(countedAddress(seen), 'not counted as the proxy').to.equal(undefined);
+    }
+    for (const forwarded of [
+      'for=unknown',
+      'for=_secret:_port',
+      'proto=https',
+      'for=1.1.1.1;for=2.2.2.2',
+      'for="1.1.1.1',
+      'for=198.51.100.9;host="a, for=6.6.6.6"',
+      String.raw`for=198.51.100.9;host="a, for=6.6.6.6;b=\"c\""`,
+    ]) {
+      const seen = clientAddress({ peer: '127.0.0.1', headers: { forwarded } }, behindProxies);
+      expect(seen.unreadable, forwarded).to.deep.equal({ header: 'forwarded', value: forwarded });
+    }
+  });
+
+  it('is the address of a hop in whatever form proxies write it', () => {
+    const ipv4 = fc.ipV4();
+    const ipv6 = fc.ipV6().map((ip) => ip.toLowerCase());
+    const port = fc.oneof(
+      fc.constant(''),
+      fc.integer({ min: 0, max: 65_535 }).map((number) => `:${number}`),
+      fc.constantFrom(':', ':_hidden.1-2'),
+    );
+    const zone = fc.constantFrom('', '%eth0', '%25eth0', '%12');
+    const blank = fc.constantFrom('', ' ', '\t ');
+    const written = fc.oneof(
+      fc.tuple(ipv4, port).map(([ip, end]) => ({ ip, text: `${ip}${end}` })),
+      ipv4.map((ip) => ({ ip, text: `[::ffff:${ip}]:80` })),
+      ipv4.map((ip) => ({ ip, text: `0:0:0:0:0:FFFF:${ip}` })),
+      fc.tuple(ipv6, zone).map(([ip, name]) => ({ ip, text: `${ip}${name}` })),
+      fc.tuple(ipv6, zone, port).map(([ip, name, end]) => ({ ip, text: `[${ip}${name}]${end}` })),
+    );
+    fc.assert(
+      fc.property(
+        written,
+        blank,
+        fc.boolean(),
+        fc.string({ maxLength: 30 }),
+        (hop, space, isQuoted, junk) => {
+          const text = isQuoted ? `"${hop.text}"` : hop.text;
+          const ask = (headers: Record<string, string>) =>
+            clientAddress(
+              { peer: '127.0.0.1', headers },
+              { ...behindProxies, proxies: addressList(['127.0.0.1']) },
+            );
+          fc.pre(networkOf(hop.ip) !== '127.0.0.1');
+          const expected = { network: networkOf(hop.ip), trusted: true };
+          for (const headers of [
+            { 'x-forwarded-for': `${junk},${space}${text}${space}, , 127.0.0.1:1` },
+            { forwarded: `for=${junk},${space}FOR =${space}${text}${space};proto=https` },
+          ]) {
+            const { ip, trusted } = ask(headers);
+            expect({ network: networkOf(ip), trusted }, JSON.stringify(headers)).to.deep.equal(expected);
+          }
+        },
+      ),
+    );
+  });
+
+  it('is never trusted and never falls to another header where the nearest hop is no address', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 40 }), (text) => {
+        const hop = `x${text.replaceAll(',', '')}`;
+        const headers = { 'x-forwarded-for': `198.51.100.7, ${hop}`, 'x-real-ip': '198.51.100.7' };
+        expect(clientAddress({ peer: '127.0.0.1', headers }, behindProxies).unreadable?.header).to.equal(
+          'x-forwarded-for',
+        );
+      }),
+    );
+  });
 
   it('is nobody’s to rely on where no proxies are configured', () => {
     const headers = { 'x-forwarded-for': '1.1.1.1' };
@@ -210,7 +312,7 @@ describe('an address that is counted', () => {
       countedAddress(clientAddress({ peer, headers }, trust));
     expect(counted('172.17.0.1', { 'x-forwarded-for': '6.6.6.6, 198.51.100.7' })).to.equal('198.51.100.7');
     expect(counted('::1', { 'x-real-ip': '198.51.100.7' })).to.equal('198.51.100.7');
-    expect(counted('127.0.0.1', { forwarded: 'for=198.51.100.7' })).to.equal(undefined);
+    expect(counted('127.0.0.1', { forwarded: 'for=198.51.100.7' })).to.equal('198.51.100.7');
     expect(counted('127.0.0.1', { 'x-forwarded-for': 'unknown' })).to.equal(undefined);
     expect(counted('127.0.0.1', {})).to.equal('127.0.0.1');
     expect(counted('203.0.113.9', { 'x-forwarded-for': '1.1.1.1' }), 'a stranger').to.equal('203.0.113.9');

@@ -8,14 +8,31 @@ const STAT_MS = 5000;
 const ROUNDS = 50;
 const ROUND_MS = 100;
 
-/** The folders at which something is mounted now; a folder is named as often as something is stacked on it. */
-export async function mountPoints(): Promise<string[]> {
-  const lines = (await readFile('/proc/self/mountinfo', 'latin1')).split('\n');
-  return lines.flatMap((line) => {
-    const point = line.split(' ')[4];
-    return point === undefined ? [] : [unescaped(point)];
+export interface Mount {
+  id: number;
+  /** The mount in which its folder lies. */
+  parentId: number;
+  point: string;
+  /** The kind of file system, such as `ext4` or `proc`. */
+  type: string;
+}
+
+export const readMounts = async (): Promise<Mount[]> =>
+  parseMounts(await readFile('/proc/self/mountinfo', 'latin1'));
+
+/** @param mountinfo  each byte as one character: names need not be UTF-8 */
+export function parseMounts(mountinfo: string): Mount[] {
+  return mountinfo.split('\n').flatMap((line) => {
+    const [fields = '', fileSystem = ''] = line.split(' - ');
+    const [id, parentId, , , point] = fields.split(' ');
+    const [type] = fileSystem.split(' ');
+    if (point === undefined || type === undefined) return [];
+    return [{ id: Number(id), parentId: Number(parentId), point: unescaped(point), type }];
   });
 }
+
+/** The folders at which something is mounted now; a folder is named as often as something is stacked on it. */
+export const mountPoints = async (): Promise<string[]> => (await readMounts()).map(({ point }) => point);
 
 /** Spaces, tabs, ends of lines and backslashes are written as three octal digits. */
 const unescaped = (text: string) =>

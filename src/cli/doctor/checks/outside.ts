@@ -5,8 +5,10 @@ import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { VERSION } from '../../../api-info.ts';
 import { clock } from '../../../clock.ts';
+import { Health } from '../../../features/service/index.ts';
 import { addressList, contains } from '../../../platform/http/client-address.ts';
-import { Health, SELF_CHECK_PURPOSE, SelfCheck, selfCheckToken } from '../../../platform/http/operations.ts';
+import { listedHops } from '../../../platform/http/forwarded-hops.ts';
+import { SELF_CHECK_PURPOSE, SelfCheck, selfCheckToken } from '../../../platform/http/operations.ts';
 import { createMac } from '../../../platform/secrets/mac.ts';
 import { HUB_PATH } from '../../../protocol/index.ts';
 import type { InstallationAccess } from '../../with-installation.ts';
@@ -169,8 +171,8 @@ export function judgeAddresses(
   seen: SelfCheck,
   { host, trustedProxies }: { host: string; trustedProxies: readonly string[] },
 ): Finding {
-  const { peer, peerIsProxy, client, forwardedFor, forwardedProto, via } = seen;
-  const hops = (forwardedFor ?? '').split(',').map((hop) => hop.trim());
+  const { peer, peerIsProxy, client, unreadable, forwardedFor, forwardedProto, via } = seen;
+  const hops = listedHops(forwardedFor ?? '');
   const isProxied = forwardedFor !== FORGED || forwardedProto !== null || via !== null || seen.host !== host;
   if (!isProxied) {
     return trustedProxies.length === 0
@@ -184,6 +186,12 @@ export function judgeAddresses(
     return failed(
       `The server does not trust the proxy at ${peer}, so all clients seem to have that address: limits and allowlists count them as one.`,
       `Set TRUST_PROXY_HEADERS=true, and add ${peer} to TRUSTED_PROXY_CIDRS.`,
+    );
+  }
+  if (unreadable !== null) {
+    return failed(
+      `The proxy at ${peer} names its clients in ${unreadable.header} in a form that is no address (${unreadable.value}), so IP allowlists refuse all of them.`,
+      'Let the proxy write the address of the client, with or without a port.',
     );
   }
   if (client !== FORGED) {

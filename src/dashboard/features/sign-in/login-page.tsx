@@ -32,7 +32,10 @@ export function LoginPage() {
   if (context.isPending) return <Loading what="Opening the sign-in" />;
   if (pending !== undefined) {
     return (
-      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+      <PublicCard
+        title="Two-factor authentication"
+        text="Enter the code of your authenticator app, or a recovery code."
+      >
         <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
       </PublicCard>
     );

@@ -21,21 +21,26 @@ import {
 import { forgotPassword } from './forgotten-password.ts';
 import { changePassword, resetPassword, type PasswordParts } from './password.service.ts';
 import type { RefreshCookie } from '../sessions/refresh-cookie.ts';
+import type { TokenLimits } from '../sign-in-limits.ts';
 
 const Success = z.object({ success: z.literal(true) });
 
 /** Invitations, passwords and sessions of users. */
-export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: RefreshCookie): AnyRoute[] {
+export function passwordRoutes(
+  parts: PasswordParts & AcceptanceParts & { tokenLimits: TokenLimits },
+  cookie: RefreshCookie,
+): AnyRoute[] {
   return [
     route({
       method: 'post',
       path: '/auth/invite/preview',
       summary: 'Read an invitation by its token',
       access: 'public',
+      before: parts.tokenLimits.invitePreview,
       unaudited: 'only reads, by a secret that must not appear in a URL',
       body: InvitationToken,
       response: InvitationPreview,
-      errors: ['not_found'],
+      errors: ['not_found', 'rate_limited'],
       handler: ({ ctx, body }) => previewInvitation(ctx, body.token),
     }),
     route({
@@ -83,10 +88,11 @@ export function passwordRoutes(parts: PasswordParts & AcceptanceParts, cookie: R
       description:
         'Proves the address, and ends all sessions and API keys of the user. If the address was not proved before, the second factor is removed as well. Users for whom single sign-on is enforced are refused, except break-glass people.',
       access: 'public',
+      before: parts.tokenLimits.resetPassword,
       unaudited: 'writes user.password.change itself, because the user is not known before',
       body: PasswordReset,
       response: Success,
-      errors: ['sso_required'],
+      errors: ['sso_required', 'rate_limited'],
       handler: ({ ctx, body }) => resetPassword(ctx, body, parts),
     }),
     route({

@@ -14,7 +14,8 @@ const WARNED_MAX = 1000;
 
 /**
  * Throws IP_NOT_ALLOWED for an address that is not on the list of the caller's partner: 401 before tokens are issued,
- * 403 on a request. An address that cannot be trusted passes, with a warning once a minute for each partner.
+ * 403 on a request. An address that cannot be trusted passes, with a warning once a minute for each partner (SPEC 5.8). One
+ * that a trusted proxy names in a form that cannot be read does not pass: whoever can hide an address would be past the list.
  */
 export function assertAddressAllowed(
   caller: Caller,
@@ -23,6 +24,14 @@ export function assertAddressAllowed(
   at: 'sign-in' | 'request',
 ): void {
   if (caller.ipAllowlist.length === 0) return;
+  const code = at === 'sign-in' ? 'ip_not_allowed_at_sign_in' : 'ip_not_allowed';
+  if (client.unreadable !== undefined) {
+    const { header } = client.unreadable;
+    throw new AppError(
+      code,
+      `Your IP address is not allowed for this account: the proxy names it in ${header} in a form that cannot be read.`,
+    );
+  }
   if (!client.trusted) {
     const { partnerId } = caller;
     if (clock.monotonic() - (warnedAt.get(partnerId) ?? Number.NEGATIVE_INFINITY) > WARN_EVERY_MS) {
@@ -33,7 +42,6 @@ export function assertAddressAllowed(
     return;
   }
   if (contains(listOf(caller.ipAllowlist), client.ip)) return;
-  const code = at === 'sign-in' ? 'ip_not_allowed_at_sign_in' : 'ip_not_allowed';
   throw new AppError(code, 'Your IP address is not allowed for this account.');
 }
 

@@ -8,17 +8,20 @@ import type { SecondFactor } from '../mfa/mfa.service.ts';
 import { passwordRoutes } from '../password/password.routes.ts';
 import type { PasswordParts } from '../password/password.service.ts';
 import { REFRESH_COOKIE, refreshCookie } from '../sessions/refresh-cookie.ts';
+import type { TokenLimits } from '../sign-in-limits.ts';
 
 export function authRoutes({
   auth,
   secondFactor,
   secureCookies,
+  tokenLimits,
   ...parts
 }: PasswordParts &
   Omit<AcceptanceParts, 'auth'> & {
     auth: AuthService;
     secondFactor: Pick<SecondFactor, 'proveForStepUp'>;
     secureCookies: boolean;
+    tokenLimits: TokenLimits;
   }): RouteGroup {
   const cookie = refreshCookie({ secureCookies });
 
@@ -102,10 +105,11 @@ export function authRoutes({
         description:
           'The refresh token comes in the cookie `svc_refresh`, or in the body from clients without cookies, which also receive the next one in the body. A refresh token that is used again after more than 10 seconds ends its whole session.',
         access: 'public',
+        before: tokenLimits.refresh,
         unaudited: 'continues a session whose sign-in is audited',
         body: RefreshRequest,
         response: z.object({ tokens: Tokens, refreshToken: z.string().optional() }),
-        errors: ['unauthenticated', 'partner_inactive'],
+        errors: ['unauthenticated', 'partner_inactive', 'rate_limited'],
         handler: async ({ ctx, body, cookies, reply }) => {
           const { answer, refreshToken } = await auth.refresh(
             ctx,
@@ -121,7 +125,9 @@ export function authRoutes({
         path: '/auth/logout',
         summary: 'End the session of the cookie or of the access token',
         access: 'public',
+        before: tokenLimits.logout,
         unaudited: 'writes user.logout itself, because the user is not known before',
+        errors: ['rate_limited'],
         response: z.object({ success: z.literal(true) }),
         handler: async ({ ctx, cookies, bearer, reply }) => {
           const answer = await auth.logout(ctx, {
@@ -140,7 +146,7 @@ export function authRoutes({
         response: Me,
         handler: ({ ctx }) => describeMe(ctx),
       }),
-      ...passwordRoutes({ auth, ...parts }, cookie),
+      ...passwordRoutes({ auth, tokenLimits, ...parts }, cookie),
     ],
   };
 }

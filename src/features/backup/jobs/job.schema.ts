@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, instantOrDay, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { DatabaseBackupType } from '../../../protocol/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
@@ -35,9 +35,13 @@ export const JobQuery = PageQuery.extend({
     .pipe(z.enum(JOB_STATUSES))
     .optional()
     .meta({ type: 'string', enum: [...JOB_STATUSES] }),
-  date: z.iso.date().optional().describe('Jobs that were created on this day, in UTC.'),
-  from: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created at this time or later.'),
-  to: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created before this time.'),
+  date: instantOrDay()
+    .optional()
+    .describe('Jobs that were created on this day, in UTC; of a time, on the day of it.'),
+  from: instantOrDay().optional().describe('Jobs that were created at this time or later.'),
+  to: instantOrDay('end')
+    .optional()
+    .describe('Jobs that were created before or at this time. A day counts as a whole.'),
 });
 export type JobQuery = z.infer<typeof JobQuery>;
 
@@ -47,6 +51,11 @@ export const WaitingFor = z
     '`device`: it is not connected. `due_time`: `dueAt` has not come. `turn`: the repository is being prepared or pruned, the window of the schedule is closed, or too many backups into the same destination are running.',
   );
 export type WaitingFor = z.infer<typeof WaitingFor>;
+
+const NamedPaths = z.object({
+  count: z.number().int(),
+  paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
+});
 
 export const BackupJob = z
   .object({
@@ -85,10 +94,20 @@ export const BackupJob = z
     snapshotId: z.uuid().nullable(),
     addedBytes: Count.describe('What the snapshot added to the repository.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    unreadable: z.object({
-      count: z.number().int(),
-      paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
-    }),
+    unreadable: NamedPaths.extend({}),
+    leftOut: NamedPaths.describe(
+      'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
+    ),
+    shadowCopies: z
+      .object({
+        used: z.boolean(),
+        problems: z.array(z.object({ volume: z.string(), message: z.string() })),
+        isCut: z.boolean().optional().describe('True: there were more such volumes.'),
+      })
+      .nullable()
+      .describe(
+        'Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
+      ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     startedAt: Timestamp.nullable(),

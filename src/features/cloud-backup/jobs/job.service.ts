@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -124,9 +125,9 @@ const OUTCOMES_MAX = 4000;
 
 export async function readJob(ctx: Context, id: string) {
   const job = await findJob(ctx, id);
-  const outcomes = await ctx
-    .tx('c2c_outcomes')
-    .where({ job_id: id, org_id: job.orgId })
+  const all = () => ctx.tx('c2c_outcomes').where({ job_id: id, org_id: job.orgId });
+  const [counted] = await all().count<[{ count: string }]>('*');
+  const outcomes = await all()
     .orderByRaw(`status in ('failed', 'partial') desc, user_email, kind`)
     .limit(OUTCOMES_MAX)
     .select<OutcomeRow[]>('*');
@@ -138,6 +139,7 @@ export async function readJob(ctx: Context, id: string) {
   );
   return {
     ...shownJob(job),
+    outcomesTotal: counted?.count ?? 0,
     outcomes: outcomes.map((row) => ({
       userEmail: row.user_email,
       kind: row.kind,
@@ -173,7 +175,7 @@ export async function cancelJob(ctx: Context, id: string) {
   await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) throw new AppError('conflict', `The job has already ended: ${job.status}.`);
   const at = clock.date();
-  const cancelled = await job.$query(ctx.tx).patchAndFetch({
+  const cancelled = await patchRecorded(ctx, job, {
     cancelRequestedAt: at,
     ...(job.status === 'pending' ? { status: 'cancelled', finishedAt: at } : {}),
   });

@@ -7,9 +7,6 @@ import { installerFor } from './installer.service.ts';
 import { powershellInstaller } from './powershell-installer.ts';
 import { shellInstaller } from './shell-installer.ts';
 
-/** The paths at which the installers are served as well, without /api/v1. */
-export const INSTALLER_PATHS = ['/install.sh', '/install.ps1'] as const;
-
 /** Only the form is checked, which says nothing about whether the key is known. */
 const InstallerQuery = z.object({
   key: z
@@ -27,6 +24,8 @@ export interface InstallerParts {
 export function installerRoutes({ releaseLimits, baseUrl }: InstallerParts): RouteGroup {
   const both = {
     method: 'get',
+    // The one line that installs an agent is typed by people.
+    bases: ['/', '/api/v1'],
     access: 'public',
     before: releaseLimits.installer,
     query: InstallerQuery,

@@ -1,7 +1,5 @@
 import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
-import type { ClientInfo } from '../../../platform/context.ts';
-import { addressLimiter } from '../../../platform/http/address-limits.ts';
-import { countedAddress } from '../../../platform/http/client-address.ts';
+import { clientLimit } from '../../../platform/http/address-limits.ts';
 
 /** The limit of each public route for one network. It is high because a whole office may sign in from one address. */
 const REQUESTS = { points: 300, seconds: 60 };
@@ -15,13 +13,7 @@ const LINK_STARTS = { points: 20, seconds: 600 };
 export type SsoLimits = ReturnType<typeof ssoLimits>;
 
 export function ssoLimits(limits: RateLimits) {
-  const counted = (name: string, limit = REQUESTS) => {
-    const limiter = addressLimiter(limits, name, limit);
-    return async (client: ClientInfo): Promise<void> => {
-      const address = countedAddress(client);
-      if (address !== undefined) await limiter.take(address);
-    };
-  };
+  const counted = (name: string, limit = REQUESTS) => clientLimit(limits, name, limit);
   return {
     check: counted('sso-check'),
     login: counted('sso-login'),
@@ -29,6 +21,7 @@ export function ssoLimits(limits: RateLimits) {
     acs: counted('sso-acs', CALLBACKS),
     exchange: counted('sso-exchange'),
     loginContext: counted('login-context'),
+    metadata: counted('saml-metadata'),
     /** Counted for each organization. */
     domainChecks: limits.limiter('sso-domain-checks', DOMAIN_CHECKS),
     /** Counted for each person. */

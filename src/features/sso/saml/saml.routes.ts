@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { Document, NoBody } from '../../../platform/http/browser-answer.ts';
+import { NoBody } from '../../../platform/http/browser-answer.ts';
 import { Id } from '../../../platform/http/fields.ts';
+import { KeptDocument, madeOnce } from '../../../platform/http/files/kept-document.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { SsoLimits } from '../flow/sso-limits.ts';
 import { serviceProviderMetadata } from './adapter.ts';
@@ -10,7 +11,7 @@ import type { SamlParts } from './saml-protocol.ts';
 export interface SamlRouteParts {
   baseUrl: () => string;
   saml: Pick<SamlParts, 'entityId' | 'acsUrl'>;
-  ssoLimits: Pick<SsoLimits, 'acs'>;
+  ssoLimits: Pick<SsoLimits, 'acs' | 'metadata'>;
 }
 
 const METADATA_TYPE = 'application/samlmetadata+xml';
@@ -18,6 +19,13 @@ const METADATA_TYPE = 'application/samlmetadata+xml';
 const FORM_LIMIT = 400 << 10;
 
 export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteGroup {
+  const metadata = madeOnce(
+    () =>
+      new KeptDocument(
+        METADATA_TYPE,
+        serviceProviderMetadata({ entityId: saml.entityId(), acsUrl: saml.acsUrl() }),
+      ),
+  );
   return {
     name: 'SAML',
     description:
@@ -29,6 +37,8 @@ export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteG
         summary: 'Read the SAML metadata of Muster as a service provider',
         description: 'The metadata is the same for every identity provider.',
         access: 'public',
+        before: ssoLimits.metadata,
+        errors: ['rate_limited', 'unavailable'],
         query: z.object({
           providerId: Id.optional().describe(
             'Ignored. Identity providers that need a separate metadata address for each entry can use it.',
@@ -36,11 +46,7 @@ export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteG
         }),
         response: NoBody,
         media: [METADATA_TYPE],
-        handler: () =>
-          new Document(
-            METADATA_TYPE,
-            serviceProviderMetadata({ entityId: saml.entityId(), acsUrl: saml.acsUrl() }),
-          ),
+        handler: () => metadata(),
       }),
       route({
         method: 'post',

@@ -1,40 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import getAssetsPath from 'swagger-ui-dist/absolute-path.js';
-import express, { Router } from 'express';
-import { requestState } from '../request-state.ts';
+import { KeptDocument } from '../files/kept-document.ts';
 import { escapeHtml, SOCKET_STYLE, socketHtml, type SocketReference } from './socket-reference.ts';
 
 /** The reference pages. This server serves all of their files, so they work without access to the internet. */
-export function docsRoutes(options: { specUrl: string; title: string; sockets: SocketReference }): Router {
-  const router = Router();
-  router.use('/docs', (request, _response, next) => {
-    requestState(request).route = '/docs';
-    next();
+
+export const referencePage = (title: string): KeptDocument =>
+  new KeptDocument(
+    'html',
+    page(
+      title,
+      `<div id="reference"></div><script src="/docs/assets/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script>`,
+    ),
+  );
+
+export function referenceScript(specUrl: string): KeptDocument {
+  const settings = JSON.stringify({
+    url: specUrl,
+    dom_id: '#reference',
+    deepLinking: true,
+    validatorUrl: null,
   });
-  router.get('/docs', (_request, response) => {
-    response
-      .type('html')
-      .send(
-        page(
-          options.title,
-          `<div id="reference"></div><script src="/docs/assets/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script>`,
-        ),
-      );
-  });
-  router.get('/docs/start.js', (_request, response) => {
-    const settings = JSON.stringify({
-      url: options.specUrl,
-      dom_id: '#reference',
-      deepLinking: true,
-      validatorUrl: null,
-    });
-    response.type('js').send(`SwaggerUIBundle(${settings});`);
-  });
-  router.get('/docs/sockets', (_request, response) => {
-    response.type('html').send(page(`${options.title}: sockets`, socketHtml(options.sockets)));
-  });
-  router.use('/docs/assets', express.static(getAssetsPath(), { index: false, maxAge: '1h' }));
-  return router;
+  return new KeptDocument('js', `SwaggerUIBundle(${settings});`);
 }
+
+export const socketsPage = (title: string, sockets: SocketReference): KeptDocument =>
+  new KeptDocument('html', page(`${title}: sockets`, socketHtml(sockets)));
+
+/** What the pages load. */
+export const REFERENCE_ASSETS = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+
+const ASSET_SECONDS = 3600;
+
+export const referenceAsset = async (name: (typeof REFERENCE_ASSETS)[number]): Promise<KeptDocument> =>
+  new KeptDocument(path.extname(name), await readFile(path.join(getAssetsPath(), name)), ASSET_SECONDS);
 
 function page(title: string, body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

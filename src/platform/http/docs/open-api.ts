@@ -4,7 +4,7 @@ import { ERROR_STATUS, wireCode } from '../../errors.ts';
 import { ErrorBody } from '../error-body.ts';
 import { refusesKeys } from '../authentication.ts';
 import type { Access, AnyRoute, RouteGroup } from '../route.ts';
-import { SERVICE_PATHS, type ServicePath } from './service-paths.ts';
+import { METRICS_PATH, SERVICE_TAG } from './service-paths.ts';
 
 type Json = Record<string, unknown>;
 
@@ -19,15 +19,16 @@ export function openApi(
   for (const group of groups) {
     for (const row of group.routes) {
       const path = row.path.replaceAll(/:(\w+)/g, '{$1}');
-      (paths[path] ??= {})[row.method] = operation(row, group.name, components, errorSchema);
+      const servers = row.bases === undefined ? {} : { servers: row.bases.map((url) => ({ url })) };
+      (paths[path] ??= servers)[row.method] = operation(row, group.name, components, errorSchema);
     }
   }
-  for (const place of SERVICE_PATHS) paths[place.path] = servicePath(place, components, errorSchema);
+  paths[METRICS_PATH.path] = metricsPath(components, errorSchema);
   return {
     openapi: '3.1.0',
     info,
     servers: [{ url: '/api/v1' }],
-    tags: [...groups.map(({ name, description }) => ({ name, description })), SERVICE_TAG],
+    tags: groups.map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -49,31 +50,23 @@ export function openApi(
   };
 }
 
-const SERVICE_TAG = { name: 'Service', description: 'Health, metrics and documents of the server itself.' };
-
-function servicePath(
-  { path, bases, summary, description, access, answers }: ServicePath,
-  components: Json,
-  errorSchema: Json,
-): Json {
-  const responses = Object.entries(answers).map(([status, answer]) => [
-    status,
-    {
-      description: answer.description,
-      content: { [answer.media]: { schema: schemaOf(answer.schema, 'output', components) } },
-    },
-  ]);
-  const refusal = { description: '`FORBIDDEN`', content: { 'application/json': { schema: errorSchema } } };
-  const isOpen = access === 'public';
+function metricsPath(components: Json, errorSchema: Json): Json {
+  const { path, summary, description, answer } = METRICS_PATH;
   return {
-    servers: bases.map((url) => ({ url })),
+    servers: [{ url: '/' }],
     get: {
       operationId: operationId('get', path),
       summary,
       tags: [SERVICE_TAG.name],
-      ...(description === undefined ? {} : { description }),
-      security: isOpen ? [] : [{}, { metrics: [] }],
-      responses: { ...Object.fromEntries(responses), ...(isOpen ? {} : { 403: refusal }) },
+      description,
+      security: [{}, { metrics: [] }],
+      responses: {
+        200: {
+          description: answer.description,
+          content: { [answer.media]: { schema: schemaOf(answer.schema, 'output', components) } },
+        },
+        403: { description: '`FORBIDDEN`', content: { 'application/json': { schema: errorSchema } } },
+      },
     },
   };
 }
@@ -101,7 +94,7 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     const type = row.bodyType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json';
     result['requestBody'] = {
       required: true,
-      content: { [type]: { schema: schemaOf(row.body, 'input', components) } },
+      content: { [type]: { schema: withNulls(schemaOf(row.body, 'input', components)) } },
     };
   }
   return result;
@@ -112,8 +105,13 @@ function goodResponse(row: AnyRoute, components: Json): Json {
     const headers = { Location: { schema: { type: 'string', format: 'uri' } } };
     return { 303: { description: 'A redirect of the browser.', headers } };
   }
+  const others = Object.entries(row.otherAnswers ?? {}).map(([status, { description, schema }]) => [
+    status,
+    { description, content: { 'application/json': { schema: schemaOf(schema, 'output', components) } } },
+  ]);
   return {
     [String(row.status ?? 200)]: { description: 'Done.', content: answerContent(row, components) },
+    ...Object.fromEntries(others),
   };
 }
 
@@ -212,6 +210,35 @@ function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', comp
     ...(description === undefined ? {} : { description }),
     schema: property,
   }));
+}
+
+/** The schema of a body, in which null stands for every optional field that is left out (see `parseBody`). */
+function withNulls(schema: Json): Json {
+  const all = (forms: unknown) =>
+    Array.isArray(forms) ? forms.map((form) => withNulls(form as Json)) : forms;
+  const { properties, required, items, ...rest } = schema;
+  for (const key of ['anyOf', 'oneOf', 'allOf']) if (key in rest) rest[key] = all(rest[key]);
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const fields = Object.entries((properties ?? {}) as Record<string, Json>).map(([name, field]) => {
+    const inner = withNulls(field);
+    return [name, needed.has(name) || takesNull(inner) ? inner : orNull(inner)];
+  });
+  return {
+    ...rest,
+    ...(properties === undefined ? {} : { properties: Object.fromEntries(fields) }),
+    ...(required === undefined ? {} : { required }),
+    ...(items === undefined ? {} : { items: withNulls(items as Json) }),
+  };
+}
+
+/** Also a schema that takes anything. */
+const takesNull = ({ type, anyOf, oneOf, $ref, enum: values, const: value, allOf }: Json): boolean =>
+  type === 'null' ||
+  [anyOf, oneOf].some((forms) => Array.isArray(forms) && forms.some((form) => takesNull(form as Json))) ||
+  [type, anyOf, oneOf, $ref, values, value, allOf].every((each) => each === undefined);
+
+function orNull({ description, ...field }: Json): Json {
+  return { ...(description === undefined ? {} : { description }), anyOf: [field, { type: 'null' }] };
 }
 
 /** JSON Schema of a zod object. Schemas that have an id are lifted into `components` and referred to. */

@@ -1,6 +1,7 @@
 import path from 'node:path';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { AppError } from '../../errors.ts';
+import { isKnownTo } from './etag.ts';
 
 /** A client that takes nothing for so long is gone, and the file that is open for it is closed. */
 const PATIENCE_MS = 60_000;
@@ -31,7 +32,7 @@ export class FileAnswer {
       'Content-Disposition': `attachment; filename="${this.fileName}"`,
     };
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (this.#isKnownTo(response.req)) {
+    if (isKnownTo(response.req, this.sha256)) {
       response.removeHeader('Content-Type');
       response.status(304).end();
       return;
@@ -41,12 +42,6 @@ export class FileAnswer {
     if (failure === undefined || failure.code === 'ECONNABORTED') return;
     if (!response.headersSent) for (const name of Object.keys(headers)) response.removeHeader(name);
     throw asAppError(failure);
-  }
-
-  /** Asked here, because `fetch` sends `Cache-Control: no-cache` along, for which Express sends the file again. */
-  #isKnownTo({ headers }: Request): boolean {
-    const known = (headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-    return known.includes('*') || known.includes(`"${this.sha256}"`);
   }
 
   /** By Express, which answers conditions and ranges. */

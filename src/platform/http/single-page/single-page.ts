@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Request, RequestHandler, Response } from 'express';
 import { escapeHtml } from '../docs/socket-reference.ts';
+import { isKnownTo } from '../files/etag.ts';
 import { requestState } from '../request-state.ts';
 import { PAGE, type PageFile, type PageFiles } from './page-files.ts';
 
@@ -72,7 +73,7 @@ function sendFile(request: Request, response: Response, name: string, file: Page
   response.vary('Accept-Encoding');
   response.setHeader('Cache-Control', isAsset ? FOREVER : ASK_AGAIN);
   response.setHeader('ETag', `"${tag}"`);
-  if (isKnown(request, tag)) {
+  if (isKnownTo(request, tag)) {
     response.status(304).end();
     return;
   }
@@ -80,11 +81,6 @@ function sendFile(request: Request, response: Response, name: string, file: Page
   if (encoding !== undefined) response.setHeader('Content-Encoding', encoding);
   response.type(path.extname(name)).setHeader('Content-Length', body.length);
   response.end(body);
-}
-
-function isKnown({ headers }: Request, tag: string): boolean {
-  const known = (headers['if-none-match'] ?? '').split(',').map((each) => each.trim().replace(/^W\//, ''));
-  return known.includes('*') || known.includes(`"${tag}"`);
 }
 
 function sendNotice(response: Response, { title, text, command, againAfter }: Notice): void {

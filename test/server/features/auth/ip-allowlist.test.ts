@@ -50,6 +50,31 @@ describe('the IP allowlist of a partner', () => {
     expect(wrong.body.code).to.equal('UNAUTHENTICATED');
   });
 
+  it('holds for an address with a port, and for one that the proxy hides', async () => {
+    expect((await patch(['198.51.100.0/24', '2001:db8::1'], HOME)).status).to.equal(200);
+    for (const hop of ['198.51.100.7:44321', '"[2001:db8::1]:443"']) {
+      expect((await me({ 'x-forwarded-for': hop })).status, hop).to.equal(200);
+      expect((await login({ 'x-forwarded-for': hop })).status, hop).to.equal(200);
+    }
+    expect((await me({ forwarded: 'for=198.51.100.7;proto=https' })).status).to.equal(200);
+    for (const headers of [
+      { 'x-forwarded-for': '203.0.113.50:44321' },
+      { 'x-forwarded-for': 'unknown' },
+      { 'x-forwarded-for': '198.51.100.7, _hidden:1', 'x-real-ip': '198.51.100.7' },
+      { forwarded: 'for=_hidden' },
+    ]) {
+      const refused = [await me(headers), await login(headers)];
+      expect(
+        refused.map(({ status }) => status),
+        JSON.stringify(headers),
+      ).to.deep.equal([403, 401]);
+      for (const { body } of refused) expect(body.code).to.equal('IP_NOT_ALLOWED');
+    }
+    expect((await me({ 'x-forwarded-for': 'unknown' })).body.error).to.contain('x-forwarded-for');
+    const warnings = app.log.filter(({ event }) => event === 'http.client_address_unreadable');
+    expect(warnings).to.have.length(1);
+  });
+
   it('is not for the people of customers, nor for agents', async () => {
     await patch(['198.51.100.7'], HOME);
     expect((await me(AWAY, tenant.technician.token)).status).to.equal(200);
@@ -75,6 +100,7 @@ describe('the IP allowlist of a partner', () => {
     const refused = await patch(['203.0.113.1'], HOME);
     expect([refused.status, refused.body.code]).to.deep.equal([409, 'CONFLICT']);
     expect(refused.body.error).to.contain('198.51.100.7');
+    expect((await patch(['203.0.113.1'], { 'x-forwarded-for': 'unknown' })).status).to.equal(409);
     expect((await me(HOME)).status).to.equal(200);
     expect((await patch(['203.0.113.1'], HOME, { force: true })).status).to.equal(200);
     expect((await me(HOME)).status).to.equal(403);

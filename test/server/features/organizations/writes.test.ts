@@ -284,24 +284,6 @@ describe('managing tenants', () => {
       ]);
     });
 
-    it('are seen by whoever made them, also where they see selected ones only', async () => {
-      const person = await buildPerson(app, {
-        scope: 'partner',
-        partnerId: tenant.partnerId,
-        orgAccess: 'selected',
-        orgIds: [tenant.orgId],
-      });
-      const { status, body } = await send('POST', '/orgs/organizations', person, {
-        name: 'Mine',
-        slug: slug(),
-      });
-      expect(status).to.equal(201);
-      expect((await send('GET', '/auth/me', person)).body.accessibleOrgIds).to.have.members([
-        tenant.orgId,
-        body.id,
-      ]);
-    });
-
     it('do not exceed the cap of their partner, however many are made at once', async () => {
       await inDatabase('update partners set max_organizations = 3 where id = ?', [tenant.partnerId]);
       const answers = await Promise.all(

@@ -14,6 +14,7 @@ import {
   Loading,
   Page,
   reasonText,
+  For,
   When,
 } from '../../../ui/index.ts';
 import { rememberDevice } from '../recent-devices.ts';
@@ -173,7 +174,9 @@ function Standing({ device, isStale }: { device: Device; isStale: boolean }) {
     <Group gap="xs" mt={4} c="var(--mantine-color-text)">
       <DeviceStatusBadge status={device.status} presence={presence} />
       <Text size="sm">
-        {formatWord(reasonText(presence))}, <When at={presence.since} />
+        {formatWord(reasonText(presence))}
+        {presence.state === 'connected' ? ' for ' : ', '}
+        {presence.state === 'connected' ? <For at={presence.since} /> : <When at={presence.since} />}
         {device.status === 'maintenance' &&
           `. Maintenance ends ${maintenanceUntil === null ? 'when somebody ends it' : formatTime(new Date(maintenanceUntil))}`}
         {isStale && '. The connection to the server is lost: this may have changed'}

@@ -66,7 +66,7 @@ export function RunScriptForm({
         aria-label="Which script"
         data={[
           { value: 'saved', label: 'Saved script', disabled: !mayRead },
-          { value: 'written', label: 'Written now', disabled: mayWrite !== undefined },
+          { value: 'written', label: 'New script', disabled: mayWrite !== undefined },
         ]}
         value={kind}
         onChange={(value) => setKind(value === 'written' ? 'written' : 'saved')}
@@ -90,7 +90,7 @@ export function RunScriptForm({
               }}
             />
             <NumberInput
-              label="Ends after"
+              label="Timeout"
               suffix=" s"
               min={1}
               max={86_400}

@@ -37,7 +37,7 @@ export function QueryNotice({
     arrived === 0 ? 'Nothing had arrived.' : `The ${formatCount(arrived)} entries that had arrived are kept.`;
   const again = (
     <Button variant="default" size="compact-xs" onClick={onAgain}>
-      Read again
+      Refresh
     </Button>
   );
   const stored = onStored !== undefined && (

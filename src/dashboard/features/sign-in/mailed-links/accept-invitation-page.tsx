@@ -1,4 +1,4 @@
-import { Button, PasswordInput, Stack } from '@mantine/core';
+import { Alert, Button, PasswordInput, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { send } from '../../../api/index.ts';
@@ -21,6 +21,7 @@ export function AcceptInvitationPage() {
 }
 
 function Invitation({ token, onJoined }: { token: string; onJoined: () => void }) {
+  const session = useSession();
   const [password, setPassword] = useState('');
   const [pending, setPending] = useState<string>();
   const invitation = useQuery({
@@ -37,7 +38,10 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
   });
   if (pending !== undefined) {
     return (
-      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+      <PublicCard
+        title="Two-factor authentication"
+        text="Enter the code of your authenticator app, or a recovery code."
+      >
         <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
       </PublicCard>
     );
@@ -51,6 +55,12 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
               <div>
                 {name}, you are invited to {orgName ?? partnerName ?? 'Muster'} as {email}.
               </div>
+              {session.state === 'signed_in' && (
+                <Alert color="orange">
+                  This browser is signed in as {session.me.user.email}. If you join, it is signed in as{' '}
+                  {email} instead.
+                </Alert>
+              )}
               <PasswordInput
                 ref={focusOnArrival}
                 label="Password"
