@@ -17,7 +17,7 @@ export interface ByteRange {
 }
 
 /** Clocks are set back and writers race, so a file is only nearly ordered. What is this close is read too. */
-const DISORDER_MS = 3_600_000;
+export const DISORDER_MS = 3_600_000;
 /** Smaller ranges are read instead of divided. */
 const RANGE_MIN = 1024 * 1024;
 const SAMPLES = 24;
