@@ -842,6 +842,17 @@ headline?: (string | null)
 response: LoginBranding
 }
 /**
+ * Read whether people can register themselves
+ */
+"GET /auth/registration": {
+response: {
+/**
+ * False where accounts are created by invitation only.
+ */
+enabled: boolean
+}
+}
+/**
  * Register a provider with its first administrator
  */
 "POST /auth/register-partner": {
@@ -4769,7 +4780,7 @@ page?: string
  */
 limit?: string
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4934,7 +4945,7 @@ id: string
 }
 query: {
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -5239,7 +5250,7 @@ deviceId?: string
  */
 targetPath?: string
 /**
- * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
+ * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
 selectedPaths?: string[]
 volume?: BackupRestoredVolume1
@@ -9421,7 +9432,12 @@ updatedAt: string
 export interface FileSources {
 kind: "files"
 paths: {
-linux?: unknown
+/**
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits: /srv/caf\xe9.
+ */
+linux?: {
+[k: string]: unknown
+}
 macos?: unknown
 windows?: unknown
 }
@@ -9963,7 +9979,7 @@ removedBecause: (string | null)
  */
 export interface BackupSnapshotEntry {
 /**
- * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits, `caf\xe9.txt`; a backslash that could begin such a sequence as \x5c.
  */
 name: string
 path: string
