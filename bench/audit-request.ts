@@ -1,7 +1,7 @@
 import { createServer, Agent, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { AuditSealer, createAuditTrail, SigningKeys } from '../src/features/audit/index.ts';
+import { AuditSealer, createAuditTrail, RepeatedReads, SigningKeys } from '../src/features/audit/index.ts';
 import { siteRoutes } from '../src/features/sites/site.routes.ts';
 import { SYSTEM_ROLES } from '../src/features/users/index.ts';
 import type { Caller } from '../src/platform/context.ts';
@@ -70,6 +70,8 @@ async function serve(audit: AuditTrail): Promise<{ port: number; close: () => vo
       agents: { authenticate: () => Promise.reject(new Error('no agents here')) },
       audit,
       expensive: new ExpensiveWork({ poolSize: 10 }),
+      reads: new RepeatedReads(),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

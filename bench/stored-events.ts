@@ -171,6 +171,8 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
       agents: { authenticate: async () => caller },
       audit: createAuditTrail(sealer),
       expensive: new ExpensiveWork({ poolSize: 10 }),
+      reads: new RepeatedReads(),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

@@ -1,10 +1,10 @@
 import { type Config, readConfig } from '../config.ts';
+import { resolveDatabaseAndSecrets } from '../database-and-secrets.ts';
 import { type DatabaseUrls, openDatabase } from '../platform/db/database.ts';
 import { hasCluster, runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer, type SecretKeys } from '../platform/secrets/sealed.ts';
-import { resolveDatabaseAndSecrets } from '../run-server.ts';
 import type { CommandIo } from './io.ts';
 
 export interface Installation {

@@ -6,7 +6,7 @@ export { backup } from './operations/backup.ts';
 export { backupStream } from './operations/backup-stream.ts';
 export { copySnapshots } from './operations/copy.ts';
 export { diffSnapshots, dump, listEntries } from './operations/files.ts';
-export { foundPath } from './operations/found-path.ts';
+export { exactPath } from './operations/found-path.ts';
 export { initRepository, readRepositoryId } from './operations/init.ts';
 export { checkRepository, listLocks, prune, rebuildIndex, unlockOwn } from './operations/maintenance.ts';
 export { mountRepository, mountedFolder } from './operations/mount.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
-import { atMost, ReportedInstant, reportedText } from './primitives.ts';
+import { atMost, cutLine, ReportedInstant, reportedText } from './primitives.ts';
 
 /** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
@@ -8,6 +8,7 @@ import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 export const INVENTORY_MAX_BYTES = 1_000_000;
 export const SOFTWARE_MAX = 5000;
 export const INTERFACES_MAX = 256;
+const FAILED_MAX = 32;
 export const INTERFACE_ADDRESSES_MAX = 64;
 
 export const NetworkInterface = z.object({
@@ -25,11 +26,21 @@ const trimmedName = reportedText(255)
   .transform((name) => name.trim())
   .refine((name) => name !== '', 'must not be blank');
 
+const SourceName = cutLine(50);
+
+/** A part of the machine that could not be read, such as one of its package managers. */
+export const FailedSource = z.object({
+  source: SourceName.describe('Such as `snap` or `interfaces`.'),
+  message: cutLine(300).describe('For people.'),
+});
+export type FailedSource = z.infer<typeof FailedSource>;
+
 export const SoftwareEntry = z.object({
   name: trimmedName,
   version: reportedText(255, 0).optional(),
   publisher: reportedText(255, 0).optional(),
   installedAt: ReportedInstant.optional(),
+  source: SourceName.optional().describe('What has listed it, such as `dpkg`.'),
 });
 export type SoftwareEntry = z.infer<typeof SoftwareEntry>;
 
@@ -42,6 +53,11 @@ export const Inventory = z.object({
     .optional()
     .describe('A name may occur in several versions. Duplicates of a name and version count once.'),
   lastUser: reportedText(255, 0).optional(),
+  failed: atMost(FAILED_MAX, FailedSource)
+    .optional()
+    .describe(
+      'Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.',
+    ),
   collectedAt: ReportedInstant,
 });
 export type Inventory = z.infer<typeof Inventory>;

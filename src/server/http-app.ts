@@ -11,7 +11,7 @@ import { assertSafeRole } from '../platform/db/roles.ts';
 import { openApi } from '../platform/http/docs/open-api.ts';
 import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
 import { createMac } from '../platform/secrets/mac.ts';
-import { mount } from '../platform/http/mount/mount.ts';
+import { mount, type Pipeline } from '../platform/http/mount/mount.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import {
   metricsRoute,
@@ -40,7 +40,7 @@ export interface AppOptions {
 /** The Express application: the route table, the metrics, the backup store and the dashboard. */
 export function createHttpApp(
   { config, database, expensive, jobs, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
-  { apiKeys, audit, authenticator, backupStore }: Services,
+  { apiKeys, audit, authenticator, backupStore, reads, rightsNow }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
 ): Express {
@@ -52,12 +52,18 @@ export function createHttpApp(
     readinessChecks: readinessChecks(database, redis, jobs),
     isDraining,
   });
-  const pipeline = {
+  const pipeline: Pipeline = {
     db: database.pool,
     authenticator: apiKeys.limited(authenticator),
     agents: createAgentAuthenticator(credentials, hub),
     audit,
     expensive,
+    reads,
+    watchRights: (caller, bearer, onLost) => {
+      // The end of an access token, which clients renew, does not end what it has begun.
+      const { validUntil: _end, ...lasting } = caller;
+      return hub.watchRights({ caller: lasting, authenticate: () => rightsNow(lasting, bearer), onLost });
+    },
   };
 
   const app = express();

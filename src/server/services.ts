@@ -11,6 +11,7 @@ import {
   authService,
   createAccessTokens,
   createAuthenticator,
+  createRightsLookup,
   createSecondFactor,
   SignInTrail,
   signInLimits,
@@ -50,6 +51,7 @@ export async function createServices(
   const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
   closing.add('use of API keys', () => apiKeys.close());
   const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
+  const rightsNow = createRightsLookup({ db: database.pool, apiKeys });
 
   const auditKeys = new SigningKeys(secrets);
   const auditSealer = await startAuditSealer(infrastructure, auditKeys);
@@ -72,6 +74,7 @@ export async function createServices(
   };
   return {
     apiKeys,
+    rightsNow,
     authenticator,
     auditKeys,
     auditSealer,

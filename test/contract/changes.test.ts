@@ -10,9 +10,11 @@ import {
   buildPerson,
   buildTenant,
   giveSecondFactor,
+  PASSWORD,
   type Person,
 } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { codeOf, enableSecondFactor } from '../support/auth/second-factor-support.ts';
 import { asOwner } from '../support/test-postgres.ts';
 import { allRows, nameOf } from './row-kinds.ts';
 
@@ -49,34 +51,20 @@ const NO_CHANGE: Record<string, string> = {
   'POST /audit-logs/verify': 'it reads',
 };
 
-/** Known faults: these have neither before nor after. An entry that is mended fails the test that asks for it below. */
-const WITHOUT: Record<string, string> = {
-  'POST /api-keys/:id/rotate': 'shows that there is a new key, and not which prefix the old one had',
-  'POST /webhooks/:id/rotate-secret': 'shows no end of the previous secret',
-  'POST /groups/:id/devices': 'names the devices, and not how many members there were',
-  'POST /groups/:id/devices/remove': 'names the devices, and not how many members there were',
-  'POST /alerts/bulk': 'has an entry for each alert, without its status before',
-  'POST /backup/encryption/keys/:id/rotate': 'shows neither version',
-};
-
-/** The same, of which no request is made here: it would need a release, running work, or a domain with records. */
+/** Of these no request is made here: it would need a release, a domain with records, or work that runs. */
 const NOT_ASKED: Record<string, string> = {
-  'POST /auth/mfa/enable': 'the second factor of the person begins',
-  'POST /auth/mfa/disable': 'the second factor of the person ends',
-  'POST /auth/mfa/recovery-codes': 'the codes are others',
-  'POST /sso/domains/:id/verify': 'the domain becomes verified',
-  'POST /agent-versions/promote': 'another version becomes the target',
-  'POST /agent-versions/sync-github': 'versions are registered',
-  'POST /agent-rollouts/:id/pause': 'its state changes',
-  'POST /agent-rollouts/:id/resume': 'its state changes',
-  'POST /agent-rollouts/:id/abort': 'its state changes',
-  'POST /commands/:id/cancel': 'its state changes',
-  'POST /backup/jobs/:id/cancel': 'its state changes',
-  'POST /backup/restore/:id/cancel': 'its state changes',
-  'POST /backup/restore/vm/:id/cancel': 'its state changes',
-  'POST /backup/vault/:id/cancel': 'its state changes',
-  'POST /c2c/jobs/:id/cancel': 'its state changes',
-  'POST /dr/executions/:id/abort': 'its state changes',
+  'POST /sso/domains/:id/verify': 'test/server/features/sso/domains/domains.test.ts asks it',
+  'POST /agent-versions/promote': 'its note has the releases before and after',
+  'POST /agent-versions/sync-github': 'its note has the releases before and after',
+  'POST /agent-rollouts/:id/pause': 'all three are one function, which records the state',
+  'POST /agent-rollouts/:id/resume': 'all three are one function, which records the state',
+  'POST /agent-rollouts/:id/abort': 'all three are one function, which records the state',
+  'POST /backup/jobs/:id/cancel': 'a job needs restic; it records as the row is changed',
+  'POST /backup/restore/:id/cancel': 'as POST /commands/:id/cancel, with the command of the restore',
+  'POST /backup/restore/vm/:id/cancel': 'as POST /commands/:id/cancel, with the command of the restore',
+  'POST /backup/vault/:id/cancel': 'records as POST /backup/jobs/:id/cancel does',
+  'POST /c2c/jobs/:id/cancel': 'records the row that it patches',
+  'POST /dr/executions/:id/abort': 'records the row that it patches',
 };
 
 interface Update {
@@ -111,7 +99,7 @@ describe('changes in the audit trail', function () {
 
   const make = async (path: string, body: object): Promise<string> => {
     const made = await app.call('POST', path, { token: tenant.admin.token, body });
-    expect(made.status, JSON.stringify(made.body)).to.equal(201);
+    expect(made.status, JSON.stringify(made.body)).to.be.oneOf([201, 202]);
     return (made.body.id ?? made.body.data?.id) as string;
   };
   const renaming = async (path: string, body: object): Promise<Update> => ({
@@ -369,6 +357,18 @@ describe('changes in the audit trail', function () {
         after: { siteId },
       };
     },
+    'POST /devices/:id/approve': async () => {
+      const waiting = await device();
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx('devices').where({ id: waiting }).update({ condition: 'pending' }),
+      );
+      return {
+        path: `/devices/${waiting}/approve`,
+        body: {},
+        before: { condition: 'pending' },
+        after: { condition: 'normal' },
+      };
+    },
     'POST /devices/:id/restore': async () => {
       const path = `/devices/${await device()}`;
       await app.call('DELETE', path, { token: tenant.admin.token });
@@ -412,54 +412,110 @@ describe('changes in the audit trail', function () {
       eventTypes: ['alert.raised'],
     });
   const group = () => make('/groups', { orgId: tenant.orgId, name: `Group ${newId()}`, type: 'static' });
-  const FAULTY: Record<string, () => Promise<Pick<Update, 'path' | 'body'>>> = {
+  const key = () => make('/backup/encryption/keys', { orgId: tenant.orgId, name: `Key ${newId()}` });
+  const withFactor = async () => {
+    const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+    return { by, factor: await enableSecondFactor(app, by) };
+  };
+
+  Object.assign(BY_POST, {
     'POST /api-keys/:id/rotate': async () => ({
       path: `/api-keys/${await make('/api-keys', { name: 'Key', scopes: ['devices:read'] })}/rotate`,
+      before: { keyPrefix: '(secret)', keyHash: '(secret)' },
+      after: { keyPrefix: '(secret)', keyHash: '(secret)' },
     }),
     'POST /webhooks/:id/rotate-secret': async () => ({
       path: `/webhooks/${await webhook()}/rotate-secret`,
       body: {},
+      before: { sealedSecret: '(secret)' },
+      after: { sealedSecret: '(secret)' },
+      hasMore: true,
     }),
     'POST /groups/:id/devices': async () => ({
       path: `/groups/${await group()}/devices`,
       body: { deviceIds: [await device()] },
+      before: { deviceCount: 0 },
+      after: { deviceCount: 1 },
     }),
     'POST /groups/:id/devices/remove': async () => {
       const [groupId, deviceIds] = [await group(), [await device()]];
       const path = `/groups/${groupId}/devices`;
       await app.call('POST', path, { token: tenant.admin.token, body: { deviceIds } });
-      return { path: `${path}/remove`, body: { deviceIds } };
+      return {
+        path: `${path}/remove`,
+        body: { deviceIds },
+        before: { deviceCount: 1 },
+        after: { deviceCount: 0 },
+      };
     },
-    'POST /alerts/bulk': async () => ({
-      path: '/alerts/bulk',
-      body: { alertIds: [await alert()], action: 'acknowledge' },
-    }),
+    'POST /alerts/bulk': async () => {
+      const id = await alert();
+      return {
+        path: '/alerts/bulk',
+        body: { alertIds: [id], action: 'acknowledge' },
+        before: { alerts: { [id]: { status: 'active' } } },
+        after: { alerts: { [id]: { status: 'acknowledged' } } },
+      };
+    },
     'POST /backup/encryption/keys/:id/rotate': async () => ({
-      path: `/backup/encryption/keys/${await make('/backup/encryption/keys', { orgId: tenant.orgId, name: `Key ${newId()}` })}/rotate`,
+      path: `/backup/encryption/keys/${await key()}/rotate`,
+      before: { version: 1, status: 'active' },
+      after: { version: 2, status: 'rotating' },
+      hasMore: true,
     }),
-  };
+    'POST /auth/mfa/enable': async () => {
+      const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      const setup = await app.call('POST', '/auth/mfa/setup', {
+        token: by.token,
+        body: { currentPassword: PASSWORD },
+      });
+      const body = { code: codeOf(setup.body.secret) };
+      return {
+        path: '/auth/mfa/enable',
+        by,
+        body,
+        before: { mfaEnabled: false },
+        after: { mfaEnabled: true },
+      };
+    },
+    'POST /auth/mfa/disable': async () => {
+      const { by, factor } = await withFactor();
+      const body = { currentPassword: PASSWORD, code: factor.code() };
+      return {
+        path: '/auth/mfa/disable',
+        by,
+        body,
+        before: { mfaEnabled: true },
+        after: { mfaEnabled: false },
+      };
+    },
+    'POST /auth/mfa/recovery-codes': async () => {
+      const { by, factor } = await withFactor();
+      const body = { currentPassword: PASSWORD, code: factor.code() };
+      return {
+        path: '/auth/mfa/recovery-codes',
+        by,
+        body,
+        before: { unusedCodes: 'earlier: 10' },
+        after: { unusedCodes: 'new: 10' },
+      };
+    },
+    'POST /commands/:id/cancel': async () => {
+      const id = await make(`/devices/${await device()}/commands`, { type: 'agent.refresh-inventory' });
+      return {
+        path: `/commands/${id}/cancel`,
+        before: { status: 'queued', cancelRequestedAt: null },
+        after: { status: 'cancelled' },
+        hasMore: true,
+      };
+    },
+  } satisfies Record<string, () => Promise<Update>>);
 
   it('are asked below of every route that updates something', () => {
     expect(updates).to.have.members(
-      [UPDATES, BY_POST, NO_CHANGE, WITHOUT, NOT_ASKED].flatMap((some) => Object.keys(some)),
+      [UPDATES, BY_POST, NO_CHANGE, NOT_ASKED].flatMap((some) => Object.keys(some)),
     );
-    expect(Object.keys(FAULTY)).to.have.members(Object.keys(WITHOUT));
   });
-
-  for (const [route, prepare] of Object.entries(FAULTY)) {
-    it(`are still missing in the entry of ${route}, which ${WITHOUT[route]}`, async () => {
-      const { path, body } = await prepare();
-      const answer = await app.call('POST', path, { token: tenant.admin.token, body });
-      expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 201]);
-      const { changes } = await newestEntry();
-      expect([changes.before ?? null, changes.after ?? null]).to.deep.equal([null, null]);
-    });
-  }
-
-  async function newestEntry(): Promise<{ changes: { before: unknown; after: unknown } }> {
-    await app.server.auditSealer.flush();
-    return (await app.call('GET', '/audit-logs?limit=1', { token: tenant.admin.token })).body.entries[0];
-  }
 
   for (const [route, prepare] of Object.entries({ ...UPDATES, ...BY_POST })) {
     it(`are in the entry of ${route}`, async () => {

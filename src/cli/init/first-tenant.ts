@@ -112,11 +112,7 @@ async function freeSlug(name: string, uses: (slug: string) => Promise<number>): 
 type Subject = { id: string; name: string; orgId?: string; partnerId?: string };
 
 /** In the trail of the tenant that it belongs to. */
-const record = (
-  { tx, log }: Context,
-  resourceType: string,
-  { id, name, orgId, partnerId }: Subject,
-) =>
+const record = ({ tx, log }: Context, resourceType: string, { id, name, orgId, partnerId }: Subject) =>
   recordAsOperator(tx, log, {
     action: `${resourceType}.create`,
     resourceType,

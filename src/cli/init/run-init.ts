@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseEnv } from 'node:util';
 import { environmentText, readConfig } from '../../config.ts';
-import { ENCRYPTION_KEY_FILE } from '../../run-server.ts';
+import { ENCRYPTION_KEY_FILE } from '../../database-and-secrets.ts';
 import { writeEnvironmentFile } from '../environment-file.ts';
 import { type CommandIo, fileOf } from '../io.ts';
 import { askSecret, secretFrom } from '../secret-input.ts';

@@ -1,4 +1,5 @@
-import { promoteVersion, type PromoteRequest } from '../../features/releases/index.ts';
+import { promoteVersion } from '../../features/releases/registry/operator.ts';
+import type { PromoteRequest } from '../../features/releases/registry/release.schema.ts';
 import type { CommandIo } from '../io.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
-import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/index.ts';
+import { Architecture, Component, OperatingSystem } from '../../features/releases/registry/platform.ts';
+import { Version } from '../../features/releases/registry/version.ts';
 import type { CommandLine } from '../io.ts';
 import type { AddOptions } from './add.ts';
 

@@ -688,6 +688,10 @@ response: null
 "POST /sso/exchange": {
 body: {
 code: string
+/**
+ * The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.
+ */
+signedInAs?: (string | null)
 }
 response: {
 accessToken: string
@@ -1838,6 +1842,9 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
+/**
+ * The name of the machine, as its system has it now.
+ */
 hostname: string
 osType: ("windows" | "macos" | "linux")
 osVersion: string
@@ -1845,7 +1852,7 @@ osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
 agentVersion: string
 /**
- * A machine that enrolls again with the same id keeps its device.
+ * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
 hardware?: {
@@ -1862,6 +1869,10 @@ network?: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 capabilities?: string[]
 }
@@ -1874,6 +1885,10 @@ siteId: string
  * Returned once; the server stores only its hash.
  */
 token: string
+/**
+ * `pending`: somebody has to approve the device before it is given anything.
+ */
+status?: ("enrolled" | "pending")
 config: {
 /**
  * The interval between heartbeats.
@@ -2050,6 +2065,14 @@ pendingReboot?: boolean
  * Whether the agent installs offered releases by itself.
  */
 autoUpdate?: boolean
+/**
+ * The name of the machine, as its system has it now.
+ */
+hostname?: string
+/**
+ * Over HTTP: as in the handshake of a socket.
+ */
+bootId?: string
 }
 response: {
 ok: true
@@ -2099,6 +2122,10 @@ pinned?: boolean
  */
 requested?: boolean
 }[]
+/**
+ * Present where the device waits for approval: until then it is given nothing.
+ */
+isPending?: true
 /**
  * Present where it has changed since the last heartbeat.
  */
@@ -2723,6 +2750,21 @@ until?: (string | null)
 response: Device
 }
 /**
+ * Approve a device that waits for approval
+ */
+"POST /devices/{id}/approve": {
+params: {
+id: string
+}
+body: {
+/**
+ * The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.
+ */
+replaces?: string
+}
+response: Device
+}
+/**
  * Put a decommissioned device back in service
  */
 "POST /devices/{id}/restore": {
@@ -2862,6 +2904,10 @@ network?: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces?: {
 name: string
@@ -2880,8 +2926,25 @@ name: string
 version?: string
 publisher?: string
 installedAt?: string
+/**
+ * What has listed it, such as `dpkg`.
+ */
+source?: string
 }[]
 lastUser?: string
+/**
+ * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
+ */
+failed?: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 collectedAt: string
 }
 response: {
@@ -3803,6 +3866,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3898,6 +3965,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -8781,6 +8852,10 @@ hostname: string
 displayName: (string | null)
 status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
 /**
+ * Of a device with the status `pending`: the device whose machine id it has.
+ */
+conflictsWith: (string | null)
+/**
  * When maintenance ends automatically.
  */
 maintenanceUntil: (string | null)
@@ -8823,6 +8898,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 metrics: ({
 /**
@@ -8892,6 +8971,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces: {
 name: string
@@ -8912,6 +8995,19 @@ softwareCount: number
  */
 collectedAt: (string | null)
 receivedAt: (string | null)
+/**
+ * What could not be read for this inventory: what earlier ones had from there is shown.
+ */
+failedSources: {
+/**
+ * Such as `snap` or `interfaces`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

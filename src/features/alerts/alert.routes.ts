@@ -1,5 +1,6 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
+import { changesOf } from '../../platform/http/mount/changes.ts';
 import { type AuditNote, route, type RouteGroup } from '../../platform/http/route.ts';
 import { AlertSettings, AlertSettingsPatch } from './alert-settings.schema.ts';
 import { changeAlertSettings, readAlertSettings } from './alert-settings.service.ts';
@@ -14,6 +15,8 @@ import {
   SummaryQuery,
 } from './alert.schema.ts';
 import { changeAlert, changeAlerts, listAlerts, readAlert, summarizeAlerts } from './alert.service.ts';
+
+type ChangedAlert = Pick<StoredAlert, 'id' | 'orgId' | 'status' | 'note'>;
 
 const SCOPES = ['organization', 'partner', 'system'] as const;
 const READ = { scopes: SCOPES, permission: 'alerts:read' };
@@ -76,12 +79,13 @@ export const alertRoutes: RouteGroup = {
         action: 'alert.resolve',
         resource: 'alert',
         // One entry per organization, so that each finds the changes of its alerts in its own trail.
-        note: ({ alerts }, { body }) =>
+        note: ({ alerts, before }, { body }) =>
           [...new Set(alerts.map(({ orgId }) => orgId))].map((orgId) => ({
             action: `alert.${body.action}`,
             orgId,
             details: {
               alertIds: alerts.filter((alert) => alert.orgId === orgId).map(({ id }) => id),
+              ...bulkChange(orgId, { before, alerts }),
               ...(body.note === undefined ? {} : { note: body.note }),
             },
           })),
@@ -138,3 +142,15 @@ export const alertRoutes: RouteGroup = {
     }),
   ],
 };
+
+/** The status of each alert of an organization that was changed, and its note where that was changed. */
+function bulkChange(
+  orgId: string,
+  { before, alerts }: { before: readonly ChangedAlert[]; alerts: readonly ChangedAlert[] },
+) {
+  const byId = (some: readonly ChangedAlert[]) =>
+    Object.fromEntries(some.map(({ id, status, note }) => [id, { status, note }]));
+  const after = alerts.filter((alert) => alert.orgId === orgId);
+  const ids = new Set(after.map(({ id }) => id));
+  return changesOf({ alerts: byId(before.filter(({ id }) => ids.has(id))) }, { alerts: byId(after) });
+}

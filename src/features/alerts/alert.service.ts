@@ -76,6 +76,10 @@ export async function changeAlert(
 
 /** Changes all alerts that can be changed, and reports an outcome for each. */
 export async function changeAlerts(ctx: Context, { alertIds, action, note }: AlertBulk) {
+  const before = await accessible(ctx)
+    .findByIds([...alertIds])
+    .orderBy('id')
+    .forNoKeyUpdate();
   const alerts = await change(ctx, alertIds, action, note);
   const changed = new Map(alerts.map((alert) => [alert.id, alert]));
   const others = alertIds.filter((id) => !changed.has(id));
@@ -89,7 +93,7 @@ export async function changeAlerts(ctx: Context, { alertIds, action, note }: Ale
     const { wireCode, message } = alert === undefined ? notFound('Alert') : wrongState(action, alert);
     return { alertId, ok: false, status: alert?.status ?? null, error: { code: wireCode, message } };
   });
-  return { changed: alerts.length, outcomes, alerts };
+  return { changed: alerts.length, outcomes, alerts, before };
 }
 
 /** One statement, so that only one of two concurrent requests changes an alert. */

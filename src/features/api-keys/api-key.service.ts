@@ -119,9 +119,10 @@ export async function changeApiKey(ctx: Context, id: string, change: ApiKeyChang
 export async function rotateApiKey(ctx: Context, id: string) {
   const record = await ownApiKey(ctx, id);
   const key = newToken('apiKey');
-  const renewed = await record
-    .$query(ctx.tx)
-    .patchAndFetch({ keyHash: tokenHash(key), keyPrefix: key.slice(0, PREFIX_LENGTH) });
+  const renewed = await patchRecorded(ctx, record, {
+    keyHash: tokenHash(key),
+    keyPrefix: key.slice(0, PREFIX_LENGTH),
+  });
   return { ...renewed.toJSON(), key };
 }
 

@@ -1,4 +1,5 @@
 import { everyScope } from '../../platform/http/access.ts';
+import { noteOfDevice } from '../devices/index.ts';
 import { route, type AnyRoute, type RouteGroup } from '../../platform/http/route.ts';
 import {
   DeviceParams,
@@ -50,6 +51,13 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
       response: LogList,
       errors: ERRORS,
       handler: ({ ctx, params, signal }) => logs.list(ctx, params.deviceId, signal),
+      audit: {
+        action: 'data.access',
+        resource: 'device',
+        coversPages: true,
+        note: (_answer, { ctx, params }) =>
+          noteOfDevice(ctx, params.deviceId, { how: 'live', conditions: {} }),
+      },
     }),
     route({
       method: 'get',
@@ -61,6 +69,13 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
       response: LogOne,
       errors: ERRORS,
       handler: ({ ctx, params, signal }) => logs.get(ctx, params.deviceId, params.name, signal),
+      audit: {
+        action: 'data.access',
+        resource: 'device',
+        coversPages: true,
+        note: (_answer, { ctx, params: { deviceId, name } }) =>
+          noteOfDevice(ctx, deviceId, { how: 'live', conditions: { name } }),
+      },
     }),
     route({
       method: 'get',

@@ -145,7 +145,9 @@ export async function addMembers(ctx: Context, id: string, deviceIds: readonly s
   assertStatic(group);
   const joined = await insertMembers(ctx, group, deviceIds, { reason: 'manual', by: ctx.caller.userId });
   publishChanges(ctx, hub, joined);
-  return { added: joined.length, total: (await readGroup(ctx, id)).deviceCount, group };
+  const { deviceCount: total } = await readGroup(ctx, id);
+  recordMembers(ctx, { before: total - joined.length, after: total });
+  return { added: joined.length, total, group };
 }
 
 /** Ignores ids that are not in the group. */
@@ -154,8 +156,14 @@ export async function removeMembers(ctx: Context, id: string, deviceIds: readonl
   assertStatic(group);
   const gone = await leave(ctx.tx, group, deviceIds, ctx.caller.userId);
   publishChanges(ctx, hub, gone);
-  return { removed: gone.length, total: (await readGroup(ctx, id)).deviceCount, group };
+  const { deviceCount: total } = await readGroup(ctx, id);
+  recordMembers(ctx, { before: total + gone.length, after: total });
+  return { removed: gone.length, total, group };
 }
+
+/** How many devices the group has; which of them have joined or left is in its own list of changes. */
+const recordMembers = (ctx: Context, { before, after }: { before: number; after: number }) =>
+  ctx.recordChange({ deviceCount: before }, { deviceCount: after });
 
 /** The membership changes of a group, newest first. */
 export async function listGroupChanges(

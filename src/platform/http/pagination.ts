@@ -26,6 +26,12 @@ export const pageQuery = ({ maxLimit = 100, maxPage = MAX_PAGE } = {}) =>
 export const PageQuery = pageQuery();
 export type PageQuery = z.infer<typeof PageQuery>;
 
+const PAGE_FIELDS = new Set(['page', 'limit', 'after', 'refresh']);
+
+/** What a query asks for, whichever page of it, and from however fresh an answer. */
+export const withoutPage = (query: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(query).filter(([name]) => !PAGE_FIELDS.has(name)));
+
 /** Rows before the page, which the database reads and nobody is shown. */
 const CHEAP_ROWS = 10_000;
 

@@ -83,6 +83,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   closed: Promise<void>;
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
+  /** The request names the page that sends it, or brings cookies: what every browser does, and API clients do not. */
+  isFromBrowser: boolean;
   /** The bearer token as sent, also on public routes, where it is not checked. */
   bearer: A extends 'agent' ? string : string | undefined;
   /** Of a row with `bodyType: 'bytes'`: its body, unread. Throws where the client's headers do not say what it is. */
@@ -99,6 +101,8 @@ export interface AuditNote {
   resourceName?: string;
   details?: Record<string, unknown>;
 }
+
+type Notes = AuditNote | AuditNote[];
 
 interface RouteBase<
   A extends Access,
@@ -139,6 +143,8 @@ interface RouteBase<
    * answer is stored, so it is neither text that is ready to be sent nor a download.
    */
   idempotent?: I;
+  /** Of a row of agents: devices that wait for approval may use it as well. */
+  forPending?: true;
   /** Of a row that may change something and has no `audit`: why. */
   unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
@@ -184,12 +190,14 @@ export interface RouteDeclaration<
     /** Of a route that sends customers' data out: each entry is written under this action too, which the compliance
      * report counts (SPEC 6). */
     alsoAs?: 'data.export' | 'data.access';
+    /** Of a read: its further pages, and the same read by the same caller within ten minutes, have no entry of their own. */
+    coversPages?: true;
     /** Several where more than one organization is concerned: each has an entry of its own. None where this time there is
-     * nothing to note. */
+     * nothing to note. Of a row without a transaction, `ctx` has the one in which the entry is written. */
     note: (
       answer: H,
-      input: { params: Parsed<P>; query: Parsed<Q>; body: Parsed<B> },
-    ) => AuditNote | AuditNote[];
+      input: { ctx: ContextFor<A, true>; params: Parsed<P>; query: Parsed<Q>; body: Parsed<B> },
+    ) => Notes | Promise<Notes>;
   };
 }
 
@@ -205,10 +213,11 @@ export interface AnyRoute
     action: string;
     resource: string;
     alsoAs?: 'data.export' | 'data.access';
+    coversPages?: true;
     note: (
       answer: unknown,
-      input: { params: unknown; query: unknown; body: unknown },
-    ) => AuditNote | AuditNote[];
+      input: { ctx: Context | AgentContext; params: unknown; query: unknown; body: unknown },
+    ) => Notes | Promise<Notes>;
   };
   prepare?(input: RequestInput<Access, boolean, unknown, unknown, unknown>): PromiseLike<unknown>;
   handler(input: HandlerInput<Access, boolean, unknown, unknown, unknown, unknown>): unknown;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { nextTryAt } from '../../../src/agent/os/upgrades/failed-attempts.ts';
 import { waitAfterFailure } from '../../../src/protocol/index.ts';
-import { dataDirIn, launcherOptions } from '../../../src/watchdog/launcher/agent-command.ts';
+import { dataDirIn, isOfRelease, launcherOptions } from '../../../src/watchdog/launcher/agent-command.ts';
 import { aliveEveryMs, inheritedSocket } from '../../../src/watchdog/service/service-manager.ts';
 import {
   afterEnd,
@@ -125,6 +125,10 @@ describe('the launcher', () => {
       rest: ['run', '--release', 'x'],
     });
     expect(launcherOptions(['status'])).to.deep.equal({ rest: ['status'] });
+    for (const command of ['status', 'doctor', 'logs', 'service', 'unenroll', 'enroll', 'update', '--help']) {
+      expect(isOfRelease([command]), command).to.equal(false);
+    }
+    expect([isOfRelease(['run']), isOfRelease(['event-log', 'list'])]).to.deep.equal([true, true]);
     expect(dataDirIn(['run', '--data-dir', '/d'])).to.equal('/d');
     expect(dataDirIn(['run', '--data-dir=/d e'])).to.equal('/d e');
     expect(dataDirIn(['run'])).to.equal(undefined);

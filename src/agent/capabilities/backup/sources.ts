@@ -12,8 +12,9 @@ const PATIENCE_MS = 5000;
 
 /** What of the sources is backed up: on Linux without virtual file systems. */
 export async function presentSources(paths: readonly string[]): Promise<ChosenSources> {
-  if (osType() !== 'linux')
+  if (osType() !== 'linux') {
     return { paths: [...paths], patterns: [], firstPatterns: [], leftOut: [], refused: [] };
+  }
   const mounts = await readMounts().catch(() => []);
   const sources = await Promise.all(
     paths.map(async (each) => {

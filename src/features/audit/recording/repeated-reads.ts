@@ -28,14 +28,20 @@ export class RepeatedReads {
     details: Record<string, unknown>,
   ): AuditNote[] {
     const key = JSON.stringify([caller.apiKeyId ?? caller.userId, device.id, details]);
-    const until = this.#until.get(key);
-    if (until !== undefined && until > clock.monotonic()) return [];
+    if (this.isCovered(key)) return [];
     // A later page may be skipped only if the entry of the first one was committed.
-    afterCommit(() => this.#remember(key));
+    afterCommit(() => this.cover(key));
     return [{ orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details }];
   }
 
-  #remember(key: string): void {
+  /** Whether a read has an entry from less than ten minutes ago. */
+  isCovered(key: string): boolean {
+    const until = this.#until.get(key);
+    return until !== undefined && until > clock.monotonic();
+  }
+
+  /** To call when the entry of a read is committed. */
+  cover(key: string): void {
     this.#until.delete(key);
     this.#until.set(key, clock.monotonic() + this.#sameReadMs);
     if (this.#until.size <= MOST) return;

@@ -76,6 +76,9 @@ export async function newRecoveryCodeSet(): Promise<RecoveryCodeSet> {
   return { salt, codes, hashes: await Promise.all(codes.map((code) => hashOf(code, salt))) };
 }
 
+export const unusedRecoveryCodes = (tx: Tx, userId: string): Promise<number> =>
+  RecoveryCode.query(tx).where('user_id', userId).whereNull('used_at').resultSize();
+
 /** Replaces the stored codes. The caller stores the salt. */
 export async function storeRecoveryCodes(tx: Tx, userId: string, { hashes }: RecoveryCodeSet): Promise<void> {
   await RecoveryCode.query(tx).where('user_id', userId).delete();

@@ -14,6 +14,7 @@ import {
   type RecoveryCodeSet,
   spend,
   storeRecoveryCodes,
+  unusedRecoveryCodes,
 } from './factor.ts';
 import type {
   MfaConfirmation,
@@ -98,6 +99,7 @@ export function createSecondFactor({
         .patch({ enabledAt: raw('now()') });
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: true });
       await addSecondFactor(ctx);
+      ctx.recordChange({ mfaEnabled: false }, { mfaEnabled: true });
       return { success: true as const };
     },
 
@@ -109,6 +111,7 @@ export function createSecondFactor({
       const { userId, orgId, partnerId } = ctx.caller;
       await StoredFactor.query(ctx.tx).deleteById(userId);
       await User.query(ctx.tx).findById(userId).patch({ mfaEnabled: false });
+      ctx.recordChange({ mfaEnabled: true }, { mfaEnabled: false });
       await breakGlassGuard.assertRemains(ctx.tx, { id: userId, orgId, partnerId });
       return { success: true as const };
     },
@@ -123,8 +126,10 @@ export function createSecondFactor({
     async renewRecoveryCodes(ctx: Context, { proof, fresh }: Renewal) {
       const { userId } = ctx.caller;
       await redeem(ctx, 'enabled', proof);
+      const before = await unusedRecoveryCodes(ctx.tx, userId);
       await StoredFactor.query(ctx.tx).findById(userId).patch({ recoverySalt: fresh.salt });
       await storeRecoveryCodes(ctx.tx, userId, fresh);
+      ctx.recordChange({ unusedCodes: `earlier: ${before}` }, { unusedCodes: `new: ${fresh.codes.length}` });
       return { recoveryCodes: fresh.codes };
     },
 

@@ -7,7 +7,7 @@ import {
 } from '../../../hub/index.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import type { CommandOutput, CommandType } from '../../../protocol/index.ts';
-import { findDevice } from '../../devices/index.ts';
+import { findAskableDevice } from '../../devices/index.ts';
 import { assertManageable } from '../../organizations/index.ts';
 
 /** The errors of a route that asks a device while the caller waits. */
@@ -20,9 +20,6 @@ export const LIVE_ERRORS = [
   'unavailable',
 ] as const;
 
-/** Why a route that reads what devices have, and keeps it with `refresh`, is not audited. */
-export const KEEPS_WHAT_WAS_FOUND = 'keeps what a device has answered; nobody has changed anything';
-
 /** Asks a device while the caller waits, without a database connection. Throws the failure as the caller is shown it. */
 export async function askDevice<T extends CommandType>(
   ctx: DetachedContext,
@@ -33,7 +30,9 @@ export async function askDevice<T extends CommandType>(
   // One limit from the arrival of the request, which covers waiting for the database as well.
   await withinQueryTimeout(
     ctx.arrivedAt,
-    ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
+    ctx.withTenant(async (tenant) =>
+      assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
+    ),
   );
   const outcome = await hub.query(deviceId, { ...question, timeoutMs: remainingQueryMs(ctx.arrivedAt) });
   if (outcome.ok) return outcome.output;

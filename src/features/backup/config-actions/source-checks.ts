@@ -37,7 +37,8 @@ function* faultsOf({ paths, excludes = [] }: FileSources): Generator<{ code: str
 function leftOutSentence(paths: readonly string[]): string | undefined {
   if (paths.length === 0) return undefined;
   const inMemory = paths.find((path) => IN_MEMORY.test(path));
-  if (inMemory !== undefined)
+  if (inMemory !== undefined) {
     return `${inMemory} is backed up only where a disk is mounted on the way to it.`;
+  }
   return 'On Linux, /proc, /sys, /dev, /run and other virtual file systems below the sources are left out, which the job says.';
 }

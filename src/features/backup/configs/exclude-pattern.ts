@@ -28,7 +28,7 @@ export function* faultsOfExcludes({
 export function patternFault(pattern: string, { isWindows }: { isWindows: boolean }): string | undefined {
   const parts = pattern.replace(/^!/, '').split(isWindows ? /[\\/]/ : '/');
   for (const part of parts) {
-    const fault = partFault([...part], !isWindows);
+    const fault = partFault(Array.from(part), !isWindows);
     if (fault !== undefined) return fault;
   }
   return undefined;

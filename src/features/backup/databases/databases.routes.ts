@@ -1,7 +1,8 @@
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
+import { LIVE_ERRORS } from '../access/ask-device.ts';
+import { readOfDevice, readOfDevices } from '../access/inventory-read.ts';
 import { BackupRestore } from '../restores/restore.schema.ts';
 import type { RestoreParts } from '../restores/restore.service.ts';
 import { listChains } from './chain.service.ts';
@@ -28,11 +29,11 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of devices',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: KEEPS_WHAT_WAS_FOUND,
       query: InstanceQuery,
       response: pageOf(FoundInstance),
       errors: LIVE_ERRORS,
       handler: ({ ctx, query }) => listInstances(ctx, query, parts),
+      audit: readOfDevices('database servers'),
     }),
     route({
       method: 'get',
@@ -40,12 +41,12 @@ export const databaseRoutes = (parts: RestoreParts): RouteGroup => ({
       summary: 'List the database servers of a device',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: KEEPS_WHAT_WAS_FOUND,
       params: DeviceParams,
       query: DeviceInstanceQuery,
       response: InstancesOfDevice,
       errors: LIVE_ERRORS,
       handler: ({ ctx, params, query }) => instancesOfDevice(ctx, params.deviceId, query, parts),
+      audit: readOfDevice('database servers'),
     }),
     route({
       method: 'get',

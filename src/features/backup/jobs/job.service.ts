@@ -174,8 +174,13 @@ export async function cancelJob(ctx: Context, id: string, hub: DeviceHub) {
   if (job.commandId !== commandId) {
     throw new AppError('conflict', 'The backup is just being given to its device. Try again.');
   }
+  const { status, cancelRequestedAt } = job;
   if (request === undefined || request.hasEnded) await cancelJobNow(ctx.tx, job);
   else await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? clock.date() });
+  ctx.recordChange(
+    { status, cancelRequestedAt },
+    { status: job.status, cancelRequestedAt: job.cancelRequestedAt },
+  );
   if (request !== undefined) ctx.afterCommit(request.announce);
   return readJob(ctx, id, hub);
 }

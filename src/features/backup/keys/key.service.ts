@@ -2,6 +2,7 @@ import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { namingConflict } from '../../../platform/db/database-errors.ts';
 import { nameOrder } from '../../../platform/db/name-order.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -109,9 +110,7 @@ export async function rotateKey(
   const version = key.version + 1;
   const { orgId } = key;
   const next = sealedVersion(secrets, { orgId, keyId: id, version, material: undefined });
-  const rotated = await key
-    .$query(ctx.tx)
-    .patchAndFetch({ version, status: 'rotating', rotatedAt: clock.date() });
+  const rotated = await patchRecorded(ctx, key, { version, status: 'rotating', rotatedAt: clock.date() });
   await jobs.enqueue(ctx.tx, ROTATE, {});
   return withVersion(ctx, rotated, next);
 }

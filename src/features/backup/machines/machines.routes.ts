@@ -1,7 +1,8 @@
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
+import { LIVE_ERRORS } from '../access/ask-device.ts';
+import { readOfDevice, readOfDevices } from '../access/inventory-read.ts';
 import { DeviceParams } from '../jobs/job.schema.ts';
 import type { JobParts } from '../jobs/job.service.ts';
 import { BackupRestore } from '../restores/restore.schema.ts';
@@ -46,11 +47,11 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         summary: `List the machines of ${name} on all devices`,
         access: everyScope('backup:read'),
         transaction: false,
-        unaudited: KEEPS_WHAT_WAS_FOUND,
         query: MachineQuery,
         response: pageOf(FoundMachine),
         errors: ['unavailable'],
         handler: ({ ctx, query, signal }) => listMachines(ctx, kind, query, { ...parts, signal }),
+        audit: readOfDevices(`machines of ${name}`),
       }),
       route({
         method: 'get',
@@ -58,13 +59,13 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         summary: `List the machines of ${name} on a device`,
         access: everyScope('backup:read'),
         transaction: false,
-        unaudited: KEEPS_WHAT_WAS_FOUND,
         params: DeviceParams,
         query: DeviceMachineQuery,
         response: MachinesOfDevice,
         errors: LIVE_ERRORS,
         handler: ({ ctx, params: { deviceId }, query: { refresh }, signal }) =>
           machinesOfDevice(ctx, kind, { deviceId, refresh }, { ...parts, signal }),
+        audit: readOfDevice(`machines of ${name}`),
       }),
       route({
         method: 'post',

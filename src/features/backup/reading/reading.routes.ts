@@ -1,8 +1,11 @@
+import type { Context } from '../../../platform/context.ts';
 import { everyScope } from '../../../platform/http/access.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
+import { withoutPage } from '../../../platform/http/pagination.ts';
 import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import { NoBody } from '../../../platform/http/browser-answer.ts';
+import { findSnapshot } from '../snapshots/snapshot.service.ts';
 import { browseSnapshot, searchSnapshot } from './browse.service.ts';
 import { compareSnapshots } from './compare.service.ts';
 import { SnapshotDownloads } from './download.service.ts';
@@ -28,6 +31,20 @@ export interface ReadingParts {
 
 const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
 
+/** The entry of who has looked at what in a snapshot; its further pages are covered by it. */
+const readAs = (what: string) => ({
+  action: 'data.access',
+  resource: 'backup_snapshot',
+  coversPages: true as const,
+  note: async (
+    _answer: unknown,
+    { ctx, params, query }: { ctx: Context; params: { id: string }; query: object },
+  ) => {
+    const { id, orgId } = await findSnapshot(ctx, params.id);
+    return { orgId, resourceId: id, details: { what, ...withoutPage(query) } };
+  },
+});
+
 export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
   const { readers, images } = backupStore;
   const walks = new SnapshotWalks();
@@ -50,6 +67,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         errors: ENGINE_ERRORS,
         handler: ({ ctx, params, query, signal }) =>
           browseSnapshot(ctx, { ...query, ...params }, { readers, images }, signal),
+        audit: readAs('files'),
       }),
       route({
         method: 'get',
@@ -64,6 +82,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         errors: [...ENGINE_ERRORS, 'rate_limited'],
         handler: ({ ctx, params, query, signal }) =>
           searchSnapshot(ctx, { ...query, ...params }, { readers, walks }, signal),
+        audit: readAs('names of files'),
       }),
       route({
         method: 'get',
@@ -79,6 +98,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         errors: [...ENGINE_ERRORS, 'rate_limited'],
         handler: ({ ctx, params, query, signal }) =>
           compareSnapshots(ctx, { ...query, ...params }, { readers, walks }, signal),
+        audit: readAs('differences'),
       }),
       route({
         method: 'get',
@@ -94,6 +114,7 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
         errors: ENGINE_ERRORS,
         handler: ({ ctx, params, query, signal }) =>
           readMachine(ctx, { ...query, ...params }, readers, signal),
+        audit: readAs('description of the machine'),
       }),
       route({
         method: 'get',

@@ -2,7 +2,9 @@ import type { DeviceHub } from '../../../hub/index.ts';
 import { everyScope } from '../../../platform/http/access.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { KEEPS_WHAT_WAS_FOUND, LIVE_ERRORS } from '../access/ask-device.ts';
+import { noteOfDevice } from '../../devices/index.ts';
+import { LIVE_ERRORS } from '../access/ask-device.ts';
+import { readOfDevice, readOfDevices } from '../access/inventory-read.ts';
 import {
   DeviceInstanceQuery,
   DeviceParams,
@@ -32,11 +34,11 @@ export const sqlServerRoutes = (parts: { hub: DeviceHub }): RouteGroup => ({
       summary: 'List the instances of SQL Server of all devices',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: KEEPS_WHAT_WAS_FOUND,
       query: InstanceQuery,
       response: pageOf(FoundInstance),
       errors: LIVE_ERRORS,
       handler: ({ ctx, query }) => listInstances(ctx, { ...query, engine: ENGINE }, parts),
+      audit: readOfDevices('instances of SQL Server'),
     }),
     route({
       method: 'get',
@@ -44,13 +46,13 @@ export const sqlServerRoutes = (parts: { hub: DeviceHub }): RouteGroup => ({
       summary: 'List the instances of SQL Server of a device',
       access: everyScope('backup:read'),
       transaction: false,
-      unaudited: KEEPS_WHAT_WAS_FOUND,
       params: DeviceParams,
       query: DeviceInstanceQuery,
       response: InstancesOfDevice,
       errors: LIVE_ERRORS,
       handler: ({ ctx, params, query }) =>
         instancesOfDevice(ctx, params.deviceId, { ...query, engine: ENGINE }, parts),
+      audit: readOfDevice('instances of SQL Server'),
     }),
     route({
       method: 'get',
@@ -64,6 +66,13 @@ export const sqlServerRoutes = (parts: { hub: DeviceHub }): RouteGroup => ({
       response: SqlChains,
       errors: LIVE_ERRORS,
       handler: ({ ctx, query, signal }) => readChains(ctx, query, { ...parts, signal }),
+      audit: {
+        action: 'data.access',
+        resource: 'device',
+        coversPages: true,
+        note: (_answer, { ctx, query: { deviceId, instance, database } }) =>
+          noteOfDevice(ctx, deviceId, { what: 'chains of SQL Server', instance, database }),
+      },
     }),
     route({
       method: 'post',

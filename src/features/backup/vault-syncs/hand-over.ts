@@ -44,7 +44,7 @@ export async function dueSyncs(tx: Tx): Promise<DueSync[]> {
     from backup_vault_syncs y join backup_vaults v on v.id = y.vault_id
     join backup_repositories r on r.id = v.repository_id
     join backup_repositories s on s.id = v.source_repository_id and s.initialized_at is not null
-    join devices d on d.id = y.device_id and d.condition <> 'decommissioned'
+    join devices d on d.id = y.device_id and d.condition not in ('pending', 'decommissioned')
     join device_presence p on p.device_id = d.id and p.state = 'connected'
     join organizations o on o.id = y.org_id and ${isManageableSql('o')}
     where y.finished_at is null and y.command_id is null

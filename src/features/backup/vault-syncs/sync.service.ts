@@ -90,8 +90,14 @@ export async function cancelSync(ctx: Context, vaultId: string, hub: DeviceHub) 
   await assertManageable(ctx, vault.orgId);
   const sync = await VaultSync.query(ctx.tx).where('vault_id', vaultId).whereNull('finished_at').first();
   if (sync === undefined) throw new AppError('conflict', 'No sync of this vault is in flight.');
+  const { status, cancelRequestedAt } = sync;
   await endInFlight(ctx, sync, hub);
-  return shownSync(await VaultSync.query(ctx.tx).findById(sync.id).throwIfNotFound(), hub);
+  const cancelled = await VaultSync.query(ctx.tx).findById(sync.id).throwIfNotFound();
+  ctx.recordChange(
+    { status, cancelRequestedAt },
+    { status: cancelled.status, cancelRequestedAt: cancelled.cancelRequestedAt },
+  );
+  return shownSync(cancelled, hub);
 }
 
 /** The command is changed before the sync, as when its device reports: otherwise both could wait for each other. */

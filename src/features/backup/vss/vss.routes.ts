@@ -3,6 +3,7 @@ import type { DeviceHub } from '../../../hub/index.ts';
 import { everyScope } from '../../../platform/http/access.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import { askDevice } from '../access/ask-device.ts';
+import { readOfDevice } from '../access/inventory-read.ts';
 import { DeviceParams } from '../jobs/job.schema.ts';
 import { DeviceVss } from './vss.schema.ts';
 
@@ -26,6 +27,7 @@ export const vssRoutes = ({ hub }: { hub: DeviceHub }): RouteGroup => ({
         const status = await askDevice(ctx, deviceId, question, hub);
         return { data: { deviceId, checkedAt: clock.date().toISOString(), ...status } };
       },
+      audit: readOfDevice('shadow copy writers'),
     }),
   ],
 });

@@ -1,6 +1,7 @@
 import { everyScope } from '../../../platform/http/access.ts';
 import { NoBody } from '../../../platform/http/browser-answer.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
+import { withoutPage } from '../../../platform/http/pagination.ts';
 import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
 import type { ContentParts } from '../content/content.ts';
@@ -26,6 +27,15 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         query: ItemQuery,
         response: ItemPage,
         handler: ({ ctx, query }) => listItems(ctx, query),
+        audit: {
+          action: 'data.access',
+          resource: 'c2c_config',
+          note: ({ data }, { query }) =>
+            [...new Set(data.map(({ orgId }) => orgId))].map((orgId) => ({
+              orgId,
+              details: { what: 'items', ...withoutPage(query) },
+            })),
+        },
       }),
       route({
         method: 'get',
@@ -35,6 +45,12 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         params: IdParams,
         response: CloudItem,
         handler: async ({ ctx, params }) => shownItem(await findItem(ctx, params.id)),
+        audit: {
+          action: 'data.access',
+          resource: 'c2c_item',
+          coversPages: true,
+          note: ({ id, orgId, subjectOrName }) => ({ orgId, resourceId: id, resourceName: subjectOrName }),
+        },
       }),
       route({
         method: 'get',
@@ -44,6 +60,15 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         params: IdParams,
         response: ItemVersions,
         handler: ({ ctx, params }) => listVersions(ctx, params.id),
+        audit: {
+          action: 'data.access',
+          resource: 'c2c_item',
+          coversPages: true,
+          note: async (_answer, { ctx, params }) => {
+            const { id, orgId, name } = await findItem(ctx, params.id);
+            return { orgId, resourceId: id, resourceName: name, details: { what: 'versions' } };
+          },
+        },
       }),
       route({
         method: 'get',

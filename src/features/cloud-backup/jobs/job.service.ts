@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
@@ -173,7 +174,7 @@ export async function cancelJob(ctx: Context, id: string) {
   await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) throw new AppError('conflict', `The job has already ended: ${job.status}.`);
   const at = clock.date();
-  const cancelled = await job.$query(ctx.tx).patchAndFetch({
+  const cancelled = await patchRecorded(ctx, job, {
     cancelRequestedAt: at,
     ...(job.status === 'pending' ? { status: 'cancelled', finishedAt: at } : {}),
   });

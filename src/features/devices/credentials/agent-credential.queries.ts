@@ -19,6 +19,7 @@ export interface CredentialRow extends Standing {
   site_id: string;
   partner_id: string;
   staged: boolean;
+  enrolled_as: string | null;
   os_type: UpgradableMachine['osType'];
   architecture: UpgradableMachine['architecture'];
   auto_update: boolean;
@@ -31,9 +32,10 @@ export async function findCredentials(
   hashes: readonly string[],
 ): Promise<Map<string, CredentialRow>> {
   const { rows } = await tx.raw(
-    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
+    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged,
+      c.enrolled_as, d.condition,
       ${TENANT_GONE} as tenant_gone, d.os_type, d.architecture, d.auto_update,
-      '${UPGRADE_CAPABILITY}' = any(d.capabilities) as can_upgrade
+      d.condition <> 'pending' and '${UPGRADE_CAPABILITY}' = any(d.capabilities) as can_upgrade
     from agent_credentials c
     join devices d on d.id = c.device_id and d.org_id = c.org_id
     join organizations o on o.id = c.org_id

@@ -1,3 +1,4 @@
+import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
 import { clock } from '../../../clock.ts';
 import type { Context } from '../../../platform/context.ts';
 import { invalid } from '../../../platform/errors.ts';
@@ -53,7 +54,7 @@ export async function abortExecution(ctx: Context, id: string, { jobs }: Executi
     throw invalid('params.id', `must be an execution that is pending or running; it is ${execution.status}`);
   }
   if (execution.abortRequestedAt === null) {
-    await execution.$query(ctx.tx).patch({ abortRequestedAt: clock.date() });
+    await patchRecorded(ctx, execution, { abortRequestedAt: clock.date() });
     await enqueueAbort(ctx.tx, jobs, execution);
   }
   return readExecution(ctx, id);

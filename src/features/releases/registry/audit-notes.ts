@@ -32,7 +32,13 @@ export const signNote = (release: Published) => ({ action: 'agent_version.sign',
 
 export const promoteNote = (version: string, promotion: Promotion): AuditNote => ({
   resourceName: version,
-  details: { ...promotion },
+  details: { ...promotion, ...promotionChange(promotion) },
+});
+
+/** What devices upgraded to before a promotion, and what they upgrade to now, on the platforms that it concerns. */
+export const promotionChange = ({ promoted, demoted }: Promotion) => ({
+  before: { promoted: demoted },
+  after: { promoted },
 });
 
 const platformOf = ({ component, os, architecture }: Target) => ({ component, os, architecture });

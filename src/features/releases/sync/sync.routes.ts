@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type AuditNote, route, type RouteGroup } from '../../../platform/http/route.ts';
-import { releaseNote } from '../registry/audit-notes.ts';
+import { promotionChange, releaseNote } from '../registry/audit-notes.ts';
 import { PUBLISH } from '../registry/release.routes.ts';
 import { Version } from '../registry/version.ts';
 import type { ReleaseSync, SyncOutcome } from './release-sync.ts';
@@ -47,6 +47,12 @@ export const syncNotes = ({ version, synced, failed, added, promotion }: SyncOut
   ...added.map((release) => ({ action: 'agent_version.publish', ...releaseNote(release) })),
   {
     resourceName: version,
-    details: { synced, failed: failed.map(({ file }) => file), ...promotion },
+    details: {
+      synced,
+      failed: failed.map(({ file }) => file),
+      ...promotion,
+      before: { ...promotionChange(promotion).before, registered: 0 },
+      after: { ...promotionChange(promotion).after, registered: added.length },
+    },
   },
 ];

@@ -93,6 +93,7 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
       `No TXT record at ${name} has the value that this domain needs. A new record can take an hour to become visible.`,
     );
   }
+  const before = { status: domain.status, verifiedAt: domain.verifiedAt, failingSince: domain.failingSince };
   const verified = await ownedOnce(
     domain.$query(ctx.tx).patchAndFetch({
       status: 'verified',
@@ -100,6 +101,8 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
       failingSince: null,
     }),
   );
+  const { status, verifiedAt, failingSince } = verified;
+  ctx.recordChange(before, { status, verifiedAt, failingSince });
   return shown(verified);
 }
 

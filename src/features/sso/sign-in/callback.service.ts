@@ -8,6 +8,7 @@ import type { Reply } from '../../../platform/http/route.ts';
 import { finishLink } from '../links/link-identity.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { admitPerson, type AdmissionParts } from './admit-person.ts';
+import type { BrowserCookie } from '../flow/browser-cookie.ts';
 import { loginPageUrl, profilePageUrl } from '../flow/login-page.ts';
 import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
@@ -20,6 +21,7 @@ import type { StateCookie } from '../flow/state-cookie.ts';
 export interface CallbackParts extends AdmissionParts {
   protocols: Protocols;
   stateCookie: StateCookie;
+  browsers: BrowserCookie;
   ssoLimits: Pick<SsoLimits, 'callback'>;
   baseUrl: () => string;
 }
@@ -83,7 +85,7 @@ async function proceed(
   const identity = await parts.protocols[provider.type].finish(ctx, provider, session, query);
   const identified = { provider, session, identity };
   return session.linkSessionId === null
-    ? signedIn(ctx, identified, parts)
+    ? signedIn(ctx, { ...identified, browserHash: parts.browsers.mark(reply, cookies) }, parts)
     : linked(ctx, { ...identified, linkSessionId: session.linkSessionId }, parts);
 }
 
@@ -129,13 +131,13 @@ interface Identified {
 
 async function signedIn(
   ctx: PublicContext,
-  { provider, session, identity }: Identified,
+  { provider, session, identity, browserHash }: Identified & { browserHash: string },
   parts: CallbackParts,
 ): Promise<Redirect> {
   const code = await retried(() =>
     ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
       await holdProvider(tx, provider, session);
-      return admitPerson(tx, ctx, provider, identity, parts);
+      return admitPerson(tx, ctx, { provider, identity, browserHash }, parts);
     }),
   );
   parts.audit.committed();

@@ -184,11 +184,17 @@ export async function rotateSecret(
   assertMayReceive(ctx, webhook.eventTypes, webhook.orgId);
   const secret = newSigningSecret();
   const isKept = overlapHours > 0;
+  const { sealedSecret, previousSecretUntil } = webhook;
   const updated = await webhook.$query(ctx.tx).patchAndFetch({
     sealedSecret: sealSecret(sealer, id, secret),
     sealedPreviousSecret: isKept ? sealAsPrevious(sealer, webhook) : null,
     previousSecretUntil: isKept ? new Date(clock.now() + overlapHours * 3_600_000) : null,
   });
+  // Shown as changed, without either secret.
+  ctx.recordChange(
+    { sealedSecret, previousSecretUntil },
+    { sealedSecret: updated.sealedSecret, previousSecretUntil: updated.previousSecretUntil },
+  );
   return { ...shownWebhook(updated), secret };
 }
 

@@ -25,6 +25,7 @@ import {
   signInAgent,
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
+import { StreamAnswer } from '../files/stream-answer.ts';
 import { isBrowserAnswer } from '../browser-answer.ts';
 import { type ByteBody, byteBody } from '../files/byte-body.ts';
 import { type Changes, changesOf } from './changes.ts';
@@ -33,7 +34,7 @@ import { Download, OpenDownload } from '../download.ts';
 import { validationError } from '../error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { jsonTextFault } from './json-text.ts';
-import { isDeepPage } from '../pagination.ts';
+import { isDeepPage, withoutPage } from '../pagination.ts';
 import { AuditedJson, RawJson } from '../raw-json.ts';
 import { requestState, type RequestState } from '../request-state.ts';
 import type { AnyRoute, Base, CookieOptions, Reply, RouteGroup } from '../route.ts';
@@ -45,9 +46,20 @@ export interface Pipeline {
   audit: AuditTrail;
   /** What limits how many transactions of expensive rows run at once. */
   expensive: ExpensiveWork;
+  reads: CoveredReads;
+  /** Calls `onLost` once the caller's rights end or change. `close` ends the watch. */
+  watchRights: (caller: Caller, bearer: string, onLost: () => void) => { close(): void };
+}
+
+/** Remembers which reads have an entry that covers their further pages as well. */
+export interface CoveredReads {
+  isCovered(key: string): boolean;
+  cover(key: string): void;
 }
 
 const BODY_LIMIT = 100_000;
+/** When the agent of a device that waits for approval tries again. */
+const PENDING_MS = 300_000;
 
 /** Mounts the rows of the table that stand below a base. Every row passes the same steps in the same order, and this is the only place they are in. */
 export function mount(groups: readonly RouteGroup[], base: Base, pipeline: Pipeline): Router {
@@ -68,8 +80,12 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const state = requestState(request);
     state.route = row.path;
     await row.before?.(state.client);
-    if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
-    else if (row.access !== 'public') {
+    if (row.access === 'agent') {
+      state.agent = await signInAgent(request, pipeline.agents);
+      if (state.agent.isPending === true && row.forPending !== true) {
+        throw new AppError('device_pending', 'This device waits for approval.', { retryAfterMs: PENDING_MS });
+      }
+    } else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
     }
@@ -131,6 +147,8 @@ function expectedType(row: AnyRoute): RequestHandler {
   };
 }
 
+const BROWSER_HEADERS = ['origin', 'sec-fetch-site', 'cookie'] as const;
+
 function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, response) => {
     const state = requestState(request);
@@ -141,6 +159,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       bearer: bearerToken(request),
       bytes: () => byteBody(request, bytesLimit(row)),
       cookies: parseCookies(request.headers.cookie ?? ''),
+      isFromBrowser: BROWSER_HEADERS.some((name) => request.headers[name] !== undefined),
       reply: pendingReply(),
       once:
         row.idempotent === true && state.caller !== undefined
@@ -151,17 +170,37 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
     input.reply.apply(response);
     response.status(row.status ?? 200);
-    if (answer instanceof OpenDownload) await answer.send(response);
-    else if (isBrowserAnswer(answer)) await answer.send(response);
+    if (answer instanceof OpenDownload || answer instanceof StreamAnswer) {
+      await sendWhileAllowed(answer, response, { caller: state.caller, bearer: input.bearer }, pipeline);
+    } else if (isBrowserAnswer(answer)) await answer.send(response);
     else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
+}
+
+/** What is made while it is sent can take hours. It is cut off when the caller may not have it any more. */
+async function sendWhileAllowed(
+  answer: OpenDownload | StreamAnswer,
+  response: Response,
+  { caller, bearer }: { caller: Caller | undefined; bearer: string | undefined },
+  { watchRights }: Pipeline,
+): Promise<void> {
+  const watch =
+    caller === undefined || bearer === undefined
+      ? undefined
+      : watchRights(caller, bearer, () => response.destroy());
+  try {
+    await answer.send(response);
+  } finally {
+    watch?.close();
+  }
 }
 
 type Input = ReturnType<typeof parseInput> & {
   signal: AbortSignal;
   closed: Promise<void>;
   cookies: Record<string, string | undefined>;
+  isFromBrowser: boolean;
   bearer: string | undefined;
   bytes: () => ByteBody;
   reply: ReturnType<typeof pendingReply>;
@@ -180,14 +219,14 @@ async function answerOf(
   if (agent !== undefined) {
     const within = transactions(row, pipeline, scopeOf(agent), (opened) => ({ ...base, agent, ...opened }));
     const ctx: DetachedAgentContext = { ...base, agent, withTenant: within };
-    return signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    return signedIn(row, state, { ...input, ctx }, within, pipeline);
   }
   if (caller !== undefined) {
     const opened = transactions(row, pipeline, caller, (opening) => ({ ...base, caller, ...opening }));
     const limit = isExpensive(row, input.query) ? pipeline.expensive : undefined;
     const within = limited(limit, caller, opened, { signal: input.signal });
     const ctx: DetachedContext = { ...base, caller, withTenant: within };
-    const answer = await signedIn(row, state, { ...input, ctx }, within, pipeline.audit);
+    const answer = await signedIn(row, state, { ...input, ctx }, within, pipeline);
     if (!(answer instanceof Download)) return answer;
     // The rest of what is being sent waits for its turn and is not refused.
     return new OpenDownload(
@@ -204,11 +243,18 @@ async function signedIn<C extends Context | AgentContext>(
   state: RequestState,
   input: Input & { ctx: DetachedContext | DetachedAgentContext },
   within: (work: (ctx: C, recorded: Recorded) => Promise<unknown>) => Promise<unknown>,
-  audit: AuditTrail,
+  pipeline: Pipeline,
 ): Promise<unknown> {
   const prepared = await row.prepare?.(input);
-  if (!row.transaction) return shaped(row, await row.handler({ ...input, prepared }));
-  return within((ctx, recorded) => audited(row, state, { ...input, ctx, prepared, recorded }, audit));
+  if (row.transaction) {
+    return within((ctx, recorded) => audited(row, state, { ...input, ctx, prepared, recorded }, pipeline));
+  }
+  const raw = await row.handler({ ...input, prepared });
+  // Nothing leaves before its entry is written.
+  if (row.audit !== undefined && !isCovered(row, state, input, pipeline)) {
+    await within((ctx, recorded) => recordEntries(row, state, { ...input, ctx, recorded }, raw, pipeline));
+  }
+  return shaped(row, raw);
 }
 
 type Opened = Pick<Context, 'tx' | 'afterCommit' | 'recordChange'>;
@@ -263,38 +309,65 @@ function limited(
   return (work) => limit.run(caller, () => opened(work), options);
 }
 
+type Audited = Input & { ctx: Context | AgentContext; recorded: Recorded };
+
 async function audited(
   row: AnyRoute,
   state: RequestState,
-  input: Input & { ctx: Context | AgentContext; prepared: unknown; recorded: Recorded },
-  audit: AuditTrail,
+  input: Audited & { prepared: unknown },
+  pipeline: Pipeline,
 ): Promise<unknown> {
-  const { ctx, once, recorded } = input;
+  const { ctx, once } = input;
   const before = once === undefined ? undefined : await takeKey(ctx.tx, once);
   if (before !== undefined) return before.answer;
   const raw = await row.handler(input);
   const parsed = shaped(row, raw);
   if (once !== undefined) await keepAnswer(ctx.tx, once, parsed);
-  if (row.audit !== undefined) {
-    const { action, resource: resourceType, note, alsoAs } = row.audit;
-    const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
-    const source: unknown = raw instanceof AuditedJson ? raw.source : raw;
-    const notes = [note(source, input)].flat();
-    const twice = alsoAs === undefined ? [] : notes.map((about) => ({ ...about, action: alsoAs }));
-    const entries = [...notes, ...twice].map((about) => ({
-      action,
-      ...about,
-      details: { ...about.details, ...recorded.changes },
-      resourceType,
-      actor,
-      state,
-    }));
-    const [first] = entries;
-    if (entries.length === 1 && first !== undefined) await audit.record(ctx.tx, first);
-    else await audit.recordAll(ctx.tx, entries);
-    ctx.afterCommit(() => audit.committed());
-  }
+  if (!isCovered(row, state, input, pipeline)) await recordEntries(row, state, input, raw, pipeline);
   return parsed;
+}
+
+async function recordEntries(
+  row: AnyRoute,
+  state: RequestState,
+  input: Audited,
+  raw: unknown,
+  { audit, reads }: Pipeline,
+): Promise<void> {
+  if (row.audit === undefined) return;
+  const { ctx, recorded } = input;
+  const { action, resource: resourceType, note, alsoAs } = row.audit;
+  const actor = 'agent' in ctx ? ctx.agent : ctx.caller;
+  const source: unknown = raw instanceof AuditedJson ? raw.source : raw;
+  const notes = [await note(source, input)].flat();
+  const twice = alsoAs === undefined ? [] : notes.map((about) => ({ ...about, action: alsoAs }));
+  const entries = [...notes, ...twice].map((about) => ({
+    action,
+    ...about,
+    details: { ...about.details, ...recorded.changes },
+    resourceType,
+    actor,
+    state,
+  }));
+  const [first] = entries;
+  if (entries.length === 1 && first !== undefined) await audit.record(ctx.tx, first);
+  else await audit.recordAll(ctx.tx, entries);
+  ctx.afterCommit(() => {
+    audit.committed();
+    const read = readOf(row, state, input);
+    if (read !== undefined) reads.cover(read);
+  });
+}
+
+const isCovered = (row: AnyRoute, state: RequestState, input: Input, { reads }: Pipeline): boolean => {
+  const read = readOf(row, state, input);
+  return read !== undefined && reads.isCovered(read);
+};
+
+/** The same for all pages of a read by one caller; `undefined` where each request has an entry of its own. */
+function readOf(row: AnyRoute, { caller }: RequestState, { params, query }: Input): string | undefined {
+  if (row.audit?.coversPages !== true || caller === undefined) return undefined;
+  return JSON.stringify([caller.apiKeyId ?? caller.userId, row.path, params, withoutPage(query ?? {})]);
 }
 
 /** What the response lists, and nothing else. */

@@ -56,8 +56,8 @@ export function QueryNotice({
       return (
         <Notice icon={<IconClockX size={16} />} actions={narrower}>
           The device stopped before it had read the whole log
-          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}. Older
-          entries may be missing. A narrower query reaches further back:
+          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}.{' '}
+          {outcome.note ?? 'Older entries may be missing.'} A narrower query reaches further back:
         </Notice>
       );
     case 'timed_out':

@@ -21,6 +21,7 @@ export function AcceptInvitationPage() {
 }
 
 function Invitation({ token, onJoined }: { token: string; onJoined: () => void }) {
+  const session = useSession();
   const [password, setPassword] = useState('');
   const [pending, setPending] = useState<string>();
   const invitation = useQuery({
@@ -57,6 +58,12 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
                 <div>
                   {name}, you are invited to {orgName ?? partnerName ?? 'Muster'} as {email}.
                 </div>
+                {session.state === 'signed_in' && (
+                  <Alert color="orange">
+                    This browser is signed in as {session.me.user.email}. If you join, it is signed in as{' '}
+                    {email} instead.
+                  </Alert>
+                )}
                 <PasswordInput
                   ref={focusOnArrival}
                   label="Password"

@@ -40,9 +40,10 @@ const RECORD = {
 const parse = (change: object) => parseJournalLine(JSON.stringify({ ...RECORD, ...change }));
 
 describe('agent: journal records', () => {
-  it('maps a record to an entry, with microseconds as its id', () => {
-    expect(parse({})).to.deep.equal({
-      recordId: 1_795_229_242_225_483,
+  it('maps a record to an entry, with its millisecond and its sequence number as id', () => {
+    const cursor = 's=78b0;i=2492c;b=bb;m=1be8;t=6613;x=ab0c';
+    expect(parse({ __CURSOR: cursor })).to.deep.include({
+      recordId: 1_795_229_242_225 * 2048 + (0x2492c % 2048),
       timeCreated: '2026-11-21T02:47:22.225Z',
       level: 'warning',
       source: 'sshd',
@@ -51,13 +52,14 @@ describe('agent: journal records', () => {
       category: 'authpriv',
       user: '0',
       computer: 'vm',
-      raw: JSON.stringify(RECORD, Object.keys(RECORD).sort()),
     });
+    expect(parse({})?.raw).to.equal(JSON.stringify(RECORD, Object.keys(RECORD).sort()));
   });
 
   it('reads a message of bytes, one of several values, and one that was omitted', () => {
     expect(parse({ MESSAGE: [...Buffer.from('röd \u001b[0m')] })?.message).to.equal('röd \u001b[0m');
-    expect(parse({ MESSAGE: ['first', 'second'] })?.message).to.equal('first');
+    expect(parse({ MESSAGE: ['first', 'second'] })?.message).to.equal('first\nsecond');
+    expect(parse({ MESSAGE: [71, 114, 252, 223, 101] })?.message).to.equal('Grüße');
     expect(parse({ MESSAGE: null })?.message).to.equal('');
   });
 

@@ -212,7 +212,8 @@ describe('agent: text logs', () => {
     await put('app.log.1.gz', 'this is no gzip');
     const { rows, summary } = await ask(reader(), { name: 'app.log' });
     expect(rows).to.have.length(5);
-    expect(summary).to.deep.equal({ scanned: 5, truncated: true });
+    expect(summary).to.include({ scanned: 5, truncated: true });
+    expect(summary.note).to.match(/^app\.log\.1\.gz was left out: /);
   });
 
   it('reads a large log in bounded memory, and stops at once when it is aborted', async function () {
@@ -278,10 +279,12 @@ describe('agent: text logs', () => {
   });
 
   it('parses the names of rotated parts', () => {
-    expect(parsePartName('syslog.2.gz')).to.deep.equal({ base: 'syslog', age: 2, compressed: true });
-    expect(parsePartName('app.log-20260101')).to.include({ base: 'app.log', compressed: false });
-    expect(parsePartName('app.log')).to.deep.equal({ base: 'app.log', age: 0, compressed: false });
+    expect(parsePartName('syslog.2.gz')).to.deep.equal({ base: 'syslog', age: 2, packing: 'gz' });
+    expect(parsePartName('app.log-20260101')).to.include({ base: 'app.log', packing: undefined });
+    expect(parsePartName('app.log')).to.deep.equal({ base: 'app.log', age: 0, packing: undefined });
     expect(parsePartName('wtmp')).to.equal(undefined);
-    expect(parsePartName('eipp.log.xz')).to.equal(undefined);
+    expect(parsePartName('eipp.log.xz')).to.deep.equal({ base: 'eipp.log', age: 1, packing: 'xz' });
+    expect(parsePartName('btmp.1')).to.equal(undefined);
+    expect(parsePartName('mysql-bin.000001')).to.equal(undefined);
   });
 });
