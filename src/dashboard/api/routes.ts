@@ -8079,6 +8079,12 @@ response: null
 response: null
 }
 /**
+ * Load the search of the reference of the socket messages
+ */
+"GET /docs/sockets.js": {
+response: null
+}
+/**
  * Load a file of the reference
  */
 "GET /docs/assets/{name}": {
