@@ -849,6 +849,17 @@ headline?: (string | null)
 response: LoginBranding
 }
 /**
+ * Read whether people can register themselves
+ */
+"GET /auth/registration": {
+response: {
+/**
+ * False where accounts are created by invitation only.
+ */
+enabled: boolean
+}
+}
+/**
  * Register a provider with its first administrator
  */
 "POST /auth/register-partner": {
@@ -8047,6 +8058,12 @@ response: null
  * Load the script that starts the reference
  */
 "GET /docs/start.js": {
+response: null
+}
+/**
+ * Load the search of the reference of the socket messages
+ */
+"GET /docs/sockets.js": {
 response: null
 }
 /**
