@@ -1826,29 +1826,62 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
 osType: ("windows" | "macos" | "linux")
+/**
+ * Cut to 200 characters.
+ */
 osVersion: string
 osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
 /**
  * A machine that enrolls again with the same id keeps its device.
  */
 machineId?: (string | null)
 hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 model?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: (string | null)
 } | null)
 network?: ({
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: (string | null)
 } | null)
 capabilities?: (string[] | null)
@@ -2003,12 +2036,21 @@ body: {
  * The time by the clock of the device.
  */
 at: string
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
+/**
+ * Cut to 50 characters.
+ */
 watchdogVersion?: (string | null)
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
 osVersion?: (string | null)
+/**
+ * Cut to 100 characters.
+ */
 osBuild?: (string | null)
 uptimeSeconds?: (number | null)
 metrics?: ({
@@ -2369,6 +2411,9 @@ params: {
 id: string
 }
 body: {
+/**
+ * Cut to 50 characters.
+ */
 watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
@@ -2390,6 +2435,9 @@ updates: {
  * What is being updated, such as `agent`.
  */
 component: string
+/**
+ * Cut to 50 characters.
+ */
 targetVersion: string
 phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
 /**
@@ -2830,22 +2878,52 @@ id: string
 }
 body: {
 hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 model?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: (string | null)
 } | null)
 network?: ({
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: (string | null)
 } | null)
 interfaces?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 64 characters.
+ */
 macAddress?: (string | null)
 ipAddresses?: (string[] | null)
 /**
@@ -2857,11 +2935,23 @@ isPrimary?: (boolean | null)
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
 software?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 255 characters.
+ */
 version?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 publisher?: (string | null)
 installedAt?: (string | null)
 }[] | null)
+/**
+ * Cut to 255 characters.
+ */
 lastUser?: (string | null)
 collectedAt: string
 }
@@ -3993,7 +4083,13 @@ body: {
 logs: {
 timestamp: string
 level: ("debug" | "info" | "warn" | "error")
+/**
+ * Cut to 100 characters.
+ */
 component: string
+/**
+ * Cut to 32768 characters.
+ */
 message: string
 fields?: ({
 [k: string]: unknown
@@ -5806,7 +5902,13 @@ token: string
  */
 session?: (string | null)
 machine: {
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 }
@@ -5819,6 +5921,9 @@ recoveryId: string
 session?: string
 sessionExpiresAt: string
 snapshotId: string
+/**
+ * Cut to 255 characters.
+ */
 machineName: string
 details: ({
 kind: "image"
@@ -5831,6 +5936,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -5881,7 +5989,13 @@ body: {
 token: string
 session: string
 progress: {
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: (string | null)
 done: number
 total: number
@@ -5908,19 +6022,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: (string | null)
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 }
@@ -7828,6 +7963,10 @@ category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "c
 orgId?: string
 from?: string
 to?: string
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: boolean
 }
 response: null
 }
@@ -7837,6 +7976,10 @@ response: null
 "POST /audit-logs/export": {
 body: {
 format?: (("csv" | "json") | null)
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: (boolean | null)
 filters?: ({
 /**
  * Part of the e-mail address or name of the user, case-insensitive.
@@ -8762,18 +8905,42 @@ customFields: {
 [k: string]: unknown
 }
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
+/**
+ * Cut to 255 characters.
+ */
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 }
 metrics: ({
@@ -8831,22 +8998,52 @@ export interface DeviceInventory {
 deviceId: string
 orgId: string
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
+/**
+ * Cut to 255 characters.
+ */
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 }
 interfaces: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 64 characters.
+ */
 macAddress?: string
 ipAddresses: string[]
 /**
@@ -9784,6 +9981,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * As `backup.databases` lists it.
  */
 instance: string
+/**
+ * Items: Cut to 255 characters.
+ */
 databases: string[]
 backupType: ("full" | "differential" | "log")
 /**
@@ -9833,6 +10033,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -9860,6 +10063,9 @@ kind: "machines"
 hypervisor: ("hyperv" | "kvm")
 machines: {
 id: string
+/**
+ * Cut to 255 characters.
+ */
 name: string
 /**
  * Of Hyper-V.
@@ -9953,6 +10159,9 @@ version: 1
  * The disks of the device itself, or those of a guest on it.
  */
 source: ("disk" | "kvm" | "hyperv")
+/**
+ * Cut to 255 characters.
+ */
 machine: string
 system: (string | null)
 takenAt: string
@@ -9978,6 +10187,9 @@ model: (string | null)
 serial: (string | null)
 partitionTable: ({
 label: ("gpt" | "dos")
+/**
+ * Cut to 255 characters.
+ */
 id: string
 unit: "sectors"
 firstlba?: number
@@ -9987,8 +10199,17 @@ partitions: {
 number: number
 start: number
 size: number
+/**
+ * Cut to 255 characters.
+ */
 type: string
+/**
+ * Cut to 255 characters.
+ */
 uuid?: string
+/**
+ * Cut to 255 characters.
+ */
 name?: string
 bootable?: boolean
 }[]
@@ -10373,6 +10594,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * What a configuration names: where the server listens on the machine.
  */
 instance: string
+/**
+ * Cut to 255 characters.
+ */
 version: string
 port: (number | null)
 dataFolder: (string | null)
@@ -10380,6 +10604,9 @@ dataFolder: (string | null)
  * The first 1000. Names are as the server has them.
  */
 databases: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: (number | null)
 }[]
@@ -10387,7 +10614,13 @@ sizeBytes: (number | null)
  * Why it cannot be backed up as it is, such as a program that is missing.
  */
 problems: {
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 500 characters.
+ */
 message: string
 }[]
 id: string
@@ -10767,12 +11000,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -10787,19 +11032,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -10845,12 +11111,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -10865,19 +11143,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -10903,6 +11202,9 @@ data: {
  */
 status: ("ready" | "busy" | "failed" | "unknown")
 writers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 writerId: string
 instanceId: (string | null)
@@ -10917,12 +11219,18 @@ status: ("stable" | "waiting" | "failed" | "unknown")
 lastError: string
 }[]
 providers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 providerId: string
 /**
  * In the language of the machine.
  */
 type: string
+/**
+ * Cut to 50 characters.
+ */
 version: string
 }[]
 deviceId: string
@@ -10969,6 +11277,9 @@ rctEnabled: (boolean | null)
 hasPassthroughDisks: boolean
 checkpoints: {
 id: string
+/**
+ * Cut to 256 characters.
+ */
 name: string
 parentId: (string | null)
 createdAt: (string | null)
