@@ -1850,27 +1850,54 @@ enrollmentKey: string
  */
 hostname: string
 osType: ("windows" | "macos" | "linux")
+/**
+ * Cut to 200 characters.
+ */
 osVersion: string
 osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
 /**
  * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
 hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 model?: (string | null)
 serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: (string | null)
 } | null)
 network?: ({
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -2033,12 +2060,21 @@ body: {
  * The time by the clock of the device.
  */
 at: string
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
+/**
+ * Cut to 50 characters.
+ */
 watchdogVersion?: (string | null)
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
 osVersion?: (string | null)
+/**
+ * Cut to 100 characters.
+ */
 osBuild?: (string | null)
 uptimeSeconds?: (number | null)
 metrics?: ({
@@ -2411,6 +2447,9 @@ params: {
 id: string
 }
 body: {
+/**
+ * Cut to 50 characters.
+ */
 watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
@@ -2432,6 +2471,9 @@ updates: {
  * What is being updated, such as `agent`.
  */
 component: string
+/**
+ * Cut to 50 characters.
+ */
 targetVersion: string
 /**
  * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
@@ -2894,18 +2936,39 @@ id: string
 }
 body: {
 hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 model?: (string | null)
 serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: (string | null)
 } | null)
 network?: ({
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -2913,7 +2976,13 @@ macAddress?: (string | null)
 macAddresses?: (string[] | null)
 } | null)
 interfaces?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 64 characters.
+ */
 macAddress?: (string | null)
 ipAddresses?: (string[] | null)
 /**
@@ -2925,8 +2994,17 @@ isPrimary?: (boolean | null)
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
 software?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 255 characters.
+ */
 version?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
 publisher?: (string | null)
 installedAt?: (string | null)
 /**
@@ -2934,6 +3012,9 @@ installedAt?: (string | null)
  */
 source?: (string | null)
 }[] | null)
+/**
+ * Cut to 255 characters.
+ */
 lastUser?: (string | null)
 /**
  * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
@@ -4086,7 +4167,13 @@ body: {
 logs: {
 timestamp: string
 level: ("debug" | "info" | "warn" | "error")
+/**
+ * Cut to 100 characters.
+ */
 component: string
+/**
+ * Cut to 32768 characters.
+ */
 message: string
 fields?: ({
 [k: string]: unknown
@@ -5899,7 +5986,13 @@ token: string
  */
 session?: (string | null)
 machine: {
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 }
@@ -5912,6 +6005,9 @@ recoveryId: string
 session?: string
 sessionExpiresAt: string
 snapshotId: string
+/**
+ * Cut to 255 characters.
+ */
 machineName: string
 details: ({
 kind: "image"
@@ -5924,6 +6020,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -5974,7 +6073,13 @@ body: {
 token: string
 session: string
 progress: {
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: (string | null)
 done: number
 total: number
@@ -6001,19 +6106,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: (string | null)
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 }
@@ -7925,6 +8051,10 @@ category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "c
 orgId?: string
 from?: string
 to?: string
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: boolean
 }
 response: null
 }
@@ -7934,6 +8064,10 @@ response: null
 "POST /audit-logs/export": {
 body: {
 format?: (("csv" | "json") | null)
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: (boolean | null)
 filters?: ({
 /**
  * Part of the e-mail address or name of the user, case-insensitive.
@@ -8873,18 +9007,39 @@ customFields: {
 [k: string]: unknown
 }
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -8946,18 +9101,39 @@ export interface DeviceInventory {
 deviceId: string
 orgId: string
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -8965,7 +9141,13 @@ macAddress?: string
 macAddresses?: string[]
 }
 interfaces: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 64 characters.
+ */
 macAddress?: string
 ipAddresses: string[]
 /**
@@ -9962,6 +10144,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * As `backup.databases` lists it.
  */
 instance: string
+/**
+ * Items: Cut to 255 characters.
+ */
 databases: string[]
 backupType: ("full" | "differential" | "log")
 /**
@@ -10011,6 +10196,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -10038,6 +10226,9 @@ kind: "machines"
 hypervisor: ("hyperv" | "kvm")
 machines: {
 id: string
+/**
+ * Cut to 255 characters.
+ */
 name: string
 /**
  * Of Hyper-V.
@@ -10131,6 +10322,9 @@ version: 1
  * The disks of the device itself, or those of a guest on it.
  */
 source: ("disk" | "kvm" | "hyperv")
+/**
+ * Cut to 255 characters.
+ */
 machine: string
 system: (string | null)
 takenAt: string
@@ -10156,6 +10350,9 @@ model: (string | null)
 serial: (string | null)
 partitionTable: ({
 label: ("gpt" | "dos")
+/**
+ * Cut to 255 characters.
+ */
 id: string
 unit: "sectors"
 firstlba?: number
@@ -10165,8 +10362,17 @@ partitions: {
 number: number
 start: number
 size: number
+/**
+ * Cut to 255 characters.
+ */
 type: string
+/**
+ * Cut to 255 characters.
+ */
 uuid?: string
+/**
+ * Cut to 255 characters.
+ */
 name?: string
 bootable?: boolean
 }[]
@@ -10551,6 +10757,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * What a configuration names: where the server listens on the machine.
  */
 instance: string
+/**
+ * Cut to 255 characters.
+ */
 version: string
 port: (number | null)
 dataFolder: (string | null)
@@ -10558,6 +10767,9 @@ dataFolder: (string | null)
  * The first 1000. Names are as the server has them.
  */
 databases: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: (number | null)
 }[]
@@ -10565,7 +10777,13 @@ sizeBytes: (number | null)
  * Why it cannot be backed up as it is, such as a program that is missing.
  */
 problems: {
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 500 characters.
+ */
 message: string
 }[]
 id: string
@@ -10960,12 +11178,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -10980,19 +11210,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -11038,12 +11289,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -11058,19 +11321,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -11096,6 +11380,9 @@ data: {
  */
 status: ("ready" | "busy" | "failed" | "unknown")
 writers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 writerId: string
 instanceId: (string | null)
@@ -11110,12 +11397,18 @@ status: ("stable" | "waiting" | "failed" | "unknown")
 lastError: string
 }[]
 providers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 providerId: string
 /**
  * In the language of the machine.
  */
 type: string
+/**
+ * Cut to 50 characters.
+ */
 version: string
 }[]
 deviceId: string
@@ -11162,6 +11455,9 @@ rctEnabled: (boolean | null)
 hasPassthroughDisks: boolean
 checkpoints: {
 id: string
+/**
+ * Cut to 256 characters.
+ */
 name: string
 parentId: (string | null)
 createdAt: (string | null)
