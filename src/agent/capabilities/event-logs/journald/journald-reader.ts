@@ -190,13 +190,14 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     async list(signal) {
       const until = clock.monotonic() + LIST_BUDGET_MS;
       const survey = new JournalSurvey();
+      const takeSurvey = async () => {
+        for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
+      };
+      // What cannot be read hides nothing of the rest.
       const [units, boots] = await Promise.all([
-        // A list that cannot be read does not hide the other logs.
         unitLogs(signal).catch(() => []),
         bootLogs(signal),
-        (async () => {
-          for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
-        })(),
+        takeSurvey().catch(() => undefined),
       ]);
       signal.throwIfAborted();
       const found = [...FIXED_LOGS, ...units.slice(0, UNITS_MAX), ...boots.slice(0, BOOTS_MAX)];
@@ -205,8 +206,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
         const some = found.slice(at, at + 4).map((log) =>
           summarize(log, survey, until, signal).catch((error: unknown) => {
             signal.throwIfAborted();
-            const note = `This log could not be read: ${printable(error instanceof Error ? error.message : String(error))}`;
-            return metadataOf(log, { count: 0, lastWriteTime: '', note });
+            return unreadable(log, error);
           }),
         );
         described.push(...(await Promise.all(some)));
@@ -265,3 +265,11 @@ function metadataOf(
     ...(note !== undefined && { note }),
   };
 }
+
+/** A log whose newest entry cannot be read is listed all the same. */
+const unreadable = (log: JournalLog, error: unknown): LogMetadata =>
+  metadataOf(log, {
+    count: 0,
+    lastWriteTime: '',
+    note: `This log could not be read: ${printable(error instanceof Error ? error.message : String(error))}`,
+  });
