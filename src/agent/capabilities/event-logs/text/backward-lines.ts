@@ -15,11 +15,14 @@ export interface RawLine {
   text: string;
 }
 
-export interface LineRange {
+export interface ByteRange {
   /** Where a line begins. */
   from: number;
   /** Where a line ends, or the file does. */
   to: number;
+}
+
+export interface LineRange extends ByteRange {
   encoding: TextEncoding;
 }
 

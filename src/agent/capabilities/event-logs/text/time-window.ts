@@ -1,3 +1,4 @@
+import type { ByteRange } from './backward-lines.ts';
 import type { ReadablePart } from './text-part.ts';
 import { unitOf } from './text-encoding.ts';
 import { ForwardLines } from './forward-lines.ts';
@@ -9,11 +10,6 @@ export interface TimeSpan {
   /** Milliseconds since 1970, or infinite. */
   start: number;
   end: number;
-}
-
-export interface ByteRange {
-  from: number;
-  to: number;
 }
 
 /** Clocks are set back and writers race, so a file is only nearly ordered. What is this close is read too. */
