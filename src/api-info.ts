@@ -15,5 +15,6 @@ export const API_INFO = {
   description:
     'Multi-tenant device management. Sign in with POST /auth/login and send the access token as bearer token. ' +
     'Every failure has the same body: `error` for people, `code` for programs, `requestId` for the log. ' +
+    'A day of UTC stands for a time wherever a time is taken, and null leaves out an optional field. ' +
     'The socket messages are described at /docs/sockets.',
 };

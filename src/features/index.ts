@@ -21,7 +21,7 @@ import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
-import { feature as releases } from './releases/index.ts';
+import { assertRegisteredPins, feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
@@ -73,6 +73,7 @@ const CONTRIBUTIONS = {
   filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
   cloudReadiness: CLOUD_READINESS,
+  checkPins: assertRegisteredPins,
 };
 /** What the routes of all features need from outside. */
 export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;

@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { isStorableText, storableObject, storableText, UNSTORABLE_RULE } from './storable.ts';
 
-/** A time in ISO 8601 with an offset, normalised to UTC with milliseconds. */
-export const Instant = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be an ISO 8601 date and time with an offset, such as 2026-01-31T08:00:00Z',
+/** A time in ISO 8601 with an offset, or a day that stands for its midnight in UTC; as UTC with milliseconds. */
+export const Instant = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: 'must be a time with an offset, or a day, in ISO 8601, such as 2026-01-31T08:00:00Z or 2026-01-31',
   })
-  .transform((text) => new Date(text).toISOString())
-  .meta({ format: 'date-time' });
+  .transform((text) => new Date(text).toISOString());
 
 const EARLY_MS = 24 * 3_600_000;
 
@@ -33,8 +31,20 @@ export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
 export const text = (max: number, min = 1) =>
   z.string().min(min).max(max).refine(isStorableText, UNSTORABLE_RULE);
 
-/** Text that a machine reports. Characters that cannot be stored are replaced. */
-export const reportedText = (max: number, min = 1) => z.string().min(min).max(max).overwrite(storableText);
+/**
+ * Text that a machine reports. Characters that cannot be stored are replaced, and a text that is too long is cut and ends
+ * with an ellipsis: what a machine says of itself is never refused for its length.
+ */
+export const reportedText = (max: number, min = 1) =>
+  z
+    .string()
+    .min(min)
+    .overwrite((value) => shortened(storableText(value), max))
+    .meta({ description: `Cut to ${max} characters.` });
+
+/** No half of a surrogate pair stays at the end. */
+export const shortened = (value: string, max: number): string =>
+  value.length <= max ? value : `${value.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 
 /** Text of one line that a machine reports. Characters that move the cursor or the direction of writing are replaced. */
 export const reportedLine = (max: number) =>

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
+import { parseBody } from '../../src/platform/http/mount/parse-body.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { PASSWORD } from '../support/factories.ts';
@@ -234,14 +235,18 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
   }
   // Of logs only.
   if (body['backupType'] === 'full') delete body['stopAt'];
-  const parsed = row.body?.safeParse(body);
+  const parsed = parsedBody(row, body);
   expect(parsed?.error?.issues ?? [], `a good body for ${nameOf(row)}`).to.deep.equal([]);
   return body;
 }
 
+/** As the pipeline parses it. */
+export const parsedBody = ({ method, body: schema }: AnyRoute, body: Body) =>
+  schema === undefined ? undefined : parseBody({ method, body: schema }, body);
+
 /** The schema refuses it, and names the field. */
 export const isNamed = (row: AnyRoute, field: string, body: Body): boolean =>
-  row.body?.safeParse(body).error?.issues.some(({ path }) => path[0] === field) === true;
+  parsedBody(row, body)?.error?.issues.some(({ path }) => path[0] === field) === true;
 
 /** The fields of JSON bodies, each with the bad values that its schema takes. */
 export function fieldsOfBodies(rows: readonly AnyRoute[]): Field[] {

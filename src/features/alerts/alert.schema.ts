@@ -5,7 +5,6 @@ import {
   JsonColumn,
   listOf,
   noneBefore,
-  nullAsAbsent,
   text,
   Timestamp,
 } from '../../platform/http/fields.ts';
@@ -76,7 +75,7 @@ export const AlertSummary = z
   .meta({ id: 'AlertSummary' });
 export type AlertSummary = z.infer<typeof AlertSummary>;
 
-const note = nullAsAbsent(text(2000));
+const note = text(2000).optional();
 
 export const AlertNote = z.strictObject({ note });
 export type AlertNote = z.infer<typeof AlertNote>;

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { futureInstant, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-import { Instant } from '../../protocol/index.ts';
 import { Permission } from '../roles/index.ts';
 
 export const ApiKey = z
@@ -33,10 +31,7 @@ const Scopes = z
   .transform((scopes) => [...new Set(scopes)])
   .meta({ type: 'array', items: { type: 'string' }, description: 'Permissions; none that its maker lacks.' });
 const Name = text(255);
-const ExpiresAt = Instant.refine(
-  (text) => Date.parse(text) > clock.now(),
-  'must lie in the future',
-).nullable();
+const ExpiresAt = futureInstant().nullable();
 const RateLimit = z.number().int().min(1).max(1_000_000).describe('Requests an hour; default 1000.');
 
 export const NewApiKey = z.strictObject({

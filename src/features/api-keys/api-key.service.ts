@@ -55,7 +55,7 @@ export async function createApiKey(ctx: Context, input: NewApiKey) {
     keyPrefix: key.slice(0, PREFIX_LENGTH),
     scopes: input.scopes,
     rateLimit: input.rateLimit ?? DEFAULT_RATE_LIMIT,
-    expiresAt: asDate(input.expiresAt) ?? null,
+    expiresAt: input.expiresAt ?? null,
   });
   return { ...record.toJSON(), key };
 }
@@ -106,7 +106,7 @@ export async function changeApiKey(ctx: Context, id: string, change: ApiKeyChang
   const key = await ownApiKey(ctx, id);
   if (change.scopes !== undefined) assertHeld(ctx, change.scopes);
   const { name = key.name, scopes = key.scopes, rateLimit = key.rateLimit } = change;
-  const expiresAt = asDate(change.expiresAt);
+  const { expiresAt } = change;
   return patchRecorded(ctx, key, {
     name,
     scopes,
@@ -139,9 +139,4 @@ export async function revokeKeysOf(tx: Tx, userId: string): Promise<void> {
     .where({ created_by: userId })
     .whereNull('revoked_at')
     .patch({ revokedAt: clock.date() });
-}
-
-/** `undefined` stays `undefined`: not mentioned. */
-function asDate(text: string | null | undefined): Date | null | undefined {
-  return typeof text === 'string' ? new Date(text) : text;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { futureInstant, Id, nullAsAbsent, text, Timestamp } from '../../platform/http/fields.ts';
+import { futureInstant, Id, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const EnrollmentKey = z
@@ -20,10 +20,10 @@ export const EnrollmentKey = z
 
 export const NewEnrollmentKey = z.strictObject({
   orgId: Id,
-  siteId: nullAsAbsent(Id).describe('Devices go to this site; else to the first of the organization.'),
+  siteId: Id.optional().describe('Devices go to this site; else to the first of the organization.'),
   name: text(255),
-  maxUsage: nullAsAbsent(z.number().int().min(1).max(1_000_000)),
-  expiresAt: nullAsAbsent(futureInstant()),
+  maxUsage: z.number().int().min(1).max(1_000_000).optional(),
+  expiresAt: futureInstant().optional(),
 });
 export type NewEnrollmentKey = z.infer<typeof NewEnrollmentKey>;
 

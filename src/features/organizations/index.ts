@@ -17,6 +17,6 @@ export {
 
 export const feature = defineFeature({
   name: 'organizations',
-  routes: () => [organizationRoutes],
+  routes: (parts: Parameters<typeof organizationRoutes>[0]) => [organizationRoutes(parts)],
   tables: [bounded('organizations', CREATED_BY_PEOPLE)],
 });

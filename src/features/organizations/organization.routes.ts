@@ -3,6 +3,7 @@ import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { CheckPins } from '../partners/index.ts';
 import {
   NewOrganization,
   Organization,
@@ -22,7 +23,7 @@ import {
 const SCOPES = ['partner', 'system'] as const;
 const about = ({ id, name }: { id: string; name: string }) => auditSubject({ id, name, orgId: id });
 
-export const organizationRoutes: RouteGroup = {
+export const organizationRoutes = ({ checkPins }: { checkPins: CheckPins }): RouteGroup => ({
   name: 'Organizations',
   description: 'Customers of a partner.',
   routes: [
@@ -52,7 +53,7 @@ export const organizationRoutes: RouteGroup = {
       response: Organization,
       status: 201,
       errors: ['conflict', 'limit_reached', 'not_found'],
-      handler: ({ ctx, body }) => createOrganization(ctx, body),
+      handler: ({ ctx, body }) => createOrganization(ctx, body, checkPins),
       audit: {
         action: 'organization.create',
         resource: 'organization',
@@ -99,7 +100,7 @@ export const organizationRoutes: RouteGroup = {
       body: OrganizationPatch,
       response: Organization,
       errors: ['conflict'],
-      handler: ({ ctx, params, body }) => updateOrganization(ctx, params.id, body),
+      handler: ({ ctx, params, body }) => updateOrganization(ctx, params.id, body, checkPins),
       audit: {
         action: 'organization.update',
         resource: 'organization',
@@ -124,4 +125,4 @@ export const organizationRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

@@ -5,7 +5,7 @@ import { namingConflict } from '../../platform/db/database-errors.ts';
 import { patchRecorded } from '../../platform/db/patch-recorded.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { mergeOrder, Partner, storedOrder } from '../partners/index.ts';
+import { type CheckPins, mergeOrder, Partner, storedOrder } from '../partners/index.ts';
 import { reach } from './organization.queries.ts';
 import { Organization } from './organization.model.ts';
 import type { NewOrganization, OrganizationPatch } from './organization.schema.ts';
@@ -19,9 +19,14 @@ export async function readOrganization(ctx: Context, id: string): Promise<Organi
   return organization;
 }
 
-export async function createOrganization(ctx: Context, input: NewOrganization): Promise<Organization> {
+export async function createOrganization(
+  ctx: Context,
+  input: NewOrganization,
+  checkPins: CheckPins,
+): Promise<Organization> {
   const partnerId = partnerFor(ctx, input.partnerId);
   assertActsForWholePartner(ctx.caller, 'create organizations');
+  await checkPins(ctx, input.settings?.agentUpdates?.pins);
   await assertOrganizationQuota(ctx, partnerId);
   return withOwnSlug(Organization.query(ctx.tx).insertAndFetch({ ...omitUndefined(input), partnerId }));
 }
@@ -30,6 +35,7 @@ export async function updateOrganization(
   ctx: Context,
   id: string,
   { partnerId, ...patch }: OrganizationPatch,
+  checkPins: CheckPins,
 ) {
   const organization = await readOrganization(ctx, id);
   if (partnerId !== undefined && partnerId !== organization.partnerId) {
@@ -38,6 +44,7 @@ export async function updateOrganization(
   const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
+  await checkPins(ctx, patch.settings?.agentUpdates?.pins);
   const updated = await withOwnSlug(patchRecorded(ctx, organization, changes));
   return Object.assign(updated, { changedFields });
 }

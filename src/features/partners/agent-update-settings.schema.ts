@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Context } from '../../platform/context.ts';
 import { ClockTime } from '../../platform/http/fields.ts';
 import { ReleaseVersion } from '../../platform/semver.ts';
 
@@ -48,3 +49,6 @@ export const AgentUpdateSettings = z
   })
   .describe('A policy or a window that the partner sets applies to all its organizations.');
 export type AgentUpdateSettings = z.infer<typeof AgentUpdateSettings>;
+
+/** Throws where a version that is pinned is not registered. The registry provides it. */
+export type CheckPins = (ctx: Pick<Context, 'tx'>, pins: AgentUpdateSettings['pins']) => Promise<void>;

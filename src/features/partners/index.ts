@@ -4,6 +4,7 @@ import { partnerRoutes } from './partner.routes.ts';
 
 export {
   AgentUpdateSettings,
+  type CheckPins,
   MaintenanceWindow,
   UpdatePolicy,
   VersionPin,

@@ -5,7 +5,7 @@ import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { NewPartner, OwnPartnerPatch, Partner, PartnerPatch } from './partner.schema.ts';
 import {
-  type AddressSetting,
+  type SettingChecks,
   createPartner,
   deletePartner,
   listPartners,
@@ -20,7 +20,7 @@ const about = ({ id, name }: { id: string; name: string }) => auditSubject({ id,
 const SETTINGS =
   'Settings are merged: only the keys that are sent are overwritten, and `null` removes one. The IP allowlist governs the partner’s own users and API keys, not the users of its customers.';
 
-export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
+export const partnerRoutes = (checks: SettingChecks): RouteGroup => ({
   name: 'Partners',
   description: 'Service providers and their settings.',
   routes: [
@@ -40,7 +40,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       access: { scopes: ['partner'], permission: 'organizations:write' },
       body: OwnPartnerPatch,
       response: Partner,
-      handler: ({ ctx, body }) => updateOwnPartner(ctx, body, setting),
+      handler: ({ ctx, body }) => updateOwnPartner(ctx, body, checks),
       audit: {
         action: 'partner.settings.update',
         resource: 'partner',
@@ -65,7 +65,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       response: Partner,
       status: 201,
       errors: ['conflict'],
-      handler: ({ ctx, body }) => createPartner(ctx, body, setting),
+      handler: ({ ctx, body }) => createPartner(ctx, body, checks),
       audit: {
         action: 'partner.create',
         resource: 'partner',
@@ -91,7 +91,7 @@ export const partnerRoutes = (setting: AddressSetting): RouteGroup => ({
       body: PartnerPatch,
       response: Partner,
       errors: ['conflict'],
-      handler: ({ ctx, params, body }) => updatePartner(ctx, params.id, body, setting),
+      handler: ({ ctx, params, body }) => updatePartner(ctx, params.id, body, checks),
       audit: {
         action: 'partner.update',
         resource: 'partner',

@@ -11,6 +11,7 @@ import { assertActsForWholePartner } from '../../platform/context.ts';
 import { orderToStore, withAccessibleOrder } from './organization-order.ts';
 import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
 import { Partner } from './partner.model.ts';
+import type { CheckPins } from './agent-update-settings.schema.ts';
 import type { NewPartner, OwnPartnerPatch, PartnerPatch } from './partner.schema.ts';
 
 const present = (ctx: Context) => Partner.query(ctx.tx).whereNull('deleted_at');
@@ -36,9 +37,10 @@ export async function readOwnPartner(ctx: Context): Promise<Partner> {
 export async function createPartner(
   ctx: Context,
   input: NewPartner,
-  setting: AddressSetting,
+  checks: SettingChecks,
 ): Promise<Partner> {
-  assertAllowlistFits(ctx, input.settings?.security?.ipAllowlist, setting, { mayShutOutCaller: true });
+  assertAllowlistFits(ctx, input.settings?.security?.ipAllowlist, checks, { mayShutOutCaller: true });
+  await checks.checkPins(ctx, input.settings?.agentUpdates?.pins);
   const { settings = {}, ...fields } = input;
   return withOwnSlug(
     Partner.query(ctx.tx).insertAndFetch({
@@ -49,20 +51,22 @@ export async function createPartner(
   );
 }
 
-export async function updatePartner(ctx: Context, id: string, patch: PartnerPatch, setting: AddressSetting) {
-  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, setting, { mayShutOutCaller: true });
+export async function updatePartner(ctx: Context, id: string, patch: PartnerPatch, checks: SettingChecks) {
+  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, checks, { mayShutOutCaller: true });
+  await checks.checkPins(ctx, patch.settings?.agentUpdates?.pins);
   const partner = await lockPartner(ctx, id);
   return change(ctx, partner, patch);
 }
 
-export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, setting: AddressSetting) {
+export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, checks: SettingChecks) {
   const { force: _force, ...sent } = patch;
   // Of the order of organizations each user changes only the part that they reach.
   const isOfPart = changedPaths(omitUndefined(sent)).every((path) => path === 'settings.organizationOrder');
   if (!isOfPart) assertActsForWholePartner(ctx.caller, 'change the partner and its settings');
-  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, setting, {
+  assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, checks, {
     mayShutOutCaller: patch.force === true,
   });
+  await checks.checkPins(ctx, patch.settings?.agentUpdates?.pins);
   const partner = await lockPartner(ctx, ownPartnerId(ctx));
   return change(ctx, partner, patch);
 }
@@ -79,15 +83,17 @@ export function ownPartnerId(ctx: Context): string {
   return ctx.caller.partnerId;
 }
 
-export interface AddressSetting {
+/** What decides whether settings fit this server. */
+export interface SettingChecks {
   clientAddressIsKnown: boolean;
+  checkPins: CheckPins;
 }
 
 /** A list that could not be enforced, or that would shut out the very address it comes from, is not stored. */
 function assertAllowlistFits(
   ctx: Context,
   allowlist: readonly string[] | undefined,
-  { clientAddressIsKnown }: AddressSetting,
+  { clientAddressIsKnown }: SettingChecks,
   { mayShutOutCaller }: { mayShutOutCaller: boolean },
 ): void {
   if (allowlist === undefined || allowlist.length === 0) return;

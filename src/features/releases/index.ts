@@ -31,6 +31,7 @@ export { ReleaseKeys, SEALED_RELEASE_KEY } from './registry/release-keys.ts';
 export { releaseLimits } from './registry/release-limits.ts';
 export { Version } from './registry/version.ts';
 export { removeIfUnused } from './registry/unused-file.ts';
+export { assertRegisteredPins } from './targets/registered-pins.ts';
 export { ReleaseTrust } from './targets/release-trust.ts';
 export { AssetDownloads } from './sync/asset-download.ts';
 export { GithubApi } from './sync/github-api.ts';

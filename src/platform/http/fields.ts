@@ -17,13 +17,6 @@ export const IdParams = z.object({ id: Id });
 /** Free-form JSON object of a record, as answers carry it. */
 export const JsonColumn = z.record(z.string(), z.unknown());
 
-/** An optional field that may be sent as null as well, which means the same as leaving it out. */
-export const nullAsAbsent = <S extends z.ZodType>(schema: S) =>
-  schema
-    .nullable()
-    .transform((value) => value ?? undefined)
-    .optional();
-
 /** What Postgres cannot store, or would store as something else. */
 const isUnstorable = (value: string) => value.includes('\0') || /\p{Surrogate}/u.test(value);
 const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';

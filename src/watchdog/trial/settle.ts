@@ -134,7 +134,9 @@ export async function removeParts(programs: string): Promise<void> {
   for (const component of UpgradableComponent.options) {
     const folder = componentFolder(programs, component);
     for (const name of await readdir(folder).catch(() => [])) {
-      if (/\.(part|draft)$/.test(name)) await rm(path.join(folder, name), { recursive: true, force: true });
+      if (!/\.(part|draft|old)$/.test(name)) continue;
+      // On Windows, a program that still runs stays until the next start.
+      await rm(path.join(folder, name), { recursive: true, force: true }).catch(() => {});
     }
   }
 }

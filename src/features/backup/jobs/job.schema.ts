@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, instantOrDay, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { DatabaseBackupType } from '../../../protocol/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
@@ -35,9 +35,13 @@ export const JobQuery = PageQuery.extend({
     .pipe(z.enum(JOB_STATUSES))
     .optional()
     .meta({ type: 'string', enum: [...JOB_STATUSES] }),
-  date: z.iso.date().optional().describe('Jobs that were created on this day, in UTC.'),
-  from: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created at this time or later.'),
-  to: z.iso.datetime({ offset: true }).optional().describe('Jobs that were created before this time.'),
+  date: instantOrDay()
+    .optional()
+    .describe('Jobs that were created on this day, in UTC; of a time, on the day of it.'),
+  from: instantOrDay().optional().describe('Jobs that were created at this time or later.'),
+  to: instantOrDay('end')
+    .optional()
+    .describe('Jobs that were created before or at this time. A day counts as a whole.'),
 });
 export type JobQuery = z.infer<typeof JobQuery>;
 
@@ -94,6 +98,16 @@ export const BackupJob = z
     leftOut: NamedPaths.describe(
       'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
     ),
+    shadowCopies: z
+      .object({
+        used: z.boolean(),
+        problems: z.array(z.object({ volume: z.string(), message: z.string() })),
+        isCut: z.boolean().optional().describe('True: there were more such volumes.'),
+      })
+      .nullable()
+      .describe(
+        'Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
+      ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     startedAt: Timestamp.nullable(),

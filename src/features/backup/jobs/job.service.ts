@@ -45,11 +45,11 @@ export async function listJobs(ctx: Context, query: JobQuery, hub: DeviceHub) {
     ])
     .page(query.page - 1, query.limit);
   if (date !== undefined) {
-    const begin = new Date(date);
-    void found.where('created_at', '>=', begin).where('created_at', '<', new Date(begin.getTime() + DAY_MS));
+    const begin = new Date(date).setUTCHours(0, 0, 0, 0);
+    void found.where('created_at', '>=', new Date(begin)).where('created_at', '<', new Date(begin + DAY_MS));
   }
-  if (from !== undefined) void found.where('created_at', '>=', new Date(from));
-  if (to !== undefined) void found.where('created_at', '<', new Date(to));
+  if (from !== undefined) void found.where('created_at', '>=', from);
+  if (to !== undefined) void found.where('created_at', '<=', to);
   const { data, pagination } = toPage(query, await found);
   return { data: data.map((job) => toAnswer(job, hub)), pagination };
 }

@@ -92,7 +92,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
   const { repositoryId, engineId } = snapshot;
   const missing = await missingFiles(tx, { repositoryId, snapshotName: engineId }, output);
   if (missing !== undefined) await snapshot.$query(tx).patch({ isPartial: true, lacksFiles: true });
-  const { status, bytesAdded, bytesProcessed, unreadable, leftOut = null } = output;
+  const { status, bytesAdded, bytesProcessed, unreadable, leftOut = null, shadowCopies = null } = output;
   const files = output.filesNew + output.filesChanged + output.filesUnmodified;
   await job.$query(tx).patch({
     status: missing === undefined ? status : 'partial',
@@ -108,6 +108,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     unreadableCount: unreadable.count,
     unreadable: unreadable.paths,
     leftOut,
+    shadowCopies,
     finishedAt: job.finishedAt ?? clock.date(),
   });
   return 'ended';

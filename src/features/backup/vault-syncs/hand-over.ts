@@ -78,6 +78,11 @@ export async function handOverSync(tx: Tx, syncId: string, secrets: Sealer): Pro
     return 'ended';
   }
   const snapshots = await wantedBy(tx, sync, vault);
+  if (snapshots.length === 0 && sync.snapshotId !== null) {
+    const message = 'The snapshot that was to be copied was removed before the sync began.';
+    await failSync(tx, sync, { code: 'SNAPSHOT_MISSING', message, copied: 0 });
+    return 'ended';
+  }
   if (snapshots.length === 0) {
     // Retention has removed them since.
     const at = clock.date();

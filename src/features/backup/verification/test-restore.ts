@@ -167,7 +167,7 @@ export function judgeTestRestore(
   const judged: VerificationDetails = { ...details, sample };
   const bad = sample.length - good.length + (details.errors?.length ?? 0);
   return {
-    status: bad === 0 ? 'passed' : good.length === 0 ? 'failed' : 'partial',
+    status: good.length === 0 ? 'failed' : bad === 0 ? 'passed' : 'partial',
     filesVerified: good.length,
     filesFailed: bad,
     sizeBytes: String(good.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
-import { futureInstant, Id, JsonInput, nullAsAbsent, text } from '../../../platform/http/fields.ts';
+import { futureInstant, Id, JsonInput, text } from '../../../platform/http/fields.ts';
 import { Device } from '../device.schema.ts';
 
 const MAX_TAGS = 50;
@@ -37,12 +37,10 @@ const MAINTENANCE_MAX_MS = 366 * 24 * 3_600_000;
 
 const maintenance = {
   enabled: z.boolean(),
-  until: nullAsAbsent(
-    futureInstant().refine(
-      (at) => at.getTime() <= clock.now() + MAINTENANCE_MAX_MS,
-      'must lie within a year',
-    ),
-  ).describe('When maintenance ends automatically. Without it, somebody has to end it.'),
+  until: futureInstant()
+    .refine((at) => at.getTime() <= clock.now() + MAINTENANCE_MAX_MS, 'must lie within a year')
+    .optional()
+    .describe('When maintenance ends automatically. Without it, somebody has to end it.'),
 };
 const untilWhenEnabled = ({ enabled, until }: { enabled: boolean; until?: Date | undefined }) =>
   enabled || until === undefined;

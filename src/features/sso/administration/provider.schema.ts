@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, nullAsAbsent, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { asciiDomain, ownershipFault } from '../domains/domain-name.ts';
 import { AttributeMapping } from '../providers/attribute-mapping.ts';
@@ -176,19 +176,18 @@ const settings = {
 
 export const NewProvider = z.strictObject({
   ownerScope: z.enum(OWNER_SCOPES).optional().describe('Default: organization.'),
-  orgId: nullAsAbsent(Id).describe(
+  orgId: Id.optional().describe(
     'The organization that owns the provider. Ignored if ownerScope is `partner`.',
   ),
   name: text(255),
   type: z.enum(PROVIDER_TYPES),
-  preset: nullAsAbsent(
-    z
-      .string()
-      .max(50)
-      .refine((id) => findPreset(id) !== undefined, {
-        error: `must be one of ${PRESETS.map(({ id }) => id).join(', ')}`,
-      }),
-  ),
+  preset: z
+    .string()
+    .max(50)
+    .refine((id) => findPreset(id) !== undefined, {
+      error: `must be one of ${PRESETS.map(({ id }) => id).join(', ')}`,
+    })
+    .optional(),
   ...settings,
 });
 export type NewProvider = z.output<typeof NewProvider>;

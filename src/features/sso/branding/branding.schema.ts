@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nullAsAbsent, text, Timestamp } from '../../../platform/http/fields.ts';
+import { text, Timestamp } from '../../../platform/http/fields.ts';
 import { LOGO_MAX_BYTES, readLogo } from './logo.ts';
 
 const Branding = z.object({
@@ -28,16 +28,15 @@ const Logo = z
 const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 export const LoginBrandingInput = z.strictObject({
-  logoUrl: nullAsAbsent(Logo),
-  accentColor: nullAsAbsent(
-    z
-      .string()
-      .regex(/^#[\da-f]{6}$/i, 'must be a color such as #1a2b3c')
-      .toLowerCase(),
-  ),
-  headline: nullAsAbsent(
-    text(120).refine((value) => !CONTROL.test(value), 'must not contain control characters'),
-  ),
+  logoUrl: Logo.optional(),
+  accentColor: z
+    .string()
+    .regex(/^#[\da-f]{6}$/i, 'must be a color such as #1a2b3c')
+    .toLowerCase()
+    .optional(),
+  headline: text(120)
+    .refine((value) => !CONTROL.test(value), 'must not contain control characters')
+    .optional(),
 });
 export type LoginBrandingInput = z.infer<typeof LoginBrandingInput>;
 

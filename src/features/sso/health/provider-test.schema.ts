@@ -1,15 +1,17 @@
 import { z } from 'zod';
-import { nullAsAbsent } from '../../../platform/http/fields.ts';
 import { ServerUrl } from '../administration/provider.schema.ts';
 
 export const METADATA_MAX = 512 << 10;
 
 export const ProviderTest = z
   .strictObject({
-    metadataUrl: nullAsAbsent(ServerUrl).describe('The URL at which a SAML provider publishes its metadata.'),
-    metadataXml: nullAsAbsent(z.string().min(1).max(METADATA_MAX)).describe(
-      'The metadata of a SAML provider as XML, instead of metadataUrl.',
-    ),
+    metadataUrl: ServerUrl.optional().describe('The URL at which a SAML provider publishes its metadata.'),
+    metadataXml: z
+      .string()
+      .min(1)
+      .max(METADATA_MAX)
+      .optional()
+      .describe('The metadata of a SAML provider as XML, instead of metadataUrl.'),
   })
   .refine(({ metadataUrl, metadataXml }) => metadataUrl === undefined || metadataXml === undefined, {
     path: ['metadataXml'],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, nullAsAbsent, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { EventTypeName } from '../events/catalogue.ts';
 
@@ -54,7 +54,7 @@ const fields = {
 export const NewWebhook = z.strictObject({
   ...fields,
   enabled: fields.enabled.optional().describe('Default true.'),
-  orgId: nullAsAbsent(Id).describe('Leave it out in partner scope for the events of all organizations.'),
+  orgId: Id.optional().describe('Leave it out in partner scope for the events of all organizations.'),
 });
 export type NewWebhook = z.infer<typeof NewWebhook>;
 

@@ -94,7 +94,7 @@ function operation(row: AnyRoute, tag: string, components: Json, errorSchema: Js
     const type = row.bodyType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json';
     result['requestBody'] = {
       required: true,
-      content: { [type]: { schema: schemaOf(row.body, 'input', components) } },
+      content: { [type]: { schema: withNulls(schemaOf(row.body, 'input', components)) } },
     };
   }
   return result;
@@ -210,6 +210,35 @@ function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', comp
     ...(description === undefined ? {} : { description }),
     schema: property,
   }));
+}
+
+/** The schema of a body, in which null stands for every optional field that is left out (see `parseBody`). */
+function withNulls(schema: Json): Json {
+  const all = (forms: unknown) =>
+    Array.isArray(forms) ? forms.map((form) => withNulls(form as Json)) : forms;
+  const { properties, required, items, ...rest } = schema;
+  for (const key of ['anyOf', 'oneOf', 'allOf']) if (key in rest) rest[key] = all(rest[key]);
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const fields = Object.entries((properties ?? {}) as Record<string, Json>).map(([name, field]) => {
+    const inner = withNulls(field);
+    return [name, needed.has(name) || takesNull(inner) ? inner : orNull(inner)];
+  });
+  return {
+    ...rest,
+    ...(properties === undefined ? {} : { properties: Object.fromEntries(fields) }),
+    ...(required === undefined ? {} : { required }),
+    ...(items === undefined ? {} : { items: withNulls(items as Json) }),
+  };
+}
+
+/** Also a schema that takes anything. */
+const takesNull = ({ type, anyOf, oneOf, $ref, enum: values, const: value, allOf }: Json): boolean =>
+  type === 'null' ||
+  [anyOf, oneOf].some((forms) => Array.isArray(forms) && forms.some((form) => takesNull(form as Json))) ||
+  [type, anyOf, oneOf, $ref, values, value, allOf].every((each) => each === undefined);
+
+function orNull({ description, ...field }: Json): Json {
+  return { ...(description === undefined ? {} : { description }), anyOf: [field, { type: 'null' }] };
 }
 
 /** JSON Schema of a zod object. Schemas that have an id are lifted into `components` and referred to. */

@@ -34,6 +34,7 @@ import { Download, OpenDownload } from '../download.ts';
 import { validationError } from '../error-body.ts';
 import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
 import { jsonTextFault } from './json-text.ts';
+import { parseBody } from './parse-body.ts';
 import { isDeepPage, withoutPage } from '../pagination.ts';
 import { AuditedJson, RawJson } from '../raw-json.ts';
 import { requestState, type RequestState } from '../request-state.ts';
@@ -391,7 +392,8 @@ function parseInput(row: AnyRoute, request: Request): { params: unknown; query: 
   if (params?.success === false) throw notFound('Resource');
   const query = row.query?.safeParse(request.query);
   if (row.method === 'patch' && row.body !== undefined && !names(row.body, request.body)) throw noFields();
-  const body = row.body?.safeParse(request.body ?? {});
+  const { method, body: schema } = row;
+  const body = schema === undefined ? undefined : parseBody({ method, body: schema }, request.body ?? {});
   const issues: z.core.$ZodIssue[] = [];
   if (query?.success === false) issues.push(...at('query', query.error.issues));
   if (body?.success === false) issues.push(...at('body', body.error.issues));

@@ -103,6 +103,7 @@ export const BackupResult = z.object({
         .array(z.object({ volume: reportedText(1000, 0), message: reportedText(500, 0) }))
         .max(50)
         .describe('Volumes without a shadow copy. An empty name: all of them.'),
+      isCut: z.boolean().optional().describe('True: there were more such volumes.'),
     })
     .optional()
     .describe('Of files on Windows: whether they were read from shadow copies of their volumes.'),

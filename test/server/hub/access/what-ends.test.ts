@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { createAccessTokens, openSession } from '../../../../src/features/auth/index.ts';
 import { newExchangeCode } from '../../../../src/features/sso/index.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
+import { tokenHash } from '../../../../src/platform/secrets/tokens.ts';
 import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildPerson, buildTenant, giveSecondFactor, type Person } from '../../../support/factories.ts';
@@ -125,6 +127,122 @@ describe('what was obtained by something that ends on another server', () => {
       expect(await links()).to.have.length(1);
       await act('PATCH', `/sso/providers/${id}`, { entityId: 'https://other.test/metadata' });
       expect(await links()).to.have.length(0);
+    });
+  });
+
+  describe('ends with the person', () => {
+    const losses: Record<string, (id: string) => Promise<unknown>> = {
+      'who is disabled': (id) => act('PATCH', `/users/${id}`, { status: 'disabled' }),
+      'who is removed': (id) => act('DELETE', `/users/${id}`),
+      'who has fewer rights': (id) =>
+        act('POST', `/users/${id}/role`, { roleId: SYSTEM_ROLES.partnerTechnician }),
+    };
+    let colleague: Person;
+    beforeEach(async () => {
+      colleague = await buildPerson(here, { scope: 'partner', partnerId: tenant.partnerId });
+    });
+
+    for (const [who, lose] of Object.entries(losses)) {
+      it(`${who}: the invitations that they have sent`, async () => {
+        const invited = async (body: object) => {
+          const email = `${newId()}@example.com`;
+          const answer = await here.call('POST', '/users/invite', {
+            token: colleague.token,
+            body: { email, name: 'New', ...body },
+          });
+          expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
+          return { id: answer.body.id, token: answer.body.inviteUrl.split('#token=')[1] };
+        };
+        const links = [
+          await invited({ roleId: SYSTEM_ROLES.partnerAdmin, orgAccess: 'all' }),
+          await invited({
+            roleId: SYSTEM_ROLES.partnerViewer,
+            orgAccess: 'selected',
+            orgIds: [tenant.orgId],
+          }),
+          await invited({ roleId: SYSTEM_ROLES.organizationAdmin, orgId: tenant.orgId }),
+        ];
+        const preview = async (token: string) =>
+          (await there.call('POST', '/auth/invite/preview', { body: { token } })).status;
+        for (const { token } of links) expect(await preview(token)).to.equal(200);
+        await lose(colleague.id);
+        for (const { token } of links) {
+          expect(await preview(token)).to.equal(404);
+          const body = { token, password: 'Correct-Horse-9' };
+          expect((await there.call('POST', '/auth/accept-invite', { body })).status).to.equal(404);
+        }
+        // Whoever sends it again answers for it.
+        const again = await here.call('POST', '/users/resend-invite', {
+          token: tenant.admin.token,
+          body: { userId: links[0]?.id },
+        });
+        expect(again.status, JSON.stringify(again.body)).to.equal(200);
+        expect(await preview(again.body.inviteUrl.split('#token=')[1])).to.equal(200);
+      });
+    }
+
+    it('who is disabled or removed: links to a new password, and half a sign-in', async () => {
+      for (const who of ['who is disabled', 'who is removed']) {
+        const { id } = await buildPerson(here, { scope: 'partner', partnerId: tenant.partnerId });
+        const token = newId();
+        await query(
+          here,
+          `insert into password_resets (token_hash, user_id, expires_at) values (?, ?, now() + interval '1 hour')`,
+          [tokenHash(token), id],
+        );
+        await query(
+          here,
+          `insert into mfa_challenges (token_hash, user_id, expires_at) values (?, ?, now() + interval '1 hour')`,
+          [tokenHash(newId()), id],
+        );
+        await losses[who]?.(id);
+        // Being enabled again, or invited elsewhere, does not bring them back.
+        await query(here, `update users set status = 'active' where id = ?`, [id]);
+        const body = { token, password: 'Correct-Horse-10' };
+        expect((await there.call('POST', '/auth/reset-password', { body })).status, who).to.equal(400);
+        expect(await query(here, 'select from mfa_challenges where user_id = ?', [id])).to.have.length(0);
+      }
+    });
+
+    it('who is disabled: an export that is being sent to them', async () => {
+      // More than what fits between a server and a client that does not read.
+      const bytes = 9_000_000;
+      await query(
+        here,
+        `insert into audit_logs (id, partner_id, actor_type, actor_id, action, resource_type, details, result)
+        select gen_random_uuid(), ?, 'system', gen_random_uuid(), 'test.entry', 'test', jsonb_build_object('text', repeat('x', 40000)), 'success'
+        from generate_series(1, ${bytes / 40_000})`,
+        [tenant.partnerId],
+      );
+      await here.server.auditSealer.flush();
+      const download = async (token: string) => {
+        const answer = await fetch(`${there.url}/api/v1/audit-logs/export`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: '{"format":"json"}',
+        });
+        expect(answer.status).to.equal(200);
+        return answer;
+      };
+      const whole = await download(tenant.admin.token);
+      expect((await whole.text()).length).to.be.greaterThan(bytes);
+
+      const { body } = await download(colleague.token);
+      const reader = body?.getReader();
+      await reader?.read();
+      await act('PATCH', `/users/${colleague.id}`, { status: 'disabled' });
+      const readOn = async () => {
+        let read = 0;
+        for (let chunk = 0; ; chunk++) {
+          const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+          if (done) return read;
+          read += value?.length ?? 0;
+          // What the other server is told needs a moment, in which little is read.
+          if (chunk < 5) await there.settle();
+        }
+      };
+      const outcome: unknown = await readOn().catch((error: unknown) => error);
+      expect(outcome).to.be.an('error');
     });
   });
 });

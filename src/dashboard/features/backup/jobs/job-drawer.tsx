@@ -100,8 +100,17 @@ function JobDetails({ id }: { id: string }) {
                 }}
               />
             )}
-            <Cause error={job.error} />
+            <Cause error={job.error} title={job.status === 'partial' ? 'It is not whole' : 'It failed'} />
             <FailedPaths title="Files that could not be read" {...job.unreadable} />
+            <FailedPaths title="Virtual file systems that were left out" {...job.leftOut} />
+            <FailedPaths
+              title="Volumes without a shadow copy, where files in use can be torn"
+              count={job.shadowCopies?.isCut === true ? null : (job.shadowCopies?.problems.length ?? 0)}
+              paths={(job.shadowCopies?.problems ?? []).map(({ volume, message }) => ({
+                path: volume === '' ? 'All volumes' : volume,
+                message,
+              }))}
+            />
             <FactTable
               label="About the job"
               facts={[

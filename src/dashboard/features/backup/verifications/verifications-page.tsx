@@ -140,7 +140,12 @@ function Findings({ verification }: { verification: BackupVerification }) {
           {fault}
         </Text>
       ))}
-      {faults.length > 3 && <Text size="sm">and {formatCount(faults.length - 3)} more</Text>}
+      {faults.length > 3 && (
+        <Text size="sm">
+          and {details.errorsAreCut === true ? 'more than ' : ''}
+          {formatCount(faults.length - 3)} more
+        </Text>
+      )}
     </>
   );
 }

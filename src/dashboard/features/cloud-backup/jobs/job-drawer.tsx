@@ -96,7 +96,11 @@ function JobDetails({ id }: { id: string }) {
               </Stack>
             )}
             <Cause error={job.error} />
-            {isRestore ? <RestoredItems items={job.items} /> : <UserOutcomes outcomes={job.outcomes} />}
+            {isRestore ? (
+              <RestoredItems items={job.items} />
+            ) : (
+              <UserOutcomes outcomes={job.outcomes} total={job.outcomesTotal} />
+            )}
             <FactTable
               label="About the job"
               facts={[

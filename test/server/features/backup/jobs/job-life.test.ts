@@ -145,8 +145,9 @@ describe('a backup job', function () {
     const { name } = await upload(frame);
     const leftOut = { count: 1, paths: [{ path: '/home/chroot/proc', message: 'proc' }] };
     const unreadable = { count: 1000, paths: [] };
-    await device.succeed(frame, output(name, { status: 'partial', unreadable, leftOut }));
-    expect(await ended(id)).to.deep.include({ unreadable, leftOut });
+    const shadowCopies = { used: true, problems: [{ volume: 'd:\\', message: 'No provider.' }], isCut: true };
+    await device.succeed(frame, output(name, { status: 'partial', unreadable, leftOut, shadowCopies }));
+    expect(await ended(id)).to.deep.include({ unreadable, leftOut, shadowCopies });
   });
 
   const backUp = async (of: string, more: Record<string, unknown>) => {

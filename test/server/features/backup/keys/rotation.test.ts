@@ -82,9 +82,28 @@ describe('a rotation of an encryption key', () => {
 
   it('begins with the request, and ends without the device', async () => {
     await away('3 days');
-    expect((await rotate()).body).to.include({ version: 2, status: 'rotating' });
+    const bucket = await inSystem(app, (tx) =>
+      createRepository(tx, {
+        orgId: tenant.orgId,
+        deviceId: repository.deviceId,
+        configId: null,
+        provider: 's3',
+        encryptionKeyId: tenant.keyId,
+        keyVersion: 1,
+      }),
+    );
+    await inSystem(app, (tx) => bucket.$query(tx).patch({ initializedAt: new Date() }));
+    expect((await rotate()).body).to.deep.include({
+      version: 2,
+      status: 'rotating',
+      repositories: { total: 2, onNewestVersion: 0, outOfReach: 1 },
+    });
     await app.settle();
-    expect(await key()).to.include({ version: 2, status: 'active' });
+    expect(await key(), 'a bucket is not claimed to be rotated').to.deep.include({
+      version: 2,
+      status: 'active',
+      repositories: { total: 2, onNewestVersion: 1, outOfReach: 1 },
+    });
     expect(await keysInStore()).to.equal(1);
   });
 

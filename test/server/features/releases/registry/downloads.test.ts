@@ -211,7 +211,7 @@ describe('deleting a release', () => {
       expect((await pin(route, { watchdog: '2.5.0' })).status).to.equal(200);
       const refused = await remove(id);
       expect([refused.status, refused.body.code], route).to.deep.equal([409, 'CONFLICT']);
-      await pin(route, { agent: '2.5.0', watchdog: null });
+      await pin(route, { watchdog: null });
     }
     expect((await remove(id)).body).to.deep.equal({ success: true });
   });

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../../support/factories.ts';
 import { withSystem, withTenant } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
+import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
 import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const WEEKEND = { days: ['sat', 'sun'], start: '22:00', end: '04:00' };
@@ -13,6 +14,7 @@ describe('the agent updates of an organization', () => {
 
   before(async () => {
     app = await sharedTestApp();
+    await registerVersions(app, '1.1.0', '1.4.0', '1.5.0');
   });
   after(async () => app.close());
   beforeEach(async () => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { buildPerson, buildTenant } from '../../../../support/factories.ts';
+import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
 import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
 
 const WINDOW = { days: ['fri', 'sat'], start: '22:00', end: '04:00' };
@@ -12,6 +13,7 @@ describe('the settings of agent updates', () => {
   before(async () => {
     app = await sharedTestApp();
     tenant = await buildTenant(app);
+    await registerVersions(app, '1.4.0', '1.4.0-rc.2', '1.0.0');
     systemToken = (await buildPerson(app, { scope: 'system' })).token;
   });
   after(async () => app.close());
@@ -38,6 +40,12 @@ describe('the settings of agent updates', () => {
     [{ pins: { watchdog: '1.2.0+build' } }, '.pins.watchdog', /must be "latest" or a version/],
     [{ pins: { watchdog: '1.2.0/../../x' } }, '.pins.watchdog', /must be "latest" or a version/],
     [{ pins: { watchdog: 1 } }, '.pins.watchdog', /string/],
+    [
+      { pins: { agent: '1.4.1' } },
+      '.pins.agent',
+      /^must be "latest" or a registered version: (.+, )?1\.4\.0, (.+, )?1\.4\.0-rc\.2, (.+, )?1\.0\.0/,
+    ],
+    [{ pins: { agent: 'latest', watchdog: '9.9.9' } }, '.pins.watchdog', /registered version/],
     [{ policy: 'always' }, '.policy', /auto/],
     [{ maintenanceWindow: { days: ['fri'], start: '22:00' } }, '.maintenanceWindow.end', /string/],
     [{ maintenanceWindow: { ...WINDOW, days: [] } }, '.maintenanceWindow.days', />=1|at least/],

@@ -6,6 +6,7 @@ import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
 import { UPGRADE_CAPABILITY } from '../../../../../src/protocol/index.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
+import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, MACHINE } from '../../../../support/factories.ts';
 import { connectDevice } from '../../../../support/fake-device.ts';
@@ -130,6 +131,7 @@ describe('the upgrades of a device', () => {
   it('are blocked where the signature of the release does not hold, and not after the key was replaced', async () => {
     const { deviceId: id } = await buildDevice(app, tenant.orgId, { ...UPGRADABLE, agentVersion: '1.0.0' });
     const agents = `/orgs/organizations/${tenant.orgId}`;
+    await registerVersions(app, '1.4.0');
     await set(agents, { pins: { agent: '1.4.0' } });
     expect((await agentOf(id)).reason).to.equal('no_build_for_platform');
     await withSystem(app.server.database.pool, 'test', (tx) => keys.rotate(tx, { vouched: true }));
@@ -153,6 +155,8 @@ describe('the upgrades of a device', () => {
     expect(await agentOf(deviceId)).to.include({ target: '1.0.0', state: 'up_to_date', reason: 'pinned' });
     await setOrganization({ pins: { agent: '1.2.0-rc.1' } });
     expect(await agentOf(deviceId)).to.include({ target: '1.2.0-rc.1', reason: 'agent_offline' });
+    // Of a platform that no device here has.
+    await registerVersions(app, '1.0.7');
     await setOrganization({ pins: { agent: '1.0.7' } });
     expect(await agentOf(deviceId)).to.include({ target: '1.0.7', reason: 'no_build_for_platform' });
     await setOrganization({ pins: { agent: 'latest' } });
