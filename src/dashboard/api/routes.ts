@@ -1826,62 +1826,29 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
-/**
- * Cut to 255 characters.
- */
 hostname: string
 osType: ("windows" | "macos" | "linux")
-/**
- * Cut to 200 characters.
- */
 osVersion: string
 osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
-/**
- * Cut to 50 characters.
- */
 agentVersion: string
 /**
  * A machine that enrolls again with the same id keeps its device.
  */
 machineId?: (string | null)
 hardware?: ({
-/**
- * Cut to 255 characters.
- */
 manufacturer?: (string | null)
-/**
- * Cut to 255 characters.
- */
 model?: (string | null)
-/**
- * Cut to 255 characters.
- */
 serialNumber?: (string | null)
-/**
- * Cut to 255 characters.
- */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
-/**
- * Cut to 255 characters.
- */
 gpuModel?: (string | null)
 } | null)
 network?: ({
-/**
- * Cut to 45 characters.
- */
 ipAddress?: (string | null)
-/**
- * Cut to 45 characters.
- */
 publicIp?: (string | null)
-/**
- * Cut to 17 characters.
- */
 macAddress?: (string | null)
 } | null)
 capabilities?: (string[] | null)
@@ -2036,21 +2003,12 @@ body: {
  * The time by the clock of the device.
  */
 at: string
-/**
- * Cut to 50 characters.
- */
 agentVersion: string
-/**
- * Cut to 50 characters.
- */
 watchdogVersion?: (string | null)
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
 osVersion?: (string | null)
-/**
- * Cut to 100 characters.
- */
 osBuild?: (string | null)
 uptimeSeconds?: (number | null)
 metrics?: ({
@@ -2411,9 +2369,6 @@ params: {
 id: string
 }
 body: {
-/**
- * Cut to 50 characters.
- */
 watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
@@ -2435,9 +2390,6 @@ updates: {
  * What is being updated, such as `agent`.
  */
 component: string
-/**
- * Cut to 50 characters.
- */
 targetVersion: string
 phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
 /**
@@ -2878,52 +2830,22 @@ id: string
 }
 body: {
 hardware?: ({
-/**
- * Cut to 255 characters.
- */
 manufacturer?: (string | null)
-/**
- * Cut to 255 characters.
- */
 model?: (string | null)
-/**
- * Cut to 255 characters.
- */
 serialNumber?: (string | null)
-/**
- * Cut to 255 characters.
- */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
-/**
- * Cut to 255 characters.
- */
 gpuModel?: (string | null)
 } | null)
 network?: ({
-/**
- * Cut to 45 characters.
- */
 ipAddress?: (string | null)
-/**
- * Cut to 45 characters.
- */
 publicIp?: (string | null)
-/**
- * Cut to 17 characters.
- */
 macAddress?: (string | null)
 } | null)
 interfaces?: ({
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 64 characters.
- */
 macAddress?: (string | null)
 ipAddresses?: (string[] | null)
 /**
@@ -2935,23 +2857,11 @@ isPrimary?: (boolean | null)
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
 software?: ({
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 255 characters.
- */
 version?: (string | null)
-/**
- * Cut to 255 characters.
- */
 publisher?: (string | null)
 installedAt?: (string | null)
 }[] | null)
-/**
- * Cut to 255 characters.
- */
 lastUser?: (string | null)
 collectedAt: string
 }
@@ -4083,13 +3993,7 @@ body: {
 logs: {
 timestamp: string
 level: ("debug" | "info" | "warn" | "error")
-/**
- * Cut to 100 characters.
- */
 component: string
-/**
- * Cut to 32768 characters.
- */
 message: string
 fields?: ({
 [k: string]: unknown
@@ -5902,13 +5806,7 @@ token: string
  */
 session?: (string | null)
 machine: {
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 }
@@ -5921,9 +5819,6 @@ recoveryId: string
 session?: string
 sessionExpiresAt: string
 snapshotId: string
-/**
- * Cut to 255 characters.
- */
 machineName: string
 details: ({
 kind: "image"
@@ -5936,9 +5831,6 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: number
 /**
@@ -5989,13 +5881,7 @@ body: {
 token: string
 session: string
 progress: {
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: (string | null)
 done: number
 total: number
@@ -6022,40 +5908,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: (string | null)
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 }
@@ -8905,42 +8770,18 @@ customFields: {
 [k: string]: unknown
 }
 hardware: {
-/**
- * Cut to 255 characters.
- */
 manufacturer?: string
-/**
- * Cut to 255 characters.
- */
 model?: string
-/**
- * Cut to 255 characters.
- */
 serialNumber?: string
-/**
- * Cut to 255 characters.
- */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
-/**
- * Cut to 255 characters.
- */
 gpuModel?: string
 }
 network: {
-/**
- * Cut to 45 characters.
- */
 ipAddress?: string
-/**
- * Cut to 45 characters.
- */
 publicIp?: string
-/**
- * Cut to 17 characters.
- */
 macAddress?: string
 }
 metrics: ({
@@ -8998,52 +8839,22 @@ export interface DeviceInventory {
 deviceId: string
 orgId: string
 hardware: {
-/**
- * Cut to 255 characters.
- */
 manufacturer?: string
-/**
- * Cut to 255 characters.
- */
 model?: string
-/**
- * Cut to 255 characters.
- */
 serialNumber?: string
-/**
- * Cut to 255 characters.
- */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
-/**
- * Cut to 255 characters.
- */
 gpuModel?: string
 }
 network: {
-/**
- * Cut to 45 characters.
- */
 ipAddress?: string
-/**
- * Cut to 45 characters.
- */
 publicIp?: string
-/**
- * Cut to 17 characters.
- */
 macAddress?: string
 }
 interfaces: {
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 64 characters.
- */
 macAddress?: string
 ipAddresses: string[]
 /**
@@ -9981,9 +9792,6 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * As `backup.databases` lists it.
  */
 instance: string
-/**
- * Items: Cut to 255 characters.
- */
 databases: string[]
 backupType: ("full" | "differential" | "log")
 /**
@@ -10033,9 +9841,6 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: number
 /**
@@ -10063,9 +9868,6 @@ kind: "machines"
 hypervisor: ("hyperv" | "kvm")
 machines: {
 id: string
-/**
- * Cut to 255 characters.
- */
 name: string
 /**
  * Of Hyper-V.
@@ -10159,9 +9961,6 @@ version: 1
  * The disks of the device itself, or those of a guest on it.
  */
 source: ("disk" | "kvm" | "hyperv")
-/**
- * Cut to 255 characters.
- */
 machine: string
 system: (string | null)
 takenAt: string
@@ -10187,9 +9986,6 @@ model: (string | null)
 serial: (string | null)
 partitionTable: ({
 label: ("gpt" | "dos")
-/**
- * Cut to 255 characters.
- */
 id: string
 unit: "sectors"
 firstlba?: number
@@ -10199,17 +9995,8 @@ partitions: {
 number: number
 start: number
 size: number
-/**
- * Cut to 255 characters.
- */
 type: string
-/**
- * Cut to 255 characters.
- */
 uuid?: string
-/**
- * Cut to 255 characters.
- */
 name?: string
 bootable?: boolean
 }[]
@@ -10594,9 +10381,6 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * What a configuration names: where the server listens on the machine.
  */
 instance: string
-/**
- * Cut to 255 characters.
- */
 version: string
 port: (number | null)
 dataFolder: (string | null)
@@ -10604,9 +10388,6 @@ dataFolder: (string | null)
  * The first 1000. Names are as the server has them.
  */
 databases: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: (number | null)
 }[]
@@ -10614,13 +10395,7 @@ sizeBytes: (number | null)
  * Why it cannot be backed up as it is, such as a program that is missing.
  */
 problems: {
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 500 characters.
- */
 message: string
 }[]
 id: string
@@ -11000,24 +10775,12 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: string
 done: number
 total: number
@@ -11032,40 +10795,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: string
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 } | null)
@@ -11111,24 +10853,12 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: string
 done: number
 total: number
@@ -11143,40 +10873,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: string
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 } | null)
@@ -11202,9 +10911,6 @@ data: {
  */
 status: ("ready" | "busy" | "failed" | "unknown")
 writers: {
-/**
- * Cut to 255 characters.
- */
 name: string
 writerId: string
 instanceId: (string | null)
@@ -11219,18 +10925,12 @@ status: ("stable" | "waiting" | "failed" | "unknown")
 lastError: string
 }[]
 providers: {
-/**
- * Cut to 255 characters.
- */
 name: string
 providerId: string
 /**
  * In the language of the machine.
  */
 type: string
-/**
- * Cut to 50 characters.
- */
 version: string
 }[]
 deviceId: string
@@ -11277,9 +10977,6 @@ rctEnabled: (boolean | null)
 hasPassthroughDisks: boolean
 checkpoints: {
 id: string
-/**
- * Cut to 256 characters.
- */
 name: string
 parentId: (string | null)
 createdAt: (string | null)
