@@ -71,6 +71,7 @@ async function serve(audit: AuditTrail): Promise<{ port: number; close: () => vo
       audit,
       expensive: new ExpensiveWork({ poolSize: 10 }),
       reads: new RepeatedReads(),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

@@ -173,6 +173,7 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
       audit: createAuditTrail(sealer),
       expensive: new ExpensiveWork({ poolSize: 10 }),
       reads: new RepeatedReads(),
+      watchRights: () => ({ close: () => undefined }),
     }),
   );
   app.use(errorHandler);

@@ -106,14 +106,29 @@ export class Clock {
     });
   }
 
-  /** As `AbortSignal.timeout`: aborted with a `TimeoutError` after that time, which keeps no program alive. */
+  /** Runs work with a signal that is aborted after a time, or with `signal`. No timer outlives the work. */
+  async limit<T>(ms: number, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const limit = new AbortController();
+    const timer = this.setTimeout(() => limit.abort(timedOut()), ms);
+    try {
+      return await work(signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]));
+    } finally {
+      this.clear(timer);
+    }
+  }
+
+  /**
+   * As `AbortSignal.timeout`: aborted with a `TimeoutError` after that time, which keeps no program alive. The timer stays
+   * until then, so what has an end of its own takes `limit`.
+   */
   timeoutSignal(ms: number): AbortSignal {
     const controller = new AbortController();
-    const abort = () => controller.abort(new DOMException('The time limit has passed.', 'TimeoutError'));
-    this.setTimeout(abort, ms).unref();
+    this.setTimeout(() => controller.abort(timedOut()), ms).unref();
     return controller.signal;
   }
 }
+
+const timedOut = () => new DOMException('The time limit has passed.', 'TimeoutError');
 
 /** The time of this program. */
 export const clock = new Clock(systemTime);

@@ -1,4 +1,5 @@
 import { ConfigError } from './config.ts';
+import { PooledDatabaseError } from './platform/db/connections/pooler.ts';
 import { PendingMigrationsError } from './platform/db/database.ts';
 import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
 import { BlockedMigrationError } from './platform/db/migrations/locking-migration.ts';
@@ -18,6 +19,7 @@ const KNOWN = [
   EditedMigrationError,
   BlockedMigrationError,
   PendingMigrationsError,
+  PooledDatabaseError,
   UnsafeDatabaseError,
   SealBrokenError,
 ];

@@ -103,7 +103,13 @@ function rowsOf(
       watchdog_version: WATCHDOG_VERSION,
       machine_id: `demo-away-${number}`,
       tags: ['notebook'],
-      capabilities: [UPGRADE_CAPABILITY],
+      capabilities: [
+        'agent.reboot',
+        'agent.refresh-inventory',
+        'eventlogs.query',
+        'script.run',
+        UPGRADE_CAPABILITY,
+      ],
       hardware: JSON.stringify({
         manufacturer,
         model,

@@ -51,6 +51,7 @@ function programOf(commandLine: CommandLine): Command {
   program
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('(add --help for what there is)')
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
       writeErr: (text) => void stderr.write(text),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -11,7 +12,8 @@ export async function writeWhole<T>(
   work: (handle: FileHandle) => Promise<T>,
 ): Promise<T> {
   if (!replace) await assertAbsent(file);
-  const draft = `${file}.${process.pid}.part`;
+  // Two commands can run in one process.
+  const draft = `${file}.${randomBytes(8).toString('hex')}.part`;
   const handle = await open(draft, 'wx', 0o600);
   try {
     let result: T;

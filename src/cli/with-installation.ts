@@ -1,10 +1,10 @@
 import { type Config, readConfig } from '../config.ts';
-import { openDatabase } from '../platform/db/database.ts';
+import { resolveDatabaseAndSecrets } from '../database-and-secrets.ts';
+import { type DatabaseUrls, openDatabase } from '../platform/db/database.ts';
 import { hasCluster, runningEmbeddedPostgres, startEmbeddedPostgres } from '../platform/db/embedded/index.ts';
 import type { Db } from '../platform/db/pool.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { createSealer, type Sealer, type SecretKeys } from '../platform/secrets/sealed.ts';
-import { resolveDatabaseAndSecrets } from '../run-server.ts';
 import type { CommandIo } from './io.ts';
 
 export interface Installation {
@@ -20,7 +20,7 @@ export interface Installation {
 export interface InstallationAccess {
   config: Config;
   log: Logger;
-  database: { ownerUrl: string | undefined; appUrl: string; auditAdminUrl?: string | undefined };
+  database: DatabaseUrls;
   jwtSecret: string;
   secretKeys: SecretKeys;
 }
@@ -28,9 +28,12 @@ export interface InstallationAccess {
 /** The configuration of this installation. Throws a `ConfigError` that lists every fault. */
 export const configOf = ({ env, cwd }: CommandIo): Config => readConfig({ environment: env, folder: cwd });
 
-/** The log of a command, on its standard output: what a server would log at `info` is left out. */
-export const logOf = ({ stdout }: CommandIo, { logLevel }: Config): Logger =>
-  createLogger(logLevel === 'info' ? 'warn' : logLevel, stdout);
+/**
+ * The log of a command, beside its remarks: standard output is for the result, which programs read. What a server would
+ * log at `info` is left out.
+ */
+export const logOf = ({ stderr }: CommandIo, { logLevel }: Config): Logger =>
+  createLogger(logLevel === 'info' ? 'warn' : logLevel, stderr);
 
 /** Whether there is a database to open: the embedded one is created by the first start of a server. */
 export async function hasDatabase({ database, dataDir }: Config): Promise<boolean> {

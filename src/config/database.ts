@@ -4,7 +4,12 @@ import { flag, postgresUrl, whole } from './variables.ts';
 
 export type DatabaseChoice =
   | { kind: 'embedded' }
-  | { kind: 'external'; ownerUrl: string | undefined; appUrl: string };
+  | {
+      kind: 'external';
+      ownerUrl: string | undefined;
+      appUrl: string;
+      sessionUrl?: string;
+    };
 
 /** Postgres, embedded or external, and Redis. */
 export const databaseArea = defineArea({
@@ -13,6 +18,9 @@ export const databaseArea = defineArea({
       'Owner of the database, for migrations. Absent: Muster runs its own Postgres.',
     ),
     DATABASE_URL_APP: postgresUrl.describe('The unprivileged role that serves requests.'),
+    DATABASE_URL_SESSION: postgresUrl.describe(
+      'Where DATABASE_URL_APP leads to a connection pooler in transaction mode, such as PgBouncer: the same role and database at Postgres itself, for the few connections that listen.',
+    ),
     SVC_APP_DB_PASSWORD: z
       .string()
       .min(1)
@@ -38,6 +46,7 @@ export const databaseArea = defineArea({
   fromFile: [
     'DATABASE_URL',
     'DATABASE_URL_APP',
+    'DATABASE_URL_SESSION',
     'SVC_APP_DB_PASSWORD',
     'POSTGRES_PASSWORD',
     'AUDIT_ADMIN_DATABASE_URL',
@@ -45,7 +54,13 @@ export const databaseArea = defineArea({
   ],
   conflicts(values) {
     const names = ['DATABASE_URL_APP', 'SVC_APP_DB_PASSWORD', 'POSTGRES_PASSWORD'];
-    if (values['DATABASE_URL'] === undefined || names.some((name) => values[name] !== undefined)) return [];
+    if (values['DATABASE_URL'] === undefined) {
+      if (values['DATABASE_URL_SESSION'] === undefined || values['DATABASE_URL_APP'] !== undefined) return [];
+      return [
+        'set DATABASE_URL_APP as well where DATABASE_URL_SESSION is set: it is the same role and database',
+      ];
+    }
+    if (names.some((name) => values[name] !== undefined)) return [];
     return [
       'set one of DATABASE_URL_APP, SVC_APP_DB_PASSWORD or POSTGRES_PASSWORD: requests are served by the unprivileged role svc_app, not by the owner in DATABASE_URL',
     ];
@@ -64,6 +79,7 @@ export const databaseArea = defineArea({
 interface DatabaseVariables {
   DATABASE_URL?: string | undefined;
   DATABASE_URL_APP?: string | undefined;
+  DATABASE_URL_SESSION?: string | undefined;
   SVC_APP_DB_PASSWORD?: string | undefined;
   POSTGRES_PASSWORD?: string | undefined;
 }
@@ -71,13 +87,15 @@ interface DatabaseVariables {
 function databaseChoice({
   DATABASE_URL: ownerUrl,
   DATABASE_URL_APP: givenUrl,
+  DATABASE_URL_SESSION,
   SVC_APP_DB_PASSWORD,
   POSTGRES_PASSWORD,
 }: DatabaseVariables): DatabaseChoice {
-  if (givenUrl !== undefined) return { kind: 'external', ownerUrl, appUrl: givenUrl };
+  const session = DATABASE_URL_SESSION === undefined ? {} : { sessionUrl: DATABASE_URL_SESSION };
+  if (givenUrl !== undefined) return { kind: 'external', ownerUrl, appUrl: givenUrl, ...session };
   if (ownerUrl === undefined) return { kind: 'embedded' };
   const appUrl = new URL(ownerUrl);
   appUrl.username = 'svc_app';
   appUrl.password = encodeURIComponent(SVC_APP_DB_PASSWORD ?? POSTGRES_PASSWORD ?? '');
-  return { kind: 'external', ownerUrl, appUrl: appUrl.href };
+  return { kind: 'external', ownerUrl, appUrl: appUrl.href, ...session };
 }

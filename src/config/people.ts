@@ -18,7 +18,7 @@ export const peopleArea = defineArea({
       .optional()
       .describe('Password of that administrator.'),
     PUBLIC_URL: publicUrl.describe(
-      'Address under which people reach this server, for links in mails; https makes cookies Secure. Absent: the next two, then http://localhost and the port.',
+      'Address under which people reach this server, for links in mails; https makes cookies Secure. Absent: the next two, then the address that it listens on.',
     ),
     PUBLIC_APP_URL: publicUrl.describe('Used where PUBLIC_URL is absent.'),
     DASHBOARD_URL: publicUrl.describe('Used where the two above are absent.'),

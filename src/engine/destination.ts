@@ -76,8 +76,8 @@ export const Repository = z.strictObject({
 });
 export type Repository = z.infer<typeof Repository>;
 
-/** Keeps a text in a file that only the program can read, and returns the path of that file. */
-export type AddSecret = (text: string) => string;
+/** Keeps a text, or bytes, in a file that only the program can read, and returns the path of that file. */
+export type AddSecret = (content: string | Uint8Array) => string;
 
 /** The address as restic reads it from a file. It may hold a password. */
 export function repositoryAddress(destination: Destination): string {

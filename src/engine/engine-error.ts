@@ -11,6 +11,7 @@ export const EngineCode = z.enum([
   'ENGINE_FAILED',
   'ENGINE_MISSING',
   'ENGINE_TOO_OLD',
+  'EXCLUDE_INVALID',
   'FILE_SYSTEM_DAMAGED',
   'FILE_SYSTEM_UNSUPPORTED',
   'PATH_MISSING',
@@ -39,6 +40,7 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
   ENGINE_FAILED: 'restic has failed.',
   ENGINE_MISSING: 'restic is not installed on this machine.',
   ENGINE_TOO_OLD: 'The restic on this machine is too old for this operation.',
+  EXCLUDE_INVALID: 'restic does not accept a pattern of what is excluded. Correct the configuration.',
   FILE_SYSTEM_DAMAGED:
     'The file system in the image is damaged here, or it was in use while it was read. Restore the disk and repair it.',
   FILE_SYSTEM_UNSUPPORTED: 'The file system in the image cannot be read here.',

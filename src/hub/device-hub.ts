@@ -1,8 +1,10 @@
 import type { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
+import type { AccessOptions } from './access/dashboard-access.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
 import type { AgentIdentity } from './ports/agent-credentials.ts';
+import type { Claimant } from './ports/identity-conflicts.ts';
 import type { UpgradeReport } from './ports/upgrades.ts';
 import type { JobChange } from './ports/long-work.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
@@ -25,10 +27,14 @@ export interface DeviceHub {
   devicesMoved(deviceIds: readonly string[]): void;
   /** A device was decommissioned: its connection ends and subscribers see it leave. */
   deviceLeft(deviceId: string): void;
+  /** The same for a device whose agent goes on as another device, and reconnects at once. */
+  deviceReplaced(deviceId: string): void;
+  /** The program that is connected as the device, on whichever server, and is alive at this moment. */
+  provenHolder(deviceId: string): Promise<Claimant | undefined>;
   /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
   rulesChanged(change: RulesChange): void;
   /** The state of a device whose connection this node owns, or owned until a moment ago. */
-  live(deviceId: string): { isConnected: boolean; capabilities: readonly string[] } | undefined;
+  live(deviceId: string): LiveDevice | undefined;
   /** There is new work for the device in the ledger. */
   deliver(deviceId: string): void;
   /** Jobs have changed in the ledger without a report from a device. */
@@ -39,6 +45,16 @@ export interface DeviceHub {
   disconnect(deviceId: string): void;
 }
 
+/** What a connected device has said of itself, before it is stored. */
+export interface LiveDevice {
+  isConnected: boolean;
+  /** As the handshake lists them. */
+  capabilities: readonly string[];
+  agentVersion: string;
+  /** Undefined until a heartbeat has named it. */
+  watchdogVersion: string | undefined;
+}
+
 /** The hub as the server uses it. */
 export interface Hub extends DeviceHub {
   start(): Promise<void>;
@@ -46,6 +62,8 @@ export interface Hub extends DeviceHub {
   republish(): void;
   /** Rights or tenants have changed. @param payloads  as the database announces them */
   accessChanged(payloads: readonly string[]): void;
+  /** Watches the rights of a caller to whom an answer is being sent, like those of a dashboard connection. */
+  watchRights(options: Pick<AccessOptions, 'caller' | 'authenticate' | 'onLost'>): { close(): void };
   /** Long work has changed. @param payloads  as the database announces them */
   longWorkChanged(payloads: readonly string[]): void;
   /** Announcements of changed work may have been missed. */

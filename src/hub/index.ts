@@ -3,16 +3,19 @@ import { countedNetwork, clientAddress } from '../platform/http/client-address.t
 import { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
+import { omitUndefined } from '../platform/omit-undefined.ts';
 import {
   DASHBOARD_NAMESPACE,
   type DeviceSummary,
   type ErrorAck,
   type HeartbeatAck,
+  type Refusal,
 } from '../protocol/index.ts';
 import { AccessChanges } from './access/access-changes.ts';
 import { DashboardAccess } from './access/dashboard-access.ts';
 import { AgentConnections } from './agents/agent-connections.ts';
 import { serveAgents } from './agents/agent-transport.ts';
+import { IdentityGuard } from './agents/identity-guard.ts';
 import { InProcessDirectory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import { Router } from './cluster/router.ts';
@@ -76,6 +79,13 @@ const MISSED_HEARTBEATS = 2.5;
 /** Within this time, the other nodes have noticed that this one is back. */
 const RETURN_MS = 1500;
 
+const identityConflict = ({ retryAfterMs }: Refusal) =>
+  new AppError(
+    'identity_conflict',
+    'Another running agent uses the identity of this device.',
+    retryAfterMs === undefined ? {} : { retryAfterMs },
+  );
+
 /** Builds all parts of the hub, each from parts that exist already. */
 export function createHub(options: HubOptions): Hub {
   const { log, metrics, store, ledger, credentials } = options;
@@ -123,8 +133,15 @@ export function createHub(options: HubOptions): Hub {
     log,
     onWork: (deviceId) => dispatcher.wake(deviceId),
   });
+  const guard = new IdentityGuard({
+    registry,
+    directory,
+    bus,
+    record: (conflict) => store.recordConflict(conflict),
+    log,
+  });
   bus.onMessage((from, message) => {
-    if (!events.receive(message) && !router.receive(from, message)) {
+    if (!events.receive(message) && !guard.receive(from, message) && !router.receive(from, message)) {
       log.warn({ from }, 'hub.bus_message_refused');
     }
   });
@@ -144,6 +161,13 @@ export function createHub(options: HubOptions): Hub {
     (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
     // While presence could not be written, every node may have read outdated presence.
     () => announcements.missed(),
+    (deviceIds) => {
+      for (const deviceId of deviceIds) {
+        registry.get(deviceId)?.forgetHostname();
+        const known = reporting.get(deviceId)?.known;
+        if (known !== undefined) known.facts.hostname = undefined;
+      }
+    },
   );
   const offers = options.upgrades?.offers ?? NO_UPGRADE_OFFERS;
   const upgrades =
@@ -226,6 +250,7 @@ export function createHub(options: HubOptions): Hub {
     dispatcher,
     upgrades,
     jobs,
+    guard,
     log,
   });
   const connections = new AgentConnections({
@@ -250,6 +275,7 @@ export function createHub(options: HubOptions): Hub {
   io.of(DASHBOARD_NAMESPACE).on('connection', ({ request }) => gate.refundAttempt(request));
   serveAgents(io, {
     credentials,
+    guard,
     log,
     gate,
     proxyTrust: options.proxyTrust,
@@ -298,12 +324,24 @@ export function createHub(options: HubOptions): Hub {
   });
   const stopSweep = startSilenceSweep({ registry, reports, lostDevices, silentAfterMs });
 
+  const left = (deviceId: string) => {
+    reports.end(deviceId);
+    feed.left(deviceId);
+    changedDevices.recheckIfReading(deviceId);
+    options.onDevicesChanged?.([deviceId]);
+  };
+
   return {
     query,
     events,
     async heartbeat(agent, heartbeat, ip) {
       if (isDraining) throw new AppError('unavailable', 'The server is stopping.', { retryAfterMs: 5000 });
       const actor = registry.get(agent.deviceId);
+      if (heartbeat.bootId !== undefined) {
+        const { bootId, hostname } = heartbeat;
+        const refusal = await guard.refusal(agent, { bootId, ip, ...omitUndefined({ hostname }) });
+        if (refusal !== undefined) throw identityConflict(refusal);
+      }
       if (actor?.isConnected !== true) return reports.heartbeat(agent, heartbeat, ip);
       const answer = await new Promise<HeartbeatAck | ErrorAck>((resolve) => {
         if (!actor.post({ kind: 'heartbeat', heartbeat, at: clock.now(), ack: resolve })) resolve(BUSY);
@@ -325,19 +363,25 @@ export function createHub(options: HubOptions): Hub {
     },
     deviceChanged: (deviceId, patch) => feed.changed(deviceId, patch),
     deviceLeft(deviceId) {
-      reports.end(deviceId);
-      feed.left(deviceId);
-      changedDevices.recheckIfReading(deviceId);
-      options.onDevicesChanged?.([deviceId]);
+      left(deviceId);
       router.notify({ kind: 'decommissioned', deviceId });
     },
+    deviceReplaced(deviceId) {
+      left(deviceId);
+      router.notify({ kind: 'disconnect', deviceId });
+    },
+    provenHolder: (deviceId) => guard.provenHolder(deviceId),
     devicesChanged: (deviceIds) => announcements.changed(deviceIds),
     devicesMoved: (deviceIds) => announcements.moved(deviceIds),
     rulesChanged: (change) => live?.rulesChanged(change),
     live(deviceId) {
       const actor = registry.get(deviceId);
       if (actor === undefined) return undefined;
-      return { isConnected: actor.isConnected, capabilities: actor.capabilities };
+      return {
+        isConnected: actor.isConnected,
+        capabilities: actor.capabilities,
+        ...actor.versions,
+      };
     },
     deliver: (deviceId) => router.notify({ kind: 'work', deviceId }),
     jobsChanged: (changed) => jobs.changed(changed),
@@ -360,6 +404,7 @@ export function createHub(options: HubOptions): Hub {
     },
     longWorkChanged: (payloads) => longWork?.notified(payloads),
     longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
+    watchRights: (watched) => dashboardAccess.admit({ ...watched, onDevicesChanged: () => undefined }),
     accessChanged: (payloads) => accessChanges.changed(payloads),
     accessMayHaveChanged: () => accessChanges.recheckAll(),
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
@@ -381,6 +426,7 @@ export function createHub(options: HubOptions): Hub {
       // What was posted to actors and the bus.
       await new Promise((resolve) => setImmediate(resolve));
       await accessChanges.settle();
+      await guard.settle();
       await undeliveredWork.scan();
       await dispatcher.settle();
       await upgrades?.settle();

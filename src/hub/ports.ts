@@ -13,7 +13,8 @@ export type {
 } from './ports/command-ledger.ts';
 export type { JobChange, LongWork } from './ports/long-work.ts';
 export type { DeviceStore } from './ports/device-store.ts';
-export type { AddressHistory, PresenceRecord, ReportRecord } from './ports/presence-records.ts';
+export type { Claimant, IdentityConflict } from './ports/identity-conflicts.ts';
+export type { AddressHistory, DeviceFacts, PresenceRecord, ReportRecord } from './ports/presence-records.ts';
 export type {
   Offer,
   OfferQuestion,

@@ -39,6 +39,10 @@ export interface AgentCaller {
     readonly autoUpdate: boolean;
     readonly canUpgrade: boolean;
   };
+  /** Set for a device that waits for approval. */
+  isPending?: true;
+  /** Another id by which the agent names its device in paths. */
+  enrolledAs?: string;
 }
 
 /** Where a request came from. */

@@ -19,6 +19,8 @@ export const ERROR_STATUS = {
   sso_not_proven: 409,
   release_untrusted: 409,
   device_offline: 409,
+  device_pending: 409,
+  identity_conflict: 409,
   capability_missing: 409,
   engine_missing: 409,
   request_timeout: 408,

@@ -1,17 +1,21 @@
 import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
+import { HostName, MachineIdentity } from './machine-identity.ts';
 import { Instant, reportedLine, reportedText, text } from './primitives.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 import { storableText } from './storable.ts';
 
 /** Socket messages between agents and the hub, in both directions (namespace `/agents`). */
 
+const BootId = text(100).describe('A new value for each start of the agent program.');
+
 export const AgentHandshake = z.object({
   token: text(200).describe('The token of the device, from its enrollment or from a rotation.'),
   protocol: z.number().int().describe('The version of the socket protocol that the agent speaks.'),
   agentVersion: reportedText(50),
   capabilities: z.array(text(64)).max(100).describe('The command types that the agent supports.'),
-  bootId: text(100).describe('A new value for each start of the agent program.'),
+  bootId: BootId,
+  ...MachineIdentity.shape,
 });
 export type AgentHandshake = z.infer<typeof AgentHandshake>;
 
@@ -22,6 +26,7 @@ export const RefusalCode = z.enum([
   'BUSY',
   'DRAINING',
   'PROTOCOL_UNSUPPORTED',
+  'IDENTITY_CONFLICT',
 ]);
 export type RefusalCode = z.infer<typeof RefusalCode>;
 
@@ -67,6 +72,8 @@ export const Heartbeat = z.object({
   lastUser: reportedText(255, 0).optional().describe('The user who signed in last.'),
   pendingReboot: z.boolean().optional().describe('True where the system waits for a restart.'),
   autoUpdate: z.boolean().optional().describe('Whether the agent installs offered releases by itself.'),
+  hostname: HostName.optional(),
+  bootId: BootId.optional().describe('Over HTTP: as in the handshake of a socket.'),
 });
 export type Heartbeat = z.infer<typeof Heartbeat>;
 
@@ -112,6 +119,10 @@ export const HeartbeatAck = OkAck.extend({
   at: z.string().describe('The time of the server.'),
   nextInMs: z.number().int().positive().describe('When the next heartbeat is due.'),
   upgrade: z.array(Upgrade).describe('The releases that the device should install; usually none.'),
+  isPending: z
+    .literal(true)
+    .optional()
+    .describe('Present where the device waits for approval: until then it is given nothing.'),
   config: AgentConfig.optional().describe('Present where it has changed since the last heartbeat.'),
 });
 export type HeartbeatAck = z.infer<typeof HeartbeatAck>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
-import { Architecture, OsType, reportedText, text } from './primitives.ts';
+import { HostName, MachineIdentity } from './machine-identity.ts';
+import { Architecture, cutLine, OsType, reportedText, text } from './primitives.ts';
 
 /** How an agent gets its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
 
@@ -8,7 +9,7 @@ export const Hardware = z
   .object({
     manufacturer: reportedText(255, 0),
     model: reportedText(255, 0),
-    serialNumber: reportedText(255, 0),
+    serialNumber: cutLine(255),
     cpuModel: reportedText(255, 0),
     cpuCores: z.number().int().positive(),
     ramTotalMb: z.number().nonnegative(),
@@ -19,19 +20,28 @@ export const Hardware = z
 export type Hardware = z.infer<typeof Hardware>;
 
 export const Network = z
-  .object({ ipAddress: reportedText(45, 0), publicIp: reportedText(45, 0), macAddress: reportedText(17, 0) })
+  .object({
+    ipAddress: reportedText(45, 0),
+    publicIp: reportedText(45, 0),
+    macAddress: reportedText(17, 0),
+    macAddresses: MachineIdentity.shape.macAddresses.unwrap(),
+  })
   .partial();
 export type Network = z.infer<typeof Network>;
 
 export const EnrollRequest = z.object({
   enrollmentKey: text(64),
-  hostname: reportedText(255),
+  hostname: HostName.min(1),
   osType: OsType,
   osVersion: reportedText(200),
   osBuild: reportedText(100, 0).nullish(),
   architecture: Architecture,
   agentVersion: reportedText(50),
-  machineId: text(128).nullish().describe('A machine that enrolls again with the same id keeps its device.'),
+  machineId: text(128, 0)
+    .nullish()
+    .describe(
+      'A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.',
+    ),
   hardware: Hardware.optional(),
   network: Network.optional(),
   capabilities: z.array(reportedText(64)).max(100).optional(),
@@ -44,6 +54,10 @@ export const EnrollResponse = z.object({
   orgId: z.uuid(),
   siteId: z.uuid(),
   token: z.string().describe('Returned once; the server stores only its hash.'),
+  status: z
+    .enum(['enrolled', 'pending'])
+    .optional()
+    .describe('`pending`: somebody has to approve the device before it is given anything.'),
   config: AgentConfig.extend({
     hubUrl: z.string().describe('The absolute URL of the socket for agents.'),
   }),

@@ -75,7 +75,13 @@ export const LogTail = LogConditions.extend({ name: LogName });
 export type LogTail = z.infer<typeof LogTail>;
 
 export const LogQuerySummary = z.object({
-  scanned: z.number().int().nonnegative().describe('How many records the device has read.'),
+  scanned: z
+    .number()
+    .int()
+    .nonnegative()
+    .describe(
+      'How many records the device has read; estimated for those that it has passed over by their bytes alone.',
+    ),
   truncated: z.boolean().describe('True where the device stopped before it had read everything in question.'),
   total: z
     .number()
@@ -83,6 +89,10 @@ export const LogQuerySummary = z.object({
     .nonnegative()
     .optional()
     .describe('How many entries of the whole log match, where the device knows.'),
+  note: z
+    .string()
+    .optional()
+    .describe('What is missing from the answer and why, such as the parts of a log that were left out.'),
 });
 export type LogQuerySummary = z.infer<typeof LogQuerySummary>;
 export const LogNameOnly = z.object({ name: LogName });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
+import { FailedSource, SourceName } from './failed-source.ts';
 import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 
 /** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
@@ -8,6 +9,7 @@ import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 export const INVENTORY_MAX_BYTES = 1_000_000;
 export const SOFTWARE_MAX = 5000;
 export const INTERFACES_MAX = 256;
+const FAILED_MAX = 32;
 export const INTERFACE_ADDRESSES_MAX = 64;
 
 export const NetworkInterface = z.object({
@@ -30,6 +32,7 @@ export const SoftwareEntry = z.object({
   version: reportedText(255, 0).optional(),
   publisher: reportedText(255, 0).optional(),
   installedAt: ReportedInstant.optional(),
+  source: SourceName.optional().describe('What has listed it, such as `dpkg`.'),
 });
 export type SoftwareEntry = z.infer<typeof SoftwareEntry>;
 
@@ -42,6 +45,11 @@ export const Inventory = z.object({
     .optional()
     .describe('A name may occur in several versions. Duplicates of a name and version count once.'),
   lastUser: reportedText(255, 0).optional(),
+  failed: atMost(FAILED_MAX, FailedSource)
+    .optional()
+    .describe(
+      'Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.',
+    ),
   collectedAt: ReportedInstant,
 });
 export type Inventory = z.infer<typeof Inventory>;

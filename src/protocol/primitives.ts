@@ -50,6 +50,22 @@ export const shortened = (value: string, max: number): string =>
 /** Text of one line that a machine reports. Characters that move the cursor or the direction of writing are replaced. */
 export const reportedLine = (max: number) =>
   reportedText(max, 0).overwrite((value) => value.replaceAll(NOT_IN_A_LINE, '\uFFFD'));
+
+/**
+ * The same for a short value that is compared or shown in lists, such as a name: characters that cannot be seen are
+ * removed, and what is too long is cut with a mark instead of being refused.
+ */
+export const cutLine = (max: number) =>
+  z.string().overwrite((value) => {
+    // A multiple of the limit leaves room for what is removed.
+    const line = storableText(value.slice(0, 4 * max))
+      .replaceAll(UNSEEN, '')
+      .replaceAll(/\s+/g, ' ')
+      .trim();
+    return line.length <= max ? line : `${storableText(line.slice(0, max - 1)).replace(/\uFFFD$/, '')}…`;
+  });
+/** Marks of direction and of no width, and control characters except those that are white space. */
+const UNSEEN = /[\p{Cf}]|(?!\s)\p{Cc}/gu;
 /** Control characters, ends of lines and paragraphs, and the marks that reverse the order in which text is shown. */
 const NOT_IN_A_LINE = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu;
 

@@ -82,16 +82,23 @@ export const Upgrade = z.object({
 });
 export type Upgrade = z.infer<typeof Upgrade>;
 
-export const UpdatePhase = z.enum([
-  'downloading',
-  'verifying',
-  'installing',
-  'restarting',
-  'completed',
-  'failed',
-  'rolled_back',
-]);
+export const UpdatePhase = z
+  .enum([
+    'downloading',
+    'verifying',
+    'installing',
+    'restarting',
+    'trial',
+    'completed',
+    'failed',
+    'rolled_back',
+  ])
+  .describe(
+    '`trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.',
+  );
 export type UpdatePhase = z.infer<typeof UpdatePhase>;
+
+const RETRY_MAX_SECONDS = 30 * 86_400;
 
 export const UpdateStatus = z.object({
   component: reportedText(50, 0).describe('What is being updated, such as `agent`.'),
@@ -104,6 +111,15 @@ export const UpdateStatus = z.object({
     .uuid()
     .optional()
     .describe('One value for all phases of one attempt, so that a report that arrives twice counts once.'),
+  retryInSeconds: z
+    .number()
+    .int()
+    .min(0)
+    .max(RETRY_MAX_SECONDS)
+    .optional()
+    .describe(
+      'With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.',
+    ),
 });
 export type UpdateStatus = z.infer<typeof UpdateStatus>;
 

@@ -11,7 +11,7 @@ import { assertSafeRole } from '../platform/db/roles.ts';
 import { openApi } from '../platform/http/docs/open-api.ts';
 import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
 import { createMac } from '../platform/secrets/mac.ts';
-import { mount } from '../platform/http/mount/mount.ts';
+import { mount, type Pipeline } from '../platform/http/mount/mount.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import {
   metricsRoute,
@@ -19,6 +19,7 @@ import {
   SELF_CHECK_PURPOSE,
   selfCheckRoute,
 } from '../platform/http/operations.ts';
+import type { RunningJobs } from '../platform/jobs/jobs.ts';
 import { rawService } from '../platform/http/server/raw-service.ts';
 import { singlePage, type SinglePage } from '../platform/http/single-page/single-page.ts';
 import { beginRequest } from '../platform/http/request-state.ts';
@@ -38,8 +39,8 @@ export interface AppOptions {
 
 /** The Express application: the route table, the metrics, the backup store and the dashboard. */
 export function createHttpApp(
-  { config, database, expensive, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
-  { apiKeys, audit, authenticator, backupStore, reads }: Services,
+  { config, database, expensive, jobs, log, metrics, proxyTrust, redis, secretKeys }: Infrastructure,
+  { apiKeys, audit, authenticator, backupStore, reads, rightsNow }: Services,
   { credentials, hub }: LiveSide,
   { routeParts, isDraining, dashboard }: AppOptions,
 ): Express {
@@ -48,16 +49,21 @@ export function createHttpApp(
     version: VERSION,
     title: API_INFO.title,
     openApi: () => openApi(routes, API_INFO),
-    readinessChecks: readinessChecks(database, redis),
+    readinessChecks: readinessChecks(database, redis, jobs),
     isDraining,
   });
-  const pipeline = {
+  const pipeline: Pipeline = {
     db: database.pool,
     authenticator: apiKeys.limited(authenticator),
     agents: createAgentAuthenticator(credentials, hub),
     audit,
     expensive,
     reads,
+    watchRights: (caller, bearer, onLost) => {
+      // The end of an access token, which clients renew, does not end what it has begun.
+      const { validUntil: _end, ...lasting } = caller;
+      return hub.watchRights({ caller: lasting, authenticate: () => rightsNow(lasting, bearer), onLost });
+    },
   };
 
   const app = express();
@@ -110,7 +116,7 @@ const CONTENT_SECURITY_POLICY = {
   },
 };
 
-function readinessChecks({ pool }: Database, redis: RedisConnection | undefined) {
+function readinessChecks({ pool }: Database, redis: RedisConnection | undefined, jobs: RunningJobs) {
   return {
     database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
     // Without Redis, agents stay connected and signed-in people can go on. A load balancer that removed a node because
@@ -118,5 +124,7 @@ function readinessChecks({ pool }: Database, redis: RedisConnection | undefined)
     redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },
     migrations: async () => (await pendingMigrations(pool)).length === 0,
     isolation: async () => assertSafeRole(pool).then(() => true),
+    // Requests are served without background jobs, so an operator sees it, and no load balancer acts on it.
+    jobs: { spare: async () => jobs.isWorking() },
   };
 }

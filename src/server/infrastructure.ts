@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import { SEALED_COLUMNS } from '../features/sealed-columns.ts';
 import { createRateLimits } from '../platform/cluster/rate-limits.ts';
@@ -121,8 +122,11 @@ export async function openInfrastructure(
   };
 }
 
+/** Where the server listens: the same host as in its log, so that a link does not lead to one without the session. */
 function localUrl(httpServer: ReturnType<typeof createHttpServer>): string {
   const address = httpServer.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  return `http://localhost:${port ?? ''}`;
+  if (address === null || typeof address === 'string') return 'http://localhost';
+  const isEveryAddress = ['0.0.0.0', '::'].includes(address.address);
+  const host = isIPv6(address.address) ? `[${address.address}]` : address.address;
+  return `http://${isEveryAddress ? 'localhost' : host}:${address.port}`;
 }

@@ -20,6 +20,7 @@ import { RECOVERY_WORK } from '../features/recovery/index.ts';
 import { ACCESS_CHANNEL, type Cluster, createHub, type Hub, joinCluster } from '../hub/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import type { UpgradeHistory } from '../hub/ports.ts';
+import { sessionUrlOf } from '../platform/db/database.ts';
 import { DatabaseNotifications } from '../platform/db/connections/notifications.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import type { ServerOptions } from './options.ts';
@@ -51,7 +52,7 @@ export async function createLiveSide(
   let groups: DynamicGroupSync | undefined;
 
   const notifications = new DatabaseNotifications({
-    url: urls.appUrl,
+    url: sessionUrlOf(urls),
     channel: ACCESS_CHANNEL,
     onNotifications: (payloads) => hub?.accessChanged(payloads),
     onReturn: () => hub?.accessMayHaveChanged(),
@@ -152,7 +153,7 @@ export async function createLiveSide(
 
 const longWorkNotifications = ({ log, urls }: Infrastructure, hub: Hub) =>
   new DatabaseNotifications({
-    url: urls.appUrl,
+    url: sessionUrlOf(urls),
     channel: LONG_WORK_CHANNEL,
     onNotifications: (payloads) => hub.longWorkChanged(payloads),
     onReturn: () => hub.longWorkMayHaveChanged(),
@@ -166,7 +167,7 @@ async function openUpgradeBoard(
   closing: CloseStack,
 ): Promise<{ board: UpgradeBoard; notifications: DatabaseNotifications }> {
   const notifications = new DatabaseNotifications({
-    url: urls.appUrl,
+    url: sessionUrlOf(urls),
     channel: UPGRADES_CHANNEL,
     onNotifications: (payloads) => board.notified(payloads),
     onReturn: () => board.mayHaveMissed(),

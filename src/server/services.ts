@@ -11,6 +11,7 @@ import {
   authService,
   createAccessTokens,
   createAuthenticator,
+  createRightsLookup,
   createSecondFactor,
   SignInTrail,
   signInLimits,
@@ -51,6 +52,7 @@ export async function createServices(
   const apiKeys = createApiKeyCallers({ db: database.pool, log, limits: rateLimits });
   closing.add('use of API keys', () => apiKeys.close());
   const authenticator = createAuthenticator({ db: database.pool, accessTokens, apiKeys, log });
+  const rightsNow = createRightsLookup({ db: database.pool, apiKeys });
 
   const auditKeys = new SigningKeys(secrets);
   const auditSealer = await startAuditSealer(infrastructure, auditKeys);
@@ -73,6 +75,7 @@ export async function createServices(
   };
   return {
     apiKeys,
+    rightsNow,
     authenticator,
     auditKeys,
     auditSealer,

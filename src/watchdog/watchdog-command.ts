@@ -52,6 +52,8 @@ async function run(folder: string, programs: string, isOnTrial: boolean): Promis
     process.exitCode = 2;
     return;
   }
+  // A console that is gone, or was never there, must not end the watchdog.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
   const channel = openParentChannel({

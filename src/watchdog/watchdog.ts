@@ -14,8 +14,12 @@ import type { Reporter } from './service/reporter.ts';
 import type { WatchdogSettings } from './settings.ts';
 import { LeftoverAgent } from './supervision/leftover-agent.ts';
 import { afterEnd, FIRST_START, type RestartState } from './supervision/restart-policy.ts';
+import type { ChildEnd } from './supervision/supervised-child.ts';
 import { startableScripts } from './supervision/script-choice.ts';
 import { type RunEnd, type RunParts, superviseOnce } from './supervision/supervised-run.ts';
+import { endedInTrial, withOutput } from './trial/cause.ts';
+import { Ability } from './trial/judge.ts';
+import { countEnd, observed, recordEnd } from './trial/observation.ts';
 import { carryOut, decideHealthy, decideRollback, removeOthers, removeParts } from './trial/settle.ts';
 import { WATCHDOG_VERSION } from './version.ts';
 
@@ -34,6 +38,12 @@ export interface WatchdogParts {
 }
 
 const ENROLLMENT_CHECK_MS = 2000;
+/** Of one trial, in its file. */
+const ENDS_KEPT = 10;
+
+/** A name that this watchdog does not know, from a file of another one, is left out. */
+const expectedOf = ({ before = [] }: Trial): Ability[] =>
+  Ability.options.filter((ability) => before.includes(ability));
 
 /** What a run of the watchdog has ended for. */
 export type WatchdogEnd = 'stopped' | 'replaced';
@@ -74,7 +84,7 @@ export class Watchdog {
           continue;
         }
         const end = await this.#runAgent(trial, signal);
-        if (end.kind === 'install') await this.#prepareTrial(end.request);
+        if (end.kind === 'install') await this.#prepareTrial(end.request, end.works);
       }
       return 'stopped';
     } catch (error) {
@@ -114,8 +124,9 @@ export class Watchdog {
   async #runAgent(trial: Trial | undefined, signal: AbortSignal): Promise<RunEnd> {
     const { log, settings, reporter } = this.#parts;
     if (trial !== undefined && trial.starts >= settings.trialStarts) {
-      const message = `The release ended ${trial.starts} times during its trial.`;
-      await decideRollback(this.#parts, trial, { code: 'CRASHED', message });
+      const cause = endedInTrial(trial.starts, trial.ends ?? []);
+      log(`The trial of ${trial.version} has failed: ${cause.message}`, 'warn');
+      await decideRollback(this.#parts, trial, cause);
       return { kind: 'stopped' };
     }
     const counted = trial === undefined ? undefined : await this.#countStart(trial);
@@ -128,14 +139,21 @@ export class Watchdog {
     switch (end.kind) {
       case 'trial_failed':
         log(`The trial of ${script} has failed: ${end.message}`, 'warn');
-        if (counted !== undefined) await decideRollback(this.#parts, counted, end);
+        if (counted !== undefined) {
+          const message = withOutput(end.message, end.output ?? []);
+          await decideRollback(this.#parts, counted, { code: end.code, message });
+        }
         break;
       case 'stopped':
         // The machine or a person has ended this start, and not the release.
         if (counted !== undefined && signal.aborted) await this.#uncount(counted);
         break;
       case 'ended':
-        await this.#afterEnd(script, end.end, counted !== undefined, scripts.length, signal);
+        await this.#afterEnd(script, end.end, {
+          isOnTrial: await this.#recordEnd(script, end.end),
+          choices: scripts.length,
+          signal,
+        });
         break;
       default:
         this.#restarts = FIRST_START;
@@ -183,6 +201,7 @@ export class Watchdog {
     const { log, reporter } = this.#parts;
     return {
       version: trial.version,
+      expected: expectedOf(trial),
       isServed: () => reporter.isServed(),
       stopsWhenHealthy: false,
       healthy: async () => {
@@ -206,12 +225,35 @@ export class Watchdog {
     }
   }
 
+  /**
+   * Counts the end, and goes back where the release ends more often than the one before it. Returns whether it is on trial:
+   * a process that has passed its trial runs on, and counts as any other.
+   */
+  async #recordEnd(script: string, end: ChildEnd): Promise<boolean> {
+    const { dataDir, referee, log } = this.#parts;
+    if (referee !== undefined) return false;
+    const trial = await readTrial(dataDir);
+    if (trial !== undefined) {
+      const { how, isSilent, output } = end;
+      const ends = [...(trial.ends ?? []), { how, isSilent, output }];
+      await writeTrial(dataDir, { ...trial, ends: ends.slice(-ENDS_KEPT) });
+      return true;
+    }
+    await recordEnd(dataDir, script);
+    const observation = await observed(dataDir, script);
+    const cause = observation === undefined ? undefined : await countEnd(dataDir, observation, end);
+    if (observation !== undefined && cause !== undefined) {
+      log(`The agent ${script} is rolled back: ${cause.message}`, 'warn');
+      await decideRollback(this.#parts, observation.trial, cause);
+      this.#restarts = FIRST_START;
+    }
+    return false;
+  }
+
   async #afterEnd(
     script: string,
-    { how, ranMs, isSilent }: Extract<RunEnd, { kind: 'ended' }>['end'],
-    isOnTrial: boolean,
-    choices: number,
-    signal: AbortSignal,
+    { how, ranMs, isSilent, output }: ChildEnd,
+    { isOnTrial, choices, signal }: { isOnTrial: boolean; choices: number; signal: AbortSignal },
   ): Promise<void> {
     const { settings, reporter, log } = this.#parts;
     const next = afterEnd(this.#restarts, ranMs, choices, settings);
@@ -219,8 +261,8 @@ export class Watchdog {
     if (!isOnTrial) this.#restarts = next.state;
     const waitMs = isOnTrial ? settings.restartMs : next.waitMs;
     const isCrashLoop = next.isCrashLoop || this.#restarts.choice > 0 || this.#restarts.rounds > 0;
-    const message = `The agent (${script}) ended. ${how}`;
-    log(`${message} It is started again in ${Math.round(waitMs)} ms.`, 'warn');
+    const message = withOutput(`The agent (${script}) ended. ${how}`, output);
+    log(`The agent (${script}) ended. ${how} It is started again in ${Math.round(waitMs)} ms.`, 'warn');
     const agentState = isSilent ? 'silent' : isCrashLoop && !isOnTrial ? 'crash_loop' : 'restarting';
     reporter.put({ agentState, message });
     await clock.sleep(waitMs, { signal }).catch(() => {});
@@ -234,7 +276,7 @@ export class Watchdog {
     return refusalOf(this.#parts, request);
   }
 
-  async #prepareTrial(request: InstallRequest): Promise<void> {
+  async #prepareTrial(request: InstallRequest, before: readonly Ability[]): Promise<void> {
     const { dataDir, programs } = this.#parts;
     const { component, version, attemptId, sha256 } = request;
     const script = this.#running?.script ?? EMBEDDED;
@@ -251,6 +293,7 @@ export class Watchdog {
         : ((await currentRelease(programs, 'watchdog')) ?? null),
       fromVersion: isAgent ? (this.#running?.version ?? '') : WATCHDOG_VERSION,
       starts: 0,
+      before: [...before],
     };
     await writeTrial(dataDir, trial);
     this.#step(trial, 'trial_recorded');
@@ -297,6 +340,8 @@ export class Watchdog {
       signal,
       trial: {
         version: trial.version,
+        // Its agent is the same as before, and what it says comes through the new watchdog.
+        expected: expectedOf(trial).filter((ability) => ability === 'socket'),
         isServed: () => reporter.isServed(),
         stopsWhenHealthy: true,
         healthy: async () => {},
@@ -312,9 +357,12 @@ export class Watchdog {
     }
     const { code, message } =
       end.kind === 'trial_failed'
-        ? end
+        ? { code: end.code, message: withOutput(end.message, end.output ?? []) }
         : end.kind === 'ended'
-          ? { code: 'CRASHED', message: `The new watchdog ended. ${end.end.how}` }
+          ? {
+              code: end.end.isSilent ? 'HUNG' : 'CRASHED',
+              message: withOutput(`The new watchdog ended. ${end.end.how}`, end.end.output),
+            }
           : { code: 'INTERRUPTED', message: 'The machine stopped during the trial of the watchdog.' };
     log(`The watchdog ${trial.version} is not used: ${message}`, 'warn');
     await decideRollback(this.#parts, counted, { code, message });

@@ -357,6 +357,18 @@ describe('changes in the audit trail', function () {
         after: { siteId },
       };
     },
+    'POST /devices/:id/approve': async () => {
+      const waiting = await device();
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx('devices').where({ id: waiting }).update({ condition: 'pending' }),
+      );
+      return {
+        path: `/devices/${waiting}/approve`,
+        body: {},
+        before: { condition: 'pending' },
+        after: { condition: 'normal' },
+      };
+    },
     'POST /devices/:id/restore': async () => {
       const path = `/devices/${await device()}`;
       await app.call('DELETE', path, { token: tenant.admin.token });

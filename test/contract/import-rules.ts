@@ -171,23 +171,6 @@ function roomOf(path: string, parent: string): string | undefined {
   return rest.length > 0 ? room : undefined;
 }
 
-/** More source files in one folder than this are more than a reader takes in at a glance. */
-const FILES_MAX = 15;
-/** Folders that held more when the rule came, with how many they may hold. A number may only become smaller. */
-const CROWDED: Readonly<Record<string, number>> = {};
-
-export function crowdedFolders(graph: Graph): string[] {
-  const counts = new Map<string, number>();
-  for (const path of graph.keys()) {
-    const folder = posix.dirname(path);
-    if (folder.startsWith('src/')) counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  }
-  return [...counts].flatMap(([folder, count]) => {
-    const max = CROWDED[folder] ?? FILES_MAX;
-    return count > max ? [`${folder} has ${count} source files; ${max} are allowed`] : [];
-  });
-}
-
 /** The rooms of the agent, from the bottom up: a file imports from its own room and from the rooms before it. */
 const agentRooms = [
   'os',

@@ -61,10 +61,6 @@ describe('imports', () => {
     none(rules.roomCircles(graph));
   });
 
-  it('come from folders of at most 15 files, except those that are listed with a number', () => {
-    none(rules.crowdedFolders(graph));
-  });
-
   it('go down through the rooms of the agent, and never from one capability to another', () => {
     none(rules.upwardInAgent(graph));
   });
@@ -260,13 +256,6 @@ describe('import rules', () => {
     });
     expect(rules.cycles(graph)).to.deep.equal([]);
     expect(rules.roomCircles(graph)).to.deep.equal(['src/hub: agents → device → agents']);
-  });
-
-  it('find a folder with too many files', () => {
-    const files = (count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, at) => [`src/platform/db/${at}.ts`, '']));
-    expect(rules.crowdedFolders(plant(files(15)))).to.deep.equal([]);
-    expect(rules.crowdedFolders(plant(files(16)))).to.have.length(1);
   });
 
   it('find a way up in the dashboard, and a file in none of its rooms', () => {

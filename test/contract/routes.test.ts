@@ -121,6 +121,7 @@ describe('the route table', () => {
       'POST /backup/configs/:id/test',
       'POST /backup/jobs/run/:deviceId',
       'POST /backup/vault/:id/sync',
+      'POST /devices/:id/approve',
       'POST /devices/:id/upgrades',
       'POST /scripts/:id/execute',
       'POST /sso/providers/:id/test',

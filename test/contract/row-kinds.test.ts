@@ -39,6 +39,7 @@ const DIFFERENCES: Record<string, Partial<AnyRoute>> = {
   'no permission': { access: { scopes: ['partner', 'system'] } },
   'a second factor': { access: { scopes: ['partner', 'system'], permission: 'devices:write', mfa: true } },
   'no API keys': { access: { scopes: ['partner', 'system'], permission: 'devices:write', person: true } },
+  'devices that wait for approval': { forPending: true },
   'another method': { method: 'put' },
   'the body of a form': { bodyType: 'form' },
   'a body of bytes': { bodyType: 'bytes' },

@@ -51,6 +51,7 @@ function traitsOf(row: AnyRoute) {
     body: row.bodyType ?? (row.body === undefined ? 'none' : 'json'),
     takesEmptyBody: row.body?.safeParse({}).success ?? false,
     ownBodyLimit: row.bodyLimit !== undefined,
+    forPending: row.forPending === true,
     transaction: row.transaction,
     idempotent: row.idempotent === true,
     cost: typeof row.cost === 'function' ? 'by query' : (row.cost ?? 'cheap'),

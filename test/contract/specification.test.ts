@@ -20,7 +20,6 @@ const MADE = [4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 19];
 const EXCEPTIONS: Record<string, string> = {
   'GET /options': 'SHAPES 9 writes it below /sso/link, where it is',
   'POST /start/:': 'SHAPES 9 writes it below /sso/link, where it is',
-  'POST /devices/:/approve': 'not made yet: a device that claims the identity of a connected one (S8)',
 };
 
 function read() {

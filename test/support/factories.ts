@@ -164,11 +164,17 @@ export interface EnrolledDevice {
   token: string;
 }
 
-/** A device that came in through the ordinary enrollment route. */
-export async function buildDevice(app: Ground, orgId: string, machine: Row = {}): Promise<EnrolledDevice> {
+/** A device that came in through the ordinary enrollment route. @param token  that it has already */
+export async function buildDevice(
+  app: Ground,
+  orgId: string,
+  machine: Row = {},
+  token?: string,
+): Promise<EnrolledDevice> {
   const enrollmentKey = await buildEnrollmentKey(app, orgId);
   const answer = await app.call('POST', '/agents/enroll', {
     body: { ...MACHINE, hostname: `DESK-${next()}`, ...machine, enrollmentKey },
+    ...(token === undefined ? {} : { token }),
   });
   if (answer.status !== 201) {
     throw new Error(

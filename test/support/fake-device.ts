@@ -5,6 +5,7 @@ import {
   type CommandFrame,
   type HeartbeatAck,
   type HubReconnect,
+  type MachineIdentity,
   type Refusal,
 } from '../../src/protocol/index.ts';
 import { eventually } from './eventually.ts';
@@ -33,6 +34,10 @@ interface Options {
   agentVersion?: string;
   capabilities?: string[];
   protocol?: number;
+  /** Another value is another start of the agent program. */
+  bootId?: string;
+  /** What the agent says about its machine. */
+  machine?: MachineIdentity;
   /** Of the request that becomes the websocket. */
   headers?: Record<string, string>;
   /** Such as the authority to trust, and the address to connect from. */
@@ -59,6 +64,8 @@ export async function connectDevice(
     agentVersion = '1.0.0',
     capabilities = [...COMMAND_TYPES],
     protocol = 1,
+    bootId = 'boot-1',
+    machine = {},
     headers,
     connection = {},
     receipt = () => ({ ok: true }),
@@ -70,7 +77,7 @@ export async function connectDevice(
     forceNew: true,
     ...connection,
     ...(headers === undefined ? {} : { extraHeaders: headers }),
-    auth: { token, protocol, agentVersion, capabilities, bootId: 'boot-1' },
+    auth: { token, protocol, agentVersion, capabilities, bootId, ...machine },
   });
   const commands: CommandFrame[] = [];
   const cancelled: string[] = [];

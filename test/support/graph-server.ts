@@ -413,6 +413,10 @@ function drive(
   const present = mailbox.files.get(`path:${path}`);
   if (method === 'GET') {
     if (present === undefined) throw new Refused(404, 'itemNotFound');
+    if (below.endsWith(':/content')) {
+      const location = `${self.url}/files/${mailbox.id}/${encodeURIComponent(`path:${path}`)}`;
+      return { status: 302, headers: { location }, body: '' };
+    }
     return { status: 200, body: { id: present.id.replace(/[^\w.-]/g, '_'), size: present.content.length } };
   }
   if (method === 'PUT') {
@@ -460,5 +464,5 @@ function preauthorized(
     isInBatch: false,
   });
   self.calls.push(`FILE ${id}`);
-  return fault ?? { body: mailbox.files.get(id)?.content ?? '' };
+  return fault ?? { body: mailbox.files.get(decodeURIComponent(id))?.content ?? '' };
 }

@@ -98,9 +98,12 @@ export async function startOidcProvider(): Promise<OidcProvider> {
       jwks: { keys: await Promise.all([newKey('RS256'), newKey('ES256')]) },
       cookies: { keys: [cookieKey] },
       pkce: { required: () => true },
-      features: { devInteractions: { enabled: false } },
+      features: { devInteractions: { enabled: false }, jwtUserinfo: { enabled: true } },
       interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
-      enabledJWA: { idTokenSigningAlgValues: ['RS256', 'PS256', 'ES256', 'HS256'] },
+      enabledJWA: {
+        idTokenSigningAlgValues: ['RS256', 'PS256', 'ES256', 'HS256'],
+        userinfoSigningAlgValues: ['RS256', 'ES256'],
+      },
       scopes: ['openid', 'profile', 'email', 'groups', 'offline_access'],
       claims: {
         openid: ['sub', 'amr', 'acr'],

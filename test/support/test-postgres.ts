@@ -31,6 +31,7 @@ let made = 0;
 export interface TestDatabase {
   ownerUrl: string;
   appUrl: string;
+  sessionUrl?: string | undefined;
   auditAdminUrl?: string | undefined;
   drop(): Promise<void>;
 }

@@ -13,6 +13,7 @@ export const NO_STORE: DeviceStore = {
   recordReports: async () => {},
   reporting: async () => [],
   recordFacts: async () => [],
+  recordConflict: async () => {},
   markLost: async () => [],
   greatestEpoch: async () => 0,
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),

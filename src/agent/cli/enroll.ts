@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { changeCredentials } from '../core/enrollment/credentials.ts';
+import { PENDING } from '../core/connection/connection-state.ts';
+import { changeCredentials, loadCredentials } from '../core/enrollment/credentials.ts';
 import { defaultDataDir } from '../os/installation/data-folder.ts';
 import { enroll } from '../core/enrollment/enroll.ts';
 import { describeMachine } from '../capabilities/inventory/describe-machine.ts';
@@ -71,14 +72,17 @@ export function addEnroll(program: Command): void {
         };
         const warn = (message: string) => console.error(message);
         const access = { server: options.server, network };
-        const { credentials, releaseKeys } = await enroll(access, request, warn);
+        const token = await knownToken(dataDir, options.server);
+        const { credentials, releaseKeys, isPending } = await enroll(access, request, warn, token);
         const settings = await Settings.load(dataDir, warn);
         await settings.setInsecureHttp(!isSecure);
+        await settings.setHostname(options.hostname);
         await keepNetwork(dataDir, choice);
         // Before the credentials, without which the agent does not start.
         await saveTrustedKeys(dataDir, releaseKeys);
         await changeCredentials(dataDir, () => credentials);
         console.log(`Enrolled as device ${credentials.deviceId} at ${credentials.server}.`);
+        if (isPending) console.log(`The device ${PENDING}.`);
         const { proxy } = network.describe(new URL(options.server));
         if (proxy !== null) {
           console.log(`It was reached through the proxy ${proxy.address} (${proxy.source}).`);
@@ -89,6 +93,12 @@ export function addEnroll(program: Command): void {
         console.log(`Start it with: ${PROGRAM} run`);
       },
     );
+}
+
+/** Proves to the server that this machine is the device that it was. Credentials that cannot be read prove nothing. */
+async function knownToken(dataDir: string, server: string): Promise<string | undefined> {
+  const known = await loadCredentials(dataDir).catch(() => undefined);
+  return known?.server === server ? known.token : undefined;
 }
 
 async function keyOf(given: string): Promise<string> {

@@ -25,7 +25,7 @@ export function addEventLog(program: Command): void {
     .description('list the logs')
     .option('--json', 'print one JSON object per line', false)
     .action(async ({ json }: { json: boolean }) => {
-      const reader = await openEventLogs();
+      const { reader } = await openEventLogs();
       for (const log of await reader.list(interrupted())) {
         if (json) console.log(JSON.stringify(log));
         else {
@@ -46,15 +46,18 @@ export function addEventLog(program: Command): void {
         page: Number(options.page),
         limit: Number(options.limit),
       });
-      const entries = (await openEventLogs()).query(query, interrupted());
-      for await (const entry of entries) print(entry, options.json);
+      const entries = (await openEventLogs()).reader.query(query, interrupted());
+      let step = await entries.next();
+      for (; step.done !== true; step = await entries.next()) print(step.value, options.json);
+      const { truncated, note } = step.value;
+      if (truncated) console.error(`Not everything was read. ${note ?? ''}`.trim());
     });
 
   withConditions(
     command.command('tail <name>').description('show new entries as they are written, until Ctrl+C'),
   ).action(async (name: string, options: Conditions) => {
     const query = checked(LogTail, { name, ...conditionsOf(options) });
-    for await (const entry of (await openEventLogs()).tail(query, interrupted())) {
+    for await (const entry of (await openEventLogs()).reader.tail(query, interrupted())) {
       print(entry, options.json);
     }
   });

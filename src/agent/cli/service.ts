@@ -6,9 +6,11 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
 import { PROGRAM } from '../core/program-name.ts';
+import { hasCode } from '../os/files/private-file.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
 import { defaultDataDir } from '../os/installation/data-folder.ts';
 import { defaultProgramsDir, ownProgramsDir, programFile } from '../os/installation/layout.ts';
+import { stableProgram } from '../os/installation/stable-program.ts';
 import { commandScript, installProgram, writeIfChanged } from '../os/service/install-program.ts';
 import { runManager, serviceManager, type ServiceManager } from '../os/service/service-manager.ts';
 import type { ServicePlace } from '../os/service/service-place.ts';
@@ -69,16 +71,21 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
   if ((await loadCredentials(place.dataDir)) === undefined) {
     throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
   }
+  // Before anything is written: without a service manager, nothing would start what is installed.
+  const manager = starts ? await managerOf(place) : undefined;
   const version = await ownVersion();
-  const programChanged = await installProgram(place.programs, process.execPath, version);
+  const programChanged = await installProgram(place.programs, process.execPath, version).catch(
+    (error: unknown) => {
+      throw explained(error, place.programs);
+    },
+  );
   console.log(`Program: ${programFile(place.programs, 'watchdog', version)}`);
   const command = commandFile(place);
   if (command !== undefined) {
     await writeIfChanged(command, commandScript(place), 0o755);
     console.log(`Command: ${command}`);
   }
-  if (!starts) return;
-  const manager = await managerOf(place);
+  if (manager === undefined) return;
   const serviceChanged = await manager.install();
   console.log(`Service: ${manager.file}`);
   const state = await manager.state();
@@ -88,6 +95,15 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
   }
   await manager.restart();
   console.log('The service is started.');
+}
+
+const NOT_WRITABLE = ['EROFS', 'EACCES', 'EPERM'];
+
+/** What people can do where the folder of the programs cannot be written. */
+function explained(error: unknown, programs: string): unknown {
+  if (!NOT_WRITABLE.some((code) => hasCode(error, code))) return error;
+  const message = `The program cannot be installed in ${programs}, which cannot be written to (is it mounted read-only?). Choose another folder: ${PROGRAM} service install --programs FOLDER`;
+  return new Error(message, { cause: error });
 }
 
 /** For `doctor`. A machine without a service manager is in order: its agent runs in the foreground. */
@@ -137,7 +153,7 @@ const commandFile = ({ prefix }: ServicePlace): string | undefined =>
   process.platform === 'win32' ? undefined : path.join(prefix, '/usr/local/bin/muster-agent');
 
 async function findManager(place: ServicePlace): Promise<ServiceManager | undefined> {
-  const program = isSea() ? programFile(place.programs, 'watchdog', await ownVersion()) : process.execPath;
+  const program = isSea() ? stableProgram(place.programs) : process.execPath;
   return serviceManager({ place, run: runManager, program });
 }
 

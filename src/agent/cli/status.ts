@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { readUpgradeState, upgradeSentences } from '../capabilities/update/upgrade-state.ts';
-import { HTTP_ONLY } from '../core/connection/connection-state.ts';
+import { HTTP_ONLY, PENDING } from '../core/connection/connection-state.ts';
 import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
 import { printable } from '../core/plain-text.ts';
 import { Settings } from '../core/state/settings.ts';
@@ -27,7 +27,7 @@ export function addStatus(program: Command): void {
           ? undefined
           : { server: credentials.server, deviceId: credentials.deviceId };
       const versions = {
-        agentVersion: running?.agentVersion ?? AGENT_VERSION,
+        agentVersion: running?.agentVersion ?? (await currentRelease(programs, 'agent')) ?? AGENT_VERSION,
         watchdogVersion: running?.watchdogVersion ?? (await currentRelease(programs, 'watchdog')) ?? null,
       };
       const settings = await Settings.load(dataDir, (message) => console.error(message));
@@ -66,7 +66,7 @@ function sentence(
   const { connection, pid } = running;
   switch (connection.state) {
     case 'connected':
-      return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'none yet'}.`;
+      return `Enrolled ${as}, running (process ${pid}), connected since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt ?? 'none yet'}.${connection.isPending === true ? ` The device ${PENDING}.` : ''}`;
     case 'http_only':
       return `Enrolled ${as}, running (process ${pid}), ${HTTP_ONLY}. Since ${connection.since}, last heartbeat ${connection.lastHeartbeatAt}. ${connection.reason}`;
     case 'waiting':

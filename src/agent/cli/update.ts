@@ -1,11 +1,17 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { readOfferState, requestApply } from '../capabilities/update/offer-file.ts';
+import { readUpgradeState, upgradeSentences } from '../capabilities/update/upgrade-state.ts';
 import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
 import { Settings } from '../core/state/settings.ts';
 import { runningAgent } from '../core/state/status-file.ts';
+import { printable } from '../core/plain-text.ts';
 import { AGENT_VERSION } from '../core/version.ts';
+import { currentRelease } from '../os/installation/current-release.ts';
 import { defaultDataDir } from '../os/installation/data-folder.ts';
-import { readTrial } from '../os/upgrades/trial-file.ts';
+import { defaultProgramsDir } from '../os/installation/layout.ts';
+
+/** As long as the last lines of a release that has failed. */
+const LINE_MAX = 3000;
 
 interface Options {
   dataDir: string;
@@ -25,19 +31,15 @@ export function addUpdate(program: Command): void {
     'show the release that the server offers (exit 0: none or installed soon, 1: not installed by itself)',
   ).action(async ({ dataDir }: Options) => {
     await assertEnrolled(dataDir);
-    const [offer, trial] = [await readOfferState(dataDir), await readTrial(dataDir)];
     const settings = await Settings.load(dataDir, (message) => console.error(message));
-    console.log(`The agent is ${AGENT_VERSION}.`);
-    if (trial !== undefined) console.log(`The ${trial.component} ${trial.version} is on trial.`);
-    console.log(`Upgrades by themselves are ${settings.autoUpdate ? 'on' : 'off'}.`);
-    if (offer === undefined) return console.log('The server offers no other release.');
-    console.log(`The server offers the ${offer.component} ${offer.version}.`);
-    if (offer.failure !== undefined) {
-      console.log(
-        `It could not be installed: ${offer.failure} The next attempt is not before ${offer.nextTryAt}.`,
-      );
-    }
-    if (!settings.autoUpdate || offer.failure !== undefined) process.exitCode = 1;
+    const running = await runningAgent(dataDir);
+    const version = running?.agentVersion ?? (await currentRelease(defaultProgramsDir(), 'agent'));
+    console.log(`The agent is ${version ?? AGENT_VERSION}.`);
+    if (settings.autoUpdate) console.log('Upgrades by themselves are on.');
+    const lines = upgradeSentences(await readUpgradeState(dataDir, settings.autoUpdate));
+    for (const line of lines) console.log(printable(line, LINE_MAX));
+    const offer = await readOfferState(dataDir);
+    if (offer !== undefined && (!settings.autoUpdate || offer.failure !== undefined)) process.exitCode = 1;
   });
   add('apply', 'install the release that the server offers, with the next heartbeat').action(
     async ({ dataDir }: Options) => {

@@ -9,25 +9,34 @@ import { AGENT_VERSION } from './version.ts';
 export class HeartbeatReporter {
   #lastCpu = cpuTimes();
   #osVersion: Promise<string> | undefined;
+  readonly #hostname: () => string;
+
+  /** @param hostname  the name that the machine goes by */
+  constructor(hostname: () => string = os.hostname) {
+    this.#hostname = hostname;
+  }
 
   /** Reads the version of the operating system again for the next heartbeat. */
   refresh(): void {
     this.#osVersion = undefined;
   }
 
+  /** What cannot be read is left out: a machine that is alive is not silent because of it. */
   async heartbeat(): Promise<Heartbeat> {
     this.#osVersion ??= osVersion();
+    const version = await this.#osVersion.catch(() => undefined);
+    if (version === undefined) this.#osVersion = undefined;
     return {
       at: clock.date().toISOString(),
       agentVersion: AGENT_VERSION,
-      osVersion: await this.#osVersion,
-      osBuild: os.release(),
-      uptimeSeconds: Math.round(os.uptime()),
-      metrics: await this.#metrics(),
-      ipAddresses: externalAddresses()
-        // Without the zone of an IPv6 address, as in fe80::1%eth0.
-        .map(({ address }) => address.replace(/%.*$/, ''))
-        .slice(0, 64),
+      ...known({
+        osVersion: version,
+        osBuild: readable(() => os.release()),
+        uptimeSeconds: readable(() => Math.round(os.uptime())),
+        metrics: await this.#metrics().catch(() => undefined),
+        ipAddresses: readable(ownAddresses),
+        hostname: readable(this.#hostname),
+      }),
     };
   }
 
@@ -44,6 +53,26 @@ export class HeartbeatReporter {
     };
   }
 }
+
+/** The fields that could be read. */
+function known<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+const ownAddresses = () =>
+  externalAddresses()
+    // Without the zone of an IPv6 address, as in fe80::1%eth0.
+    .map(({ address }) => address.replace(/%.*$/, ''))
+    .slice(0, 64);
 
 function cpuTimes(): { total: number; idle: number } {
   let total = 0;

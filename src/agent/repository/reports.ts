@@ -1,5 +1,5 @@
 import type { EngineProgress, PathReport } from '../../engine/index.ts';
-import { NAMED_PATHS_MAX, PROGRESS_PATH_MAX } from '../../protocol/index.ts';
+import { NAMED_PATHS_MAX, PATH_TEXT_MAX, PROGRESS_PATH_MAX } from '../../protocol/index.ts';
 import { firstCharacters } from '../core/plain-text.ts';
 import type { Progress } from '../work/durable-handler.ts';
 
@@ -21,7 +21,6 @@ export function progressOf(progress: EngineProgress): Progress {
   };
 }
 
-const PATH_MAX = 4096;
 const REASON_MAX = 500;
 
 export interface NamedPaths {
@@ -29,13 +28,13 @@ export interface NamedPaths {
   paths: { path: string; message: string }[];
 }
 
-/** The first paths of a report. The engine keeps more of them, and counts none beyond those that it keeps. */
-export function namedPaths({ paths }: PathReport): NamedPaths {
+/** The first paths of a report, with a reason for each. The count says how many there were. */
+export function namedPaths({ paths, count }: PathReport): NamedPaths {
   return {
-    count: paths.length,
+    count,
     paths: paths.slice(0, NAMED_PATHS_MAX).map(({ path, reason }) => ({
-      path: firstCharacters(path, PATH_MAX),
-      message: firstCharacters(reason, REASON_MAX),
+      path: firstCharacters(path, PATH_TEXT_MAX),
+      message: reason === '' ? 'restic has not said why' : firstCharacters(reason, REASON_MAX),
     })),
   };
 }

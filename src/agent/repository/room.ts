@@ -13,7 +13,7 @@ const KEEP_FREE_BYTES = 64 * MIB;
 const BLOCK_LOSS = 0.5;
 
 /** Throws `TARGET_FULL` where the disk has no room for what is restored. */
-export async function assertRoom(folder: string, { files, bytes }: Amount): Promise<void> {
+export async function assertRoom(folder: string | Buffer, { files, bytes }: Amount): Promise<void> {
   const { bavail, bsize, ffree } = await statfs(folder);
   const needed = bytes + Math.ceil(files * bsize * BLOCK_LOSS) + KEEP_FREE_BYTES;
   const free = bavail * bsize;

@@ -1,17 +1,18 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { OpenFolder } from '../os/files/open-folder.ts';
+import { nameBytes, nameText } from '../os/files/path-bytes.ts';
 import { hasCode } from '../os/files/private-file.ts';
 import { isWriteRefused, targetError } from './backup-error.ts';
 
 const WRITABLE_BY_OTHERS = 0o022n;
 
-/** Checks the path of a target before anything is read or written. Throws `AgentError`. */
+/** Checks the path of a target, as `pathText` writes it, before anything is read or written. Throws `AgentError`. */
 export function checkTargetPath(target: string, forbidden: string): void {
   if (!path.isAbsolute(target) || target.includes('\0')) throw unsafe('it must be an absolute path.');
   const resolved = path.resolve(target);
   if (path.dirname(resolved) === resolved) throw unsafe('it is the root of a disk. Choose a folder in it.');
-  const relative = path.relative(forbidden, resolved);
+  const relative = path.relative(nameText(Buffer.from(forbidden)), resolved);
   const isInside = relative === '' || !(relative.startsWith('..') || path.isAbsolute(relative));
   if (isInside) throw unsafe('it is the folder of the agent.');
 }
@@ -56,21 +57,23 @@ async function walk(target: string, options: WalkOptions): Promise<OpenFolder | 
     .filter((name) => name !== '');
   let folder = await OpenFolder.open(root);
   try {
-    for (const [index, name] of names.entries()) {
+    for (const [index, text] of names.entries()) {
+      const name = nameBytes(text);
       const found = await folder.find(name);
       if (found?.isSymbolicLink() === true) {
         if (options.isResolved === true || !(await isTrusted(folder, found.uid))) {
-          throw unsafe(`${path.join(folder.path, name)} is a link.`);
+          throw unsafe(`${path.join(folder.text, text)} is a link.`);
         }
-        const link = path.join(folder.path, name);
-        const real = await realpath(link).catch(() => {
+        const link = path.join(folder.text, text);
+        const real = await realpath(nameBytes(link), { encoding: 'buffer' }).catch(() => {
           throw unsafe(`${link} is a link that leads nowhere.`);
         });
         await folder.close();
-        return await walk(path.join(real, ...names.slice(index + 1)), { ...options, isResolved: true });
+        const rest = names.slice(index + 1);
+        return await walk(path.join(nameText(real), ...rest), { ...options, isResolved: true });
       }
       if (found !== undefined && !found.isDirectory()) {
-        throw unsafe(`${path.join(folder.path, name)} is not a folder.`);
+        throw unsafe(`${path.join(folder.text, text)} is not a folder.`);
       }
       if (found === undefined && !options.create) {
         await folder.close();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import os from 'node:os';
 import path from 'node:path';
 import { AgentErrorCode } from '../../protocol/index.ts';
 import { openBackups } from '../capabilities/backup/handlers.ts';
@@ -15,9 +16,11 @@ import { findHypervisors } from '../capabilities/hypervisors/hypervisors.ts';
 import { collectInventory } from '../capabilities/inventory/collect.ts';
 import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
 import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
+import { OwnIdentity } from '../capabilities/inventory/own-identity.ts';
 import { sendInventoryTo } from '../capabilities/inventory/send.ts';
 import { machineSources } from '../capabilities/inventory/sources.ts';
 import { LogShipping } from '../capabilities/log-shipping/log-shipping.ts';
+import { shippedLogs } from '../capabilities/log-shipping/machine-events.ts';
 import { powerHandlers } from '../capabilities/power/handlers.ts';
 import { machineRebooter } from '../capabilities/power/reboot.ts';
 import { recoveryCheckHandlers } from '../capabilities/recovery-checks/handlers.ts';
@@ -55,6 +58,7 @@ import { CommandStore } from '../work/command-store.ts';
 import { DurableRunner } from '../work/durable-runner.ts';
 import { JournalFile } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
+import { selfCheck } from './self-check.ts';
 
 export interface DeviceSession {
   stop(): Promise<void>;
@@ -97,18 +101,23 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   }
   const network = await openNetwork(dataDir);
   const access = { server, network };
-  const heartbeats = new HeartbeatReporter();
+  const hostname = () => settings.hostname ?? os.hostname();
+  const heartbeats = new HeartbeatReporter(hostname);
+  const machine = new OwnIdentity(machineSources(), hostname);
+  // Read meanwhile, so that the first connection has it.
+  void machine.read();
   const status = new StatusFile(dataDir, server, watchdog?.watchdogVersion);
   const stateLines = new StateLines();
   const scripts = new ScriptFolder(dataDir, warn);
   const tokens = new KeptTokens(dataDir, credentials);
   const unpackSpace = new UnpackSpace({ folder: path.join(dataDir, 'unpacked') });
   await unpackSpace.clear();
-  const reader = await openEventLogs(unpackSpace);
+  const { reader, hasJournal } = await openEventLogs(unpackSpace);
   if (settings.shipLogs) {
     const parts = { access, deviceId, folder: path.join(folder, 'shipping'), tokens, reader, serverClock };
     shipping = new LogShipping({
       ...parts,
+      logs: shippedLogs(process.platform, hasJournal),
       warn(message) {
         options.warn(message);
         log.write('warn', 'shipping', message);
@@ -195,6 +204,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     watchdog === undefined
       ? undefined
       : openUpdates({ dataDir, access, link: watchdog, work: durable, settings, warn });
+  let isConnected = false;
   const connection = new AgentConnection({
     server,
     network,
@@ -211,6 +221,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       },
       bootId: randomUUID(),
     },
+    machine: () => machine.read(),
     queries,
     durable,
     serverClock,
@@ -222,6 +233,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     onConnected: (sendStatus) => updates?.connected(sendStatus),
     onHeartbeatAck: (answer) => updates?.acknowledged(answer),
     onState(state) {
+      isConnected = reachesServer(state);
       watchdog?.connection({ isConnected: state.state === 'connected', reachesServer: reachesServer(state) });
       status.put(state);
       const line = stateLines.next(state);
@@ -232,7 +244,8 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     },
   });
   await durable.start();
-  const rotation = rotateByAge(dataDir);
+  watchdog?.answerChecks(() => selfCheck({ queries, checkLedger: () => durable.check() }));
+  const rotation = rotateByAge(dataDir, () => isConnected);
   connection.start();
   return {
     async stop() {

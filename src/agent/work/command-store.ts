@@ -15,6 +15,8 @@ export interface Entry {
   result: CommandResult | undefined;
 }
 
+/** No command has this id. */
+const SELF_CHECK = 'self-check';
 const DAY_MS = 86_400_000;
 const KEEP_IDS_MS = 7 * DAY_MS;
 const KEEP_IDS = 10_000;
@@ -109,6 +111,11 @@ export class CommandStore {
     await this.compactIfLarge();
   }
 
+  /** Rejects where nothing can be written. What it writes says that a command was delivered which never existed. */
+  check(): Promise<void> {
+    return this.done(SELF_CHECK);
+  }
+
   async compactIfLarge(): Promise<void> {
     if (this.#journal.size <= this.#compactAt) return;
     // After a failure, the next attempt is made when the journal has doubled in size.
@@ -143,6 +150,8 @@ export class CommandStore {
       }
       case 'done':
         this.#entries.delete(record.id);
+        // Last again, because they stand in the order of their times.
+        this.#done.delete(record.id);
         this.#done.set(record.id, record.at);
     }
   }

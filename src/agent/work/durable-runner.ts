@@ -106,6 +106,12 @@ export class DurableRunner {
     });
   }
 
+  /** Rejects where the journal cannot be opened and written, so that no command would be accepted. */
+  async check(): Promise<void> {
+    await this.#open();
+    await this.#parts.store.check();
+  }
+
   /**
    * Ends the running commands and their processes, and waits for each as long as its handler has declared. What has not
    * succeeded by then is reported as interrupted after the next start.

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
@@ -23,7 +24,7 @@ export function lineWriter(output: WriteStream): (line: string) => undefined | P
 /** Writes to a temporary file and renames it, so that the target is either complete or absent. */
 export async function exportToFile(io: CommandIo, chainId: string, name: string): Promise<void> {
   const file = fileOf(io, name);
-  const draft = `${file}.${process.pid}.tmp`;
+  const draft = `${file}.${randomBytes(8).toString('hex')}.tmp`;
   const output = createWriteStream(draft, { mode: 0o600 });
   const ended = finished(output);
   // The rejection is handled below; until then it must not crash the process.

@@ -1,5 +1,5 @@
 import { type Config, ConfigError } from '../../config.ts';
-import { openPool } from '../../platform/db/pool.ts';
+import { openAppPool } from '../../platform/db/database.ts';
 import { createLogger } from '../../platform/logger.ts';
 import { startFailureText } from '../../start-failure.ts';
 import type { CommandIo } from '../io.ts';
@@ -97,7 +97,7 @@ async function throughDatabase(
 }
 
 async function throughAccess(access: InstallationAccess, options: DoctorOptions): Promise<CheckResult[]> {
-  const db = openPool(access.database.appUrl, { max: 3, name: 'muster-doctor' });
+  const db = openAppPool(access.database, { max: 3, name: 'muster-doctor' });
   try {
     const { reach, ...checks } = databaseChecks(db, access);
     const reached = await runCheck(reach);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
+import { endEverySession } from '../../features/auth/index.ts';
 import { openDatabase } from '../../platform/db/database.ts';
 import { clearDatabase } from '../../platform/db/dump/clear-database.ts';
 import { SYSTEM_ROLES } from '../../features/users/index.ts';
@@ -19,7 +20,11 @@ import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { writePrivate } from '../../platform/secrets/own-files.ts';
 import { keyIdOf } from '../../platform/secrets/sealed.ts';
-import { ENCRYPTION_KEY_FILE, JWT_SECRET_FILE, resolveDatabaseAndSecrets } from '../../run-server.ts';
+import {
+  ENCRYPTION_KEY_FILE,
+  JWT_SECRET_FILE,
+  resolveDatabaseAndSecrets,
+} from '../../database-and-secrets.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
 import type { Manifest } from './archive/manifest.ts';
 import type { Keys } from './archive/sealed-keys.ts';
@@ -138,7 +143,10 @@ async function restoreAsOwner(ownerUrl: string, choice: RestoreChoice): Promise<
     const last = manifest.schema.at(-1);
     if (last !== undefined) await migrate(owner, lockSession, { through: last.name });
     onStep('Restoring the database');
-    await loadDatabase(owner, tablesOf(file, manifest), (tx) => markRestored(tx, manifest.id));
+    await loadDatabase(owner, tablesOf(file, manifest), {
+      changeRows: endSignIns,
+      beforeCommit: (tx) => markRestored(tx, manifest.id),
+    });
     return 'restored';
   } finally {
     await owner.destroy();
@@ -175,6 +183,17 @@ async function foreignTables(owner: Db): Promise<string[]> {
     order by relname`,
   );
   return (rows as { name: string }[]).map(({ name }) => name);
+}
+
+/** What is under way between a person and a session. */
+const UNFINISHED_SIGN_INS = ['sso_exchange_codes', 'sso_sessions', 'mfa_challenges', 'password_resets'];
+
+/** A session that was ended after the backup would be open again, so all sessions end. People sign in again. */
+async function endSignIns(tx: Db, tables: ReadonlySet<string>): Promise<void> {
+  await endEverySession(tx, 'installation_restored');
+  for (const table of UNFINISHED_SIGN_INS) {
+    if (tables.has(table)) await tx.raw(`delete from ${table}`);
+  }
 }
 
 const MARK = 'restored from the backup ';

@@ -4,7 +4,7 @@ import type { Keys } from './archive/sealed-keys.ts';
 
 /** Names of places that a new machine may have elsewhere. */
 const OF_THE_MACHINE =
-  /^(DATABASE_URL|DATABASE_URL_APP|AUDIT_ADMIN_DATABASE_URL|REDIS_URL|DATA_DIR|HOST|PORT|NODE_ID|SVC_APP_DB_PASSWORD|POSTGRES_PASSWORD)$/;
+  /^(DATABASE_URL|DATABASE_URL_APP|DATABASE_URL_SESSION|AUDIT_ADMIN_DATABASE_URL|REDIS_URL|DATA_DIR|HOST|PORT|NODE_ID|SVC_APP_DB_PASSWORD|POSTGRES_PASSWORD)$/;
 
 /** The environment that an installation had, with its keys also where they were in files. */
 export function restoredEnvironment(keys: Keys, { id, createdAt }: Manifest): string {

@@ -3,6 +3,7 @@ import { constants, gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { VERSION } from '../../api-info.ts';
 import { recordAsOperator } from '../record-as-operator.ts';
+import { sessionUrlOf } from '../../platform/db/database.ts';
 import { type DatabaseSnapshot, withSnapshot } from '../../platform/db/dump/dump-database.ts';
 import { appliedMigrations } from '../../platform/db/migrations/migrations.ts';
 import { openSession } from '../../platform/db/pool.ts';
@@ -74,7 +75,7 @@ async function writeParts(
     await add(KEYS_NAME, sealKeys(held, keys, id));
   }
   const { tables, schema, postgres, createdAt } = await withSnapshot(
-    database.appUrl,
+    sessionUrlOf(database),
     async (snapshot, tx) => ({
       postgres: snapshot.postgres,
       createdAt: clock.date().toISOString(),
@@ -125,7 +126,7 @@ async function addTables(tar: TarWriter, snapshot: DatabaseSnapshot, parts: Part
 
 /** A backup is everything that the installation knows, so the audit trail says that there is one. */
 async function recordBackup({ database, log }: InstallationAccess, manifest: Manifest): Promise<void> {
-  const db = openSession(database.appUrl, 'muster-backup');
+  const db = openSession(sessionUrlOf(database), 'muster-backup');
   try {
     await withSystem(db, 'record a backup of the installation', (tx) =>
       recordAsOperator(tx, log, {

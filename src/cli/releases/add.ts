@@ -1,10 +1,7 @@
-import {
-  addRelease,
-  type Architecture,
-  type Component,
-  type OperatingSystem,
-} from '../../features/releases/index.ts';
+import { addRelease } from '../../features/releases/registry/operator.ts';
+import type { Architecture, Component, OperatingSystem } from '../../features/releases/registry/platform.ts';
 import { type CommandIo, fileOf } from '../io.ts';
+import { filesToAdd } from './files-to-add.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';
 
@@ -12,11 +9,12 @@ type Release = Awaited<ReturnType<typeof addRelease>>['release'];
 
 export interface AddOptions {
   version: string;
-  component: Component;
-  os: OperatingSystem;
-  architecture: Architecture;
+  component?: Component;
+  os?: OperatingSystem;
+  architecture?: Architecture;
   sha256?: string;
   notes?: string;
+  json?: true;
 }
 
 const DONE = {
@@ -27,15 +25,39 @@ const DONE = {
     `was registered with this file before, but its signature did not hold. It is signed by key ${keyId} now.`,
 };
 
+/** One file after the other: what was registered before one that fails stays. */
 export async function add(
   io: CommandIo,
-  file: string,
-  { sha256, notes, ...name }: AddOptions,
+  given: readonly string[],
+  { sha256, notes, version, json, ...target }: AddOptions,
 ): Promise<void> {
-  const { release, change, promotion } = await withReleases(io, (parts) =>
-    addRelease(parts, name, { path: fileOf(io, file), sha256, notes }),
+  const files = await filesToAdd(
+    given.map((file) => fileOf(io, file)),
+    target,
   );
-  const what = `${release.component} ${release.version} for ${release.os} ${release.architecture}`;
-  io.stdout.write(`${what} ${DONE[change](release)}\n`);
-  printPromotion(io, promotion);
+  if (sha256 !== undefined && files.length > 1) {
+    throw new Error('--sha256 is of one file. Give one file, or leave it out.');
+  }
+  await withReleases(io, async (parts) => {
+    for (const { file, ...one } of files) {
+      const { release, change, promotion } = await addRelease(
+        parts,
+        { version, ...one },
+        { path: file, sha256, notes },
+      );
+      if (json === true) {
+        io.stdout.write(`${JSON.stringify({ ok: true, change, release: described(release), promotion })}\n`);
+        continue;
+      }
+      const what = `${release.component} ${release.version} for ${release.os} ${release.architecture}`;
+      io.stdout.write(`${what} ${DONE[change](release)}\n`);
+      printPromotion(io, promotion);
+    }
+  });
 }
+
+/** What programs read of a release. */
+export const described = (release: Release) => {
+  const { id, component, version, os, architecture, promoted, source, size, sha256, keyId } = release;
+  return { id, component, version, os, architecture, promoted, source, size, sha256, signedBy: keyId };
+};

@@ -1,10 +1,19 @@
-import { listAllReleases } from '../../features/releases/index.ts';
+import { listAllReleases } from '../../features/releases/registry/operator.ts';
 import type { CommandIo } from '../io.ts';
+import { described } from './add.ts';
 import { withReleases } from './with-releases.ts';
 
-export async function printReleases(io: CommandIo): Promise<void> {
+export async function printReleases(io: CommandIo, { json }: { json?: true }): Promise<void> {
   const releases = await withReleases(io, ({ db }) => listAllReleases(db));
-  if (releases.length === 0) io.stdout.write('There are no releases.\n');
+  if (json === true) {
+    io.stdout.write(`${JSON.stringify({ ok: true, releases: releases.map(described) })}\n`);
+    return;
+  }
+  if (releases.length === 0) {
+    io.stdout.write(
+      'There are no releases. Build the agent with "npm run build:agent", and add it with "releases add dist/agent --version <version>".\n',
+    );
+  }
   for (const { component, version, os, architecture, promoted, source, size, sha256 } of releases) {
     const mark = promoted ? '*' : ' ';
     io.stdout.write(

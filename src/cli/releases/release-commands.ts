@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
-import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/index.ts';
+import { Architecture, Component, OperatingSystem } from '../../features/releases/registry/platform.ts';
+import { Version } from '../../features/releases/registry/version.ts';
 import type { CommandLine } from '../io.ts';
 import type { AddOptions } from './add.ts';
 
@@ -13,32 +14,42 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
 
   releases
     .command('add')
-    .description('publish a file as the release of a component for a platform')
-    .argument('<file>', 'the file, which is copied into the data folder')
+    .description('publish files as releases of components for platforms')
+    .argument('<files...>', 'the files, or the folder that "npm run build:agent" writes; they are copied')
     .requiredOption('--version <version>', 'such as 1.4.0 or 1.4.0-rc.2', parsed(Version))
-    .requiredOption('--component <component>', Component.options.join(', '), parsed(Component))
-    .requiredOption('--os <os>', OperatingSystem.options.join(', '), parsed(OperatingSystem))
-    .requiredOption('--architecture <architecture>', Architecture.options.join(', '), parsed(Architecture))
+    .option(
+      '--component <component>',
+      `${Component.options.join(', ')}; where the name does not say it`,
+      parsed(Component),
+    )
+    .option('--os <os>', `${OperatingSystem.options.join(', ')}; likewise`, parsed(OperatingSystem))
+    .option(
+      '--architecture <architecture>',
+      `${Architecture.options.join(', ')}; likewise`,
+      parsed(Architecture),
+    )
     .option('--sha256 <hash>', 'refuse the file unless it has this SHA-256', (text: string) =>
       text.toLowerCase(),
     )
     .option('--notes <text>', 'what is new')
+    .option('--json', 'print one JSON object for each file')
     .exitOverride()
     .action(
-      action(async (file: string, options: AddOptions) => {
+      action(async (files: string[], options: AddOptions) => {
         const { add } = await import('./add.ts');
-        await add(io, file, options);
+        await add(io, files, options);
       }),
     );
 
   releases
     .command('list')
     .description('list all releases, newest first')
+    .option('--json', 'print JSON')
     .exitOverride()
     .action(
-      action(async () => {
+      action(async (options: { json?: true }) => {
         const { printReleases } = await import('./list.ts');
-        await printReleases(io);
+        await printReleases(io, options);
       }),
     );
 
@@ -47,11 +58,12 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     .description('make a version what devices upgrade to, on every platform that it has a release for')
     .argument('<version>', 'a version that is registered', parsed(Version))
     .option('--component <component>', 'this component only', parsed(Component))
+    .option('--json', 'print JSON')
     .exitOverride()
     .action(
-      action(async (version: string, { component }: { component?: Component }) => {
+      action(async (version: string, { component, json }: { component?: Component; json?: true }) => {
         const { promote } = await import('./promote.ts');
-        await promote(io, { version, component });
+        await promote(io, { version, component }, json === true ? { json } : {});
       }),
     );
 

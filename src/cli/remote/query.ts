@@ -2,6 +2,7 @@ import {
   EventLogsEnd,
   type EventLogsQuery,
   EventLogsRows,
+  LOG_PAGE_MAX,
   type LogEntry,
   type LogLevel,
   QUERY_MAX_DEVICES,
@@ -97,8 +98,13 @@ async function run(
 ): Promise<number> {
   const names = new Map(targets.map(({ id, hostname }) => [id, hostname]));
   const width = Math.max(0, ...targets.map(({ hostname }) => Math.min(visible(hostname).length, NAME_MAX)));
+  const shown = new Map<string, number>();
+  const room = options.follow === true ? Number.POSITIVE_INFINITY : options.limit;
   hub.on('eventlogs:rows', EventLogsRows, ({ deviceId, rows }) => {
-    for (const entry of rows) {
+    const before = shown.get(deviceId) ?? 0;
+    const kept = rows.slice(0, Math.max(0, room - before));
+    shown.set(deviceId, before + kept.length);
+    for (const entry of kept) {
       const hostname = names.get(deviceId) ?? deviceId;
       if (output.isJson) output.json({ type: 'entry', deviceId, hostname, entry });
       else output.line(fitted(entryLine(entry, hostname, width), output.width));
@@ -108,11 +114,21 @@ async function run(
   // The server asks so many devices at once; more of them are asked in turn.
   for (let at = 0; at < targets.length && !interrupted.aborted; at += QUERY_MAX_DEVICES) {
     const batch = targets.slice(at, at + QUERY_MAX_DEVICES);
-    outcomes.push(...(await outcomesOf(hub, batch, options, interrupted)));
+    const ended = await outcomesOf(hub, batch, options, interrupted);
+    outcomes.push(...ended.map((outcome) => withinLimit(outcome, room)));
   }
-  report(outcomes, names, output);
+  report(outcomes, names, output, options.limit);
   if (interrupted.aborted) return EXIT.interrupted;
   return outcomes.every(({ outcome }) => outcome === 'answered' || outcome === 'no_match') ? 0 : EXIT.finding;
+}
+
+/** One entry more than is shown tells whether there are more. */
+const askedLimit = (limit: number) => Math.min(limit + 1, LOG_PAGE_MAX);
+
+/** What is not shown is not counted, and the limit is named as one. Where a device gives no more, there may be more. */
+function withinLimit(outcome: QueryOutcome, limit: number): QueryOutcome {
+  const isCut = outcome.rows > limit || (limit === LOG_PAGE_MAX && outcome.rows === limit);
+  return isCut ? { ...outcome, rows: Math.min(outcome.rows, limit), truncated: true } : outcome;
 }
 
 async function outcomesOf(
@@ -146,7 +162,11 @@ async function outcomesOf(
   const { queryId } =
     options.follow === true
       ? await hub.ask('eventlogs:tail', { ...read, deviceId: ids[0] ?? '' }, QueryStarted)
-      : await hub.ask('eventlogs:query', { ...read, deviceIds: ids, limit: options.limit }, QueryStarted);
+      : await hub.ask(
+          'eventlogs:query',
+          { ...read, deviceIds: ids, limit: askedLimit(options.limit) },
+          QueryStarted,
+        );
   void aborted(interrupted).then(() => hub.cancelQuery(queryId));
   for (;;) {
     const ended = ends.get(queryId);
@@ -172,7 +192,12 @@ const WORDS: Readonly<Record<QueryOutcome['outcome'], string>> = {
   cancelled: 'cancelled',
 };
 
-function report(outcomes: readonly QueryOutcome[], names: ReadonlyMap<string, string>, output: Output): void {
+function report(
+  outcomes: readonly QueryOutcome[],
+  names: ReadonlyMap<string, string>,
+  output: Output,
+  limit: number,
+): void {
   const counts = new Map<QueryOutcome['outcome'], number>();
   let rows = 0;
   for (const { deviceId, ...outcome } of outcomes) {
@@ -181,6 +206,16 @@ function report(outcomes: readonly QueryOutcome[], names: ReadonlyMap<string, st
     else if (outcome.outcome !== 'answered' && outcome.outcome !== 'no_match') {
       output.remark(
         `${hostname}: ${WORDS[outcome.outcome]}${outcome.message === undefined ? '' : `: ${outcome.message}`}`,
+      );
+    } else if (outcome.truncated === true) {
+      output.remark(visible(`${hostname}: not everything was read. ${outcome.note ?? ''}`).trim());
+    }
+    if (!output.isJson && outcome.truncated === true && outcome.outcome === 'answered') {
+      const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';
+      output.remark(
+        outcome.rows === limit
+          ? `${hostname}: only the newest ${limit} entries are shown, and there are more.${more} So do --since and --until.`
+          : `${hostname}: the device stopped before it had read everything. Narrow the time with --since and --until.`,
       );
     }
     counts.set(outcome.outcome, (counts.get(outcome.outcome) ?? 0) + 1);

@@ -101,7 +101,12 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
     .option('--text <text>', 'a part of the message, in any case')
     .option('--since <time>', 'only entries since then: a time, or an age such as 30m, 2h, 7d', moment)
     .option('--until <time>', 'only entries until then', moment)
-    .option('--limit <number>', 'the most entries of each device', parsed(Limit.max(LOG_PAGE_MAX)), 50)
+    .option(
+      '--limit <number>',
+      `the newest entries of each device, ${LOG_PAGE_MAX} at most`,
+      parsed(Limit.max(LOG_PAGE_MAX)),
+      50,
+    )
     .option('--follow', 'go on with new entries of one device as they come, for an hour at most')
     .action(remote(async (options: QueryOptions) => (await import('./query.ts')).query(io, options)));
 

@@ -1,8 +1,9 @@
 import { VERSION } from '../../api-info.ts';
 import { ConfigError, OLDER_NAMES, setVariables } from '../../config.ts';
+import { openAppPool } from '../../platform/db/database.ts';
 import { migrationNotes } from '../../platform/db/migrations/migration-notes.ts';
 import { migrationState } from '../../platform/db/migrations/migrations.ts';
-import { openPool, type Db } from '../../platform/db/pool.ts';
+import type { Db } from '../../platform/db/pool.ts';
 import { startFailureText } from '../../start-failure.ts';
 import { type Check, failed, type Finding, ok, runCheck, skipped, warning } from '../doctor/check.ts';
 import { backupCheck } from '../doctor/checks/last-backup.ts';
@@ -83,7 +84,7 @@ async function throughDatabase<T>(io: CommandIo, work: (db: Db) => Promise<T[]>)
       return await unavailable(ok('There is no database yet; the first start creates it with this schema.'));
     }
     return await withAccess(io, async ({ database }) => {
-      const db = openPool(database.appUrl, { max: 2, name: 'muster-upgrade-check' });
+      const db = openAppPool(database, { max: 2, name: 'muster-upgrade-check' });
       try {
         return await work(db);
       } finally {

@@ -20,6 +20,8 @@ interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Sent as `Idempotency-Key`, so that a repeated click makes no second command. */
   idempotencyKey?: string;
+  /** The body, for a route that takes a file, with its SHA-256 in hexadecimal digits. */
+  file?: { bytes: Blob; sha256: string };
 }
 
 /**
@@ -46,8 +48,9 @@ export function download<R extends Route>(
   });
 }
 
-const sendOptions = ({ signal, idempotencyKey }: CallOptions) => ({
+const sendOptions = ({ signal, idempotencyKey, file }: CallOptions) => ({
   signal,
+  ...(file === undefined ? {} : { file }),
   ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
 });
 

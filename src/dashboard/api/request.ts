@@ -31,7 +31,13 @@ export class ApiError extends Error {
   get fields(): Record<string, string> {
     const faults = FieldFaults.safeParse(this.details);
     if (!faults.success) return {};
-    return Object.fromEntries(faults.data.map(({ path, message }) => [path.replace(/^body\./, ''), message]));
+    return Object.fromEntries(
+      faults.data.map(({ path, message }) => [
+        path.replace(/^body\./, ''),
+        // Ids are chosen here and never typed, so one that is not valid is a choice that was not made.
+        message === 'Invalid UUID' ? 'Choose one.' : message,
+      ]),
+    );
   }
 }
 
@@ -39,6 +45,8 @@ export interface SendOptions {
   token?: string | undefined;
   signal?: AbortSignal | undefined;
   headers?: Record<string, string>;
+  /** The body, for a route that takes a file, with its SHA-256 in hexadecimal digits. */
+  file?: { bytes: Blob; sha256: string };
   /** How long the server has to begin its answer. What changes something has no limit unless it is given. */
   answerMs?: number;
 }
@@ -64,7 +72,13 @@ export async function send<R extends Route>(
 export async function raw<R extends Route>(
   route: R,
   input: Input<R>,
-  { token, signal, headers = {}, answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined }: SendOptions,
+  {
+    token,
+    signal,
+    headers = {},
+    file,
+    answerMs = route.startsWith('GET ') ? ANSWER_MS : undefined,
+  }: SendOptions,
 ): Promise<Response> {
   const shape = input as InputParts;
   const patience = new AbortController();
@@ -75,9 +89,13 @@ export async function raw<R extends Route>(
     headers: {
       accept: 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(file === undefined
+        ? {}
+        : { 'content-type': 'application/octet-stream', 'x-content-sha256': file.sha256 }),
       ...(shape.body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
+    ...(file === undefined ? {} : { body: file.bytes }),
     ...(shape.body === undefined ? {} : { body: JSON.stringify(shape.body) }),
     signal: AbortSignal.any([patience.signal, ...(signal === undefined ? [] : [signal])]),
   })

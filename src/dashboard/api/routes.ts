@@ -688,6 +688,10 @@ response: null
 "POST /sso/exchange": {
 body: {
 code: string
+/**
+ * The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.
+ */
+signedInAs?: (string | null)
 }
 response: {
 accessToken: string
@@ -843,6 +847,17 @@ accentColor?: (string | null)
 headline?: (string | null)
 }
 response: LoginBranding
+}
+/**
+ * Read whether people can register themselves
+ */
+"GET /auth/registration": {
+response: {
+/**
+ * False where accounts are created by invitation only.
+ */
+enabled: boolean
+}
 }
 /**
  * Register a provider with its first administrator
@@ -1130,6 +1145,10 @@ orgIds?: (string[] | null)
  * Invites into this organization instead of the partner.
  */
 orgId?: (string | null)
+/**
+ * Required in system scope for a role of a partner; in partner scope the own partner, if given.
+ */
+partnerId?: (string | null)
 }
 response: {
 id: string
@@ -1826,6 +1845,9 @@ success: true
 "POST /agents/enroll": {
 body: {
 enrollmentKey: string
+/**
+ * The name of the machine, as its system has it now.
+ */
 hostname: string
 osType: ("windows" | "macos" | "linux")
 osVersion: string
@@ -1833,7 +1855,7 @@ osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
 agentVersion: string
 /**
- * A machine that enrolls again with the same id keeps its device.
+ * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
 hardware?: ({
@@ -1850,6 +1872,10 @@ network?: ({
 ipAddress?: (string | null)
 publicIp?: (string | null)
 macAddress?: (string | null)
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: (string[] | null)
 } | null)
 capabilities?: (string[] | null)
 }
@@ -1862,6 +1888,10 @@ siteId: string
  * Returned once; the server stores only its hash.
  */
 token: string
+/**
+ * `pending`: somebody has to approve the device before it is given anything.
+ */
+status?: ("enrolled" | "pending")
 config: {
 /**
  * The interval between heartbeats.
@@ -2038,6 +2068,14 @@ pendingReboot?: (boolean | null)
  * Whether the agent installs offered releases by itself.
  */
 autoUpdate?: (boolean | null)
+/**
+ * The name of the machine, as its system has it now.
+ */
+hostname?: (string | null)
+/**
+ * Over HTTP: as in the handshake of a socket.
+ */
+bootId?: (string | null)
 }
 response: {
 ok: true
@@ -2087,6 +2125,10 @@ pinned?: boolean
  */
 requested?: boolean
 }[]
+/**
+ * Present where the device waits for approval: until then it is given nothing.
+ */
+isPending?: true
 /**
  * Present where it has changed since the last heartbeat.
  */
@@ -2391,7 +2433,10 @@ updates: {
  */
 component: string
 targetVersion: string
-phase: ("downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+/**
+ * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
+ */
+phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why the update has failed.
  */
@@ -2408,6 +2453,10 @@ fromVersion?: (string | null)
  * One value for all phases of one attempt, so that a report that arrives twice counts once.
  */
 attemptId?: (string | null)
+/**
+ * With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.
+ */
+retryInSeconds?: (number | null)
 }[]
 }
 response: {
@@ -2704,6 +2753,21 @@ until?: (string | null)
 response: Device
 }
 /**
+ * Approve a device that waits for approval
+ */
+"POST /devices/{id}/approve": {
+params: {
+id: string
+}
+body: {
+/**
+ * The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.
+ */
+replaces?: (string | null)
+}
+response: Device
+}
+/**
  * Put a decommissioned device back in service
  */
 "POST /devices/{id}/restore": {
@@ -2843,6 +2907,10 @@ network?: ({
 ipAddress?: (string | null)
 publicIp?: (string | null)
 macAddress?: (string | null)
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: (string[] | null)
 } | null)
 interfaces?: ({
 name: string
@@ -2861,8 +2929,25 @@ name: string
 version?: (string | null)
 publisher?: (string | null)
 installedAt?: (string | null)
+/**
+ * What has listed it, such as `dpkg`.
+ */
+source?: (string | null)
 }[] | null)
 lastUser?: (string | null)
+/**
+ * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
+ */
+failed?: ({
+/**
+ * Such as `snap`, `interfaces` or `mariadb`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[] | null)
 collectedAt: string
 }
 response: {
@@ -3784,6 +3869,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -3879,6 +3968,10 @@ scanned: number
  * The device stopped before it had read everything asked for.
  */
 truncated: boolean
+/**
+ * What is missing from the answer and why, in the words of the device.
+ */
+note?: string
 tookMs: number
 }
 }
@@ -4761,7 +4854,7 @@ page?: string
  */
 limit?: string
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -4926,7 +5019,7 @@ id: string
 }
 query: {
 /**
- * A path from the root of the snapshot, with slashes: C:\Users is /C/Users.
+ * A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\Users is /C/Users. A byte that is not UTF-8 is written as \x and two hexadecimal digits.
  */
 path?: string
 /**
@@ -5231,7 +5324,7 @@ deviceId?: (string | null)
  */
 targetPath?: (string | null)
 /**
- * Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.
+ * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
 selectedPaths?: (string[] | null)
 /**
@@ -6853,6 +6946,10 @@ id: string
 }
 response: {
 /**
+ * True: there are more, and the newest of them are listed.
+ */
+isCut: boolean
+/**
  * The newest first, at most 1000.
  */
 data: {
@@ -7972,6 +8069,12 @@ response: null
 response: null
 }
 /**
+ * Load the search of the reference of the socket messages
+ */
+"GET /docs/sockets.js": {
+response: null
+}
+/**
  * Load a file of the reference
  */
 "GET /docs/assets/{name}": {
@@ -8490,9 +8593,9 @@ current: string
  */
 target: (string | null)
 /**
- * `deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.
+ * `deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
-state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "failed" | "rolled_back")
+state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
@@ -8526,7 +8629,7 @@ export interface DeviceUpgradeAttempt {
 id: string
 fromVersion: (string | null)
 targetVersion: string
-state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "completed" | "failed" | "rolled_back")
+state: ("offered" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
  * Why it failed, for programs.
  */
@@ -8642,6 +8745,10 @@ downloading: number
 verifying: number
 installing: number
 restarting: number
+/**
+ * They run the new version, which still has to prove itself.
+ */
+trial: number
 healthy: number
 failed: number
 rolledBack: number
@@ -8741,6 +8848,10 @@ hostname: string
 displayName: (string | null)
 status: ("online" | "offline" | "maintenance" | "updating" | "pending" | "quarantined" | "decommissioned")
 /**
+ * Of a device with the status `pending`: the device whose machine id it has.
+ */
+conflictsWith: (string | null)
+/**
  * When maintenance ends automatically.
  */
 maintenanceUntil: (string | null)
@@ -8783,6 +8894,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 metrics: ({
 /**
@@ -8852,6 +8967,10 @@ network: {
 ipAddress?: string
 publicIp?: string
 macAddress?: string
+/**
+ * The hardware addresses of its interfaces. The first 32 are kept.
+ */
+macAddresses?: string[]
 }
 interfaces: {
 name: string
@@ -8872,6 +8991,19 @@ softwareCount: number
  */
 collectedAt: (string | null)
 receivedAt: (string | null)
+/**
+ * What could not be read for this inventory: what earlier ones had from there is shown.
+ */
+failedSources: {
+/**
+ * Such as `snap`, `interfaces` or `mariadb`.
+ */
+source: string
+/**
+ * For people.
+ */
+message: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -9392,7 +9524,12 @@ updatedAt: string
 export interface FileSources {
 kind: "files"
 paths: {
-linux?: unknown
+/**
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits: /srv/caf\xe9.
+ */
+linux?: {
+[k: string]: unknown
+}
 macos?: unknown
 windows?: unknown
 }
@@ -9659,6 +9796,33 @@ path: string
 message: string
 }[]
 }
+/**
+ * Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.
+ */
+leftOut: {
+count: number
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+/**
+ * Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
+ */
+shadowCopies: ({
+used: boolean
+problems: {
+volume: string
+message: string
+}[]
+/**
+ * True: there were more such volumes.
+ */
+isCut?: boolean
+} | null)
 createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
@@ -9685,6 +9849,20 @@ version: number
  * `rotating`: not every repository has the newest version yet.
  */
 status: ("active" | "rotating")
+/**
+ * Those that the key opens.
+ */
+repositories: {
+total: number
+/**
+ * Those that the newest version opens, and no other.
+ */
+onNewestVersion: number
+/**
+ * In buckets and on disks of devices: the server cannot rotate them, and they keep their version.
+ */
+outOfReach: number
+}
 createdAt: string
 rotatedAt: (string | null)
 }
@@ -9921,7 +10099,7 @@ removedBecause: (string | null)
  */
 export interface BackupSnapshotEntry {
 /**
- * Bytes that are not UTF-8 are replaced, so that two names can look the same.
+ * A byte that is not UTF-8 is written as \x and two hexadecimal digits, `caf\xe9.txt`; a backslash that could begin such a sequence as \x5c.
  */
 name: string
 path: string
@@ -10462,6 +10640,10 @@ broken: {
 snapshotId: string
 reason: string
 }[]
+/**
+ * How many there are, also beyond those that are listed.
+ */
+brokenTotal: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10497,6 +10679,17 @@ of: number
  * The first errors that were found.
  */
 errors?: string[]
+/**
+ * True: there were more errors than are listed.
+ */
+errorsAreCut?: boolean
+/**
+ * Of images of several machines: how many of them the test has looked at.
+ */
+machines?: {
+checked: number
+of: number
+}
 sample?: {
 path: string
 sizeBytes: number
@@ -11559,6 +11752,10 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
+/**
+ * How many outcomes there are, also beyond those that are listed.
+ */
+outcomesTotal: number
 /**
  * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
  */

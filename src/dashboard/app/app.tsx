@@ -4,6 +4,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, type ComponentType } from 'react';
 import { createQueryClient } from '../api/index.ts';
+import { ReplaceSession } from '../features/sign-in/index.ts';
 import { useSession } from '../session/index.ts';
 import { router } from './router.tsx';
 import { readableColors, theme } from './theme.ts';
@@ -28,7 +29,13 @@ export function App() {
         <Suspense>
           <Notifications position="bottom-right" limit={4} />
         </Suspense>
-        <RouterProvider router={router} />
+        {session.state === 'replacing' ? (
+          <Suspense>
+            <ReplaceSession session={session} />
+          </Suspense>
+        ) : (
+          <RouterProvider router={router} />
+        )}
       </QueryClientProvider>
     </MantineProvider>
   );

@@ -1,6 +1,8 @@
 import type { LinkProps } from '@tanstack/react-router';
 import {
+  IconApps,
   IconBell,
+  IconBriefcase,
   IconBuilding,
   IconCloud,
   IconDatabase,
@@ -35,6 +37,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Groups', to: '/groups', icon: IconFolders, requires: 'devices:read' },
   { label: 'Filters', to: '/filters', icon: IconFilter, requires: 'filters:read' },
   { label: 'Event logs', to: '/event-logs', icon: IconListSearch, requires: 'devices:read' },
+  { label: 'Software', to: '/software', icon: IconApps, requires: 'devices:read' },
   { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
   { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
   { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },
@@ -42,6 +45,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Recovery', to: '/recovery', icon: IconLifebuoy, requires: 'recovery:read' },
   { label: 'Agents', to: '/agents', icon: IconRefresh },
   { label: 'Enrollment', to: '/enrollment', icon: IconPlugConnected, requires: 'agents:read' },
+  { label: 'Providers', to: '/providers', icon: IconBriefcase, requires: { scopes: ['system'] } },
   { label: 'Organizations', to: '/organizations', icon: IconBuilding, requires: 'organizations:read' },
   { label: 'People', to: '/people', icon: IconUsers, requires: 'users:read' },
   { label: 'Audit', to: '/audit', icon: IconHistory, requires: 'audit:read' },

@@ -1,4 +1,4 @@
-import { createRouter } from '@tanstack/react-router';
+import { createRoute, createRouter } from '@tanstack/react-router';
 import { publicPages, signedInPages } from '../features/index.ts';
 import { publicRoute, rootRoute, signedInRoute } from '../routing/index.ts';
 import { asError, Failure, Loading } from '../ui/index.ts';
@@ -9,10 +9,13 @@ import { isMissingPart } from './update/new-version.ts';
 
 signedInRoute.update({ component: SignedIn });
 
+/** An address that no page has, with the frame around what it says. */
+const unknownRoute = createRoute({ getParentRoute: () => signedInRoute, path: '$', component: NotFound });
+
 export const router = createRouter({
   routeTree: rootRoute.addChildren([
     publicRoute.addChildren(publicPages),
-    signedInRoute.addChildren(signedInPages),
+    signedInRoute.addChildren([...signedInPages, unknownRoute]),
   ]),
   defaultPreload: 'intent',
   defaultPendingComponent: () => <Loading />,

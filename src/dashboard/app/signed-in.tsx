@@ -58,5 +58,9 @@ function ToLogin({ ended }: { ended: boolean }) {
 function Permitted({ me }: { me: Me }) {
   const permission = useMatches().at(-1)?.staticData.permission;
   const refusal = refusalOf(me, permission);
-  return refusal === undefined ? <Outlet /> : <Forbidden reason={refusal} />;
+  return refusal === undefined ? (
+    <Outlet />
+  ) : (
+    <Forbidden reason={refusal} isGrantable={typeof permission === 'string'} />
+  );
 }

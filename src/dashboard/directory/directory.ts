@@ -1,6 +1,6 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { call, type Organization, type Site } from '../api/index.ts';
+import { call, type Organization, type Partner, type Site } from '../api/index.ts';
 import { useMe, useRefusal } from '../session/index.ts';
 
 /** The organizations and sites that the person may see, for names beside ids. They are read once and kept for a while. */
@@ -44,6 +44,13 @@ const ownOrganizationQuery = queryOptions({
   staleTime: STALE_MS,
 });
 
+const providersQuery = queryOptions({
+  queryKey: [DIRECTORY, 'providers'],
+  queryFn: ({ signal }) =>
+    all<Partner>((page) => call('GET /orgs/partners', { query: { page, limit } }, { signal })),
+  staleTime: STALE_MS,
+});
+
 const sitesQuery = queryOptions({
   queryKey: [DIRECTORY, 'sites'],
   queryFn: ({ signal }) =>
@@ -58,6 +65,13 @@ export function useOrganizations(): readonly Organization[] {
   return useQuery(scope === 'organization' ? ownOrganizationQuery : organizationsQuery).data ?? NONE;
 }
 
+/** All providers, for a system administrator; others see none. `undefined` while they are read. */
+export function useProviders(): readonly Partner[] | undefined {
+  const isSystem = useMe().scope === 'system';
+  const { data } = useQuery({ ...providersQuery, enabled: isSystem });
+  return isSystem ? data : NONE;
+}
+
 /** The sites of one organization, or of all. */
 export function useSites(orgId?: string): readonly Site[] {
   const isAllowed = useRefusal('sites:read') === undefined;
@@ -69,12 +83,13 @@ export function useSites(orgId?: string): readonly Site[] {
 }
 
 /** Names by id; the id itself where the name is not known. */
-export function useNames(): { organization: (id: string) => string; site: (id: string) => string } {
+export function useNames(): Record<'provider' | 'organization' | 'site', (id: string) => string> {
   const organizations = useOrganizations();
   const sites = useSites();
+  const providers = useProviders() ?? NONE;
   return useMemo(() => {
-    const names = new Map([...organizations, ...sites].map(({ id, name }) => [id, name]));
+    const names = new Map([...providers, ...organizations, ...sites].map(({ id, name }) => [id, name]));
     const nameOf = (id: string) => names.get(id) ?? id;
-    return { organization: nameOf, site: nameOf };
-  }, [organizations, sites]);
+    return { provider: nameOf, organization: nameOf, site: nameOf };
+  }, [providers, organizations, sites]);
 }

@@ -1,1 +1,1 @@
-export { DIRECTORY, useNames, useOrganizations, useSites } from './directory.ts';
+export { DIRECTORY, useNames, useOrganizations, useProviders, useSites } from './directory.ts';

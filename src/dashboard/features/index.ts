@@ -12,10 +12,12 @@ import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
 import { overviewPages } from './overview/index.ts';
+import { providerPages } from './providers/index.ts';
 import { recoveryPages } from './recovery/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
 import { signInPages } from './sign-in/index.ts';
+import { softwarePages } from './software/index.ts';
 import { systemHealthPages } from './system-health/index.ts';
 
 /** Every page of the dashboard: those for who is not signed in, and those inside the frame. */
@@ -27,6 +29,7 @@ export const signedInPages = [
   ...eventLogPages,
   ...groupPages,
   ...filterPages,
+  ...softwarePages,
   ...scriptPages,
   ...alertPages,
   ...backupPages,
@@ -34,6 +37,7 @@ export const signedInPages = [
   ...recoveryPages,
   ...agentPages,
   ...enrollmentPages,
+  ...providerPages,
   ...organizationPages,
   ...peoplePages,
   ...profilePages,

@@ -7,8 +7,10 @@ declare module '@tanstack/react-router' {
   interface StaticDataRouteOption {
     /** The title of the page, also in the tab of the browser. */
     title?: string;
-    /** Without this permission, the page says so in place of its content. */
-    permission?: string;
+    /** Without this permission, or as another kind of account, the page says so in place of its content. */
+    permission?:
+      | string
+      | { permission?: string; scopes?: readonly ('system' | 'partner' | 'organization')[] };
   }
 }
 

@@ -7,4 +7,5 @@ export {
   useMe,
   useSession,
   type Me,
+  type SessionState,
 } from './session.ts';

@@ -19,7 +19,9 @@ export type SessionState =
   | { state: 'opening' }
   | { state: 'unreachable' }
   | { state: 'signed_out'; ended: boolean; failure?: Error }
-  | { state: 'signed_in'; me: Me };
+  | { state: 'signed_in'; me: Me }
+  /** The address has a code of another person than the one who is signed in, who has to decide. */
+  | { state: 'replacing'; me: Me; email: string; replace: () => Promise<void>; stay: () => void };
 
 let current: SessionState = { state: 'opening' };
 const watchers = new Set<() => void>();
@@ -58,18 +60,53 @@ export async function openSession(): Promise<void> {
   const code = takeCode();
   if (code === undefined && !isRemembered()) return become({ state: 'signed_out', ended: false });
   try {
-    if (code !== undefined) {
-      await beginSession(await send('POST /sso/exchange', { body: { code } }));
-      return;
-    }
-    const token = await accessToken();
-    if (token === undefined) become({ state: 'signed_out', ended: false });
-    else await readMe();
+    if (code === undefined) await resume();
+    else await exchange(code, isRemembered() ? await presentPerson() : undefined);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (code !== undefined) become({ state: 'signed_out', ended: false, failure: error });
     else become(error.status === 401 ? { state: 'signed_out', ended: false } : { state: 'unreachable' });
   }
+}
+
+async function resume(): Promise<void> {
+  if ((await accessToken()) === undefined) become({ state: 'signed_out', ended: false });
+  else await readMe();
+}
+
+/** Who is signed in in this browser, if anybody is. */
+async function presentPerson(): Promise<Me | undefined> {
+  try {
+    return (await accessToken()) === undefined ? undefined : await call('GET /auth/me', {});
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}
+
+/** Signs in by a code. Somebody else who is signed in is asked first: anybody can send a link with a code. */
+async function exchange(code: string, present: Me | undefined): Promise<void> {
+  const begin = async (body: { code: string; signedInAs?: string }) =>
+    beginSession(await send('POST /sso/exchange', { body }));
+  if (present === undefined) return begin({ code });
+  const stay = () => become({ state: 'signed_in', me: present });
+  try {
+    await begin({ code, signedInAs: present.user.id });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const email = otherPersonIn(error);
+    if (email === undefined) return stay();
+    become({ state: 'replacing', me: present, email, replace: () => begin({ code }), stay });
+  }
+}
+
+/** The address of the person to whom the code belongs, where that is not the one who is signed in. */
+function otherPersonIn({ details }: ApiError): string | undefined {
+  if (typeof details !== 'object' || details === null || !('code' in details) || !('email' in details)) {
+    return undefined;
+  }
+  const { code, email } = details;
+  return code === 'OTHER_PERSON' && typeof email === 'string' ? email : undefined;
 }
 
 /** Takes the code out of the address, so that nobody finds it in the history of the browser. */

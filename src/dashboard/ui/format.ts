@@ -18,9 +18,10 @@ export const formatPercent = (percent: number): string => `${Math.round(percent)
 const STEPS: readonly [seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
   [60, 'second'],
   [3_600, 'minute'],
-  [86_400, 'hour'],
-  [86_400 * 45, 'day'],
-  [86_400 * 365, 'month'],
+  // From two of a unit on, so that 41 hours are neither a day nor "yesterday".
+  [86_400 * 2, 'hour'],
+  [86_400 * 60, 'day'],
+  [86_400 * 365 * 2, 'month'],
   [Number.POSITIVE_INFINITY, 'year'],
 ];
 const SECONDS_OF: Partial<Record<Intl.RelativeTimeFormatUnit, number>> = {
@@ -31,7 +32,7 @@ const SECONDS_OF: Partial<Record<Intl.RelativeTimeFormatUnit, number>> = {
   month: 86_400 * 30,
   year: 86_400 * 365,
 };
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'always', style: 'short' });
 
 /** "3 min. ago", "in 2 hr." */
 export function formatRelative(at: Date, now: number): string {
@@ -43,6 +44,15 @@ export function formatRelative(at: Date, now: number): string {
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const formatTime = (at: Date): string => absolute.format(at);
+
+/** The begin and the end of a day of this computer's calendar, for filters by day; a text that is no day has neither. */
+export function endsOfDay(day: string | undefined): { begin?: string; end?: string } {
+  const begin = new Date(`${day ?? ''}T00:00`);
+  if (Number.isNaN(begin.getTime())) return {};
+  const next = new Date(begin);
+  next.setDate(next.getDate() + 1);
+  return { begin: begin.toISOString(), end: new Date(next.getTime() - 1).toISOString() };
+}
 
 /** "1 h 5 min", "5 min", "12 s". */
 export function formatDuration(ms: number): string {
@@ -67,6 +77,15 @@ export function formatWord(code: string): string {
   const words = code.replaceAll(/[_.-]+/g, ' ').trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** The path of a field as people read it: "settings.contact.email" → "Settings contact email", "orgId" → "Org". */
+export const formatField = (path: string): string =>
+  formatWord(
+    path
+      .replace(/^(query|params)\./, '')
+      .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+      .toLowerCase(),
+  ).replace(/ ids?$/, '');
 
 export const SYSTEM_NAMES: Readonly<Record<OsType, string>> = {
   windows: 'Windows',

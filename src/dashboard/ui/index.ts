@@ -5,6 +5,7 @@ export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
 export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './forms/form-dialog.tsx';
+export { slugOf } from './forms/slug.ts';
 export * from './format.ts';
 export { KeysDialog } from './keys-dialog.tsx';
 export { NameCell } from './name-cell.tsx';
@@ -21,6 +22,6 @@ export {
   StateBadge,
   type Tone,
 } from './status.tsx';
-export { useNow, When } from './time.tsx';
+export { For, useNow, When } from './time.tsx';
 export { TIME_ZONES } from './forms/time-zones.ts';
 export { useSubmit } from './forms/use-submit.ts';

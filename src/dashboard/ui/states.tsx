@@ -3,6 +3,7 @@ import { IconAlertTriangle, IconInbox, IconLock } from '@tabler/icons-react';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ApiError } from '../api/index.ts';
+import { formatField } from './format.ts';
 
 /** What a page shows where there is no content: it says what is missing, and offers the next step. */
 
@@ -19,15 +20,20 @@ export function Loading({ what = 'Loading' }: { what?: string }) {
 
 export function Failure({ error, retry }: { error: Error; retry?: (() => void) | undefined }) {
   const api = error instanceof ApiError ? error : undefined;
+  const faults = Object.entries(api?.fields ?? {});
   return (
     <Alert
       color="red"
       icon={<IconAlertTriangle aria-hidden />}
-      title={api?.status === 0 ? 'No connection' : 'This did not work'}
+      title={faults.length === 0 ? error.message : 'Some fields are not valid'}
       role="alert"
     >
       <Stack gap="xs" align="flex-start">
-        <Text size="sm">{error.message}</Text>
+        {faults.map(([path, rule]) => (
+          <Text key={path} size="sm">
+            {formatField(path)}: {rule}
+          </Text>
+        ))}
         {api?.deviceReason !== undefined && <Text size="sm">{api.deviceReason}</Text>}
         {api?.requestId !== undefined && api.status >= 500 && api.deviceReason === undefined && (
           <Text size="xs" c="dimmed">

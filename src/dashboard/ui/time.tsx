@@ -1,8 +1,9 @@
 import { Text } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
-import { formatRelative, formatTime } from './format.ts';
+import { formatDuration, formatRelative, formatTime } from './format.ts';
 
 const TICK_MS = 10_000;
+const MINUTE_MS = 60_000;
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
 const watchers = new Set<() => void>();
@@ -41,6 +42,18 @@ export function When({ at, never = 'Never' }: { at: string | null | undefined; n
   return (
     <time dateTime={at} title={formatTime(date)}>
       {text}
+    </time>
+  );
+}
+
+/** How long it has lasted, as "29 min", with the exact beginning for the pointer, and for readers of screens. */
+export function For({ at }: { at: string }) {
+  const clock = useNow();
+  const date = new Date(at);
+  const minutes = Math.max(0, Math.floor((clock - date.getTime()) / MINUTE_MS));
+  return (
+    <time dateTime={at} title={formatTime(date)}>
+      {minutes === 0 ? 'less than a minute' : formatDuration(minutes * MINUTE_MS)}
     </time>
   );
 }

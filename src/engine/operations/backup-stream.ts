@@ -65,11 +65,11 @@ export async function backupStream(
       host,
       ...tags.flatMap((tag) => ['--tag', tag]),
     ],
-    onErrorLine: (line) => observed.readError(line),
+    onErrorLine: (line, isCut) => observed.readError(line, isCut),
     retries,
   });
   const lines = new LineSplitter(LINE_MAX);
-  running.stdout.on('data', (bytes: Buffer) => lines.push(bytes).forEach((line) => observed.read(line)));
+  running.stdout.on('data', (bytes: Buffer) => lines.push(bytes).forEach(({ text }) => observed.read(text)));
   running.stdout.on('error', () => {});
 
   const hasEnded = new AbortController();
@@ -85,7 +85,7 @@ export async function backupStream(
     failure = sourceFailure(error);
   }
   const end = await running.ended;
-  lines.end().forEach((line) => observed.read(line));
+  lines.end().forEach(({ text }) => observed.read(text));
   if (options.signal?.aborted === true && end.exitCode !== 0) throw end.failure();
   if (failure !== undefined) throw failure;
   const result = await observed.result(end, (id) => fullSnapshotId(engine, repository, id));

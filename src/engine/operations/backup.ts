@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
-import type { Repository } from '../destination.ts';
+import { pathBytes, printedPath } from '../../protocol/index.ts';
+import type { AddSecret, Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
 import {
@@ -16,11 +17,13 @@ import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/pr
 import { runLines } from '../process/run-engine.ts';
 import { RetryWatch } from '../process/retry-watch.ts';
 import type { EngineEnd, RunOptions } from '../process/start-engine.ts';
-import { fullId, fullSnapshotId } from './snapshots.ts';
+import { foundPath } from './found-path.ts';
+import { isArgument } from './snapshot-path.ts';
+import { fullId, fullSnapshotId, listSnapshots } from './snapshots.ts';
 
 const PATHS_MAX = 10_000;
-/** They stand on the command line, which Windows limits to 32,767 characters. */
-const EXCLUDES_MAX = 16_000;
+/** They stand on the command line, which Windows limits to 32,767 characters, and Linux to about two million. */
+const EXCLUDES_MAX = process.platform === 'win32' ? 16_000 : 1_000_000;
 
 /** One tag of a snapshot. restic separates tags by commas. */
 export const SnapshotTag = z.string().regex(/^[^\s,\p{Cc}]{1,100}$/u, 'must not contain spaces and commas');
@@ -33,6 +36,7 @@ const HostName = z
 const Labels = { host: HostName, tags: z.array(SnapshotTag).max(20).default([]) };
 
 export const BackupInput = z.strictObject({
+  /** As `pathText` writes them; those of Windows as they are. */
   paths: z
     .array(
       z
@@ -95,11 +99,15 @@ export async function backup(
   { onProgress, isSnapshotKnown = false, ...options }: BackupOptions = {},
 ): Promise<BackupResult> {
   const { paths, excludes, oneFileSystem, shadowCopies, host, tags } = BackupInput.parse(input);
-  const args = (addSecret: (text: string) => string) => [
+  const parent = paths.every(isNativeText)
+    ? null
+    : await findParent(engine, repository, { paths, host }, options);
+  const args = (addSecret: AddSecret) => [
     'backup',
-    // The only list of paths that allows every character of a name.
+    // The only list of paths that allows every byte of a name.
     '--files-from-raw',
-    addSecret(paths.map((each) => `${each}\0`).join('')),
+    addSecret(Buffer.concat(paths.flatMap((each) => [nativeBytes(each), Buffer.of(0)]))),
+    ...(parent === null ? [] : ['--parent', parent]),
     '--host',
     host,
     ...tags.flatMap((tag) => ['--tag', tag]),
@@ -109,12 +117,48 @@ export async function backup(
   ];
   const retries = new RetryWatch(engine.giveUpAfterMs);
   const observed = new BackupObserver(onProgress, { retries, shadowCopies });
-  const onErrorLine = (line: string) => observed.readError(line);
+  const onErrorLine = (line: string, isCut: boolean) => observed.readError(line, isCut);
   const call = { ...options, repository, args, onErrorLine, retries };
   const end = await runLines(engine, call, (line) => observed.read(line));
   return observed.result(end, async (id) =>
     isSnapshotKnown ? fullId(id) : fullSnapshotId(engine, repository, id),
   );
+}
+
+const isNativeText = (path: string) => process.platform === 'win32' || isArgument(path);
+
+const nativeBytes = (path: string): Uint8Array =>
+  process.platform === 'win32' ? Buffer.from(path) : pathBytes(path);
+
+/**
+ * The snapshot before, of which unchanged files need not be read again. restic finds it by its paths, and not where they
+ * are not UTF-8: it keeps them in JSON.
+ */
+async function findParent(
+  engine: Engine,
+  repository: Repository,
+  { paths, host }: { paths: readonly string[]; host: string },
+  options: RunOptions,
+): Promise<string | null> {
+  const printed = new Set(paths.map((each) => printedPath(each).replace(/(?<=.)\/+$/, '')));
+  const before = (await listSnapshots(engine, repository, options)).filter(
+    (each) =>
+      each.hostname === host &&
+      each.paths.length === printed.size &&
+      each.paths.every((known) => printed.has(known)),
+  );
+  return before.sort((one, other) => Date.parse(other.time) - Date.parse(one.time))[0]?.id ?? null;
+}
+
+const IS_ITEM = /^(\{"message_type":"error"|error)/;
+const TOO_LONG = { path: '', reason: 'restic has named a file in a line that is too long' };
+const UNNAMED = { path: '', reason: 'restic has not said what it could not read' };
+
+/** With the names that files have on the disk, where restic could not print them. */
+async function exactly({ paths, count }: PathReport): Promise<PathReport> {
+  const exact: UnreadablePath[] = [];
+  for (const each of paths) exact.push({ ...each, path: await foundPath('', each.path) });
+  return { paths: exact, count };
 }
 
 /** Reads what restic prints during a backup. */
@@ -150,8 +194,8 @@ export class BackupObserver {
     this.#onProgress?.(this.#meter.measure(measured, clock.monotonic()));
   }
 
-  readError(line: string): boolean {
-    const unreadable = parseUnreadable(line);
+  readError(line: string, isCut = false): boolean {
+    const unreadable = isCut && IS_ITEM.test(line) ? TOO_LONG : parseUnreadable(line);
     if (unreadable === undefined) return false;
     // restic then reads the volume as it is, so nothing is missing for this reason alone.
     const volume = this.#shadowCopies ? parseShadowCopyFailure(unreadable) : undefined;
@@ -166,8 +210,9 @@ export class BackupObserver {
     if (summary === undefined || (end.exitCode !== 0 && end.exitCode !== 3)) {
       throw this.#failure(end);
     }
+    if (end.exitCode === 3 && this.#unreadable.isEmpty) this.#unreadable.add(UNNAMED);
     return {
-      status: end.exitCode === 3 || !this.#unreadable.isEmpty ? 'partial' : 'completed',
+      status: this.#unreadable.isEmpty ? 'completed' : 'partial',
       snapshotId: await fullIdOf(summary.snapshot_id),
       shortId: summary.snapshot_id.slice(0, 8),
       filesNew: summary.files_new,
@@ -177,7 +222,7 @@ export class BackupObserver {
       bytesProcessed: summary.total_bytes_processed,
       bytesAdded: summary.data_added,
       seconds: summary.total_duration,
-      unreadable: this.#unreadable.report(),
+      unreadable: await exactly(this.#unreadable.report()),
       volumesInUse: this.#volumesInUse.report().paths,
     };
   }

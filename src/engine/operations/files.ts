@@ -2,33 +2,39 @@ import { Readable } from 'node:stream';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { DiffChange, DiffStatistics, EngineEntry, SnapshotId } from '../output/documents.ts';
+import { ExactNames, type ReadNames } from '../output/exact-names.ts';
 import { parseJson } from '../output/message.ts';
 import { runLines, streamBytes, streamLines } from '../process/run-engine.ts';
 import type { RunOptions } from '../process/start-engine.ts';
-import { SnapshotPath } from './restore.ts';
+import { argumentOf, SnapshotPath } from './snapshot-path.ts';
 
 export interface EntriesQuery {
   snapshotId: string;
   /** The content of one folder, without that of the folders in it. Everything where it is missing. */
   folder?: string;
+  /** Reads names that are not UTF-8. Without it, U+FFFD stands for each of their bytes. */
+  readNames?: ReadNames | undefined;
 }
 
 /**
- * The files and folders of a snapshot, as they come; leaving the loop stops restic. It walks the whole snapshot even for
- * one folder, so pages are read with the reader (`openRepository`).
+ * The files and folders of a snapshot, as they come, with paths as `pathText` writes them; leaving the loop stops restic.
+ * It walks the whole snapshot even for one folder, so pages are read with the reader (`openRepository`).
  */
 export async function* listEntries(
   engine: Engine,
   repository: Repository,
-  { snapshotId, folder }: EntriesQuery,
+  { snapshotId, folder, readNames }: EntriesQuery,
   options: RunOptions = {},
 ): AsyncGenerator<EngineEntry, void> {
   const id = SnapshotId.parse(snapshotId);
-  const within = folder === undefined ? [] : [withoutSlash(SnapshotPath.parse(folder))];
-  const args = () => ['ls', id, ...within];
+  const within = folder === undefined ? undefined : SnapshotPath.parse(folder);
+  const args = () => ['ls', id, ...(within === undefined ? [] : [argumentOf(within)])];
+  const names = new ExactNames(readNames);
   for await (const line of streamLines(engine, { ...options, repository, noLock: true, args })) {
     const entry = EngineEntry.safeParse(parseJson(line));
-    if (entry.success && isBelow(entry.data.path, within[0])) yield entry.data;
+    if (!entry.success) continue;
+    const exact = await names.of(entry.data);
+    if (isBelow(exact.path, within)) yield exact;
   }
 }
 
@@ -46,14 +52,18 @@ export interface DumpQuery {
   archive?: 'tar' | 'zip';
 }
 
-/** The content of a file, or of a folder as an archive. The stream ends with an error where restic fails. */
+/**
+ * The content of a file, or of a folder as an archive. The stream ends with an error where restic fails. Throws
+ * PATH_MISSING for a path that is not UTF-8 (`isArgument`): the reader opens such a one.
+ */
 export function dump(
   engine: Engine,
   repository: Repository,
   { snapshotId, path, archive = 'tar' }: DumpQuery,
   options: RunOptions = {},
 ): Readable {
-  const words = ['dump', '--archive', archive, SnapshotId.parse(snapshotId), SnapshotPath.parse(path)];
+  const wanted = argumentOf(SnapshotPath.parse(path));
+  const words = ['dump', '--archive', archive, SnapshotId.parse(snapshotId), wanted];
   const bytes = streamBytes(engine, { ...options, repository, args: () => words });
   return Readable.from(bytes, { objectMode: false });
 }
@@ -83,5 +93,3 @@ export async function diffSnapshots(
   if (end.exitCode !== 0) throw end.failure();
   return statistics;
 }
-
-const withoutSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);

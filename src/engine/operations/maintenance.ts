@@ -18,9 +18,13 @@ export interface CheckResult {
   isSound: boolean;
   /** The first errors, in the words of restic. */
   errors: string[];
+  /** There were more. */
+  isCut: boolean;
 }
 
 const ERRORS_MAX = 100;
+/** The last line of a check that has found some. */
+const HAS_ERRORS = /repository contains errors/i;
 const ERROR_LENGTH_MAX = 500;
 
 /**
@@ -36,6 +40,8 @@ export async function checkRepository(
   const { part, of } = read === undefined ? {} : ReadPart.parse(read);
   const errors: string[] = [];
   let foundErrors = 0;
+  let isCut = false;
+  let saysSo = false;
   const end = await runLines(
     engine,
     {
@@ -44,7 +50,12 @@ export async function checkRepository(
       args: () => ['check', ...(part === undefined ? [] : [`--read-data-subset=${part}/${of}`])],
       onErrorLine: (line) => {
         const text = errorText(line);
+        if (text !== undefined && HAS_ERRORS.test(text)) {
+          saysSo = true;
+          return false;
+        }
         if (text !== undefined && errors.length < ERRORS_MAX) errors.push(text.slice(0, ERROR_LENGTH_MAX));
+        else if (text !== undefined) isCut = true;
         return false;
       },
     },
@@ -52,11 +63,11 @@ export async function checkRepository(
       foundErrors = CheckSummary.safeParse(parseJson(line)).data?.num_errors ?? foundErrors;
     },
   );
-  if (end.exitCode === 0 && foundErrors === 0) return { isSound: true, errors: [] };
+  if (end.exitCode === 0 && foundErrors === 0) return { isSound: true, errors: [], isCut: false };
   const failure = end.failure();
-  const hasFault = foundErrors > 0 || errors.some((text) => /repository contains errors/i.test(text));
+  const hasFault = foundErrors > 0 || saysSo;
   if (end.wasCancelled || !hasFault) throw failure;
-  return { isSound: false, errors: errors.filter((text) => !/repository contains errors/i.test(text)) };
+  return { isSound: false, errors, isCut };
 }
 
 const CheckError = z.object({ message_type: z.enum(['error', 'exit_error']), message: z.string() });

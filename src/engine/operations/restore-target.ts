@@ -1,6 +1,9 @@
-import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { pathText } from '../../protocol/index.ts';
 import { EngineError } from '../engine-error.ts';
+import { pathBelow } from './found-path.ts';
+import { SelectedPaths } from './selected-paths.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
 
@@ -30,35 +33,61 @@ export interface FolderSize {
   files: number;
 }
 
+/** What this many files are asked at the same time. */
+const ASKED_AT_ONCE = 64;
+
 /**
- * How much lies in a folder. Links are not followed; what vanishes meanwhile is not counted.
+ * How much lies in a folder. Links are not followed; what vanishes meanwhile is not counted. `isWhole`: each folder in it
+ * could be read.
  *
- * @param ofFile  the bytes of a file. Asking the disk about each takes as long as restoring small ones.
+ * @param sizes  whether the disk is asked how large the files are
  */
 export async function measureFolder(
   folder: string,
   signal: AbortSignal,
-  ofFile: (file: Buffer) => number | Promise<number> = async (file) => (await lstat(file)).size,
-): Promise<FolderSize> {
-  const size = { bytes: 0, files: 0 };
+  { sizes = true }: { sizes?: boolean } = {},
+): Promise<FolderSize & { isWhole: boolean }> {
+  const size = { bytes: 0, files: 0, isWhole: true };
   // In bytes, because names need not be valid UTF-8.
   const folders = [Buffer.from(folder)];
   for (let next = folders.pop(); next !== undefined && !signal.aborted; next = folders.pop()) {
+    const files: Buffer[] = [];
     try {
       for (const entry of await readdir(next, { withFileTypes: true, encoding: 'buffer' })) {
-        if (signal.aborted) break;
         const file = Buffer.concat([next, Buffer.from(path.sep), entry.name]);
         if (entry.isDirectory()) folders.push(file);
-        else {
-          size.files += 1;
-          if (entry.isFile()) size.bytes += await ofFile(file);
-        }
+        else size.files += 1;
+        if (entry.isFile() && sizes) files.push(file);
       }
     } catch {
       // Progress is an estimate; a folder that cannot be read does not stop the restore.
+      size.isWhole = false;
+    }
+    for (let from = 0; from < files.length && !signal.aborted; from += ASKED_AT_ONCE) {
+      const some = files.slice(from, from + ASKED_AT_ONCE);
+      const found = await Promise.all(some.map((file) => lstat(file).catch(() => undefined)));
+      for (const each of found) size.bytes += each?.size ?? 0;
     }
   }
   return size;
+}
+
+/**
+ * Removes from a restored folder what was not selected, and is there because a pattern of restic also matches paths that
+ * look like the selected ones.
+ */
+export async function removeUnselected(folder: string, selected: readonly string[]): Promise<void> {
+  const wanted = new SelectedPaths(selected);
+  const folders = [''];
+  for (let within = folders.pop(); within !== undefined; within = folders.pop()) {
+    const at = pathBelow(folder, within);
+    for (const entry of await readdir(at, { withFileTypes: true, encoding: 'buffer' })) {
+      const each = `${within}/${pathText(entry.name)}`;
+      if (wanted.has(each)) continue;
+      if (entry.isDirectory() && wanted.isAbove(each)) folders.push(each);
+      else await rm(pathBelow(folder, each), { recursive: true, force: true, maxRetries: 3 });
+    }
+  }
 }
 
 export const isEmptyFolder = async (folder: string) => (await readdir(folder)).length === 0;

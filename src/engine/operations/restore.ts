@@ -4,31 +4,19 @@ import { clock } from '../../clock.ts';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
-import { parseNotRestored } from '../output/backup-output.ts';
 import { RestoreMessage, SnapshotId } from '../output/documents.ts';
-import { literalPattern } from '../output/literal-pattern.ts';
+import { includePattern } from '../output/literal-pattern.ts';
 import { parseJson } from '../output/message.ts';
-import { PathList, type PathReport } from '../output/path-list.ts';
+import type { PathReport } from '../output/path-list.ts';
 import { type EngineProgress, type Measured, ProgressMeter } from '../output/progress.ts';
 import { runLines } from '../process/run-engine.ts';
 import type { RunOptions } from '../process/start-engine.ts';
-import { isEmptyFolder, measureFolder, openRestoreTarget } from './restore-target.ts';
+import { addMissing, RestoreObserver } from './restore-report.ts';
+import { isEmptyFolder, measureFolder, openRestoreTarget, removeUnselected } from './restore-target.ts';
+import { isArgument, SnapshotPath } from './snapshot-path.ts';
 
 /** They stand on the command line, which Windows limits to 32,767 characters. */
-const SELECTED_MAX = 16_000;
-
-/** A path as it stands in the snapshot: with slashes, from its root. */
-export const SnapshotPath = z
-  .string()
-  .max(32_000)
-  .refine(
-    (each) => each.startsWith('/') && !each.includes('\0'),
-    'must be a path from the root of the snapshot',
-  )
-  .refine(
-    (each) => !each.split('/').some((name) => name === '..' || name === '.'),
-    'must not contain . or ..',
-  );
+export const SELECTED_MAX = 20_000;
 
 export const RestoreInput = z.strictObject({
   snapshotId: SnapshotId,
@@ -43,44 +31,42 @@ export const RestoreInput = z.strictObject({
       `must have at most ${SELECTED_MAX} characters in all`,
     )
     .optional(),
-  /** What the restore will write, where it is known: for the percentage, and for the result where nothing fails. */
+  /** What the restore has to write, where it is known: for the percentage, and to notice what is missing. */
   expected: z.strictObject({ bytes: z.number(), files: z.number() }).optional(),
 });
 export type RestoreInput = z.input<typeof RestoreInput>;
 
 export interface RestoreOptions extends RunOptions {
   onProgress?: ((progress: EngineProgress) => void) | undefined;
+  /** The paths of all files that have to be there. Asked where fewer are there than expected, to name the others. */
+  listExpected?: (() => AsyncIterable<string>) | undefined;
 }
 
 export interface RestoreResult {
-  /** `partial`: some paths could not be restored. */
+  /** `partial`: some paths could not be restored. There is always one that is named in `failed`. */
   status: 'completed' | 'partial';
-  /** What was restored. */
+  /** What lies in the target. */
   bytes: number;
   files: number;
   failed: PathReport;
 }
 
-/** Restores into a folder of its own. Moving the content to its place is the caller's work. */
+/**
+ * Restores into a folder of its own. Moving the content to its place is the caller's work. The result is counted on the
+ * disk, where neither a file is that was not selected, nor one whose content is not whole.
+ */
 export async function restore(
   engine: Engine,
   repository: Repository,
   input: RestoreInput,
-  { onProgress, ...options }: RestoreOptions = {},
+  { onProgress, listExpected, ...options }: RestoreOptions = {},
 ): Promise<RestoreResult> {
   const { snapshotId, target, selected = [], expected } = RestoreInput.parse(input);
   const { restoreJson, sparseRestore } = engine.program.capabilities;
+  const { signal = new AbortController().signal } = options;
   await openRestoreTarget(target);
 
-  const failed = new PathList();
-  let isTargetFull = false;
-  const onErrorLine = (line: string) => {
-    const found = parseNotRestored(line);
-    if (found === undefined) return false;
-    isTargetFull ||= /no space left on device|not enough space|quota exceeded/i.test(found.reason);
-    failed.add(found);
-    return true;
-  };
+  const observed = new RestoreObserver();
   const meter = new ProgressMeter();
   const publish = (measured: Measured) => onProgress?.(meter.measure(measured, clock.monotonic()));
   const stopMeasuring = new AbortController();
@@ -92,10 +78,10 @@ export async function restore(
   const measuring =
     restoreJson || onProgress === undefined
       ? Promise.resolve()
-      : repeatedly(stopMeasuring.signal, async (signal) => {
+      : repeatedly(stopMeasuring.signal, async (stopped) => {
           const written = pid === undefined ? undefined : await writtenBy(pid);
-          const measured = await measureFolder(target, signal, written === undefined ? undefined : () => 0);
-          if (signal.aborted) return;
+          const measured = await measureFolder(target, stopped, { sizes: written === undefined });
+          if (stopped.aborted) return;
           const [totalBytes, totalFiles] = [expected?.bytes ?? null, expected?.files ?? null];
           // The process also writes a little that is not restored.
           const bytes = Math.min(written ?? measured.bytes, totalBytes ?? Infinity);
@@ -106,30 +92,34 @@ export async function restore(
     snapshotId,
     '--target',
     target,
-    ...selected.map((each) => `--include=${literalPattern(each)}`),
+    ...selected.map((each) => `--include=${includePattern(each)}`),
     ...(sparseRestore ? ['--sparse'] : []),
   ];
+  const onErrorLine = (line: string) => observed.readError(line);
   try {
     const end = await runLines(engine, { ...options, repository, onStart, onErrorLine, args }, (line) => {
       const message = RestoreMessage.safeParse(parseJson(line));
       if (message.success) publish(measuredRestore(message.data));
     });
-    if (isTargetFull) throw new EngineError('TARGET_FULL');
+    if (observed.isTargetFull) throw new EngineError('TARGET_FULL');
     // With files that failed, restic ends as if everything had failed.
-    if (end.exitCode !== 0 && (end.wasCancelled || failed.isEmpty || end.exitCode !== 1)) throw end.failure();
+    const isFinished = end.exitCode === 1 && observed.isFinished && !end.wasCancelled;
+    if (end.exitCode !== 0 && !isFinished) throw end.failure();
   } finally {
     stopMeasuring.abort();
     await measuring;
   }
-  // Where nothing has failed, everything is there. Asking the disk about each file takes as long as restoring small ones.
-  const size =
-    failed.isEmpty && expected !== undefined
-      ? { bytes: expected.bytes, files: expected.files }
-      : await measureFolder(target, options.signal ?? new AbortController().signal);
-  if (selected.length > 0 && size.files === 0 && failed.isEmpty && (await isEmptyFolder(target))) {
+  const failed = await observed.failed(target);
+  if (!selected.every(isArgument)) await removeUnselected(target, selected);
+  const found = await measureFolder(target, signal);
+  signal.throwIfAborted();
+  const isUnknown = selected.length > 0 && expected === undefined && failed.isEmpty;
+  if (isUnknown && found.files === 0 && (await isEmptyFolder(target))) {
     throw new EngineError('PATH_MISSING');
   }
-  return { status: failed.isEmpty ? 'completed' : 'partial', ...size, failed: failed.report() };
+  await addMissing(failed, { target, found, expected, selected, listExpected });
+  const { files, bytes } = found;
+  return { status: failed.isEmpty ? 'completed' : 'partial', files, bytes, failed: failed.report() };
 }
 
 function measuredRestore(message: z.output<typeof RestoreMessage>): Measured {

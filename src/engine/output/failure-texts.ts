@@ -7,6 +7,7 @@ import { parseMessage } from './message.ts';
 const TEXTS: readonly { text: RegExp; code: EngineCode }[] = [
   // Its `E_ACCESSDENIED` is not the destination's.
   { text: /\bVSS error: /, code: 'SHADOW_COPY_DENIED' },
+  { text: /invalid pattern\(s\) provided/i, code: 'EXCLUDE_INVALID' },
   { text: /wrong password or no key found/i, code: 'WRONG_KEY' },
   { text: /already locked( exclusively)? by/i, code: 'REPOSITORY_LOCKED' },
   { text: /no matching ID found/i, code: 'SNAPSHOT_MISSING' },

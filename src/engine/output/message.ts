@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { escapeLiteral } from '../../protocol/index.ts';
+import { errorNumberText } from './error-numbers.ts';
 
 /** The JSON lines on restic's error output: `error` for one file, and `exit_error` at the end since 0.18. */
 
@@ -24,8 +26,8 @@ export function parseMessage(line: string): ErrorMessage | undefined {
   const item = ItemError.safeParse(value);
   if (!item.success) return undefined;
   const { error, message } = item.data;
-  const text = error?.message ?? message ?? errorNumberText(error?.Err);
-  return { type: 'error', item: item.data.item ?? '', text };
+  const text = error?.message ?? message ?? reasonOf(error?.Err);
+  return { type: 'error', item: printedAsPath(item.data.item ?? ''), text };
 }
 
 /** `undefined` for what is not a JSON object. */
@@ -38,13 +40,9 @@ export function parseJson(line: string): unknown {
   }
 }
 
-/** The error numbers that Linux and macOS share, which are the usual ones for files. */
-const ERROR_NUMBERS: ReadonlyMap<number, string> = new Map([
-  [1, 'operation not permitted'],
-  [2, 'no such file or directory'],
-  [5, 'input/output error'],
-  [13, 'permission denied'],
-]);
+/** Paths of Windows, where a backslash separates names, stay as they are. */
+const printedAsPath = (item: string) => (process.platform === 'win32' ? item : escapeLiteral(item));
 
-const errorNumberText = (number: number | string | undefined) =>
-  typeof number === 'number' ? (ERROR_NUMBERS.get(number) ?? '') : (number ?? '');
+/** Empty where restic says nothing. */
+const reasonOf = (number: number | string | undefined): string =>
+  typeof number === 'number' ? errorNumberText(number) : (number ?? '');

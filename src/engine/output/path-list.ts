@@ -1,21 +1,24 @@
+import { createHash } from 'node:crypto';
+import { PATH_TEXT_MAX } from '../../protocol/index.ts';
 import type { UnreadablePath } from './backup-output.ts';
 
 const KEPT = 1000;
-const PATH_MAX = 4096;
+const COUNTED = 100_000;
 const REASON_MAX = 300;
 
 /** The first paths of a list that may be endless, each path once, and how many there were in all. */
 export class PathList {
   readonly #kept = new Map<string, UnreadablePath>();
-  #isCut = false;
+  /** Of those that are not kept: restic names a path more than once. */
+  readonly #counted = new Set<string>();
 
   add({ path, reason }: UnreadablePath): void {
-    const key = path.slice(0, PATH_MAX);
+    const key = path.slice(0, PATH_TEXT_MAX);
     const known = this.#kept.get(key);
     // restic names a file when it counts and again when it reads.
-    if (known !== undefined) known.reason ||= reason.slice(0, REASON_MAX);
-    else if (this.#kept.size >= KEPT) this.#isCut = true;
-    else this.#kept.set(key, { path: key, reason: reason.slice(0, REASON_MAX) });
+    if (known !== undefined) known.reason ||= shortReason(reason);
+    else if (this.#kept.size < KEPT) this.#kept.set(key, { path: key, reason: shortReason(reason) });
+    else if (this.#counted.size < COUNTED) this.#counted.add(shortened(path));
   }
 
   get isEmpty(): boolean {
@@ -23,12 +26,19 @@ export class PathList {
   }
 
   report(): PathReport {
-    return { paths: [...this.#kept.values()], isComplete: !this.#isCut };
+    return { paths: [...this.#kept.values()], count: this.#kept.size + this.#counted.size };
   }
 }
 
 export interface PathReport {
+  /** The first of them. */
   paths: UnreadablePath[];
-  /** Whether all paths are listed. */
-  isComplete: boolean;
+  /** How many there were, up to 101,000. */
+  count: number;
 }
+
+/** Programs say last what is wrong, behind the path. */
+const shortReason = (reason: string): string =>
+  reason.length <= REASON_MAX ? reason : `${reason.slice(0, 99)}…${reason.slice(-200)}`;
+
+const shortened = (path: string) => createHash('sha1').update(path).digest('base64').slice(0, 16);

@@ -1,16 +1,29 @@
 import { clock } from '../../clock.ts';
+import { pathText } from '../../protocol/index.ts';
 import type { EngineCode } from '../engine-error.ts';
 import { codeOfExit, type FailureText, failureText, retriedText } from '../output/failure-texts.ts';
-import { LineSplitter } from './lines.ts';
+import { type Line, LineSplitter } from './lines.ts';
 import type { RetryWatch } from './retry-watch.ts';
 
-const LINE_MAX = 4000;
+/**
+ * More than a line takes that names one file: restic writes its path up to three times, each of 4,096 bytes that JSON
+ * writes as six characters.
+ */
+const LINE_MAX = 128 * 1024;
 const KEPT_LINES = 20;
+const KEPT_LENGTH = 4000;
+
+export type OnErrorLine = (line: string, isCut: boolean) => boolean;
+
+const BRACE = 0x7b;
+/** JSON is UTF-8. Everything else that restic prints has the names of files as their bytes, where names are bytes. */
+const textOf = (line: Buffer): string =>
+  line[0] === BRACE || process.platform === 'win32' ? line.toString('utf8') : pathText(line);
 
 /** restic's error output: every line is offered, the reason of a failure is remembered, and little of it is kept. */
 export class ErrorOutput {
-  readonly #lines = new LineSplitter(LINE_MAX);
-  readonly #onLine: ((line: string) => boolean) | undefined;
+  readonly #lines = new LineSplitter(LINE_MAX, textOf);
+  readonly #onLine: OnErrorLine | undefined;
   readonly #onHopeless: () => void;
   readonly #retries: RetryWatch | undefined;
   readonly #kept: string[] = [];
@@ -21,11 +34,7 @@ export class ErrorOutput {
    * @param onHopeless  called where restic is about to try again what does not succeed that way
    * @param retries  knows how long it has done so in vain
    */
-  constructor(
-    onLine: ((line: string) => boolean) | undefined,
-    onHopeless: () => void = () => {},
-    retries?: RetryWatch,
-  ) {
+  constructor(onLine: OnErrorLine | undefined, onHopeless: () => void = () => {}, retries?: RetryWatch) {
     this.#onLine = onLine;
     this.#onHopeless = onHopeless;
     this.#retries = retries;
@@ -48,8 +57,8 @@ export class ErrorOutput {
     return this.#kept.join('\n');
   }
 
-  #read(line: string): void {
-    if (this.#onLine?.(line) === true) return;
+  #read({ text: line, isCut }: Line): void {
+    if (this.#onLine?.(line, isCut) === true) return;
     const retried = retriedText(line);
     if (retried === undefined) this.#keep(failureText(line));
     else if (this.#isInVain(retried)) {
@@ -66,6 +75,6 @@ export class ErrorOutput {
   #keep(failure: FailureText | undefined): void {
     if (failure === undefined) return;
     this.#code ??= failure.code;
-    if (this.#kept.length < KEPT_LINES) this.#kept.push(failure.text);
+    if (this.#kept.length < KEPT_LINES) this.#kept.push(failure.text.slice(0, KEPT_LENGTH));
   }
 }

@@ -1,38 +1,60 @@
-import { StringDecoder } from 'node:string_decoder';
+export interface Line {
+  text: string;
+  /** The rest of the line was longer than allowed, and was dropped. */
+  isCut: boolean;
+}
 
-/** Splits bytes into lines. What exceeds `maxLength` characters of a line is dropped, so memory stays bounded. */
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+/** Splits bytes into lines. What exceeds `maxBytes` of a line is dropped, so memory stays bounded. */
 export class LineSplitter {
-  readonly #decoder = new StringDecoder('utf8');
-  readonly #maxLength: number;
-  #rest = '';
+  readonly #maxBytes: number;
+  readonly #decode: (line: Buffer) => string;
+  #parts: Buffer[] = [];
+  #length = 0;
+  #isCut = false;
 
-  constructor(maxLength: number) {
-    this.#maxLength = maxLength;
+  constructor(maxBytes: number, decode: (line: Buffer) => string = (line) => line.toString('utf8')) {
+    this.#maxBytes = maxBytes;
+    this.#decode = decode;
   }
 
-  push(bytes: Uint8Array): string[] {
-    const parts = this.#decoder
-      .write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-      .split('\n');
-    const last = parts.pop() ?? '';
-    const lines = parts.map((part) => {
-      const line = this.#joined(part);
-      this.#rest = '';
-      return line.endsWith('\r') ? line.slice(0, -1) : line;
-    });
-    this.#rest = this.#joined(last);
+  push(bytes: Uint8Array): Line[] {
+    const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const lines: Line[] = [];
+    let from = 0;
+    for (let end = given.indexOf(LINE_FEED); end !== -1; end = given.indexOf(LINE_FEED, from)) {
+      this.#add(given.subarray(from, end));
+      lines.push(this.#take());
+      from = end + 1;
+    }
+    this.#add(given.subarray(from));
     return lines;
   }
 
   /** The last line, where it did not end with a line break. */
-  end(): string[] {
-    const line = this.#joined(this.#decoder.end());
-    this.#rest = '';
-    return line === '' ? [] : [line];
+  end(): Line[] {
+    return this.#length === 0 ? [] : [this.#take()];
   }
 
-  #joined(part: string): string {
-    const room = this.#maxLength - this.#rest.length;
-    return room <= 0 ? this.#rest : this.#rest + part.slice(0, room);
+  #add(bytes: Buffer): void {
+    const kept = bytes.subarray(0, this.#maxBytes - this.#length);
+    if (kept.length < bytes.length) this.#isCut = true;
+    if (kept.length === 0) return;
+    // A copy, so that a short line does not keep a whole piece of the output in memory.
+    this.#parts.push(Buffer.from(kept));
+    this.#length += kept.length;
+  }
+
+  #take(): Line {
+    const bytes = Buffer.concat(this.#parts);
+    const line = { text: this.#decode(withoutReturn(bytes)), isCut: this.#isCut };
+    this.#parts = [];
+    this.#length = 0;
+    this.#isCut = false;
+    return line;
   }
 }
+
+const withoutReturn = (line: Buffer) => (line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);

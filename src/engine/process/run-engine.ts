@@ -83,8 +83,8 @@ async function consume(running: RunningEngine, read: () => Promise<void>): Promi
 
 async function* linesOf(running: RunningEngine): AsyncGenerator<string, void> {
   const splitter = new LineSplitter(LINE_MAX);
-  for await (const bytes of chunksOf(running)) yield* splitter.push(bytes);
-  yield* splitter.end();
+  for await (const bytes of chunksOf(running)) for (const { text } of splitter.push(bytes)) yield text;
+  for (const { text } of splitter.end()) yield text;
 }
 
 /** An output that was closed because the program was stopped ends here; `ended` has the reason. */

@@ -30,9 +30,9 @@ export class SecretFiles {
     this.#place = place;
   }
 
-  /** The path by which the program reads the text. */
-  add(text: string): string {
-    return this.#place === 'descriptors' ? this.#addDescriptor(text) : this.#addFile(text);
+  /** The path by which the program reads the text or the bytes. */
+  add(content: string | Uint8Array): string {
+    return this.#place === 'descriptors' ? this.#addDescriptor(content) : this.#addFile(content);
   }
 
   /** For the `stdio` of the program, after its three usual streams. */
@@ -50,23 +50,23 @@ export class SecretFiles {
     await Promise.all(this.#files.splice(0).map((file) => rm(file, { force: true })));
   }
 
-  #addDescriptor(text: string): string {
+  #addDescriptor(content: string | Uint8Array): string {
     const folder = existsSync(MEMORY) ? MEMORY : this.#folder;
     const file = path.join(folder, newName());
     const descriptor = openSync(file, NEW_FILE, 0o600);
     this.#descriptors.push(descriptor);
     // The file loses its name before it gets its content.
     unlinkSync(file);
-    writeAll(descriptor, text);
+    writeAll(descriptor, content);
     return `/proc/self/fd/${FIRST_DESCRIPTOR + this.#descriptors.length - 1}`;
   }
 
-  #addFile(text: string): string {
+  #addFile(content: string | Uint8Array): string {
     const file = path.join(this.#folder, newName());
     const descriptor = openSync(file, NEW_FILE, 0o600);
     this.#files.push(file);
     try {
-      writeAll(descriptor, text);
+      writeAll(descriptor, content);
     } finally {
       closeSync(descriptor);
     }
@@ -85,8 +85,8 @@ export async function openSecretFolder(folder: string): Promise<void> {
 
 const newName = () => `secret-${process.pid}-${randomBytes(16).toString('hex')}`;
 
-function writeAll(descriptor: number, text: string): void {
-  const bytes = Buffer.from(text, 'utf8');
+function writeAll(descriptor: number, content: string | Uint8Array): void {
+  const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
   for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
 }
 

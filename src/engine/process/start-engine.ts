@@ -14,7 +14,7 @@ import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
 import { maskSecrets } from '../output/mask.ts';
 import { engineEnvironment } from './environment.ts';
-import { ErrorOutput } from './error-output.ts';
+import { ErrorOutput, type OnErrorLine } from './error-output.ts';
 import type { RetryWatch } from './retry-watch.ts';
 import { SecretFiles } from './secret-files.ts';
 
@@ -47,8 +47,8 @@ export interface EngineCall extends RunOptions {
   hasInput?: boolean;
   /** It outlives this process: it runs at the usual priority, and what it prints goes to this descriptor. */
   outlives?: { errors: number };
-  /** Returns whether the line is about one file, and so not about the whole run. */
-  onErrorLine?: (line: string) => boolean;
+  /** Returns whether the line is about one file, and so not about the whole run. Paths in it are as `pathText` has them. */
+  onErrorLine?: OnErrorLine | undefined;
   /** Where the work says how far it is: ends it when the destination stays away. */
   retries?: RetryWatch;
 }
@@ -80,7 +80,7 @@ export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
     ]);
   let child: ChildProcess;
   try {
-    const { args, credentialsFile } = commandLine(call, (text) => files.add(text));
+    const { args, credentialsFile } = commandLine(call, (content) => files.add(content));
     const { outlives } = call;
     const [program, ...before] = outlives === undefined ? engine.program.command : [engine.program.path];
     const outputs =

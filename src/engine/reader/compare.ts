@@ -59,7 +59,7 @@ interface Pair {
 const entriesOf = async (trees: TreeReader, id: string | undefined): Promise<readonly WholeEntry[]> =>
   id === undefined ? [] : trees.readWhole(id);
 
-/** By name. Names that are not UTF-8 can look the same: they are paired in their order. */
+/** By name. A forged folder can have one twice: those are paired in their order. */
 function pairsOf(old: readonly WholeEntry[], now: readonly WholeEntry[]): Pair[] {
   const left = new Map<string, WholeEntry[]>();
   for (const entry of old) {

@@ -134,7 +134,7 @@ async function* walkWhole(
     const inner: typeof open = [];
     for (const entry of await trees.readWhole(id)) {
       const path = above === '' ? entry.name : `${above}/${entry.name}`;
-      // restic writes no name twice; two that are not UTF-8 can look the same.
+      // restic writes no name twice, but those who know the password can.
       const leftOut = names.has(entry.name) ? 'same name' : leaveOut({ ...entry, path });
       names.add(entry.name);
       yield { path, entry, leftOut };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { escapeLiteral, pathText } from '../../protocol/index.ts';
 import type { BlobIndex } from './blob-index.ts';
 import { readBlob } from './blobs.ts';
 import type { ObjectKey } from './decrypt.ts';
@@ -24,19 +25,25 @@ const Node = z.object(fields).transform(asEntry).refine(hasName, 'must be a name
 
 /** With what a browser does not need, and what takes room: the parts of files, and where links lead. */
 const WholeNode = z
-  .object({ ...fields, content: z.array(Hash).nullish(), linktarget: z.string().optional() })
+  .object({
+    ...fields,
+    content: z.array(Hash).nullish(),
+    linktarget: z.string().optional(),
+    /** Where the target is not UTF-8. */
+    linktarget_raw: z.base64().optional(),
+  })
   .transform(
-    ({ content, linktarget, ...node }): WholeEntry => ({
+    ({ content, linktarget, linktarget_raw: raw, ...node }): WholeEntry => ({
       ...asEntry(node),
       content: content ?? [],
-      linkTarget: linktarget ?? null,
+      linkTarget: linkTargetOf(linktarget, raw),
     }),
   )
   .refine(hasName, 'must be a name');
 const Tree = z.object({ nodes: z.array(z.unknown()).nullable() });
 
 export interface FolderEntry {
-  /** Bytes that are not UTF-8 are replaced, so that two names can look the same. */
+  /** As `pathText` writes it. */
   name: string;
   type: (typeof TYPES)[number];
   sizeBytes: number;
@@ -50,7 +57,7 @@ export interface FolderEntry {
 export interface WholeEntry extends FolderEntry {
   /** The ids of the blobs that are the content of a file, in their order. */
   content: readonly string[];
-  /** Of a symbolic link. */
+  /** Of a symbolic link, as `pathText` writes it. */
   linkTarget: string | null;
 }
 
@@ -134,6 +141,11 @@ async function parseTree<Entry>(content: Buffer, node: z.ZodType<Entry>): Promis
   return entries;
 }
 
+function linkTargetOf(target: string | undefined, raw: string | undefined): string | null {
+  if (raw !== undefined) return pathText(Buffer.from(raw, 'base64'));
+  return target === undefined ? null : escapeLiteral(target);
+}
+
 const unknownForm = () => damaged('A folder has an unknown form.');
 
 function asEntry({
@@ -145,7 +157,7 @@ function asEntry({
   subtree,
 }: z.output<z.ZodObject<typeof fields>>): FolderEntry {
   return {
-    name: unquoteName(name),
+    name: pathText(unquoteName(name)),
     type,
     sizeBytes: size,
     mode: mode ?? null,

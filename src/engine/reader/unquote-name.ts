@@ -11,8 +11,8 @@ const CONTROLS: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-export function unquoteName(quoted: string): string {
-  if (!quoted.includes('\\')) return quoted;
+/** The bytes of a name. */
+export function unquoteName(quoted: string): Buffer {
   const parts: Buffer[] = [];
   let from = 0;
   for (const match of quoted.matchAll(ESCAPE)) {
@@ -25,7 +25,7 @@ export function unquoteName(quoted: string): string {
     else parts.push(Buffer.from(characterOf(Number.parseInt(short ?? long ?? '', 16))));
   }
   parts.push(Buffer.from(quoted.slice(from), 'utf8'));
-  return Buffer.concat(parts).toString('utf8');
+  return Buffer.concat(parts);
 }
 
 const characterOf = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd');

@@ -23,7 +23,8 @@ export function agentRoutes({ hub, forgetTokens }: DecommissionParts): RouteGrou
         params: IdParams,
         body: Heartbeat,
         response: HeartbeatAck,
-        errors: ['device_busy', 'unavailable'],
+        errors: ['device_busy', 'identity_conflict', 'unavailable'],
+        forPending: true,
         handler: ({ ctx, body }) => hub.heartbeat(ctx.agent, body, ctx.client.ip),
       }),
       route({
@@ -36,6 +37,7 @@ export function agentRoutes({ hub, forgetTokens }: DecommissionParts): RouteGrou
         params: IdParams,
         response: RotateTokenResponse,
         status: 201,
+        forPending: true,
         handler: ({ ctx, bearer }) => stageAgentToken(ctx.tx, ctx.agent.deviceId, bearer),
         audit: {
           action: 'agent.token.rotate',
@@ -53,6 +55,7 @@ export function agentRoutes({ hub, forgetTokens }: DecommissionParts): RouteGrou
         params: IdParams,
         response: z.object({ success: z.literal(true) }),
         errors: ['not_found'],
+        forPending: true,
         handler: ({ ctx }) => unenrollDevice(ctx, { hub, forgetTokens }),
         audit: {
           action: 'device.delete',

@@ -13,8 +13,9 @@ export { passwordFault } from './password/password-rules.ts';
 export { refreshCookie } from './sessions/refresh-cookie.ts';
 export { signInLimits, type SignInLimits, tokenLimits } from './sign-in-limits.ts';
 export { authService, type AuthService } from './sign-in/sign-in.service.ts';
-export { createAuthenticator } from './sessions/authenticator.ts';
+export { createAuthenticator, createRightsLookup } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
+export { endEverySession } from './sessions/session.queries.ts';
 export { assertAddressAllowed } from './sessions/ip-allowlist.ts';
 export {
   findCaller,

@@ -6,7 +6,13 @@ import { inTenant } from '../../platform/db/tenant-filter.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, toPage } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
-import { commandTargets, type CommandTarget, findDevice, supportsCommand } from '../devices/index.ts';
+import {
+  AWAITS_APPROVAL,
+  commandTargets,
+  type CommandTarget,
+  findDevice,
+  supportsCommand,
+} from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import { Command } from './command.model.ts';
 import { insertCommands, requestCancel } from './command.queries.ts';
@@ -99,7 +105,9 @@ export async function createCommands(
   hub: DeviceHub,
 ): Promise<{ commands: CommandAnswer[]; refused: Refusal[] }> {
   assertMayStart(ctx, input.type);
-  const found = new Map((await commandTargets(ctx, deviceIds)).map((device) => [device.id, device]));
+  const found = new Map(
+    (await commandTargets(ctx, deviceIds, { withPending: true })).map((device) => [device.id, device]),
+  );
   const fit: CommandTarget[] = [];
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
@@ -115,6 +123,7 @@ export async function createCommands(
 }
 
 const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
+const PENDING = { code: 'DEVICE_PENDING', message: AWAITS_APPROVAL };
 
 function misfit(
   hub: DeviceHub,
@@ -124,6 +133,7 @@ function misfit(
   if (!device.isManageable) {
     return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
   }
+  if (device.isPending) return PENDING;
   if (supportsCommand(hub, device, type)) return undefined;
   return { code: 'CAPABILITY_MISSING', message: `The agent on this device cannot do "${type}".` };
 }

@@ -46,6 +46,8 @@ export class Device extends BaseModel {
   declare agentVersion: string;
   declare watchdogVersion: string | null;
   declare machineId: string | null;
+  /** The machine id with which it was enrolled while a connected device had it. */
+  declare claimedMachineId: string | null;
   declare tags: string[];
   declare customFields: Record<string, unknown>;
   declare hardware: DeviceAnswer['hardware'];

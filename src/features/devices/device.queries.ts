@@ -48,7 +48,7 @@ export interface DeviceRow {
 }
 
 /** A record shows the device's groups; a summary does not. */
-export type DeviceInGroups = DeviceRow & { group_ids: string[] };
+export type DeviceInGroups = DeviceRow & { group_ids: string[]; conflicts_with: string | null };
 
 export const STATUS_IS = (query: Query, status: DeviceStatus) =>
   query.whereRaw(`${STATUS_SQL} = ?`, [status]);
@@ -151,6 +151,10 @@ export function withGroups(query: Query<DeviceRow>): Query<DeviceInGroups> {
       `array(select m.group_id from device_group_members m
         where m.org_id = d.org_id and m.device_id = d.id order by m.group_id) as group_ids`,
     ),
+    query.client.raw(
+      `case when d.condition = 'pending' then (select o.id from devices o
+        where o.org_id = d.org_id and o.machine_id = d.claimed_machine_id) end as conflicts_with`,
+    ),
   );
 }
 
@@ -185,6 +189,7 @@ export function toDevice(row: DeviceInGroups): Device {
     hostname: row.hostname,
     displayName: row.display_name,
     status: row.status,
+    conflictsWith: row.conflicts_with,
     maintenanceUntil: row.condition === 'maintenance' ? (row.maintenance_until?.toISOString() ?? null) : null,
     presence: presenceOf(row),
     osType: row.os_type,

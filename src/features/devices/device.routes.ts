@@ -3,6 +3,7 @@ import { everyScope } from '../../platform/http/access.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { asReported } from './capabilities.ts';
 import { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 import type { BulkParts } from './management/bulk.service.ts';
 import { decommissionDevice } from './management/decommission.service.ts';
@@ -31,7 +32,7 @@ export function deviceRoutes(parts: BulkParts): RouteGroup {
         access: everyScope('devices:read'),
         params: IdParams,
         response: Device,
-        handler: ({ ctx, params }) => readDevice(ctx, params.id),
+        handler: async ({ ctx, params }) => asReported(parts.hub, await readDevice(ctx, params.id)),
       }),
       route({
         method: 'delete',

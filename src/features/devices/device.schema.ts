@@ -29,6 +29,10 @@ export const Device = z
     hostname: z.string(),
     displayName: z.string().nullable(),
     status: DeviceStatus,
+    conflictsWith: z
+      .uuid()
+      .nullable()
+      .describe('Of a device with the status `pending`: the device whose machine id it has.'),
     maintenanceUntil: Timestamp.nullable().describe('When maintenance ends automatically.'),
     presence: Presence,
     osType: OsType,

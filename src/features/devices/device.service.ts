@@ -1,6 +1,6 @@
 import type { AuditNote } from '../../platform/http/route.ts';
 import type { Context } from '../../platform/context.ts';
-import { invalid, notFound } from '../../platform/errors.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
@@ -117,6 +117,9 @@ export async function devicesFound(
   return ids;
 }
 
+/** Why a device is neither asked nor sent anything. */
+export const AWAITS_APPROVAL = 'This device waits for approval.';
+
 /** What decides whether a device can be sent a command. */
 export interface CommandTarget {
   id: string;
@@ -125,11 +128,20 @@ export interface CommandTarget {
   capabilities: string[];
   /** Whether it has ever connected over a socket. */
   hasConnected: boolean;
+  /** Whether it waits for approval, and is sent nothing until then. */
+  isPending: boolean;
   isManageable: boolean;
 }
 
-/** Reads those of the devices that the caller can see, in one query. */
-export async function commandTargets(ctx: Context, ids: readonly string[]): Promise<CommandTarget[]> {
+/**
+ * Reads those of the devices that the caller can see, in one query.
+ * @param options.withPending  returns devices that wait for approval as well, instead of throwing `device_pending`
+ */
+export async function commandTargets(
+  ctx: Context,
+  ids: readonly string[],
+  { withPending = false }: { withPending?: boolean } = {},
+): Promise<CommandTarget[]> {
   const rows = await visibleDevices(ctx.tx, ctx.caller)
     .join('organizations as o', 'o.id', 'd.org_id')
     .whereRaw('d.id = any(?::uuid[])', [[...ids]])
@@ -139,9 +151,20 @@ export async function commandTargets(ctx: Context, ids: readonly string[]): Prom
       'd.os_type as osType',
       'd.capabilities',
       ctx.tx.raw('coalesce(p.epoch > 0, false) as "hasConnected"'),
+      ctx.tx.raw(`d.condition = 'pending' as "isPending"`),
       ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
     );
+  if (!withPending && rows.some(({ isPending }) => isPending)) throw awaitsApproval();
   return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
+}
+
+const awaitsApproval = () => new AppError('device_pending', AWAITS_APPROVAL);
+
+/** A device that may be asked while somebody waits. Throws `device_pending` for one that waits for approval. */
+export async function findAskableDevice(ctx: Context, id: string): Promise<DeviceModel> {
+  const device = await findDevice(ctx, id);
+  if (device.condition === 'pending') throw awaitsApproval();
+  return device;
 }
 
 /** The positions in the list, counted from 0, of ids that are not devices of the organization in service. */

@@ -4,22 +4,26 @@ import { deviceRoutes } from './device.routes.ts';
 import { MaintenanceEnd } from './management/maintenance-end.ts';
 import { deviceRetention } from './retention.ts';
 
-export { issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
+export { deviceOfToken, issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
 export { CachedAgentCredentials } from './credentials/cached-agent-credentials.ts';
 export { agentVersions } from './agent-versions.ts';
-export { supportsCommand } from './capabilities.ts';
+export { asReported, supportsCommand } from './capabilities.ts';
 export { recordAgentState } from './management/agent-state.ts';
 export { setUpdating } from './management/updating.ts';
 export { lockDevice } from './management/device-lock.ts';
 export { assertDeviceQuota } from './management/device-quota.ts';
 export { type DecommissionParts, unenrollDevice } from './management/decommission.service.ts';
+export { raiseEnrollmentConflict, raiseSerialConflicts, type Side } from './identity/conflict-alerts.ts';
+export { isOtherMachine, noteRenames } from './identity/machine-facts.ts';
 export { createDeviceStore } from './presence/device-store.ts';
 export type { TellAutoUpdate } from './management/update.service.ts';
 export { deviceSearch } from './device-search.ts';
 export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
+  AWAITS_APPROVAL,
   commandTargets,
   devicesFound,
+  findAskableDevice,
   findDevice,
   type CommandTarget,
   listDevices,

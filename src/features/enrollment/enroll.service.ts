@@ -13,13 +13,21 @@ import {
   assertDeviceQuota,
   DeviceModel,
   type DeviceRow,
+  isOtherMachine,
   issueAgentToken,
+  noteRenames,
+  raiseEnrollmentConflict,
+  raiseSerialConflicts,
   selectDevices,
+  type Side,
   toSummary,
 } from '../devices/index.ts';
 import { firstSiteOf } from '../sites/index.ts';
+import { findHeld, type Held, type KnownDevice, lockCandidates } from './candidates.ts';
 import { EnrollmentKey } from './enrollment-key.model.ts';
 import type { EnrollLimits } from './enroll-limits.ts';
+import { type Place, placeOf } from './place.ts';
+import { tellingMachineId } from './telling-machine-id.ts';
 
 type TakenKey = Pick<EnrollmentKey, 'id' | 'orgId' | 'siteId' | 'partnerId'>;
 
@@ -48,14 +56,18 @@ export interface EnrollmentSettings {
   enrollLimits: EnrollLimits;
 }
 
-/** Enrolls a device with an enrollment key, and returns its token. The use of the key and the device are committed together. */
+/**
+ * Enrolls a device with an enrollment key, and returns its token. The use of the key and the device are committed together.
+ * @param bearer  the token that the machine has as a device already, where it sent one
+ */
 export async function enroll(
   ctx: PublicContext,
   request: EnrollRequest,
+  bearer: string | undefined,
   settings: EnrollmentSettings,
 ): Promise<EnrollResponse> {
   const { key, device, token, isNew, releaseKeys } = await settings.enrollLimits.limited(ctx.client, () =>
-    tradeKey(ctx, request, settings),
+    tradeKey(ctx, request, bearer, settings),
   );
 
   settings.audit.committed();
@@ -70,6 +82,7 @@ export async function enroll(
     orgId: device.orgId,
     siteId: device.siteId,
     token,
+    status: device.status === 'pending' ? 'pending' : 'enrolled',
     config: {
       heartbeatSeconds: settings.heartbeatSeconds,
       hubUrl: `${settings.baseUrl()}${HUB_PATH}`,
@@ -82,35 +95,96 @@ export async function enroll(
 async function tradeKey(
   ctx: PublicContext,
   request: EnrollRequest,
-  { audit, releaseKeys }: EnrollmentSettings,
+  bearer: string | undefined,
+  { hub, audit, releaseKeys }: EnrollmentSettings,
 ) {
-  if (!isWellFormed('enrollmentKey', request.enrollmentKey)) {
+  const { enrollmentKey } = request;
+  if (!isWellFormed('enrollmentKey', enrollmentKey)) {
     throw new AppError('unauthenticated', KEY_FAULT.unknown);
   }
+  const machineId = tellingMachineId(request.machineId);
+  const held: Held =
+    machineId === undefined ? new Map() : await findHeld(ctx, { enrollmentKey, machineId }, hub);
   return ctx.withSystem('enroll a device, whose tenant only the key knows', async (tx) => {
     // Before the enrollment key is locked, for which other machines wait.
     const trusted = await releaseKeys(tx);
-    const key = await takeKey(tx, request.enrollmentKey);
-    const known = await findMachine(tx, key.orgId, request.machineId);
-    if (known?.condition === undefined || known.condition === 'decommissioned') {
-      await assertDeviceQuota(tx, key.orgId);
-    }
+    const key = await takeKey(tx, enrollmentKey);
+    const { orgId } = key;
+    const candidates =
+      machineId === undefined ? [] : await lockCandidates(tx, { orgId, machineId, bearer, held });
+    const place = placeOf(candidates, request.hardware?.serialNumber);
+    const known = place.kind === 'known' ? place.device.device : undefined;
+    if (known === undefined || known.condition === 'decommissioned') await assertDeviceQuota(tx, orgId);
     const deviceId = known?.id ?? newId();
-    await saveDevice(tx, { id: deviceId, isNew: known === undefined }, key, request);
+    await saveDevice(tx, { id: deviceId, machineId, place }, key, request);
     await EnrollmentKey.query(tx).findById(key.id).increment('usage_count', 1);
-    const token = await issueAgentToken(tx, { id: deviceId, orgId: key.orgId });
+    const token = await issueAgentToken(tx, { id: deviceId, orgId });
+    const { partnerId } = key;
     await audit.record(tx, {
       action: known === undefined ? 'device.create' : 'device.update',
       resourceType: 'device',
       resourceId: deviceId,
       resourceName: request.hostname,
-      details: { enrollmentKeyId: key.id, ...(known === undefined ? {} : { enrolledAgain: true }) },
-      actor: { kind: 'agent', deviceId, orgId: key.orgId, partnerId: key.partnerId },
+      details: { enrollmentKeyId: key.id, ...placeDetails(place) },
+      actor: { kind: 'agent', deviceId, orgId, partnerId },
       state: ctx,
     });
+    if (known !== undefined) await noteOtherMachine(ctx, tx, { known, partnerId, request }, audit);
+    const waits = conflictOf(place, candidates);
+    if (waits !== undefined) {
+      await raiseEnrollmentConflict(tx, {
+        orgId,
+        newcomer: sideOf(deviceId, request, ctx.client.ip),
+        known: sideOf(waits.id, waits.device, waits.holder?.ip),
+      });
+    }
     const device = await readSummary(tx, deviceId);
     return { key, device, token, isNew: known === undefined, releaseKeys: trusted };
   });
+}
+
+const placeDetails = (place: Place<KnownDevice>): object => {
+  if (place.kind === 'known') return { enrolledAgain: true };
+  return place.kind === 'pending' ? { status: 'pending', conflictsWith: place.conflictsWith.id } : {};
+};
+
+/** The device whose identity a machine claims that waits, also one that waited before. */
+function conflictOf(place: Place<KnownDevice>, candidates: readonly KnownDevice[]): KnownDevice | undefined {
+  if (place.kind === 'pending') return place.conflictsWith;
+  if (place.kind === 'new' || !place.device.isPending) return undefined;
+  return candidates.find(({ ownsId }) => ownsId);
+}
+
+const sideOf = (
+  deviceId: string,
+  { hostname, hardware, network }: Pick<EnrollRequest, 'hostname' | 'hardware' | 'network'>,
+  ip: string | undefined,
+): Side => ({
+  deviceId,
+  hostname,
+  serialNumber: hardware?.serialNumber,
+  macAddresses: network?.macAddresses ?? (network?.macAddress === undefined ? [] : [network.macAddress]),
+  ip,
+});
+
+/** A device that enrolls again may have another name, or be another machine with the same machine id. */
+async function noteOtherMachine(
+  ctx: PublicContext,
+  tx: Tx,
+  { known, partnerId, request }: { known: DeviceModel; partnerId: string; request: EnrollRequest },
+  audit: AuditTrail,
+): Promise<void> {
+  const { id: deviceId, orgId } = known;
+  const { hostname } = request;
+  if (known.hostname !== hostname) {
+    const { ip } = ctx.client;
+    const renamed = { deviceId, orgId, partnerId, before: known.hostname, after: hostname, ip };
+    await noteRenames(tx, [renamed], { audit, log: ctx.log });
+  }
+  const [before, after] = [known.hardware.serialNumber, request.hardware?.serialNumber];
+  if (before !== undefined && after !== undefined && isOtherMachine(before, after)) {
+    await raiseSerialConflicts(tx, [{ orgId, deviceId, hostname, before, after }]);
+  }
 }
 
 /** Locks the key, so that two devices cannot both take its last use. Throws where it cannot be used. */
@@ -139,18 +213,9 @@ function faultOf(key: EnrollmentKey | undefined): keyof typeof KEY_FAULT | undef
   return key.maxUsage !== null && key.usageCount >= key.maxUsage ? 'exhausted' : undefined;
 }
 
-async function findMachine(
-  tx: Tx,
-  orgId: string,
-  machineId: string | null | undefined,
-): Promise<DeviceModel | undefined> {
-  if (machineId === null || machineId === undefined) return undefined;
-  return DeviceModel.query(tx).where({ org_id: orgId, machine_id: machineId }).forUpdate().first();
-}
-
 async function saveDevice(
   tx: Tx,
-  device: { id: string; isNew: boolean },
+  { id, machineId, place }: { id: string; machineId: string | undefined; place: Place<KnownDevice> },
   key: TakenKey,
   request: EnrollRequest,
 ): Promise<void> {
@@ -166,19 +231,22 @@ async function saveDevice(
     capabilities: request.capabilities ?? [],
     enrolledAt: clock.date(),
   };
-  if (device.isNew) {
+  if (place.kind !== 'known') {
+    const own =
+      place.kind === 'new' ? { machineId: machineId ?? null } : { claimedMachineId: machineId ?? null };
     await DeviceModel.query(tx).insert({
       ...facts,
-      id: device.id,
+      ...own,
+      ...(place.kind === 'pending' ? { condition: 'pending', capabilities: [] } : {}),
+      id,
       orgId: key.orgId,
       siteId: key.siteId ?? (await firstSiteOf(tx, key.orgId)),
-      machineId: request.machineId ?? null,
     });
     return;
   }
   // The decisions about a known device stay, except that a decommissioned one returns to service.
   await DeviceModel.query(tx)
-    .findById(device.id)
+    .findById(id)
     .patch({
       ...facts,
       condition: raw(`case when condition = 'decommissioned' then 'normal' else condition end`),

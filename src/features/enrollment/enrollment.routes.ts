@@ -30,14 +30,14 @@ export function enrollmentRoutes(settings: EnrollmentSettings): RouteGroup {
         path: '/agents/enroll',
         summary: 'Enroll a device with an enrollment key',
         description:
-          'Called by the agent. The same `machineId` in the same organization is the same device, with a new token.',
+          'Called by the agent. The same `machineId` in the same organization is the same device, with a new token, unless a connected device has it: then the agent proves that it is that device by its token (`Authorization`), or it becomes a device of its own with the status `pending`, which waits for approval.',
         access: 'public',
         unaudited: 'writes device.create or device.update itself: the device is none before',
         body: EnrollRequest,
         response: EnrollResponse,
         status: 201,
         errors: ['unauthenticated', 'tenant_inactive', 'limit_reached', 'rate_limited'],
-        handler: ({ ctx, body }) => enroll(ctx, body, settings),
+        handler: ({ ctx, body, bearer }) => enroll(ctx, body, bearer, settings),
       }),
       route({
         method: 'post',

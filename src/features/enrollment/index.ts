@@ -3,6 +3,7 @@ import { defineFeature } from '../feature.ts';
 import { enrollmentRoutes } from './enrollment.routes.ts';
 
 export { enrollLimits } from './enroll-limits.ts';
+export { createEnrollmentKey } from './enrollment-key.service.ts';
 
 export const feature = defineFeature({
   name: 'enrollment',

@@ -52,6 +52,10 @@ export const EntryPage = z.object({
   meta: z.object({
     scanned: z.number().int().describe('Records the device read to answer.'),
     truncated: z.boolean().describe('The device stopped before it had read everything asked for.'),
+    note: z
+      .string()
+      .optional()
+      .describe('What is missing from the answer and why, in the words of the device.'),
     tookMs: z.number().int(),
   }),
 });

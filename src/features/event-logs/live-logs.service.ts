@@ -12,7 +12,7 @@ import {
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
-import { findDevice } from '../devices/index.ts';
+import { findAskableDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import type { EntriesQuery, EntryPage } from './event-logs.schema.ts';
 
@@ -29,7 +29,9 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     // One limit from the arrival of the request, which covers waiting for the database as well.
     await withinQueryTimeout(
       ctx.arrivedAt,
-      ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
+      ctx.withTenant(async (tenant) =>
+        assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
+      ),
     );
     if (conditions !== undefined) {
       reads.record({
@@ -65,7 +67,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     ): Promise<z.infer<typeof EntryPage>> {
       const startedAt = clock.monotonic();
       const entries: LogEntry[] = [];
-      const { scanned, truncated, total } = await ask(
+      const { scanned, truncated, total, note } = await ask(
         ctx,
         deviceId,
         {
@@ -80,7 +82,12 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
       return {
         data: entries,
         pagination: { page: query.page, limit: query.limit, ...(total === undefined ? {} : { total }) },
-        meta: { scanned, truncated, tookMs: Math.round(clock.monotonic() - startedAt) },
+        meta: {
+          scanned,
+          truncated,
+          tookMs: Math.round(clock.monotonic() - startedAt),
+          ...(note === undefined ? {} : { note }),
+        },
       };
     },
 

@@ -1,6 +1,6 @@
 import type { RelationMappings } from 'objection';
 import { BaseModel } from '../../platform/db/base-model.ts';
-import type { NetworkInterface } from '../../protocol/index.ts';
+import type { FailedSource, NetworkInterface } from '../../protocol/index.ts';
 import type { z } from 'zod';
 import type { SoftwareChangeEntry } from './inventory.schema.ts';
 
@@ -10,10 +10,11 @@ export class DeviceInventory extends BaseModel {
   static override idColumn = ['org_id', 'device_id'];
   static override hasOwnId = false;
   static override hasUpdatedAt = false;
-  static override jsonAttributes = ['interfaces'];
+  static override jsonAttributes = ['interfaces', 'failedSources'];
   declare orgId: string;
   declare deviceId: string;
   declare interfaces: z.output<typeof NetworkInterface>[];
+  declare failedSources: z.output<typeof FailedSource>[];
   declare hasSoftware: boolean;
   declare collectedAt: Date;
   declare receivedAt: Date;
@@ -41,6 +42,7 @@ export class DeviceSoftware extends BaseModel {
   declare version: string;
   declare publisher: string | null;
   declare installedAt: Date | null;
+  declare source: string | null;
   /** No column: the name of the title, where it was joined. */
   declare name: string;
 

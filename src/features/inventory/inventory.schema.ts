@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listOf, text, Timestamp } from '../../platform/http/fields.ts';
 import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
-import { Hardware, Network, NetworkInterface } from '../../protocol/index.ts';
+import { FailedSource, Hardware, Network, NetworkInterface } from '../../protocol/index.ts';
 
 const search = text(100)
   .transform((part) => part.trim())
@@ -27,6 +27,9 @@ export const DeviceInventory = z
       'When the inventory was collected; null where the agent never sent one.',
     ),
     receivedAt: Timestamp.nullable(),
+    failedSources: z
+      .array(FailedSource)
+      .describe('What could not be read for this inventory: what earlier ones had from there is shown.'),
   })
   .meta({ id: 'DeviceInventory' });
 export type DeviceInventory = z.input<typeof DeviceInventory>;

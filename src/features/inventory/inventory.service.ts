@@ -3,15 +3,23 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { AgentContext } from '../../platform/context.ts';
 import { runPrepared } from '../../platform/db/prepared.ts';
 import { notFound } from '../../platform/errors.ts';
-import type { Inventory, InventoryReceipt, SoftwareEntry } from '../../protocol/index.ts';
-import { type Installed, softwareDiff } from './software-diff.ts';
+import type {
+  FailedSource,
+  Hardware,
+  Inventory,
+  Network,
+  InventoryReceipt,
+  SoftwareEntry,
+} from '../../protocol/index.ts';
+import { isOtherMachine, raiseSerialConflicts } from '../devices/index.ts';
+import { type Installed, softwareDiff, withUnread } from './software-diff.ts';
 import { applyDiff, expectMany, keepChanges, readSoftware } from './software.queries.ts';
 
 // Locks the device's row until the end: two inventories of one device that arrive at once are stored one after the other.
 const READ = {
   name: 'inventory-read',
   text: `
-    select d.hardware, d.network, d.last_user as "lastUser", i.interfaces, coalesce(i.has_software, false) as "hasSoftware"
+    select d.hardware, d.network, d.hostname, d.last_user as "lastUser", i.interfaces, coalesce(i.has_software, false) as "hasSoftware"
     from devices d left join device_inventory i on i.org_id = d.org_id and i.device_id = d.id
     where d.org_id = $1 and d.id = $2 for no key update of d`,
 };
@@ -27,30 +35,38 @@ const WRITE_FACTS = {
 const WRITE = {
   name: 'inventory-write',
   text: `
-    insert into device_inventory as i (org_id, device_id, interfaces, collected_at, has_software)
-    values ($1, $2, coalesce($3::jsonb, '[]'), least($4::timestamptz, now()), $5)
+    insert into device_inventory as i (org_id, device_id, interfaces, collected_at, has_software, failed_sources)
+    values ($1, $2, coalesce($3::jsonb, '[]'), least($4::timestamptz, now()), $5, $6)
     on conflict (org_id, device_id) do update set interfaces = coalesce($3::jsonb, i.interfaces),
       has_software = i.has_software or excluded.has_software, collected_at = excluded.collected_at,
-      received_at = excluded.received_at
+      failed_sources = excluded.failed_sources, received_at = excluded.received_at
     returning collected_at as "collectedAt"`,
 };
 
 /** Replaces the stored inventory of a device by the reported one, writing only what differs. */
 export async function takeInventory(
   ctx: AgentContext,
-  { hardware, network, interfaces, software, lastUser, collectedAt }: Inventory,
+  { interfaces, software, lastUser, collectedAt, failed = [], ...reported }: Inventory,
   hub: DeviceHub,
 ): Promise<InventoryReceipt> {
   const { tx, agent } = ctx;
   const { orgId, deviceId } = agent;
   const [known] = await runPrepared<{
-    hardware: object;
-    network: object;
+    hardware: Hardware;
+    network: Network;
+    hostname: string;
     lastUser: string | null;
     interfaces: object[] | null;
     hasSoftware: boolean;
   }>(tx, READ, [orgId, deviceId]);
   if (known === undefined) throw notFound('Device');
+  const hardware = completed(reported.hardware, known.hardware, failed.length > 0);
+  // An agent of an earlier release reports its hardware addresses when it connects, or not at all.
+  const { macAddresses } = known.network;
+  const network =
+    reported.network === undefined || macAddresses === undefined
+      ? reported.network
+      : { macAddresses, ...reported.network };
   const differs = (reported: unknown, stored: unknown) =>
     reported !== undefined && !isDeepStrictEqual(reported, stored) ? 1 : 0;
   const facts = {
@@ -68,19 +84,24 @@ export async function takeInventory(
       lastUser ?? known.lastUser,
     ]);
   }
+  const [before, after] = [known.hardware.serialNumber, hardware?.serialNumber];
+  if (before !== undefined && after !== undefined && isOtherMachine(before, after)) {
+    await raiseSerialConflicts(tx, [{ orgId, deviceId, hostname: known.hostname, before, after }]);
+  }
   const [written] = await runPrepared<{ collectedAt: Date }>(tx, WRITE, [
     orgId,
     deviceId,
     facts.interfaces === 0 ? null : JSON.stringify(interfaces),
     collectedAt,
     software !== undefined,
+    JSON.stringify(failed),
   ]);
   const at = written?.collectedAt.toISOString() ?? collectedAt;
   const changed = {
     ...facts,
     ...(software === undefined
       ? NO_CHANGES
-      : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware })),
+      : await takeSoftware(ctx, software, { at, isNews: known.hasSoftware, failed })),
   };
   // Filters that match by hardware or software are evaluated again.
   if (Object.values(changed).some((count) => count > 0)) {
@@ -89,16 +110,26 @@ export async function takeInventory(
   return { ok: true, changed };
 }
 
+/** What was reported, with the stored values of fields that were not. */
+function completed<T extends object>(
+  reported: T | undefined,
+  stored: T,
+  isCompleted: boolean,
+): T | undefined {
+  return reported === undefined || !isCompleted ? reported : { ...stored, ...reported };
+}
+
 const NO_CHANGES = { installed: 0, updated: 0, removed: 0, corrected: 0 };
 
 async function takeSoftware(
   { tx, agent }: Pick<AgentContext, 'tx' | 'agent'>,
   software: readonly SoftwareEntry[],
-  { at, isNews }: { at: string; isNews: boolean },
+  { at, isNews, failed }: { at: string; isNews: boolean; failed: readonly FailedSource[] },
 ): Promise<typeof NO_CHANGES> {
   await expectMany(tx);
   const known = await readSoftware(tx, agent);
-  const diff = softwareDiff(known, software.map(installed));
+  const unread = new Set(failed.map(({ source }) => source));
+  const diff = softwareDiff(known, withUnread(known, software.map(installed), unread));
   await applyDiff(tx, agent, diff);
   // The first list of a device is no change: the software was there before.
   if (isNews) await keepChanges(tx, agent, at, diff.changes);
@@ -107,9 +138,10 @@ async function takeSoftware(
   return counts;
 }
 
-const installed = ({ name, version = '', publisher, installedAt }: SoftwareEntry): Installed => ({
+const installed = ({ name, version = '', publisher, installedAt, source }: SoftwareEntry): Installed => ({
   name,
   version,
   publisher: publisher === undefined || publisher === '' ? null : publisher,
   installedAt: installedAt === undefined ? null : Date.parse(installedAt),
+  source: source === undefined || source === '' ? null : source,
 });

@@ -7,6 +7,8 @@ export interface Installed {
   publisher: string | null;
   /** In ms. */
   installedAt: number | null;
+  /** What has listed it; null where the agent did not say. */
+  source: string | null;
 }
 
 export interface SoftwareChange {
@@ -25,6 +27,21 @@ export interface SoftwareDiff<Known extends Installed> {
   changes: SoftwareChange[];
 }
 
+/**
+ * The new list, with what is known from sources that could not be read this time. Of a title whose source is not known, it
+ * may be one of them.
+ */
+export function withUnread<Known extends Installed>(
+  known: readonly Known[],
+  now: readonly Installed[],
+  failed: ReadonlySet<string>,
+): Installed[] {
+  if (failed.size === 0) return [...now];
+  const isUnread = ({ source }: Known) => source === null || failed.has(source);
+  const reported = new Set(now.map(keyOf));
+  return [...now, ...known.filter((entry) => isUnread(entry) && !reported.has(keyOf(entry)))];
+}
+
 // Stored text never contains NUL.
 const keyOf = ({ name, version }: Installed) => `${name}\0${version}`;
 
@@ -40,7 +57,9 @@ export function softwareDiff<Known extends Installed>(
     const reported = wanted.get(keyOf(entry));
     const isSame =
       reported === undefined ||
-      (reported.publisher === entry.publisher && reported.installedAt === entry.installedAt);
+      (reported.publisher === entry.publisher &&
+        reported.installedAt === entry.installedAt &&
+        reported.source === entry.source);
     return isSame ? [] : [{ known: entry, now: reported }];
   });
   return { added, removed, corrected, changes: changesOf(added, removed) };
@@ -55,6 +74,7 @@ function byKey(entries: readonly Installed[]): Map<string, Installed> {
       ...entry,
       publisher: first?.publisher ?? entry.publisher,
       installedAt: first?.installedAt ?? entry.installedAt,
+      source: first?.source ?? entry.source,
     });
   }
   return merged;

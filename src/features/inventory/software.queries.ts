@@ -27,7 +27,7 @@ export const expectMany = async (tx: Tx): Promise<void> => {
 const READ = {
   name: 'inventory-software',
   text: `
-    select s.title_id, t.name, s.version, s.publisher, s.installed_at
+    select s.title_id, t.name, s.version, s.publisher, s.installed_at, s.source
     from device_software s join software_titles t on t.org_id = $1 and t.id = s.title_id
     where s.org_id = $1 and s.device_id = $2`,
 };
@@ -39,6 +39,7 @@ export async function readSoftware(tx: Tx, { orgId, deviceId }: DeviceRef): Prom
     version: string;
     publisher: string | null;
     installed_at: Date | null;
+    source: string | null;
   }>(tx, READ, [orgId, deviceId]);
   return rows.map(({ title_id: titleId, installed_at: installedAt, ...row }) => ({
     ...row,
@@ -65,17 +66,19 @@ const ADD_TITLES = {
 const ADD = {
   name: 'inventory-software-add',
   text: `
-    insert into device_software (org_id, device_id, title_id, version, publisher, installed_at)
-    select $1, $2, t.id, s.version, s.publisher, s.installed_at
-    from unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[]) as s (name, version, publisher, installed_at)
+    insert into device_software (org_id, device_id, title_id, version, publisher, installed_at, source)
+    select $1, $2, t.id, s.version, s.publisher, s.installed_at, s.source
+    from unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+      as s (name, version, publisher, installed_at, source)
     join software_titles t on t.org_id = $1 and t.name = s.name`,
 };
 
 const CORRECT = {
   name: 'inventory-software-correct',
   text: `
-    update device_software d set publisher = s.publisher, installed_at = s.installed_at
-    from unnest($3::bigint[], $4::text[], $5::text[], $6::timestamptz[]) as s (title_id, version, publisher, installed_at)
+    update device_software d set publisher = s.publisher, installed_at = s.installed_at, source = s.source
+    from unnest($3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+      as s (title_id, version, publisher, installed_at, source)
     where d.org_id = $1 and d.device_id = $2 and d.title_id = s.title_id and d.version = s.version`,
 };
 
@@ -106,6 +109,7 @@ export async function applyDiff(
   const details = (entries: readonly Installed[]) => [
     entries.map(({ publisher }) => publisher),
     entries.map(({ installedAt }) => (installedAt === null ? null : new Date(installedAt).toISOString())),
+    entries.map(({ source }) => source),
   ];
   const names = new Set(added.map(({ name }) => name));
   const dropped = [...new Set(removed.filter(({ name }) => !names.has(name)).map(({ titleId }) => titleId))];

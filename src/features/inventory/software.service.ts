@@ -27,6 +27,7 @@ export async function readInventory(ctx: Context, deviceId: string): Promise<Inv
     softwareCount: await softwareOf(ctx, { id, orgId }).distinct('title_id').resultSize(),
     collectedAt: inventory?.collectedAt ?? null,
     receivedAt: inventory?.receivedAt ?? null,
+    failedSources: inventory?.failedSources ?? [],
   };
 }
 

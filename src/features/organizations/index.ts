@@ -9,6 +9,7 @@ export {
   assertManageable,
   assertManageableStatus,
   assertOrganizationAccess,
+  createOrganization,
   isManageable,
   isManageableSql,
   readOrganization,

@@ -12,6 +12,7 @@ export {
 } from './agent-update-settings.schema.ts';
 export { mergeOrder, storedOrder } from './organization-order.ts';
 export { Partner } from './partner.model.ts';
+export { createPartner } from './partner.service.ts';
 
 export const feature = defineFeature({
   name: 'partners',

@@ -5,6 +5,7 @@ import { registrationRoutes } from './registration.routes.ts';
 import { registrationRetention } from './retention.ts';
 
 export { createRegistration } from './registration.service.ts';
+export { slugCandidates } from './slug.ts';
 
 export const feature = defineFeature({
   name: 'registration',

@@ -6,6 +6,7 @@ export { EVERYTHING, exceeds } from './permissions.ts';
 export { Role } from './role.model.ts';
 export { isRoleFor, type RoleTenant } from './role-tenant.ts';
 export { assertHolds, findRoleToAssign } from './role.service.ts';
+export { stillHolds } from './standing.queries.ts';
 export { Permission } from './role.schema.ts';
 
 export const feature = defineFeature({

@@ -5,7 +5,13 @@ import { AppError, invalid } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Sealer } from '../../platform/secrets/sealed.ts';
 import { addCommands, type Command, type Refusal } from '../commands/index.ts';
-import { devicesFound, commandTargets, type CommandTarget, supportsCommand } from '../devices/index.ts';
+import {
+  AWAITS_APPROVAL,
+  devicesFound,
+  commandTargets,
+  type CommandTarget,
+  supportsCommand,
+} from '../devices/index.ts';
 import type { Script } from './script.model.ts';
 import { MAX_DEVICES, type ScriptExecution } from './script.schema.ts';
 import { readScript } from './script.service.ts';
@@ -22,7 +28,9 @@ export async function executeScript(
 ) {
   const script = await readScript(ctx, id);
   const deviceIds = await targeted(ctx, targets);
-  const found = new Map((await commandTargets(ctx, deviceIds)).map((device) => [device.id, device]));
+  const found = new Map(
+    (await commandTargets(ctx, deviceIds, { withPending: true })).map((device) => [device.id, device]),
+  );
   const fit: CommandTarget[] = [];
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
@@ -87,6 +95,7 @@ function misfit(
   if (!device.isManageable) {
     return { code: 'TENANT_INACTIVE', message: 'The organization of this device is not active.' };
   }
+  if (device.isPending) return { code: 'DEVICE_PENDING', message: AWAITS_APPROVAL };
   if (script.osTypes.length > 0 && !script.osTypes.includes(device.osType)) {
     return { code: 'CONFLICT', message: `The script is not for ${device.osType}.` };
   }

@@ -2,7 +2,8 @@ import { bounded } from '../../platform/db/retention/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { siteRoutes } from './site.routes.ts';
 
-export { firstSiteOf, readSite } from './site.service.ts';
+export { Site } from './site.model.ts';
+export { createSite, firstSiteOf, readSite } from './site.service.ts';
 
 export const feature = defineFeature({
   name: 'sites',

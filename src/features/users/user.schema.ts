@@ -66,6 +66,12 @@ export const NewInvitation = z.strictObject({
   roleId: z.uuid(),
   ...access,
   orgId: z.uuid().optional().describe('Invites into this organization instead of the partner.'),
+  partnerId: z
+    .uuid()
+    .optional()
+    .describe(
+      'Required in system scope for a role of a partner; in partner scope the own partner, if given.',
+    ),
 });
 export type NewInvitation = z.infer<typeof NewInvitation>;
 

@@ -1,4 +1,4 @@
-import { clock, type Timer } from '../../clock.ts';
+import { clock } from '../../clock.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { DECOMMISSIONED } from '../device/reconnect-notices.ts';
@@ -24,8 +24,7 @@ export class AccessChanges {
   /** Connected devices whose permission to be connected has to be checked. */
   readonly #unchecked = new Set<string>();
   #checking: Promise<void> | undefined;
-  #timer: Timer | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -62,13 +61,17 @@ export class AccessChanges {
   }
 
   close(): void {
-    this.#isClosed = true;
-    clock.clear(this.#timer);
+    this.#closing.abort();
   }
 
   #agentsChanged(deviceIds: readonly string[]): void {
     const { registry, credentials } = this.#parts;
     credentials.forget(deviceIds);
+    for (const id of deviceIds) {
+      const actor = registry.get(id);
+      // Somebody has decided about a device that waited. Its agent learns what when it reconnects.
+      if (actor?.isPending === true) actor.stop(undefined, 'socket_closed');
+    }
     this.#check(deviceIds.filter((id) => registry.get(id) !== undefined));
   }
 
@@ -91,7 +94,7 @@ export class AccessChanges {
 
   async #checkAll(): Promise<void> {
     const { credentials, registry, log } = this.#parts;
-    while (this.#unchecked.size > 0 && !this.#isClosed) {
+    while (this.#unchecked.size > 0 && !this.#closing.signal.aborted) {
       const some = [...this.#unchecked].slice(0, DEVICES_PER_CHECK);
       for (const id of some) this.#unchecked.delete(id);
       try {
@@ -103,9 +106,8 @@ export class AccessChanges {
       } catch (error) {
         log.warn({ err: error, devices: some.length }, 'hub.agents_not_rechecked');
         for (const id of some) this.#unchecked.add(id);
-        await new Promise<void>((go) => {
-          this.#timer = clock.setTimeout(() => go(), RETRY_MS);
-        });
+        // Closing ends the pause.
+        await clock.sleep(RETRY_MS, { signal: this.#closing.signal }).catch(() => undefined);
       }
     }
   }

@@ -24,7 +24,10 @@ export interface AccessOptions {
   onDevicesChanged: () => void;
 }
 
-/** The rights of all dashboard connections of this node. They are looked up again as soon as they may have changed. */
+/**
+ * The rights of all dashboard connections of this node, and of callers to whom an answer is being sent. They are looked
+ * up again as soon as they may have changed.
+ */
 export class DashboardAccess {
   readonly #open = new Set<ConnectionAccess>();
   readonly #waiting: (() => void)[] = [];

@@ -4,6 +4,7 @@ import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Directory } from '../cluster/directory.ts';
 import type { HubMessage } from '../cluster/messages.ts';
+import type { Claimant } from '../ports/identity-conflicts.ts';
 import type { ActorLimits, DeviceLink } from '../device/actor-messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { type ActorEvents, DeviceActor } from '../device/device-actor.ts';
@@ -22,6 +23,8 @@ interface Parts {
   log: Logger;
 }
 
+const describe = ({ ip, bootId, ...machine }: Claimant) => ({ ip, bootId, machine });
+
 /** Creates an actor for each new connection and claims its device for this node. */
 export class AgentConnections {
   readonly #parts: Parts;
@@ -35,10 +38,10 @@ export class AgentConnections {
     identity: AgentIdentity;
     handshake: AgentHandshake;
     link: DeviceLink;
-    ip: string;
+    claimant: Claimant;
   }): DeviceActor {
     const { registry, events, limits, offers, log } = this.#parts;
-    const { identity, handshake, link, ip } = connection;
+    const { identity, handshake, link, claimant } = connection;
     const previous = registry.get(identity.deviceId);
     const actor = new DeviceActor({
       identity,
@@ -47,8 +50,9 @@ export class AgentConnections {
       limits,
       offers,
       agentVersion: handshake.agentVersion,
-      capabilities: this.#capabilities.intern(handshake.capabilities),
-      ip,
+      // What a device may do that waits for approval is nothing.
+      capabilities: identity.isPending === true ? [] : this.#capabilities.intern(handshake.capabilities),
+      ...describe(claimant),
       connectedSince: previous?.countsAsConnected === true ? previous.connectedSince : undefined,
       earlierEpoch: previous?.presenceEpoch ?? 0,
       now: clock.now(),

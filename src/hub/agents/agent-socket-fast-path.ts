@@ -53,6 +53,7 @@ interface Underneath {
   writeBuffer?: unknown[];
   pingTimeoutTimer?: unknown;
   hasRefreshedPingTimeout?: boolean;
+  sendPacket?(type: 'ping'): void;
   transport?: { socket?: WebSocketInside };
 }
 interface WebSocketInside {
@@ -139,6 +140,13 @@ export class AgentSocketFastPath implements FrameHandler {
     this.#receipts ??= new Map();
     this.#receipts.set(this.#lastId, receipt);
     this.#write(`${EVENT}${START}${this.#lastId}${JSON.stringify([event, payload])}`);
+  }
+
+  /** Sends a ping of Engine.IO, whose timers stay as they are. False where that is not possible. */
+  ping(): boolean {
+    if (this.#conn.readyState !== 'open' || this.#inside.sendPacket === undefined) return false;
+    this.#inside.sendPacket('ping');
+    return true;
   }
 
   get isOpen(): boolean {

@@ -16,7 +16,9 @@ import {
 } from '../../protocol/index.ts';
 import { clientAddress, type ProxyTrust } from '../../platform/http/client-address.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { DeviceLink } from '../device/actor-messages.ts';
+import { clock } from '../../clock.ts';
 import { AgentInbox } from './agent-inbox.ts';
 import type { UpgradeGate } from '../sockets/upgrade-gate.ts';
 import { AgentSocketFastPath } from './agent-socket-fast-path.ts';
@@ -24,46 +26,51 @@ import type { LiveQueryFailure } from '../device/live-query.ts';
 import type { DeviceActor } from '../device/device-actor.ts';
 import { releaseHandshake } from '../sockets/release-handshake.ts';
 import type { AgentCredentials, AgentIdentity } from '../ports/agent-credentials.ts';
+import type { Claimant } from '../ports/identity-conflicts.ts';
+import type { IdentityGuard } from './identity-guard.ts';
 
 interface SocketData {
   identity: AgentIdentity;
   handshake: AgentHandshake;
+  claimant: Claimant;
 }
 type AgentSocket = Socket<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 
 /** An agent that acknowledges nothing is disconnected after this many messages. Commands are sent to it again. */
 const MAX_UNACKNOWLEDGED = 200;
+/** How long a replaced connection may take to acknowledge that. */
+const NOTICE_MS = 1000;
 
 export interface AgentTransport {
   namespace: Namespace<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 }
 
+interface AgentParts {
+  credentials: AgentCredentials;
+  guard: IdentityGuard;
+  log: Logger;
+  gate: Pick<UpgradeGate, 'refusal' | 'refund' | 'refundAttempt'>;
+  proxyTrust: ProxyTrust;
+  onBadMessage: () => void;
+  /** A message was refused because its agent sends too many. */
+  onExcess: () => void;
+  /** An agent was disconnected because it did not read what it was sent. */
+  onUnread: () => void;
+  connected: (options: {
+    identity: AgentIdentity;
+    handshake: AgentHandshake;
+    link: DeviceLink;
+    claimant: Claimant;
+  }) => DeviceActor;
+}
+
 /** Serves agents on their namespace: authenticates each connection and connects it with an actor. */
-export function serveAgents(
-  io: Server,
-  parts: {
-    credentials: AgentCredentials;
-    log: Logger;
-    gate: Pick<UpgradeGate, 'refusal' | 'refund' | 'refundAttempt'>;
-    proxyTrust: ProxyTrust;
-    onBadMessage: () => void;
-    /** A message was refused because its agent sends too many. */
-    onExcess: () => void;
-    /** An agent was disconnected because it did not read what it was sent. */
-    onUnread: () => void;
-    connected: (options: {
-      identity: AgentIdentity;
-      handshake: AgentHandshake;
-      link: DeviceLink;
-      ip: string;
-    }) => DeviceActor;
-  },
-): AgentTransport {
+export function serveAgents(io: Server, parts: AgentParts): AgentTransport {
   const namespace: AgentTransport['namespace'] = io.of(AGENT_NAMESPACE);
 
   namespace.use((socket, next) => {
     const { request } = socket;
-    admit(socket, parts.credentials, parts.gate).then(
+    admit(socket, parts).then(
       (refusal) => {
         // Only an invalid token or an unknown protocol counts as a failed attempt.
         if (refusal === undefined || !FAILURES.has(refusal.code)) parts.gate.refundAttempt(request);
@@ -78,9 +85,7 @@ export function serveAgents(
   });
 
   namespace.on('connection', (socket) => {
-    const { identity, handshake } = socket.data;
-    const { address: peer, headers } = socket.handshake;
-    const { ip } = clientAddress({ peer, headers }, parts.proxyTrust);
+    const { identity, handshake, claimant } = socket.data;
     releaseHandshake(socket);
     const fastPath = new AgentSocketFastPath(socket, EVENT_NAMES, () => {
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.agent_reads_nothing');
@@ -90,7 +95,7 @@ export function serveAgents(
       identity,
       handshake,
       link: new SocketLink(socket, fastPath, parts.onBadMessage),
-      ip,
+      claimant,
     });
     const inbox = new AgentInbox(actor, parts);
     fastPath.install(inbox);
@@ -121,8 +126,7 @@ const isTooLarge = (details: unknown) =>
 
 async function admit(
   socket: AgentSocket,
-  credentials: AgentCredentials,
-  gate: Pick<UpgradeGate, 'refusal' | 'refund'>,
+  { credentials, gate, guard, proxyTrust }: Pick<AgentParts, 'credentials' | 'gate' | 'guard' | 'proxyTrust'>,
 ): Promise<Refusal | undefined> {
   const handshake = AgentHandshake.safeParse(socket.handshake.auth);
   if (!handshake.success) return { code: 'UNAUTHENTICATED' };
@@ -134,8 +138,13 @@ async function admit(
     gate.refund();
     return { code: verdict.code };
   }
-  socket.data = { identity: verdict.identity, handshake: { ...handshake.data, token: '' } };
-  return undefined;
+  const { identity } = verdict;
+  const { bootId, hostname, serialNumber, macAddresses } = handshake.data;
+  const { address: peer, headers } = socket.handshake;
+  const { ip } = clientAddress({ peer, headers }, proxyTrust);
+  const claimant = { bootId, ip, ...omitUndefined({ hostname, serialNumber, macAddresses }) };
+  socket.data = { identity, handshake: { ...handshake.data, token: '' }, claimant };
+  return guard.refusal(identity, claimant);
 }
 
 /** Socket.IO passes `data` of the error to the client's `connect_error` event. */
@@ -149,6 +158,7 @@ const REFUSAL_TEXT: Record<Refusal['code'], string> = {
   TENANT_INACTIVE: 'The organization of this device is not active.',
   BUSY: 'The server is busy. Try again later.',
   DRAINING: 'The server is shutting down. Try again later.',
+  IDENTITY_CONFLICT: 'Another running agent uses the identity of this device.',
   PROTOCOL_UNSUPPORTED: `This server speaks protocol ${PROTOCOL_VERSION}.`,
 };
 
@@ -196,9 +206,39 @@ class SocketLink implements DeviceLink {
     this.#fastPath.endIfUnread();
   }
 
-  close(notice: HubReconnect | undefined): void {
-    if (notice !== undefined) this.#fastPath.emit('hub:reconnect', notice, ignoreReceipt);
-    // The notice is written first.
-    setImmediate(() => this.#socket.disconnect(true));
+  close(notice: HubReconnect | undefined, onAcknowledged?: () => void): void {
+    const disconnect = () => this.#socket.disconnect(true);
+    if (notice?.reason !== 'superseded' || onAcknowledged === undefined) {
+      if (notice !== undefined) this.#fastPath.emit('hub:reconnect', notice, ignoreReceipt);
+      // The notice is written first.
+      setImmediate(disconnect);
+      return;
+    }
+    // Whether it is acknowledged tells a program that runs from a socket that is only left.
+    const timer = clock.setTimeout(disconnect, NOTICE_MS);
+    this.#fastPath.emit('hub:reconnect', notice, () => {
+      clock.clear(timer);
+      onAcknowledged();
+      disconnect();
+    });
+  }
+
+  answers(withinMs: number): Promise<boolean> {
+    const { conn } = this.#socket;
+    return new Promise((resolve) => {
+      const settle = (isAlive: boolean) => {
+        clock.clear(timer);
+        conn.off('heartbeat', onPong);
+        conn.off('close', onClose);
+        resolve(isAlive);
+      };
+      const onPong = () => settle(true);
+      const onClose = () => settle(false);
+      const timer = clock.setTimeout(onClose, withinMs);
+      // Emitted for each answer to a ping, which every Engine.IO client gives by itself, through any proxy.
+      conn.on('heartbeat', onPong);
+      conn.on('close', onClose);
+      if (!this.#fastPath.ping()) onClose();
+    });
   }
 }

@@ -9,7 +9,7 @@ import { Heartbeat, Metrics } from '../../protocol/index.ts';
 export function isPlainHeartbeat(value: unknown): value is Heartbeat {
   if (!isObject(value)) return false;
   const { at, agentVersion, watchdogVersion, osVersion, osBuild } = value;
-  const { uptimeSeconds, metrics, ipAddresses, lastUser, pendingReboot, autoUpdate } = value;
+  const { uptimeSeconds, metrics, ipAddresses, lastUser, pendingReboot, autoUpdate, hostname } = value;
   let known = 2;
   if (!isPlainInstant(at) || !isText(agentVersion, LIMITS.agentVersion)) return false;
   if (watchdogVersion !== undefined) {
@@ -46,6 +46,10 @@ export function isPlainHeartbeat(value: unknown): value is Heartbeat {
   }
   if (autoUpdate !== undefined) {
     if (typeof autoUpdate !== 'boolean') return false;
+    known += 1;
+  }
+  if (hostname !== undefined) {
+    if (!isPlainName(hostname)) return false;
     known += 1;
   }
   // The schema would remove any other field.
@@ -106,6 +110,9 @@ const isText = (value: unknown, { min, max }: Limits): value is string =>
   value.length <= max &&
   value.isWellFormed() &&
   !value.includes('\0');
+
+/** A name in ASCII without white space, which the schema would not change. */
+const isPlainName = (value: unknown): boolean => typeof value === 'string' && /^[!-~]{1,255}$/.test(value);
 
 function isPlainMetrics(value: unknown): boolean {
   return (

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { TopicMessage } from '../../platform/cluster/cluster-events.ts';
-import { COMMAND_TYPES } from '../../protocol/index.ts';
+import { COMMAND_TYPES, MachineIdentity } from '../../protocol/index.ts';
 
 /**
  * Messages between nodes about one device. They are parsed on arrival, because the bus is not trusted. Nodes of different
@@ -61,5 +61,26 @@ export const DeviceMessage = z.discriminatedUnion('kind', [
 ]);
 export type DeviceMessage = z.infer<typeof DeviceMessage>;
 
+const Challenge = z.object({
+  deviceId: z.string(),
+  /** Of the program that wants to connect; left out where any program that holds the device is meant. */
+  bootId: z.string().optional(),
+  /** Also where the holder has the same boot id. */
+  isContested: z.boolean(),
+});
+/** Asks whether a program holds a device and is alive. */
+export type Challenge = z.infer<typeof Challenge>;
+
+/** Whether a device is held on another node. A node of an earlier release does not answer. */
+export const IdentityMessage = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('challenge'), id: z.string(), challenge: Challenge }),
+  z.object({
+    kind: z.literal('challenged'),
+    id: z.string(),
+    holder: z.object({ bootId: z.string(), ip: z.string(), ...MachineIdentity.shape }).nullable(),
+  }),
+]);
+export type IdentityMessage = z.infer<typeof IdentityMessage>;
+
 /** Everything that goes over the bus. */
-export type HubMessage = DeviceMessage | TopicMessage;
+export type HubMessage = DeviceMessage | IdentityMessage | TopicMessage;

@@ -22,8 +22,13 @@ export interface DeviceLink {
   sendCancel(message: CommandCancel): void;
   /** Ends the connection if the device leaves too much unread. */
   endIfUnread(): void;
-  /** Tells the agent when to reconnect and ends the connection. */
-  close(notice: HubReconnect | undefined): void;
+  /**
+   * Tells the agent when to reconnect and ends the connection.
+   * @param onAcknowledged  called when the agent has acknowledged the notice
+   */
+  close(notice: HubReconnect | undefined, onAcknowledged?: () => void): void;
+  /** Resolves to whether the agent's end answers within this time. */
+  answers(withinMs: number): Promise<boolean>;
 }
 
 /** A live query on its way to a device, with the callbacks of its sender. */

@@ -1,6 +1,14 @@
 import { clock, type Timer } from '../../clock.ts';
-import type { CommandResult, CommandRows, HubReconnect, PresenceReason } from '../../protocol/index.ts';
+import type {
+  CommandResult,
+  CommandRows,
+  HubReconnect,
+  MachineIdentity,
+  PresenceReason,
+} from '../../protocol/index.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
+import type { Claimant } from '../ports/identity-conflicts.ts';
 import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
 import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
 import type { UpgradeOffers } from '../ports/upgrades.ts';
@@ -20,6 +28,7 @@ import {
   heartbeatAck,
   instant,
   machineFacts,
+  pendingAck,
   setMetrics,
   type MachineFacts,
 } from './heartbeat.ts';
@@ -41,6 +50,8 @@ export interface ActorEvents {
   upgrade(deviceId: string, status: ReportedUpgrade, onStored: (isStored: boolean) => void): void;
   /** Output of a command, or rows with an id that is no open query of this device. */
   rows(deviceId: string, rows: CommandRows): void;
+  /** The connection was alive when another one replaced it. */
+  outlived(actor: DeviceActor): void;
   /** The actor has reached the state `gone`. */
   gone(actor: DeviceActor): void;
   failed(error: unknown, actor: DeviceActor): void;
@@ -55,6 +66,9 @@ export interface ActorOptions {
   agentVersion: string;
   capabilities: readonly string[];
   ip: string;
+  bootId?: string;
+  /** What the agent said about its machine when it connected. */
+  machine?: MachineIdentity;
   /** Taken over from the previous connection when this one follows it within the grace period. */
   connectedSince: number | undefined;
   /** The epoch of the previous connection on this node, or 0. */
@@ -70,6 +84,8 @@ const MAILBOX_CAPACITY = 256;
  */
 export class DeviceActor {
   readonly identity: AgentIdentity;
+  /** The program that has connected. */
+  readonly claimant: Claimant;
   /** The capabilities that the agent listed in its handshake. */
   readonly capabilities: readonly string[];
   state: 'starting' | 'online' | 'draining' | 'gone' = 'starting';
@@ -87,6 +103,8 @@ export class DeviceActor {
   #facts: MachineFacts;
   /** Changed in place, so that a heartbeat allocates nothing that lives until it is written. */
   readonly #presence: PresenceRecord;
+  /** Shared by all who ask at the same time. */
+  #proof: Promise<boolean> | undefined;
   #graceTimer: Timer | undefined;
   #linkOpen = true;
   #supersededBy = 0;
@@ -100,7 +118,9 @@ export class DeviceActor {
     this.#events = options.events;
     this.#limits = options.limits;
     this.#offer = new HeldOffer(options.offers);
-    this.#facts = { agentVersion: options.agentVersion };
+    this.claimant = { ...options.machine, bootId: options.bootId ?? '', ip: options.ip };
+    const { hostname } = this.claimant;
+    this.#facts = { agentVersion: options.agentVersion, ...omitUndefined({ hostname }) };
     this.capabilities = options.capabilities;
     this.lastHeardAt = options.now;
     this.connectedSince = options.connectedSince ?? options.now;
@@ -119,6 +139,15 @@ export class DeviceActor {
 
   get deviceId(): string {
     return this.identity.deviceId;
+  }
+  /** Whether the device waits for approval, and is given nothing. */
+  get isPending(): boolean {
+    return this.identity.isPending === true;
+  }
+  /** As the handshake and the last heartbeat name them. */
+  get versions(): { agentVersion: string; watchdogVersion: string | undefined } {
+    const { agentVersion, watchdogVersion } = this.#facts;
+    return { agentVersion, watchdogVersion };
   }
   /** The number of waiting messages. */
   get depth(): number {
@@ -166,6 +195,17 @@ export class DeviceActor {
   /** What the device should install may have changed. */
   forgetOffer(): void {
     this.#offer.forget();
+  }
+  /** The stored host name is not the reported one: the next heartbeat reports it again. */
+  forgetHostname(): void {
+    this.#facts.hostname = undefined;
+  }
+  /** Resolves to whether the agent's end of the connection is alive. */
+  async answers(withinMs: number): Promise<boolean> {
+    this.#proof ??= this.#link.answers(withinMs).finally(() => {
+      this.#proof = undefined;
+    });
+    return (await this.#proof) && this.isConnected;
   }
   endIfUnread(): void {
     if (this.#linkOpen) this.#link.endIfUnread();
@@ -289,7 +329,12 @@ export class DeviceActor {
       this.#facts = machineFacts(heartbeat);
       this.#offer.forget();
     }
-    ack(heartbeatAck(at, this.#limits.heartbeatMs, this.#offer.current(this, this.#facts, at)));
+    const { heartbeatMs } = this.#limits;
+    ack(
+      this.isPending
+        ? pendingAck(at, heartbeatMs)
+        : heartbeatAck(at, heartbeatMs, this.#offer.current(this, this.#facts, at)),
+    );
     this.#reportPresence();
     if (!isKnown) this.#reportFacts();
   }
@@ -353,7 +398,9 @@ export class DeviceActor {
   /** Comes last: a link that fails to close must not keep the actor from ending. */
   #closeLink(notice: HubReconnect | undefined): void {
     try {
-      this.#link.close(notice);
+      this.#link.close(notice, () => {
+        if (notice === SUPERSEDED) this.#events.outlived(this);
+      });
     } catch (error) {
       this.#events.failed(error, this);
     }
@@ -377,7 +424,9 @@ export class DeviceActor {
 
   #reportFacts(): void {
     const capabilities = [...new Set(this.capabilities)].sort();
-    this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities }, this.#facts));
+    const { serialNumber, macAddresses } = this.claimant;
+    const ids = omitUndefined({ serialNumber, macAddresses });
+    this.#events.facts(factsOf({ deviceId: this.deviceId, capabilities, ...ids }, this.#facts));
   }
 }
 

@@ -12,6 +12,7 @@ const FACTS = [
   'lastUser',
   'pendingReboot',
   'autoUpdate',
+  'hostname',
 ] as const;
 export type MachineFacts = Pick<Heartbeat, (typeof FACTS)[number]>;
 
@@ -30,6 +31,15 @@ export function heartbeatAck(
   return lastAck;
 }
 
+/** The answer to a device that waits for approval. */
+export const pendingAck = (at: number, heartbeatMs: number): HeartbeatAck => ({
+  ok: true,
+  at: instant(at),
+  nextInMs: heartbeatMs,
+  upgrade: [],
+  isPending: true,
+});
+
 let formattedAt = Number.NaN;
 let formatted = '';
 
@@ -44,18 +54,18 @@ export function instant(at: number): string {
 
 /** Copies only the facts, so that the rest of the heartbeat can be collected. */
 export function machineFacts(heartbeat: MachineFacts): MachineFacts {
-  const { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate } =
+  const { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate, hostname } =
     heartbeat;
-  return { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate };
+  return { agentVersion, osVersion, osBuild, watchdogVersion, lastUser, pendingReboot, autoUpdate, hostname };
 }
 
 export function hasSameFacts(before: MachineFacts, heartbeat: MachineFacts): boolean {
   return FACTS.every((fact) => before[fact] === heartbeat[fact]);
 }
 
-/** @param known  what a heartbeat does not contain: only a handshake lists the capabilities of the agent */
+/** @param known  what a heartbeat does not contain: only a handshake has the capabilities and the ids of the machine */
 export function factsOf(
-  known: { deviceId: string; capabilities: readonly string[] | undefined },
+  known: Pick<DeviceFacts, 'deviceId' | 'capabilities' | 'serialNumber' | 'macAddresses'>,
   reported: MachineFacts,
 ): DeviceFacts {
   return { ...known, ...reported };

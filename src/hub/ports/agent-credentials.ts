@@ -16,6 +16,10 @@ export interface AgentIdentity {
   siteId: string;
   partnerId: string;
   machine: UpgradableMachine;
+  /** Set for a device that waits for approval: it may connect and send heartbeats, and is given nothing. */
+  isPending?: true;
+  /** The id that the agent uses for itself, where its device was replaced by another record. */
+  enrolledAs?: string;
 }
 
 export interface RefusedVerdict {

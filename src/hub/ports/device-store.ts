@@ -1,5 +1,6 @@
 import type { Caller } from '../../platform/context.ts';
 import type { DeviceSummary, Presence } from '../../protocol/index.ts';
+import type { IdentityConflict } from './identity-conflicts.ts';
 import type { AddressHistory, DeviceFacts, PresenceRecord, ReportRecord } from './presence-records.ts';
 
 /** The stored state of devices. */
@@ -11,8 +12,16 @@ export interface DeviceStore {
    * are given, connected devices among them are returned as well, with `null`.
    */
   reporting(deviceIds?: readonly string[]): Promise<{ deviceId: string; until: number | null }[]>;
-  /** Returns the ids of the devices whose stored facts changed. */
-  recordFacts(facts: readonly DeviceFacts[]): Promise<readonly string[]>;
+  /**
+   * Returns the ids of the devices whose stored facts changed.
+   * @param onPostponed  called with those whose host name has changed too often: they have to report it again
+   */
+  recordFacts(
+    facts: readonly DeviceFacts[],
+    onPostponed?: (deviceIds: readonly string[]) => void,
+  ): Promise<readonly string[]>;
+  /** Raises an alert for two programs that use one device. */
+  recordConflict(conflict: IdentityConflict): Promise<void>;
   /**
    * Marks devices as disconnected whose node is gone: the devices of one node, or of every node except those listed.
    * Returns the devices that were marked, each with the epoch of its claim.

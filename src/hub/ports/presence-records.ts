@@ -1,4 +1,4 @@
-import type { Heartbeat, Metrics, Presence } from '../../protocol/index.ts';
+import type { Heartbeat, MachineIdentity, Metrics, Presence } from '../../protocol/index.ts';
 
 /** The connection state of one device, written in batches. The epoch makes a late write have no effect. */
 export interface PresenceRecord {
@@ -14,9 +14,10 @@ export interface PresenceRecord {
 /** What an agent reports about its machine. It is written only when it has changed. */
 export interface DeviceFacts
   extends Pick<
-    Heartbeat,
-    'osVersion' | 'osBuild' | 'watchdogVersion' | 'lastUser' | 'pendingReboot' | 'autoUpdate'
-  > {
+      Heartbeat,
+      'osVersion' | 'osBuild' | 'watchdogVersion' | 'lastUser' | 'pendingReboot' | 'autoUpdate'
+    >,
+    MachineIdentity {
   deviceId: string;
   agentVersion: string;
   /** Undefined when the report did not include them: the stored capabilities stay. */

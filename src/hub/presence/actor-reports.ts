@@ -1,5 +1,6 @@
 import { JobOutput, type CommandRows } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
+import type { IdentityGuard } from '../agents/identity-guard.ts';
 import type { Directory } from '../cluster/directory.ts';
 import type { CommandDispatcher } from '../commands/command-dispatcher.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
@@ -24,6 +25,7 @@ interface Parts {
   dispatcher: CommandDispatcher;
   upgrades: UpgradeReportWriter | undefined;
   jobs: JobFeed;
+  guard: IdentityGuard;
   log: Logger;
 }
 
@@ -57,7 +59,7 @@ export class ActorReports implements ActorEvents {
   }
 
   ready(actor: DeviceActor): void {
-    this.#parts.dispatcher.wake(actor.deviceId);
+    if (!actor.isPending) this.#parts.dispatcher.wake(actor.deviceId);
   }
 
   command(event: CommandEvent, onStored?: (isStored: boolean) => void): void {
@@ -73,6 +75,10 @@ export class ActorReports implements ActorEvents {
   rows(deviceId: string, { id, seq, rows }: CommandRows): void {
     const output = JobOutput.safeParse({ id, seq, rows });
     if (output.success && rows.length > 0) this.#parts.jobs.output(deviceId, output.data);
+  }
+
+  outlived({ identity, claimant }: DeviceActor): void {
+    this.#parts.guard.outlived(identity, claimant);
   }
 
   gone(actor: DeviceActor): void {

@@ -1,7 +1,14 @@
 import { clock } from '../../clock.ts';
 import type { Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { factsOf, hasSameFacts, heartbeatAck, instant, machineFacts } from '../device/heartbeat.ts';
+import {
+  factsOf,
+  hasSameFacts,
+  heartbeatAck,
+  instant,
+  machineFacts,
+  pendingAck,
+} from '../device/heartbeat.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import type { AgentIdentity } from '../ports/agent-credentials.ts';
 import type { DeviceStore } from '../ports/device-store.ts';
@@ -68,6 +75,7 @@ export class HttpReports {
       lastSeenAt,
       ...(metrics === undefined ? {} : { metrics }),
     });
+    if (identity.isPending === true) return pendingAck(at, heartbeatMs);
     return heartbeatAck(
       at,
       heartbeatMs,

@@ -29,6 +29,7 @@ export class PresenceWriter {
   readonly #onChanged: (deviceIds: readonly string[]) => void;
   readonly #onRefused: (count: number) => void;
   readonly #onRecovered: () => void;
+  readonly #onPostponed: (deviceIds: readonly string[]) => void;
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
@@ -44,6 +45,7 @@ export class PresenceWriter {
    * @param onChanged    called with devices whose stored record has changed
    * @param onRefused    called when the database has refused single records
    * @param onRecovered  called when everything was written after a failure
+   * @param onPostponed  called with devices whose host name has to be reported again
    */
   constructor(
     store: DeviceStore,
@@ -51,12 +53,14 @@ export class PresenceWriter {
     onChanged: (deviceIds: readonly string[]) => void = () => {},
     onRefused: (count: number) => void = () => {},
     onRecovered: () => void = () => {},
+    onPostponed: (deviceIds: readonly string[]) => void = () => {},
   ) {
     this.#store = store;
     this.#log = log;
     this.#onChanged = onChanged;
     this.#onRefused = onRefused;
     this.#onRecovered = onRecovered;
+    this.#onPostponed = onPostponed;
   }
 
   get pending(): number {
@@ -151,7 +155,7 @@ export class PresenceWriter {
     try {
       // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
-        const changed = await this.#store.recordFacts(batch);
+        const changed = await this.#store.recordFacts(batch, this.#onPostponed);
         if (changed.length > 0) this.#onChanged(changed);
       });
       await this.#inBatches(begunAt, presence, async (batch) => {

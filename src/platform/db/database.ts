@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from '../logger.ts';
+import { assertKeepsSession, assertPoolKeepsSession } from './connections/pooler.ts';
 import { migrate, pendingMigrations } from './migrations/migrations.ts';
 import { openPool, openSession } from './pool.ts';
 import { APP_ROLE, assertSafeRole, AUDIT_ADMIN_ROLE, provisionRole } from './roles.ts';
@@ -18,12 +19,18 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export interface DatabaseOptions {
-  /** The owner's connection; absent where the operator migrates by other means. */
+/** The ways to the database. */
+export interface DatabaseUrls {
+  /** The owner's; absent where the operator migrates by other means. */
   ownerUrl: string | undefined;
   appUrl: string;
+  /** Where `appUrl` leads to a pooler in transaction mode: the same role, for connections that need their session. */
+  sessionUrl?: string | undefined;
   /** Of the role that prunes the audit trail; absent where that is not wanted. */
   auditAdminUrl?: string | undefined;
+}
+
+export interface DatabaseOptions extends DatabaseUrls {
   autoMigrate: boolean;
   poolSize: number;
   log: Logger;
@@ -47,18 +54,19 @@ const STORE_POOL_SIZE = 4;
 
 /** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { ownerUrl, appUrl } = options;
+  const { ownerUrl } = options;
   if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, options);
 
-  const pool = openPool(appUrl, { max: options.poolSize, name: 'muster' });
-  const hubPool = openPool(appUrl, { max: hubPoolSize(options.poolSize), name: 'muster-hub' });
-  const jobPool = openPool(appUrl, { max: JOB_POOL_SIZE, name: 'muster-jobs' });
-  const queuePool = openPool(appUrl, { max: QUEUE_POOL_SIZE, name: 'muster-queue' });
-  const storePool = openPool(appUrl, { max: STORE_POOL_SIZE, name: 'muster-store' });
+  const pool = openAppPool(options, { max: options.poolSize, name: 'muster' });
+  const hubPool = openAppPool(options, { max: hubPoolSize(options.poolSize), name: 'muster-hub' });
+  const jobPool = openAppPool(options, { max: JOB_POOL_SIZE, name: 'muster-jobs' });
+  const queuePool = openAppPool(options, { max: QUEUE_POOL_SIZE, name: 'muster-queue' });
+  const storePool = openAppPool(options, { max: STORE_POOL_SIZE, name: 'muster-store' });
   const close = async () => {
     await Promise.all([pool, hubPool, jobPool, queuePool, storePool].map((each) => each.destroy()));
   };
   try {
+    await assertSessionsKept(pool, options);
     // The role first: one that may see nothing would find every migration missing.
     await assertSafeRole(pool);
     const pending = await pendingMigrations(pool);
@@ -70,16 +78,38 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return { pool, hubPool, jobPool, queuePool, storePool, close };
 }
 
+/** Opens a pool of connections of the serving role. */
+export const openAppPool = (
+  { appUrl, sessionUrl }: Pick<DatabaseUrls, 'appUrl' | 'sessionUrl'>,
+  options: { max: number; name: string },
+): Knex => openPool(appUrl, { ...options, throughPooler: sessionUrl !== undefined });
+
+/** Where connections of the serving role keep their sessions, as those do that listen. */
+export const sessionUrlOf = ({ appUrl, sessionUrl }: Pick<DatabaseUrls, 'appUrl' | 'sessionUrl'>): string =>
+  sessionUrl ?? appUrl;
+
+/** Behind a pooler that shares sessions out, the server would be ready and lose jobs and access changes. */
+async function assertSessionsKept(
+  pool: Knex,
+  { appUrl, sessionUrl, auditAdminUrl }: DatabaseUrls,
+): Promise<void> {
+  if (sessionUrl === undefined) return assertPoolKeepsSession(pool, appUrl, 'DATABASE_URL_APP');
+  await assertKeepsSession(sessionUrl, 'DATABASE_URL_SESSION');
+  if (auditAdminUrl !== undefined) await assertKeepsSession(auditAdminUrl, 'AUDIT_ADMIN_DATABASE_URL');
+}
+
 async function migrateAsOwner(
   ownerUrl: string,
-  { appUrl, auditAdminUrl, log }: DatabaseOptions,
+  { appUrl, sessionUrl, auditAdminUrl, log }: DatabaseOptions,
 ): Promise<void> {
   const owner = openSession(ownerUrl, 'muster-migrate');
   const lockSession = openSession(ownerUrl, 'muster-migrate-lock');
   try {
+    await assertPoolKeepsSession(lockSession, ownerUrl, 'DATABASE_URL');
     const applied = await migrate(owner, lockSession);
     if (applied.length > 0) log.info({ applied }, 'database.migrated');
-    await provisionRole(owner, appUrl, APP_ROLE);
+    // Past the pooler, which would refuse a role for some time after its first sign-in has failed.
+    await provisionRole(owner, sessionUrlOf({ appUrl, sessionUrl }), APP_ROLE);
     if (auditAdminUrl !== undefined) await provisionRole(owner, auditAdminUrl, AUDIT_ADMIN_ROLE);
   } finally {
     await owner.destroy();

@@ -1,6 +1,7 @@
 import knexModule, { type Knex } from 'knex';
 import type pg from 'pg';
 import { CONNECT_MS, ConnectionWatch } from './connections/connection-watch.ts';
+import { markThroughPooler } from './connections/pooler.ts';
 
 /** A pool of connections. Only `withTenant` and `withSystem` query through it. */
 export type Db = Knex;
@@ -12,12 +13,24 @@ const SILENT = { warn() {}, error() {}, deprecate() {}, debug() {} };
 /** After this time without traffic the system asks whether the other end is still there. */
 const KEEP_ALIVE_MS = 10_000;
 
+/** A stuck statement must not hold a connection for ever, nor an idle transaction a lock. */
+const LIMITS = { statement_timeout: '30s', lock_timeout: '10s', idle_in_transaction_session_timeout: '30s' };
+const SESSION_LIMITS = Object.entries(LIMITS)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(' ');
+/** SQL: the same limits for one transaction. */
+export const TRANSACTION_LIMITS = Object.entries(LIMITS)
+  .map(([name, value]) => `set local ${name} = '${value}'`)
+  .join('; ');
+
 interface PoolOptions {
   max: number;
   name: string;
   acquireMs?: number;
   /** For tests: after which silence of the server a connection is looked into (default 4 s). */
   silentMs?: number;
+  /** The address leads to a pooler in transaction mode: no connection keeps a session. */
+  throughPooler?: boolean;
 }
 
 /** Opens a pool. Connections are made when first needed; nobody waits more than `acquireMs` for one. */
@@ -27,10 +40,10 @@ export function openPool(url: string, options: PoolOptions): Knex {
     log: SILENT,
     connection: {
       ...connectionSettings(url, options.name),
-      // A stuck statement must not hold a connection for ever, nor an idle transaction a lock.
-      options: '-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s',
+      // Through a pooler, which refuses settings, each transaction brings the limits.
+      ...(options.throughPooler === true ? {} : { options: SESSION_LIMITS }),
     },
-    pool: { min: 0, max: options.max, ...watching(url, options.silentMs) },
+    pool: { min: 0, max: options.max, ...watching(url, options) },
     acquireConnectionTimeout: options.acquireMs ?? 10_000,
   });
 }
@@ -48,7 +61,7 @@ export function openSession(url: string, name: string, { silentMs }: { silentMs?
     log: SILENT,
     connection: connectionSettings(url, name),
     // Never reaped while idle: a session lock would go with it.
-    pool: { min: 1, max: 1, ...watching(url, silentMs) },
+    pool: { min: 1, max: 1, ...watching(url, { silentMs }) },
   });
 }
 
@@ -60,11 +73,15 @@ const connectionSettings = (url: string, name: string) => ({
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 });
 
-function watching(url: string, silentMs: number | undefined) {
+function watching(
+  url: string,
+  { silentMs, throughPooler }: { silentMs?: number | undefined; throughPooler?: boolean },
+) {
   const watch = new ConnectionWatch(url, silentMs);
   return {
     afterCreate(connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) {
       watch.add(connection);
+      if (throughPooler === true) markThroughPooler(connection);
       done(null, connection);
     },
   };

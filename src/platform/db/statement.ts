@@ -1,6 +1,7 @@
 import type pg from 'pg';
+import { goesThroughPooler } from './connections/pooler.ts';
 
-/** A statement that Postgres parses and plans once a connection. Its parameters are $1, $2, and so on. */
+/** A statement that Postgres parses and plans once a session. Its parameters are $1, $2, and so on. */
 export interface Statement {
   name: string;
   text: string;
@@ -14,9 +15,10 @@ export async function send<Row extends object>(
   connection: pg.Client,
   query: pg.QueryConfig,
 ): Promise<pg.QueryResult<Row>> {
+  const sent = goesThroughPooler(connection) ? unprepared(query) : query;
   try {
     return await new Promise((resolve, reject) => {
-      connection.query<Row>(query, (error: Error | null, result) => {
+      connection.query<Row>(sent, (error: Error | null, result) => {
         if (error === null) resolve(result);
         else reject(error);
       });
@@ -27,3 +29,6 @@ export async function send<Row extends object>(
     throw error;
   }
 }
+
+/** Without its name, by which the next session would not know it. */
+const unprepared = ({ name: _name, ...query }: pg.QueryConfig): pg.QueryConfig => query;

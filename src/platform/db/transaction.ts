@@ -1,5 +1,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { goesThroughPooler } from './connections/pooler.ts';
+import { TRANSACTION_LIMITS } from './pool.ts';
 import { send, type Statement } from './statement.ts';
 import type { TenantScope } from './tenant-scope.ts';
 
@@ -43,7 +45,7 @@ export async function withSystemStatement<Row extends object>(
 ): Promise<Row[] | undefined> {
   const connection = (await db.client.acquireConnection()) as PooledClient;
   try {
-    await send(connection, { text: `begin; ${AS_SYSTEM}` });
+    await send(connection, { text: beginText('begin', AS_SYSTEM, connection) });
     const { rows } = await send<Row>(connection, { ...statement, values: [...statement.values] });
     const isKept = isFinal(rows);
     await send(connection, { text: isKept ? 'commit' : 'rollback' });
@@ -92,8 +94,8 @@ function tenantSettings(tenant: TenantScope): string {
 
 /** What Knex's transaction object has beside its documented side: how it sends BEGIN, on the turn after it was made. */
 interface Opening extends PromiseLike<unknown> {
-  begin(connection: unknown): Promise<unknown>;
-  query(connection: unknown, sql: string): Promise<unknown>;
+  begin(connection: pg.ClientBase): Promise<unknown>;
+  query(connection: pg.ClientBase, sql: string): Promise<unknown>;
 }
 
 async function open<T>(
@@ -102,7 +104,7 @@ async function open<T>(
   work: (tx: Tx) => PromiseLike<T>,
 ): Promise<T> {
   // One message instead of two. Were it not sent, nothing would be visible: no setting, no rows.
-  const begin = beginning(`begin${readOnly ? ' read only' : ''}; ${sees}`);
+  const begin = beginning(readOnly ? 'begin read only' : 'begin', sees);
   return new Promise((resolve, reject) => {
     const transaction = db.transaction(async (trx) => {
       const result = await work(trx as Tx);
@@ -115,11 +117,15 @@ async function open<T>(
 }
 
 /** Made here, where the caller's work is out of sight (docs/decisions/what-grows-old.md). */
-function beginning(message: string): Opening['begin'] {
+function beginning(command: string, sees: string): Opening['begin'] {
   return function begin(this: Opening, connection) {
-    return this.query(connection, message);
+    return this.query(connection, beginText(command, sees, connection));
   };
 }
+
+/** A pooler's session has not the limits of ours. What `sees` sets comes later, and wins. */
+const beginText = (command: string, sees: string, connection: pg.ClientBase) =>
+  goesThroughPooler(connection) ? `${command}; ${TRANSACTION_LIMITS}; ${sees}` : `${command}; ${sees}`;
 
 /** Part of a transaction, which is undone where it fails. The rest of the transaction then still counts. */
 export const withSavepoint = <T>(tx: Tx, work: (part: Tx) => Promise<T>): Promise<T> =>

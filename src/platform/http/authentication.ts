@@ -40,9 +40,9 @@ export async function signInAgent(request: Request, authenticator: AgentAuthenti
     throw new AppError('unauthenticated', 'Send "Authorization: Bearer <agent token>".');
   }
   const agent = await authenticator.authenticate(token);
-  if (String(request.params['id']).toLowerCase() !== agent.deviceId) {
-    throw notFound('Device');
-  }
+  const named = String(request.params['id']).toLowerCase();
+  if (named !== agent.deviceId && named !== agent.enrolledAs) throw notFound('Device');
+  request.params['id'] = agent.deviceId;
   return agent;
 }
 

@@ -83,6 +83,8 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   closed: Promise<void>;
   reply: Reply;
   cookies: Readonly<Record<string, string | undefined>>;
+  /** The request names the page that sends it, or brings cookies: what every browser does, and API clients do not. */
+  isFromBrowser: boolean;
   /** The bearer token as sent, also on public routes, where it is not checked. */
   bearer: A extends 'agent' ? string : string | undefined;
   /** Of a row with `bodyType: 'bytes'`: its body, unread. Throws where the client's headers do not say what it is. */
@@ -141,6 +143,8 @@ interface RouteBase<
    * answer is stored, so it is neither text that is ready to be sent nor a download.
    */
   idempotent?: I;
+  /** Of a row of agents: devices that wait for approval may use it as well. */
+  forPending?: true;
   /** Of a row that may change something and has no `audit`: why. */
   unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */

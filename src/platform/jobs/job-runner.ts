@@ -29,6 +29,9 @@ interface Parts {
   onRound: () => Promise<void>;
 }
 
+/** Within this time after the last round that went well, the runner counts as working. */
+const WORKING_MS = 30_000;
+
 /** Of so many places one is kept for partners that have nothing running. */
 const PLACES_FOR_EACH_RESERVED = 4;
 
@@ -42,9 +45,13 @@ export class JobRunner {
   #looked: Promise<unknown> = Promise.resolve();
   #wake = () => {};
   #isAwake = false;
+  /** How often work was added, or has ended. */
+  #wakes = 0;
   #timers: Timer[] = [];
   #renewing: Promise<void> | undefined;
   #isDatabaseAway = false;
+  #hasFailedToClaim = false;
+  #workedAt = Number.NEGATIVE_INFINITY;
   #isClosing = false;
 
   constructor(parts: Parts) {
@@ -60,8 +67,14 @@ export class JobRunner {
     return [...this.#kinds.keys()];
   }
 
+  /** Whether it has lately found what was due, and begun it. */
+  get isWorking(): boolean {
+    return clock.monotonic() - this.#workedAt < WORKING_MS;
+  }
+
   start(): void {
     const { leaseMs } = this.#parts.timing;
+    this.#workedAt = clock.monotonic();
     this.#looping = this.#loop();
     this.#timers = [
       clock.setInterval(() => this.#renew(), leaseMs / 3).unref(),
@@ -72,15 +85,18 @@ export class JobRunner {
   /** Work was added: the next look is now. */
   wake(): void {
     this.#isAwake = true;
+    this.#wakes += 1;
     this.#wake();
   }
 
   /** Runs what is due now, and what that adds, until nothing is due. Jobs that resume after a pause go on beyond it. */
   async settle(): Promise<void> {
     for (;;) {
+      const wakes = this.#wakes;
       const hasFound = await this.#look();
       const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
-      if (!hasFound && running.length === 0) return;
+      // What ended since the look began may have added more.
+      if (!hasFound && running.length === 0 && this.#wakes === wakes) return;
       await Promise.all(running.map(({ ended }) => ended));
     }
   }
@@ -150,8 +166,10 @@ export class JobRunner {
     if (look.scheduled) await schedules.enqueueDue();
     if (look.overdue || look.scheduled) this.#isAwake = true;
     let claimed = 0;
+    this.#hasFailedToClaim = false;
     for (const name of look.waiting) claimed += await this.#claim(name);
     await onRound();
+    if (!this.#hasFailedToClaim) this.#workedAt = clock.monotonic();
     return look.overdue || look.scheduled || claimed > 0;
   }
 
@@ -196,6 +214,7 @@ export class JobRunner {
     } catch (error) {
       if (isDatabaseAway(error)) throw error;
       // The other kinds get their turn.
+      this.#hasFailedToClaim = true;
       log.error({ err: error, job: name }, 'jobs.claim_failed');
       return 0;
     }

@@ -59,6 +59,8 @@ export interface Jobs {
 
 export interface RunningJobs extends Jobs {
   start(): void;
+  /** Whether work that is due has been found and begun within the last half minute. */
+  isWorking(): boolean;
   /** The database has added a job by itself, past `enqueue`: it is looked for at once, and not with the next look. */
   wake(): void;
   /** Runs what is due now, and what that adds, until nothing is due. */
@@ -164,6 +166,7 @@ export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): R
       };
     },
     start: () => runner.start(),
+    isWorking: () => runner.isWorking,
     wake: () => runner.wake(),
     settle: () => runner.settle(),
     close: () => runner.close(),

@@ -20,7 +20,7 @@ export async function ownSecret(dataDir: string, name: string): Promise<string> 
 /** Writes a file of mode 0600, whole or not at all. */
 export async function writePrivate(file: string, text: string): Promise<void> {
   await mkdir(path.dirname(file), { recursive: true });
-  const draft = `${file}.${process.pid}.tmp`;
+  const draft = `${file}.${randomBytes(8).toString('hex')}.tmp`;
   try {
     const handle = await open(draft, 'w', 0o600);
     try {

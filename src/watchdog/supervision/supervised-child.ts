@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { clock, type Timer } from '../../clock.ts';
 import { FromChild, type ToChild } from '../../agent/os/supervision/messages.ts';
 import { signalGroup } from '../../agent/os/processes/process-group.ts';
 import { childEnvironment } from '../launcher/guard.ts';
+import { LastLines } from './last-lines.ts';
 
 export interface ChildLimits {
   pingEveryMs: number;
@@ -18,7 +20,11 @@ export interface ChildEnd {
   /** It was killed, because its event loop gave no answer. */
   isSilent: boolean;
   ranMs: number;
+  /** The last lines that it has written, without secrets. */
+  output: string[];
 }
+
+const LAST_WORDS_MS = 1000;
 
 type Message = Exclude<FromChild, { type: 'pong' }>;
 
@@ -33,7 +39,10 @@ export class SupervisedChild {
   #pingId = 0;
   #unanswered = 0;
   #saidHello = false;
-  #isSilent = false;
+  /** Why it was killed, where its event loop gave no answer. */
+  #silence: string | undefined;
+  #answeredAt = this.#startedAt;
+  readonly #output = new LastLines();
   #force: Timer | undefined;
 
   constructor(
@@ -44,37 +53,53 @@ export class SupervisedChild {
     this.#limits = limits;
     const [program, ...words] = command;
     this.#child = spawn(program, words, {
-      // The output goes where that of the watchdog goes: to the log of the service.
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       detached: process.platform !== 'win32',
       windowsHide: true,
       env: childEnvironment(),
     });
     this.pid = this.#child.pid;
+    this.#pass(this.#child.stdout, process.stdout);
+    this.#pass(this.#child.stderr, process.stderr);
     this.#child.on('message', (raw) => {
       const message = FromChild.safeParse(raw);
       if (!message.success) return;
-      if (message.data.type === 'pong') this.#unanswered = 0;
-      else {
+      if (message.data.type === 'pong') {
+        this.#unanswered = 0;
+        this.#answeredAt = clock.monotonic();
+      } else {
         if (message.data.type === 'hello') this.#saidHello = true;
         onMessage(message.data);
       }
     });
     this.ended = new Promise((resolve) => {
-      const end = (how: string, exitCode: number | null) => {
+      let end: ChildEnd | undefined;
+      let lastWords: Timer | undefined;
+      const over = () => {
+        if (end === undefined) return;
+        clock.clear(lastWords);
+        resolve({ ...end, output: this.#output.lines });
+      };
+      const ends = (how: string, exitCode: number | null) => {
         clock.clear(this.#timer);
         clock.clear(this.#force);
         // What it has started in its group ends with it.
         if (process.platform !== 'win32') signalGroup(this.pid, 'SIGKILL');
-        resolve({ how, exitCode, isSilent: this.#isSilent, ranMs: clock.monotonic() - this.#startedAt });
+        const ranMs = clock.monotonic() - this.#startedAt;
+        end = { how, exitCode, isSilent: this.#silence !== undefined, ranMs, output: [] };
       };
       this.#child.once('error', (error) => {
-        if (this.pid === undefined) end(`It could not be started: ${error.message}.`, null);
+        if (this.pid !== undefined) return;
+        ends(`It could not be started: ${error.message}.`, null);
+        over();
       });
       this.#child.once('exit', (code, signal) => {
         const how = signal === null ? `It ended with exit code ${code}.` : `It was ended by ${signal}.`;
-        end(this.#isSilent ? 'It gave no sign of life and was killed.' : how, code);
+        ends(this.#silence ?? how, code);
+        // What it wrote last may still be on its way; a program outside of its group may hold the output open.
+        lastWords = clock.setTimeout(over, LAST_WORDS_MS);
       });
+      this.#child.once('close', over);
     });
     this.#timer = clock.setInterval(() => this.#check(), limits.pingEveryMs);
   }
@@ -95,13 +120,24 @@ export class SupervisedChild {
     signalGroup(this.pid, 'SIGKILL');
   }
 
+  /** The output goes where that of the watchdog goes, to the log of the service; its last lines are kept. */
+  #pass(from: Readable | null, to: NodeJS.WriteStream): void {
+    from?.setEncoding('utf8').on('data', (text: string) => {
+      to.write(text);
+      this.#output.add(text);
+    });
+    from?.on('error', () => {});
+  }
+
   #check(): void {
-    const isLate = !this.#saidHello && clock.monotonic() - this.#startedAt > this.#limits.helloMs;
-    if (isLate || (this.#saidHello && this.#unanswered >= this.#limits.missedPings)) {
-      this.#isSilent = true;
-      this.kill();
-      return;
+    const now = clock.monotonic();
+    const seconds = (since: number) => Math.round((now - since) / 1000);
+    if (!this.#saidHello && now - this.#startedAt > this.#limits.helloMs) {
+      this.#silence = `It had not started after ${seconds(this.#startedAt)} s and was killed.`;
+    } else if (this.#saidHello && this.#unanswered >= this.#limits.missedPings) {
+      this.#silence = `It stopped answering for ${seconds(this.#answeredAt)} s and was killed.`;
     }
+    if (this.#silence !== undefined) return this.kill();
     this.#unanswered += 1;
     this.send({ type: 'ping', id: ++this.#pingId });
   }

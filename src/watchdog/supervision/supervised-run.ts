@@ -1,4 +1,6 @@
 import type { InstallRequest, ToChild } from '../../agent/os/supervision/messages.ts';
+import { AbilitiesBefore } from '../trial/abilities-before.ts';
+import type { Ability } from '../trial/judge.ts';
 import { TrialRun } from '../trial/trial-run.ts';
 import type { WatchdogSettings } from '../settings.ts';
 import { WATCHDOG_VERSION } from '../version.ts';
@@ -8,8 +10,9 @@ import { type ChildEnd, SupervisedChild } from './supervised-child.ts';
 export type RunEnd =
   | { kind: 'stopped' }
   | { kind: 'ended'; end: ChildEnd }
-  | { kind: 'install'; request: InstallRequest }
-  | { kind: 'trial_failed'; code: string; message: string }
+  /** `works`: what the agent could do before it was stopped. */
+  | { kind: 'install'; request: InstallRequest; works: readonly Ability[] }
+  | { kind: 'trial_failed'; code: string; message: string; output?: readonly string[] }
   /** Only where `stopsWhenHealthy`. */
   | { kind: 'healthy' };
 
@@ -21,6 +24,8 @@ export interface RunParts {
   signal: AbortSignal;
   trial?: {
     version: string;
+    /** What the release before could do. */
+    expected: readonly Ability[];
     isServed: () => Promise<boolean>;
     /** Called once; the run goes on meanwhile. */
     healthy: () => Promise<void>;
@@ -61,7 +66,9 @@ export async function superviseOnce(parts: RunParts): Promise<RunEnd> {
       : new TrialRun({
           version: trial.version,
           limits: settings,
+          expected: trial.expected,
           isServed: trial.isServed,
+          askHealth: () => child.send({ type: 'check' }),
           decide(judgement) {
             if (judgement.is === 'failed') {
               endBecause({ kind: 'trial_failed', code: judgement.code, message: judgement.message }, 'stop');
@@ -76,13 +83,15 @@ export async function superviseOnce(parts: RunParts): Promise<RunEnd> {
           },
         });
 
+  const before = new AbilitiesBefore(() => child.send({ type: 'check' }));
   const install = (request: InstallRequest) => {
     const { attemptId } = request;
     void mayInstall(request).then(
-      (refusal) => {
+      async (refusal) => {
+        const works = refusal === undefined ? await before.read() : [];
         if (reason !== undefined) return;
         child.send({ type: 'install_answer', attemptId, ...refusal });
-        if (refusal === undefined) endBecause({ kind: 'install', request }, 'stop');
+        if (refusal === undefined) endBecause({ kind: 'install', request, works }, 'stop');
       },
       (error: unknown) => {
         child.send({
@@ -98,15 +107,22 @@ export async function superviseOnce(parts: RunParts): Promise<RunEnd> {
     switch (message.type) {
       case 'hello':
         on.hello(message.version);
-        run?.hello(message.version);
+        before.hello(message.checks);
+        run?.hello(message.version, message.checks);
         child.send(welcome(trial !== undefined));
         break;
       case 'connection':
         on.connection(message);
-        run?.connection(message.reachesServer);
+        before.connection(message.isConnected);
+        run?.connection(message);
+        break;
+      case 'health':
+        before.health(message);
+        run?.health(message);
         break;
       case 'heartbeat':
         on.heartbeat();
+        before.heartbeat();
         run?.heartbeat();
         break;
       case 'install':
@@ -122,5 +138,7 @@ export async function superviseOnce(parts: RunParts): Promise<RunEnd> {
   run?.stop();
   signal.removeEventListener('abort', stop);
   await pending;
-  return reason ?? { kind: 'ended', end };
+  // Whatever is decided from here on is decided about a program that has ended.
+  reason ??= { kind: 'ended', end };
+  return reason.kind === 'trial_failed' ? { ...reason, output: end.output } : reason;
 }

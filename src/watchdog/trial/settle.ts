@@ -3,16 +3,23 @@ import path from 'node:path';
 import { chooseRelease, currentRelease } from '../../agent/os/installation/current-release.ts';
 import { installedVersions } from '../../agent/os/installation/installed-release.ts';
 import { componentFolder, releaseFolder } from '../../agent/os/installation/layout.ts';
-import { afterHealthy, changeProven, provenReleases } from '../../agent/os/installation/proven-releases.ts';
+import {
+  afterHealthy,
+  afterRollback,
+  changeProven,
+  provenReleases,
+} from '../../agent/os/installation/proven-releases.ts';
 import { recordFailure, forgetFailure } from '../../agent/os/upgrades/failed-attempts.ts';
 import { removeAttempt } from '../../agent/os/upgrades/attempt-file.ts';
 import { putStatus } from '../../agent/os/upgrades/status-outbox.ts';
 import { removeTrial, type Trial, writeTrial } from '../../agent/os/upgrades/trial-file.ts';
 import { note, type UpgradeStep } from '../../agent/os/upgrades/upgrade-journal.ts';
 import { type UpdatePhase, UpgradableComponent } from '../../protocol/index.ts';
+import { EMBEDDED } from '../launcher/agent-script.ts';
+import { endObservation, observe } from './observation.ts';
 
 /**
- * What happens at the end of a trial. The decision is written first; all that follows can be repeated, and is repeated
+ * What happens at the end of a trial, and where a release is rolled back after it. The decision is written first; all that follows can be repeated, and is repeated
  * by the next start, until the file of the trial is gone.
  */
 export interface Settling {
@@ -65,6 +72,7 @@ async function settle(place: Settling, trial: Trial): Promise<void> {
     step(place, trial, 'switched');
   }
   await forgetFailure(dataDir, trial.sha256);
+  if (component === 'agent') await observe(dataDir, trial, trial.from ?? EMBEDDED);
   await putStatus(dataDir, statusOf(trial, 'completed'));
   await removeAttempt(dataDir);
   await removeTrial(dataDir);
@@ -79,13 +87,18 @@ async function rollBack(
   const { dataDir, programs } = place;
   await chooseRelease(programs, trial.component, trial.from ?? undefined);
   step(place, trial, 'switched_back');
-  await changeProven(dataDir, trial.component, ({ pinned, ...proven }) =>
-    pinned === undefined || pinned === trial.version ? proven : { ...proven, pinned },
-  );
+  await changeProven(dataDir, trial.component, (proven) => afterRollback(proven, trial.version));
+  await endObservation(dataDir, trial);
   const { sha256, component, version, attemptId } = trial;
   const isTemporary = code === 'INTERRUPTED';
-  await recordFailure(dataDir, { sha256, component, version, attemptId, code, message, isTemporary });
-  await putStatus(dataDir, { ...statusOf(trial, 'rolled_back'), code, error: message.slice(0, 2000) });
+  const failure = { sha256, component, version, attemptId, code, message, isTemporary };
+  const wait = await recordFailure(dataDir, failure);
+  await putStatus(dataDir, {
+    ...statusOf(trial, 'rolled_back'),
+    code,
+    error: message.slice(0, 2000),
+    ...wait,
+  });
   await removeAttempt(dataDir);
   await removeTrial(dataDir);
   step(place, trial, 'rolled_back', code);
@@ -121,7 +134,9 @@ export async function removeParts(programs: string): Promise<void> {
   for (const component of UpgradableComponent.options) {
     const folder = componentFolder(programs, component);
     for (const name of await readdir(folder).catch(() => [])) {
-      if (/\.(part|draft)$/.test(name)) await rm(path.join(folder, name), { recursive: true, force: true });
+      if (!/\.(part|draft|old)$/.test(name)) continue;
+      // On Windows, a program that still runs stays until the next start.
+      await rm(path.join(folder, name), { recursive: true, force: true }).catch(() => {});
     }
   }
 }

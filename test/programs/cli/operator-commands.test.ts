@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { redisCheck } from '../../../src/cli/doctor/checks/redis.ts';
 import { judgeAddresses } from '../../../src/cli/doctor/checks/outside.ts';
 import { nodeVersion } from '../../../src/cli/upgrade/run-upgrade-check.ts';
 import { readConfig } from '../../../src/config.ts';
+import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { noteOf } from '../../../src/platform/db/migrations/migration-notes.ts';
 import { SELF_CHECK_PURPOSE, selfCheckToken } from '../../../src/platform/http/operations.ts';
 import { createMac } from '../../../src/platform/secrets/mac.ts';
@@ -309,6 +310,103 @@ describe('the commands of the operator', function () {
       ]);
       expect(spoken.code).to.equal(2);
       expect(spoken.err).not.to.contain('geheim');
+    });
+  });
+
+  describe('init with names', () => {
+    const names = ['--provider', 'Calm IT', '--organization', 'Bright Smile', '--site', 'Main street'];
+
+    it('creates the administrator, the tenant and a key that enrolls, once, and says what comes next', async () => {
+      const first = ['init', '--admin-email', 'first@example.com', ...names, '--key', 'Notebooks'];
+      const { code, out, err } = await runMuster([...first, '--json'], { env });
+      expect([code, err]).to.deep.equal([0, '']);
+      const made = JSON.parse(out);
+      expect(made).to.deep.include({ ok: true, file: null, set: [], installLine: null, hasRelease: false });
+      expect(made.administrator).to.deep.include({ email: 'first@example.com', isNew: true });
+      const { email, password } = made.administrator;
+      expect((await app.call('POST', '/auth/login', { body: { email, password } })).status).to.equal(200);
+
+      const machine = { hostname: 'FIRST-ONE', osType: 'linux', osVersion: '12', architecture: 'x64' };
+      const enrolled = await app.call('POST', '/agents/enroll', {
+        body: { ...machine, agentVersion: '1.0.0', enrollmentKey: made.key.value },
+      });
+      expect(enrolled.status, JSON.stringify(enrolled.body)).to.equal(201);
+      expect(enrolled.body).to.include({ orgId: made.organization.id, siteId: made.site.id });
+
+      const again = await runMuster([...first.slice(0, -2), '--json'], { env });
+      const known = JSON.parse(again.out);
+      expect(known.administrator).to.deep.equal({ email, isNew: false });
+      for (const part of ['provider', 'organization', 'site']) {
+        expect(known[part], part).to.deep.equal({ ...made[part], isNew: false });
+      }
+      const spoken = await runMuster(first, { env });
+      expect(spoken.out).to.contain('Bright Smile, there already').and.contain('releases add dist/agent');
+    });
+
+    it('creates all or nothing, and says which name is missing', async () => {
+      const wanting = await runMuster(
+        ['init', '--organization', 'Nowhere', '--provider', 'New one', '--site', ' '],
+        {
+          env,
+        },
+      );
+      expect(wanting.code).to.equal(2);
+      await runMuster(['init', '--provider', 'A second'], { env });
+      const unclear = await runMuster(['init', '--organization', 'Nowhere'], { env });
+      expect(unclear).to.include({ code: 2, out: '' });
+      expect(unclear.err).to.contain('--provider');
+      const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw(
+          "select name from partners where name = 'New one' union select name from organizations where name = 'Nowhere'",
+        ),
+      );
+      expect(rows).to.deep.equal([]);
+    });
+
+    it('writes the file first where there is none, and reads it where there is', async () => {
+      const dataDir = path.join(folder, 'fresh');
+      const file = path.join(folder, 'fresh.env');
+      const { DATABASE_URL = '', ...rest } = env;
+      const text = Object.entries({ ...rest, DATABASE_URL, DATA_DIR: dataDir })
+        .map(([name, value]) => `${name}='${value}'`)
+        .join('\n');
+      await writeFile(file, text);
+      const read = await runMuster(['init', file, '--provider', 'Calm IT', '--json'], {});
+      expect(read.code, read.err).to.equal(0);
+      expect(JSON.parse(read.out)).to.deep.include({ file, set: [] });
+      expect(await readFile(file, 'utf8')).to.equal(text);
+    });
+  });
+
+  describe('releases', () => {
+    it('are added by the folder that the build writes, with names that say what they are', async () => {
+      const built = path.join(folder, 'built');
+      await mkdir(built);
+      for (const name of ['muster-agent-linux-x64.cjs', 'muster-watchdog-linux-x64', 'SHA256SUMS']) {
+        await writeFile(path.join(built, name), `content of ${name}`);
+      }
+      const added = await runMuster(['releases', 'add', built, '--version', '7.1.0', '--json'], { env });
+      expect(added.code, added.err).to.equal(0);
+      const components = added.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).release.component);
+      expect(components).to.deep.equal(['agent', 'watchdog']);
+      const listed = JSON.parse((await runMuster(['releases', 'list', '--json'], { env })).out);
+      expect(listed.releases.map(({ promoted }: { promoted: boolean }) => promoted)).to.deep.equal([
+        true,
+        true,
+      ]);
+      const key = await runMuster(['init', '--provider', 'Calm IT', '--key', 'More', '--json'], { env });
+      expect(JSON.parse(key.out).installLine).to.match(
+        /^curl -fsSL '.*\/install\.sh\?key=menr_.*' \| sudo sh$/,
+      );
+      const unnamed = await runMuster(
+        ['releases', 'add', path.join(built, 'SHA256SUMS'), '--version', '7.2.0'],
+        { env },
+      );
+      expect(unnamed.code).to.equal(2);
+      expect(unnamed.err).to.contain('--component');
     });
   });
 

@@ -170,12 +170,13 @@ describe('muster, far from the server', function () {
       '--since',
       '2h',
       '--limit',
-      '5',
+      '2',
     ]);
     const frame = await agent.nextCommand();
     expect(frame).to.deep.include({ type: 'eventlogs.query' });
-    expect(frame.payload).to.include({ name: 'System', limit: 5 });
-    await agent.rows(frame, [entry(1, HOSTILE), entry(2, 'Plain')]);
+    // One more than is shown, which tells whether there are more.
+    expect(frame.payload).to.include({ name: 'System', limit: 3 });
+    await agent.rows(frame, [entry(1, HOSTILE), entry(2, 'Plain'), entry(3, 'Beyond')]);
     await agent.succeed(frame, { scanned: 9, truncated: false });
     const { code, out, err } = await asked.ended;
     expect(out.split('\n')).to.have.length(3);
@@ -183,7 +184,8 @@ describe('muster, far from the server', function () {
       String.raw`a\x1b]0;owned\x07b\x1b]52;c;cm0gLXJm\x07c\x1b[2Ad\x9b31me\u{202e}f\ng\x7f`,
     );
     expect(out + err).not.to.match(UNSAFE);
-    expect(err).to.equal('HOST-OFF: offline\n2 devices: 1 offline, 1 answered. 2 entries.\n');
+    expect(err).to.contain('HOST-ON: only the newest 2 entries are shown, and there are more. --limit 500');
+    expect(err).to.match(/^HOST-OFF: offline\n.*\n2 devices: 1 offline, 1 answered\. 2 entries\.\n$/);
     expect(code).to.equal(1);
   });
 

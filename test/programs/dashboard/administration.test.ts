@@ -230,7 +230,9 @@ describe('the pages of administration', () => {
     await page.getByRole('button', { name: 'Test', exact: true }).click();
     await page.getByText('The provider is ready to be activated').waitFor();
     const enforcement = page.getByRole('form', { name: 'Enforcement' });
-    await enforcement.getByRole('switch', { name: 'A second factor at the provider' }).press('Space');
+    await enforcement
+      .getByRole('switch', { name: 'Two-factor authentication at the identity provider' })
+      .press('Space');
     await enforcement.getByRole('button', { name: 'Save' }).click();
     await enforcement.getByText('Saved.').waitFor();
     await page.getByRole('button', { name: 'Activate' }).click();
@@ -238,7 +240,7 @@ describe('the pages of administration', () => {
     await page.getByRole('button', { name: 'Deactivate' }).waitFor();
     await page.reload();
     await enforcement
-      .getByRole('switch', { name: 'A second factor at the provider', checked: true })
+      .getByRole('switch', { name: 'Two-factor authentication at the identity provider', checked: true })
       .waitFor();
     await assertAccessible(page);
     await page.getByRole('button', { name: 'Delete the provider' }).click();

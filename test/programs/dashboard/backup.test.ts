@@ -117,7 +117,7 @@ describe('the pages of backup', () => {
     await page.getByRole('button', { name: 'Hold …' }).waitFor();
     await page.getByRole('button', { name: 'Make immutable …' }).click();
     const inAMonth = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
-    await dialog.getByLabel('Until the end of (UTC)').fill(inAMonth);
+    await dialog.getByLabel('Until the end of').fill(inAMonth);
     await dialog.getByRole('button', { name: 'Make immutable' }).click();
     await page.getByRole('row', { name: /^Immutable until/ }).waitFor();
 
@@ -209,7 +209,7 @@ describe('the pages of backup', () => {
     await dialog.getByRole('textbox', { name: 'Name' }).fill('Gold');
     await dialog.getByRole('textbox', { name: /^The newest snapshot/ }).fill('1.5');
     await assertAccessible(page);
-    await dialog.getByRole('button', { name: 'Make the SLA' }).click();
+    await dialog.getByRole('button', { name: 'Create SLA' }).click();
     const gold = page.getByRole('row').filter({ hasText: 'Gold' });
     await gold.getByText('1 h 30 min').waitFor();
     await gold.getByRole('button', { name: 'Change' }).click();

@@ -55,7 +55,7 @@ describe('the pages of cloud backup', () => {
     await dialog.getByLabel('Client secret').fill(fields.clientSecret);
     dashboard.allow(/status of 400/);
     await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
-    await dialog.getByText('Invalid UUID', { exact: true }).waitFor();
+    await dialog.getByText('Choose one.', { exact: true }).waitFor();
     await dialog.getByLabel('Directory (tenant) id').fill(connectionOf(tenant.orgId).tenantId);
     await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
 
@@ -88,7 +88,7 @@ describe('the pages of cloud backup', () => {
     const tenant = await buildTenant(dashboard.app);
     dashboard.allow(new RegExp(`a request to ${graph.loginUrl}`));
     // The links of the server name the host that people use, to which its cookies belong.
-    const url = dashboard.url.replace('127.0.0.1', 'localhost');
+    const url = dashboard.url;
     const open = async (isAdministrator: boolean) => {
       graph.person.isAdministrator = isAdministrator;
       const page = await dashboard.open(`${url}/cloud-backup/connections`, { person: tenant.admin });

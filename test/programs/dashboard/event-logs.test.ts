@@ -253,7 +253,7 @@ describe('the event log in a browser', () => {
     const page = await dashboard.open(`/event-logs?log=System&source=disk&devices=${devices}`, {
       person: tenant.admin,
     });
-    await page.getByRole('button', { name: 'Ask the devices' }).click();
+    await page.getByRole('button', { name: 'Run query' }).click();
     await page.getByRole('tab', { name: 'Answered 1' }).waitFor();
     await message(page, 'A bad block at 0x120.').waitFor();
     await assertAccessible(page);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { codeOf, enableSecondFactor } from '../../support/auth/second-factor-support.ts';
-import { insertOidcProvider, type Owner } from '../../support/sso/sso-support.ts';
+import { insertOidcProvider, type Owner, proveDomain, query } from '../../support/sso/sso-support.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person } from '../../support/factories.ts';
 import { TEST_AUTHORITY } from '../../support/https-server.ts';
@@ -55,7 +55,7 @@ describe('the ways in', () => {
     await heading(page, 'Your profile').waitFor();
 
     await keys.use(page.getByRole('button', { name: 'Set up' }));
-    const dialog = page.getByRole('dialog', { name: 'Set up a second factor' });
+    const dialog = page.getByRole('dialog', { name: 'Set up two-factor authentication' });
     await keys.hasFocus(dialog.getByRole('textbox', { name: 'Your password' }));
     await keys.press('Escape');
     await keys.hasFocus(page.getByRole('button', { name: 'Set up' }));
@@ -87,7 +87,7 @@ describe('the ways in', () => {
 
     await signOut();
     await signIn();
-    await heading(page, 'Second factor').waitFor();
+    await heading(page, 'Two-factor authentication').waitFor();
     await keys.hasFocus(code);
     await keys.type(wrongCode);
     await keys.press('Enter');
@@ -161,6 +161,46 @@ describe('the ways in', () => {
     await row.getByText('Active').waitFor();
   });
 
+  it('by a link of the server, which asks before it replaces somebody who is signed in', async () => {
+    const { app } = dashboard;
+    const { admin, technician } = tenant;
+    const linkFor = async ({ id }: Person) => `/devices${await app.server.signInFragment(id)}`;
+    const page = await dashboard.open(await linkFor(admin));
+    await heading(page, 'Devices').waitFor();
+
+    const { origin } = new URL(page.url());
+    const open = async (link: string) => {
+      // Only a change behind the # would not load the page again.
+      await page.goto('about:blank');
+      await page.goto(origin + link);
+    };
+    dashboard.allow(/status of 40[09]/);
+    const account = page.getByRole('button', { name: /^Your account/ });
+    const asked = page.getByText(`This browser is signed in as ${admin.email}.`);
+    await open(await linkFor(technician));
+    await asked.waitFor();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: `Stay signed in as ${admin.email}` }).click();
+    await heading(page, 'Devices').waitFor();
+    await account.click();
+    await page.getByText(admin.email).first().waitFor();
+
+    // The code of somebody's sign-in in another browser changes nothing.
+    const foreign = await linkFor(technician);
+    await query(app, `update sso_exchange_codes set browser_hash = repeat('0', 64)`);
+    await open(foreign);
+    await heading(page, 'Devices').waitFor();
+    await account.click();
+    await page.getByText(admin.email).first().waitFor();
+
+    await open(await linkFor(technician));
+    await asked.waitFor();
+    await page.getByRole('button', { name: `Sign in as ${technician.email}` }).click();
+    await heading(page, 'Devices').waitFor();
+    await account.click();
+    await page.getByText(technician.email).first().waitFor();
+  });
+
   it('by an identity provider, which is then the only one, except for who opens the emergency door', async () => {
     const { app } = dashboard;
     const { admin, partnerId } = tenant;
@@ -170,6 +210,7 @@ describe('the ways in', () => {
     idp.accounts.set('admin', { claims: { email: admin.email, email_verified: true, name: 'Ada' } });
     idp.person = 'admin';
     const owner: Owner = { partner_id: partnerId };
+    await proveDomain(app, tenant.orgId);
     await insertOidcProvider(app, idp, owner, { name: 'Acme Login' });
     const branding = { headline: 'Welcome to Acme', logoUrl: LOGO, accentColor: '#7a1f5c' };
     await app.call('PUT', '/partners/me/login-branding', { token: admin.token, body: branding });

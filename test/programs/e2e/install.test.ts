@@ -58,7 +58,7 @@ describe('install.sh', function () {
   }
 
   /** The address that the server gives out. */
-  const server = () => bench.app.url.replace('127.0.0.1', 'localhost');
+  const server = () => bench.app.url;
   const script = async (search = '') => (await fetch(`${bench.app.url}/install.sh${search}`)).text();
 
   /** Feeds a script into a shell, as `curl … | sh -s -- <words>` does. */
@@ -95,6 +95,14 @@ describe('install.sh', function () {
     (await readdir(path.join(machine, folder), { recursive: true }).catch(() => [])).toSorted((a, b) =>
       a.localeCompare(b),
     );
+
+  it('makes no device of a machine on which the agent cannot stay, and says why', async () => {
+    const before = (await devices()).length;
+    await writeFile(path.join(machine, 'bin/getconf'), '#!/bin/sh\necho glibc 2.27\n', { mode: 0o755 });
+    const { code, output } = await sh(await script(), [], { MUSTER_ENROLLMENT_KEY: key });
+    expect([code, (await devices()).length, await filesOf('opt')]).to.deep.equal([1, before, []]);
+    expect(output).to.contain('needs glibc 2.28 or newer, and this system has 2.27.');
+  });
 
   it('makes a device of a machine, changes nothing when it runs again, and leaves nothing when it uninstalls', async () => {
     const first = await sh(await script(), [], { MUSTER_ENROLLMENT_KEY: key });
@@ -152,11 +160,17 @@ describe('install.sh', function () {
     expect(stored.server).to.equal(server());
   });
 
-  it('says how to run the agent where nothing starts services', async () => {
+  it('says how to run the agent where nothing starts services, and enrolls only where that is wanted', async () => {
     await rm(path.join(machine, 'run'), { recursive: true });
+    const before = (await devices()).length;
     const { code, output } = await sh(await script(`?key=${key}`));
     expect(code).to.equal(3);
     expect(output).to.contain('no service manager').and.to.contain('muster-agent watchdog run');
+    expect([(await devices()).length, await filesOf('opt')]).to.deep.equal([before, []]);
+    const wanted = await sh(await script(`?key=${key}`), ['--no-service']);
+    expect(wanted.code, wanted.output).to.equal(0);
+    expect(wanted.output).to.contain('muster-agent watchdog run');
+    expect((await devices()).length).to.equal(before + 1);
   });
 
   it('does nothing where it was cut off, wherever that is', async () => {

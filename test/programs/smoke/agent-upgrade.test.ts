@@ -102,7 +102,22 @@ describe('an upgrade of the packaged agent', function () {
       payload: { language: 'bash', content: `sleep 3; echo done >> '${effects}'`, timeoutSeconds: 60 },
     });
     expect(command.status).to.equal(202);
-    await publish('1.1.0', (await bundle('agent', '1.1.0')).code);
+    const { code } = await bundle('agent', '1.1.0');
+    const misnamed = await upload(bench, { version: '1.1.1', platform: PLATFORM, bytes: code });
+    expect([misnamed.status, misnamed.body.error]).to.deep.equal([
+      400,
+      'The file is version 1.1.0 of the agent, and not 1.1.1. It was not stored.',
+    ]);
+    const executable = await readFile(program);
+    const asWindows = {
+      version: AGENT_VERSION,
+      platform: `watchdog/windows/${process.arch}`,
+      bytes: executable,
+    };
+    expect((await upload(bench, asWindows)).body.error).to.include(
+      'is a program for linux, and not for windows',
+    );
+    await publish('1.1.0', code);
     const upgraded = await eventually(
       () => agentOf(deviceId),
       // The version comes with a heartbeat, and the end of the upgrade with a report of its own.

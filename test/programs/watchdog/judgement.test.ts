@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { nextTryAt, waitAfter } from '../../../src/agent/os/upgrades/failed-attempts.ts';
-import { dataDirIn, launcherOptions } from '../../../src/watchdog/launcher/agent-command.ts';
+import { nextTryAt } from '../../../src/agent/os/upgrades/failed-attempts.ts';
+import { waitAfterFailure } from '../../../src/protocol/index.ts';
+import { dataDirIn, isOfRelease, launcherOptions } from '../../../src/watchdog/launcher/agent-command.ts';
 import { aliveEveryMs, inheritedSocket } from '../../../src/watchdog/service/service-manager.ts';
 import {
   afterEnd,
@@ -95,14 +96,14 @@ describe('the restarts of an agent that ends', () => {
 
 describe('the wait after a failed upgrade', () => {
   it('is none at first where the failure may pass, and never longer than an hour', () => {
-    expect(waitAfter({ count: 1, isTemporary: true })).to.equal(0);
+    expect(waitAfterFailure({ count: 1, isTemporary: true })).to.equal(0);
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), (count) => {
-        expect(waitAfter({ count, isTemporary: true })).to.be.at.most(3_600_000);
-        expect(waitAfter({ count: count + 1, isTemporary: true })).to.be.at.least(
-          waitAfter({ count, isTemporary: true }),
+        expect(waitAfterFailure({ count, isTemporary: true })).to.be.at.most(3_600_000);
+        expect(waitAfterFailure({ count: count + 1, isTemporary: true })).to.be.at.least(
+          waitAfterFailure({ count, isTemporary: true }),
         );
-        expect(waitAfter({ count, isTemporary: false })).to.be.within(3_600_000, 24 * 3_600_000);
+        expect(waitAfterFailure({ count, isTemporary: false })).to.be.within(3_600_000, 24 * 3_600_000);
       }),
     );
   });
@@ -124,6 +125,10 @@ describe('the launcher', () => {
       rest: ['run', '--release', 'x'],
     });
     expect(launcherOptions(['status'])).to.deep.equal({ rest: ['status'] });
+    for (const command of ['status', 'doctor', 'logs', 'service', 'unenroll', 'enroll', 'update', '--help']) {
+      expect(isOfRelease([command]), command).to.equal(false);
+    }
+    expect([isOfRelease(['run']), isOfRelease(['event-log', 'list'])]).to.deep.equal([true, true]);
     expect(dataDirIn(['run', '--data-dir', '/d'])).to.equal('/d');
     expect(dataDirIn(['run', '--data-dir=/d e'])).to.equal('/d e');
     expect(dataDirIn(['run'])).to.equal(undefined);

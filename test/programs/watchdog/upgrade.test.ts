@@ -32,12 +32,31 @@ describe('an upgrade of the agent', function () {
     expect(bench.downloads.map(({ authorization }) => authorization)).to.deep.equal([undefined]);
   });
 
-  it('goes back where the release ends at once', async () => {
+  const errorOf = (phase: string) =>
+    [...bench.reports.flatMap(({ updates }) => updates), ...bench.hub.statuses].find(
+      (status) => status.phase === phase,
+    )?.error;
+
+  it('goes back where the release ends at once, and says with which exit code and which last words', async () => {
     bench.start();
     await bench.runs('1.0.0');
-    bench.offer(await bench.agentRelease('1.1.0', 'process.exit(3);'));
+    bench.offer(await bench.agentRelease('1.1.0', 'console.error("no such setting"); process.exit(3);'));
     await bench.phaseIs('rolled_back CRASHED');
     await bench.runs('1.0.0');
+    expect(errorOf('rolled_back')).to.equal(
+      'The release ended 2 times during its trial. It ended with exit code 3.\nLast output:\nno such setting',
+    );
+  });
+
+  it('goes back where the release ends again and again after its trial', async () => {
+    bench.start();
+    await bench.runs('1.0.0');
+    // Each start lasts longer than the trial and is connected.
+    bench.offer(await bench.agentRelease('1.1.0', 'setTimeout(() => process.exit(7), 2500);'));
+    await bench.phaseIs('completed');
+    await bench.phaseIs('rolled_back CRASHED', 40_000);
+    await bench.runs('1.0.0');
+    expect(errorOf('rolled_back')).to.match(/^The release ended 3 times within \d+ s after its trial; /);
   });
 
   it('survives kill -9 of the watchdog in the middle, and a command takes effect once', async () => {
@@ -78,5 +97,29 @@ describe('an upgrade of the agent', function () {
     await rename(`${file}.later`, file);
     await bench.runs('1.0.0');
     expect(bench.starts()).to.equal(1);
+  });
+});
+
+describe('a release whose event loop hangs during its trial', function () {
+  this.timeout(120_000);
+
+  it('is rolled back as hung, and is not reported as completed before', async () => {
+    // Two seconds of heartbeats, of which the release manages one.
+    const bench = await startDeviceBench({ heartbeatsInARow: 40 });
+    try {
+      bench.start();
+      await bench.runs('1.0.0');
+      bench.offer(await bench.agentRelease('1.1.0', 'setTimeout(() => { for (;;); }, 1500);'));
+      await bench.phaseIs('rolled_back HUNG', 40_000);
+      await bench.runs('1.0.0');
+      expect(bench.phases()).to.not.include('completed');
+      const [{ error } = { error: '' }] = [
+        ...bench.reports.flatMap(({ updates }) => updates),
+        ...bench.hub.statuses,
+      ].filter(({ phase }) => phase === 'rolled_back');
+      expect(error).to.match(/It stopped answering for \d s and was killed\.(\n|$)/);
+    } finally {
+      await bench.close();
+    }
   });
 });

@@ -52,7 +52,7 @@ describe('the HTTP server', () => {
         expect(ready.status).to.equal(200);
         expect(ready.body).to.deep.equal({
           status: 'ready',
-          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok' },
+          checks: { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'ok', jobs: 'ok' },
         });
       });
     }
@@ -64,7 +64,7 @@ describe('the HTTP server', () => {
         const unsafe = await call(`${other.url}/health/ready`, 'GET');
         expect([unsafe.status, unsafe.body.checks]).to.deep.equal([
           503,
-          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed' },
+          { database: 'ok', redis: 'not_configured', migrations: 'ok', isolation: 'failed', jobs: 'ok' },
         ]);
         await asOwner(
           other.database.ownerUrl,
@@ -99,6 +99,7 @@ describe('the HTTP server', () => {
         redis: 'not_configured',
         migrations: 'ok',
         isolation: 'ok',
+        jobs: 'ok',
       });
       const refused: unknown = await connectDevice(other, token).catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(Refused);

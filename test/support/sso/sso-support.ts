@@ -17,7 +17,7 @@ export const createSsoApp = (options: TestAppOptions = {}): Promise<TestApp> =>
   });
 
 /** Where browsers reach the server: the host that its redirects name. */
-export const browserUrl = (app: TestApp): string => app.url.replace('127.0.0.1', 'localhost');
+export const browserUrl = (app: TestApp): string => app.url;
 
 export const query = async <Row extends object>(
   app: TestApp,
@@ -83,3 +83,12 @@ export async function insertOidcProvider(
     ...row,
   });
 }
+
+/** The organization has proved that it owns a mail domain, which counts for the provider of its partner as well. */
+export const proveDomain = (app: TestApp, orgId: string, domain = 'example.com') =>
+  query(
+    app,
+    `insert into sso_domains (id, org_id, domain, status, token, verified_at)
+    values (?, ?, ?, 'verified', 'x', now())`,
+    [newId(), orgId, domain],
+  );

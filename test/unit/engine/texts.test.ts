@@ -9,7 +9,13 @@ import {
   parseUnreadable,
 } from '../../../src/engine/output/backup-output.ts';
 import { failureText } from '../../../src/engine/output/failure-texts.ts';
-import { literalPattern } from '../../../src/engine/output/literal-pattern.ts';
+import type { EngineEntry } from '../../../src/engine/output/documents.ts';
+import { errorNumberText } from '../../../src/engine/output/error-numbers.ts';
+import { ExactNames } from '../../../src/engine/output/exact-names.ts';
+import { BackupObserver } from '../../../src/engine/operations/backup.ts';
+import { ErrorOutput } from '../../../src/engine/process/error-output.ts';
+import { RetryWatch } from '../../../src/engine/process/retry-watch.ts';
+import { includePattern, literalPattern } from '../../../src/engine/output/literal-pattern.ts';
 import { maskSecrets } from '../../../src/engine/output/mask.ts';
 import { PathList } from '../../../src/engine/output/path-list.ts';
 import { measuredBackup, ProgressMeter } from '../../../src/engine/output/progress.ts';
@@ -151,36 +157,145 @@ describe('the list of unreadable paths', () => {
     const list = new PathList();
     list.add({ path: '/a', reason: '' });
     list.add({ path: '/a', reason: 'denied' });
-    expect(list.report()).to.deep.equal({ paths: [{ path: '/a', reason: 'denied' }], isComplete: true });
+    expect(list.report()).to.deep.equal({ paths: [{ path: '/a', reason: 'denied' }], count: 1 });
     for (let at = 0; at < 2000; at++) list.add({ path: `/${at}`, reason: 'x'.repeat(5000) });
-    const { paths, isComplete } = list.report();
-    expect([paths.length, isComplete, paths.at(-1)?.reason.length]).to.deep.equal([1000, false, 300]);
+    list.add({ path: '/1999', reason: 'again' });
+    const { paths, count } = list.report();
+    expect([paths.length, count, paths.at(-1)?.reason.length]).to.deep.equal([1000, 2001, 300]);
+  });
+});
+
+describe('the error output of restic', () => {
+  const read = (text: string | Buffer) => {
+    const seen: { line: string; isCut: boolean }[] = [];
+    const output = new ErrorOutput((line, isCut) => seen.push({ line, isCut }) > 0);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += 5000) output.push(bytes.subarray(at, at + 5000));
+    output.end();
+    return seen;
+  };
+
+  it('is whole where a line names the longest path three times, each byte of it escaped', () => {
+    const item = `/${'\u0001'.repeat(4094)}`;
+    const line = JSON.stringify({
+      message_type: 'error',
+      error: { Op: 'lstat', Path: item, Err: 36, message: undefined },
+      during: 'archival',
+      item,
+    });
+    expect(line.length).to.be.greaterThan(48_000);
+    const [seen] = read(`${line}\n`);
+    expect(seen?.isCut).to.equal(false);
+    expect(parseUnreadable(seen?.line ?? '')).to.deep.equal({ path: item, reason: 'file name too long' });
+    const observed = new BackupObserver(undefined, { retries: new RetryWatch(1000) });
+    expect(observed.readError(line.slice(0, 40_000), true)).to.equal(true);
+  });
+
+  it('has paths by their bytes, and JSON as characters', () => {
+    const [first, second] = read(
+      Buffer.concat([
+        Buffer.from('ignoring error for /caf\xe9/\\xe9: no\n', 'latin1'),
+        Buffer.from(JSON.stringify({ message_type: 'error', item: '/caf\ufffd/\\xe9', error: {} })),
+      ]),
+    );
+    expect(parseNotRestored(first?.line ?? '')).to.deep.equal({ path: '/caf\\xe9/\\x5cxe9', reason: 'no' });
+    expect(parseUnreadable(second?.line ?? '')?.path).to.equal('/caf\ufffd/\\x5cxe9');
+  });
+
+  it('gives every error number a reason', () => {
+    for (const number of [1, 2, 5, 13, 36, 40, 116, 121, 4711]) {
+      expect(errorNumberText(number, 'linux')).to.match(/\w{4}/);
+    }
+    expect([errorNumberText(36, 'linux'), errorNumberText(116, 'linux')]).to.deep.equal([
+      'file name too long',
+      'stale file handle',
+    ]);
+    expect([
+      errorNumberText(63, 'darwin'),
+      errorNumberText(32, 'win32'),
+      errorNumberText(5, 'win32'),
+    ]).to.deep.equal(['file name too long', 'another program uses the file', 'access is denied']);
+  });
+});
+
+describe('names that restic cannot print', () => {
+  const entry = (path: string, type = 'file'): EngineEntry => ({
+    name: path.slice(path.lastIndexOf('/') + 1),
+    path,
+    type,
+    size: undefined,
+    mode: undefined,
+    mtime: undefined,
+  });
+
+  it('are told apart by their order, and what is in folders that look alike as well', async () => {
+    const trees: Record<string, string[]> = {
+      '': ['s'],
+      '/s': ['caf\\xe8', 'caf\\xe9', 'caf\ufffd', 'plain'],
+      '/s/caf\\xe8': ['x\\xff'],
+      '/s/caf\\xe9': ['x\\xfe'],
+    };
+    const asked: string[] = [];
+    const names = new ExactNames(async (folder) => {
+      asked.push(folder);
+      return trees[folder] ?? [];
+    });
+    const printed = [
+      '/s',
+      '/s/caf\ufffd',
+      '/s/caf\ufffd/x\ufffd',
+      '/s/caf\ufffd',
+      '/s/caf\ufffd/x\ufffd',
+      '/s/caf\ufffd',
+      '/s/plain',
+    ];
+    const exact: string[] = [];
+    for (const [at, path] of printed.entries()) {
+      exact.push((await names.of(entry(path, [0, 1, 3].includes(at) ? 'dir' : 'file'))).path);
+    }
+    expect(exact).to.deep.equal([
+      '/s',
+      '/s/caf\\xe8',
+      '/s/caf\\xe8/x\\xff',
+      '/s/caf\\xe9',
+      '/s/caf\\xe9/x\\xfe',
+      '/s/caf\ufffd',
+      '/s/plain',
+    ]);
+    expect(asked).to.deep.equal(['/s', '/s/caf\\xe8', '/s/caf\\xe9']);
+  });
+
+  it('are matched by a pattern with U+FFFD in a class, and others by their characters', () => {
+    expect(includePattern('/caf\\xe9/[a]\\x5cxe9')).to.equal('/caf[\ufffd]/[[]a]\\\\xe9');
+    expect(includePattern('/caf\ufffd')).to.equal('/caf\ufffd');
   });
 });
 
 describe('lines of output', () => {
-  it('are the same however the bytes are cut, and never longer than allowed', () => {
+  it('are the same however the bytes are cut, never longer than allowed, and say where they were cut', () => {
     fc.assert(
       fc.property(
-        fc.string({ unit: 'grapheme' }),
+        fc.string({ unit: fc.constantFrom('a', 'é', '\r', '\n') }),
         fc.array(fc.nat(50)),
         fc.integer({ min: 1, max: 30 }),
         (text, cuts, max) => {
-          const splitter = new LineSplitter(max);
+          const splitter = new LineSplitter(max, (line) => line.toString('latin1'));
           const bytes = Buffer.from(text);
-          const lines: string[] = [];
+          const lines = [];
           let from = 0;
           for (const cut of cuts) {
             lines.push(...splitter.push(bytes.subarray(from, from + cut)));
             from += cut;
           }
           lines.push(...splitter.push(bytes.subarray(from)), ...splitter.end());
-          const whole = text
-            .split('\n')
-            .map((line) => line.slice(0, max))
-            .map((line) => line.replace(/\r$/, ''));
+          const whole = bytes.toString('latin1').split('\n');
           if (whole.at(-1) === '') whole.pop();
-          expect(lines.map((line) => line.replace(/\r$/, ''))).to.deep.equal(whole);
+          expect(lines).to.deep.equal(
+            whole.map((line) => ({
+              text: line.slice(0, max).replace(/\r$/, ''),
+              isCut: line.length > max,
+            })),
+          );
         },
       ),
     );

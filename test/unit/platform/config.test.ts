@@ -63,6 +63,21 @@ describe('the configuration', () => {
     expect(() => (config.port = 1)).to.throw(TypeError);
   });
 
+  it('wants the serving role named twice where one address leads past a pooler', () => {
+    const url = 'postgres://svc_app:secret@127.0.0.1:5432/muster';
+    expect(faults({ DATABASE_URL_SESSION: url }).join()).to.contain('set DATABASE_URL_APP as well');
+    expect(
+      read({ DATABASE_URL_APP: url.replace('5432', '6432'), DATABASE_URL_SESSION: url, ...SECRETS }),
+    ).to.deep.include({
+      database: {
+        kind: 'external',
+        ownerUrl: undefined,
+        appUrl: url.replace('5432', '6432'),
+        sessionUrl: url,
+      },
+    });
+  });
+
   it('reports all faults at once, each with its variable and a good value', () => {
     const found = faults({
       PORT: 'eighty',

@@ -126,6 +126,7 @@ describe('the end of a trial', () => {
           attemptId: trial.attemptId,
           code: 'NOT_CONNECTED',
           error: 'The server acknowledged no heartbeat.',
+          retryInSeconds: HOUR_MS / 1000,
         },
       ]);
       expect((await readJournal(place.dataDir)).map(({ step, detail }) => [step, detail])).to.deep.equal([

@@ -1,5 +1,12 @@
 import { expect } from 'chai';
-import { afterQuestion, judge, startFacts, type Judgement } from '../../../src/watchdog/trial/judge.ts';
+import {
+  Ability,
+  afterQuestion,
+  judge,
+  startFacts,
+  type Judgement,
+} from '../../../src/watchdog/trial/judge.ts';
+import { HealthCheck } from '../../../src/agent/os/supervision/messages.ts';
 import { TrialRun } from '../../../src/watchdog/trial/trial-run.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 
@@ -8,6 +15,12 @@ const LIMITS = { firstHeartbeatMs: 120_000, heartbeatsMs: 180_000, heartbeatsInA
 const LOOK_MS = 1000;
 const FIRST_PERIOD_MS = LIMITS.firstHeartbeatMs + LOOK_MS;
 
+const GONE = { isConnected: false, reachesServer: false };
+const OVER_SOCKET = { isConnected: true, reachesServer: true };
+const OVER_HTTP = { isConnected: false, reachesServer: true };
+const ALL: readonly Ability[] = Ability.options;
+const CHECKS = HealthCheck.options;
+
 type Decision = Exclude<Judgement, { is: 'open' | 'ask_server' }>;
 
 describe('a release on trial', () => {
@@ -15,12 +28,15 @@ describe('a release on trial', () => {
   let trial: TrialRun;
   let decisions: Decision[];
   let questions: number;
+  /** How often the release was asked what it can do. */
+  let checks: number;
   /** Whether the server serves this machine, as it answers when it is asked. */
   let isServed: () => Promise<boolean>;
 
   beforeEach(() => {
     decisions = [];
     questions = 0;
+    checks = 0;
     isServed = async () => true;
     trial = begin();
   });
@@ -29,10 +45,12 @@ describe('a release on trial', () => {
     expect(testClock.pending, 'timers left behind').to.equal(0);
   });
 
-  const begin = (limits = LIMITS) =>
+  const begin = (limits = LIMITS, expected: readonly Ability[] = []) =>
     new TrialRun({
       version: '1.1.0',
       limits,
+      expected,
+      askHealth: () => (checks += 1),
       isServed() {
         questions += 1;
         return isServed();
@@ -68,9 +86,9 @@ describe('a release on trial', () => {
     trial.hello('1.1.0');
     trial.heartbeat();
     trial.heartbeat();
-    trial.connection(false);
+    trial.connection(GONE);
     trial.heartbeat();
-    trial.connection(true);
+    trial.connection(OVER_SOCKET);
     trial.heartbeat();
     expect(codes()).to.deep.equal([]);
     trial.heartbeat();
@@ -121,7 +139,7 @@ describe('a release on trial', () => {
   it('has the first period again for its first heartbeat after a lost connection', async () => {
     trial.hello('1.1.0');
     trial.heartbeat();
-    trial.connection(false);
+    trial.connection(GONE);
     await testClock.advance(FIRST_PERIOD_MS);
     expect(codes()).to.deep.equal(['NOT_CONNECTED']);
   });
@@ -245,6 +263,97 @@ describe('a release on trial', () => {
       await testClock.advance(FIRST_PERIOD_MS);
       expect([codes(), questions]).to.deep.equal([[], 1]);
     });
+  });
+
+  describe('after a release that could do everything', () => {
+    beforeEach(() => {
+      trial.stop();
+      trial = begin(LIMITS, ALL);
+      trial.hello('1.1.0', [...CHECKS]);
+    });
+    const beats = (count = 3) => {
+      for (let beat = 0; beat < count; beat += 1) trial.heartbeat();
+    };
+
+    it('is healthy when it is connected by its socket and has proved the rest, in any order', () => {
+      trial.connection(OVER_SOCKET);
+      trial.health({ works: [...CHECKS], faults: [] });
+      beats();
+      expect(codes()).to.deep.equal(['healthy']);
+      trial.stop();
+      decisions = [];
+      trial = begin(LIMITS, ALL);
+      trial.hello('1.1.0', [...CHECKS]);
+      trial.connection(OVER_SOCKET);
+      beats();
+      expect([codes(), checks]).to.deep.equal([[], 1]);
+      trial.health({ works: [...CHECKS], faults: [] });
+      expect(codes()).to.deep.equal(['healthy']);
+    });
+
+    it('fails with a broken socket, although its heartbeats over HTTP are acknowledged', async () => {
+      trial.connection(OVER_HTTP);
+      trial.health({ works: [...CHECKS], faults: [] });
+      beats(10);
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect(decisions).to.deep.equal([
+        {
+          is: 'failed',
+          code: 'NOT_CONNECTED',
+          message: 'The server acknowledged no heartbeat of the release over its socket within 120 s.',
+        },
+      ]);
+    });
+
+    it('is not helped by a socket that is cut before a heartbeat', async () => {
+      trial.health({ works: [...CHECKS], faults: [] });
+      for (let count = 0; count < 5; count += 1) {
+        trial.connection(OVER_HTTP);
+        beats();
+        trial.connection(OVER_SOCKET);
+      }
+      await testClock.advance(FIRST_PERIOD_MS);
+      expect(codes()).to.deep.equal(['NOT_CONNECTED']);
+    });
+
+    it('fails when it cannot prove what the one before could, and says what and why', async () => {
+      trial.connection(OVER_SOCKET);
+      beats();
+      trial.health({
+        works: ['live_query'],
+        faults: [{ check: 'event_log', message: 'No journal files were found.' }],
+      });
+      await testClock.advance(LIMITS.heartbeatsMs);
+      expect(checks, 'asked again every 15 s').to.equal(13);
+      await testClock.advance(LOOK_MS);
+      expect(decisions).to.deep.equal([
+        {
+          is: 'failed',
+          code: 'NOT_HEALTHY',
+          message:
+            'The release before could do what this one has not proved within 180 s: read an event log (No journal files were found.); keep commands (it gave no answer).',
+        },
+      ]);
+    });
+  });
+
+  it('must be able to do only what the release before could, and what it can be asked', () => {
+    trial.stop();
+    trial = begin(LIMITS, ['live_query']);
+    trial.hello('1.1.0', [...CHECKS]);
+    trial.connection(OVER_HTTP);
+    for (let beat = 0; beat < 3; beat += 1) trial.heartbeat();
+    expect(codes()).to.deep.equal([]);
+    trial.health({ works: ['live_query'], faults: [{ check: 'event_log', message: 'none' }] });
+    expect(codes()).to.deep.equal(['healthy']);
+    trial.stop();
+    decisions = [];
+    // A pin can lead back to a release that knows no checks.
+    trial = begin(LIMITS, ALL);
+    trial.hello('1.1.0');
+    trial.connection(OVER_SOCKET);
+    for (let beat = 0; beat < 3; beat += 1) trial.heartbeat();
+    expect(codes()).to.deep.equal(['healthy']);
   });
 
   it('does not notice that the clock of the machine is set', async () => {

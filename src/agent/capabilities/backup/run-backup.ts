@@ -1,7 +1,15 @@
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import { backup, literalPattern, type Repository } from '../../../engine/index.ts';
-import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
+import {
+  type BackupResult,
+  type CommandOutput,
+  type CommandPayload,
+  NAMED_PATHS_MAX,
+  PATH_TEXT_MAX,
+} from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { firstCharacters } from '../../core/plain-text.ts';
 import { osType } from '../../os/machine/os-type.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
@@ -10,6 +18,8 @@ import { progressOf } from '../../repository/reports.ts';
 import { withRepository } from '../../repository/repository-work.ts';
 import { destinationRoom, jobTag, processorsFor, resultOf } from '../../repository/snapshot-facts.ts';
 import { withShadowCopies } from './shadow-copies.ts';
+import { presentSources, sourcesWithoutFiles } from './sources.ts';
+import type { ChosenSources, LeftOut } from './virtual-file-systems.ts';
 
 const isWindows = osType() === 'windows';
 
@@ -24,9 +34,16 @@ export const runBackup = (parts: BackupParts) => ({
       const { jobId, host, paths, excludes, oneFileSystem, uploadKiBps, cpuPercent } = payload;
       const { progress } = context;
       const takenAt = clock.date().toISOString();
+      const sources = await presentSources(paths);
+      if (sources.paths.length === 0) throw allRefused(sources.refused);
       const input = {
-        paths,
-        excludes: [...excludes, ...excludedAlways(parts.dataDir, repository)],
+        paths: sources.paths,
+        excludes: [
+          ...sources.firstPatterns,
+          ...excludes,
+          ...sources.patterns,
+          ...excludedAlways(parts.dataDir, repository),
+        ],
         oneFileSystem,
         host,
         tags: [jobTag(jobId)],
@@ -47,6 +64,7 @@ export const runBackup = (parts: BackupParts) => ({
         ),
       );
       const { bytesProcessed, filesProcessed } = made;
+      const result = withSources(resultOf(made, takenAt), sources);
       // The last report of restic is up to a second old.
       progress({
         phase: 'finishing',
@@ -57,12 +75,44 @@ export const runBackup = (parts: BackupParts) => ({
         filesTotal: filesProcessed,
       });
       return {
-        ...resultOf(made, takenAt),
+        ...result,
+        emptySources: await sourcesWithoutFiles(sources.paths),
         ...(shadowCopies === undefined ? {} : { shadowCopies }),
         ...(await destinationRoom(repository)),
       };
     }),
 });
+
+const isOf = (type: string) => `It lies in a virtual file system (${type}), which holds no files.`;
+
+const allRefused = ([first, ...others]: readonly LeftOut[]) =>
+  new AgentError(
+    'SOURCE_UNREADABLE',
+    others.length === 0
+      ? `${first?.path} is not backed up. ${isOf(first?.type ?? '')}`
+      : 'All sources lie in virtual file systems, which hold no files.',
+  );
+
+/** The result says what was not backed up on purpose. A source of which that is all makes the backup partial. */
+function withSources(result: BackupResult, { leftOut, refused }: ChosenSources): BackupResult {
+  const { status, unreadable } = result;
+  const named = refused.map(({ path: source, type }) => ({ path: source, message: isOf(type) }));
+  return {
+    ...result,
+    status: refused.length > 0 ? 'partial' : status,
+    unreadable: {
+      ...unreadable,
+      count: unreadable.count + named.length,
+      paths: [...named, ...unreadable.paths].slice(0, NAMED_PATHS_MAX),
+    },
+    leftOut: {
+      count: leftOut.length,
+      paths: leftOut
+        .slice(0, NAMED_PATHS_MAX)
+        .map(({ path: folder, type }) => ({ path: firstCharacters(folder, PATH_TEXT_MAX), message: type })),
+    },
+  };
+}
 
 /** The files of the agent, and a repository that lies within its own source. */
 function excludedAlways(dataDir: string, { destination }: Repository): string[] {

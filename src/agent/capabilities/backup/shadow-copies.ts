@@ -24,7 +24,14 @@ export async function withShadowCopies<T extends FileBackup>(
   try {
     const made = await backup(true);
     const problems = made.volumesInUse.map(({ path, reason }) => problem(path, reason));
-    return { made, shadowCopies: { used: true, problems: problems.slice(0, PROBLEMS_MAX) } };
+    return {
+      made,
+      shadowCopies: {
+        used: true,
+        problems: problems.slice(0, PROBLEMS_MAX),
+        ...(problems.length > PROBLEMS_MAX ? { isCut: true } : {}),
+      },
+    };
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== 'SHADOW_COPY_DENIED') throw error;
     const made = await backup(false);

@@ -4,13 +4,15 @@ import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import { restore } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
-import { openBelow } from '../../os/files/open-folder.ts';
+import { openNamed } from '../../os/files/open-folder.ts';
+import { nameBytes } from '../../os/files/path-bytes.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
 import type { DurableContext } from '../../work/durable-handler.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
 import { progressOf } from '../../repository/reports.ts';
 import { withRepository } from '../../repository/repository-work.ts';
+import { snapshotNames } from '../../repository/snapshot-names.ts';
 import { assertRoom } from '../../repository/room.ts';
 import { readSelection } from './restore/selection.ts';
 
@@ -26,13 +28,15 @@ export const verifySample = (parts: BackupParts) => ({
     payload: CommandPayload<'backup.verify'>,
     context: DurableContext<'backup.verify'>,
   ): Promise<CommandOutput<'backup.verify'>> =>
-    withRepository(parts, { payload, context }, async ({ engine, repository, options }) => {
+    withRepository(parts, { payload, context }, async (use) => {
+      const { engine, repository, options } = use;
       const { snapshotId, paths: selected, verificationId } = payload;
       const startedAt = clock.monotonic();
       const { progress } = context;
       const folder = await openPrivateFolder(path.join(parts.folder, 'verified', verificationId));
       try {
-        const { files, bytes } = await readSelection(engine, repository, { snapshotId, selected }, options);
+        const readNames = snapshotNames(use, parts.network, snapshotId);
+        const { files, bytes } = await readSelection({ ...use, snapshotId, readNames }, selected);
         await assertRoom(folder, { files, bytes });
         await restore(
           engine,
@@ -53,7 +57,8 @@ export const verifySample = (parts: BackupParts) => ({
 /** Without a hash where the path is not there as a file. */
 async function measure(folder: string, file: string, signal: AbortSignal): Promise<Files[number]> {
   try {
-    const handle = await openBelow(folder, file.split('/').filter(Boolean).join(path.sep));
+    const names = file.split('/').filter((name) => name !== '');
+    const handle = await openNamed(folder, names.map(nameBytes));
     try {
       const hash = createHash('sha256');
       let sizeBytes = 0;

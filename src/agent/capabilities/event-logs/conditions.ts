@@ -1,7 +1,14 @@
 import type { LogConditions, LogEntry } from '../../../protocol/index.ts';
 
-/** One predicate for all conditions of a query. Readers may check some of them earlier where that is cheaper. */
-export function entryMatcher(conditions: LogConditions): (entry: LogEntry) => boolean {
+/**
+ * One predicate for all conditions of a query. Readers may check some of them earlier where that is cheaper.
+ *
+ * @param searched  where a text is looked for
+ */
+export function entryMatcher(
+  conditions: LogConditions,
+  searched: (entry: LogEntry) => string = ({ message }) => message,
+): (entry: LogEntry) => boolean {
   const levels = conditions.level === undefined ? undefined : new Set(conditions.level);
   const source = conditions.source?.toLowerCase();
   const text = conditions.text?.toLowerCase();
@@ -17,7 +24,7 @@ export function entryMatcher(conditions: LogConditions): (entry: LogEntry) => bo
       const at = Date.parse(entry.timeCreated);
       if (at < start || at > end) return false;
     }
-    return text === undefined || entry.message.toLowerCase().includes(text);
+    return text === undefined || searched(entry).toLowerCase().includes(text);
   };
 }
 

@@ -1,55 +1,40 @@
 import type { LogEntry, LogQuery, LogQuerySummary } from '../../../protocol/index.ts';
-import { entryMatcher, instantMs } from './conditions.ts';
+import { entryMatcher } from './conditions.ts';
+import { ScanReport } from './scan-report.ts';
 
-/** The most records that one query reads. Larger logs need a narrower time range. */
-export const SCAN_MAX = 5_000_000;
-
-/**
- * Clocks are set back and writers race, so a log is only nearly ordered. A scan therefore continues this far before
- * `startTime`.
- */
-export const DISORDER_MS = 3_600_000;
-
-/** Whether a source has read all of its records. */
-export interface ScanEnd {
-  incomplete: boolean;
+export interface PageOptions {
+  /** What the source writes while it is read. */
+  report?: ScanReport;
+  matches?: (entry: LogEntry) => boolean;
 }
 
 /** Selects one page from batches of entries, newest first. The source is closed as soon as the page is full. */
 export async function* pageOf(
-  source: AsyncGenerator<readonly LogEntry[], ScanEnd | void>,
+  source: AsyncGenerator<readonly LogEntry[], void>,
   query: LogQuery,
   signal: AbortSignal,
-  scanMax = SCAN_MAX,
+  { report = new ScanReport(), matches = entryMatcher(query) }: PageOptions = {},
 ): AsyncGenerator<LogEntry, LogQuerySummary> {
-  const matches = entryMatcher(query);
   const first = (query.page - 1) * query.limit;
   const end = first + query.limit;
-  const oldest = (instantMs(query.startTime) ?? -Infinity) - DISORDER_MS;
   let scanned = 0;
   let matched = 0;
   try {
     for (;;) {
       const step = await source.next();
-      if (step.done === true) {
-        const incomplete = signal.aborted || (step.value?.incomplete ?? false);
-        return incomplete ? { scanned, truncated: true } : { scanned, truncated: false, total: matched };
-      }
+      if (step.done === true) return report.summary(scanned, signal.aborted, matched);
       for (const entry of step.value) {
-        if (signal.aborted || scanned >= scanMax) return { scanned, truncated: true };
+        if (signal.aborted) break;
         scanned += 1;
-        if (oldest !== -Infinity && Date.parse(entry.timeCreated) < oldest) {
-          return { scanned, truncated: false, total: matched };
-        }
         if (!matches(entry)) continue;
         matched += 1;
         if (matched <= first) continue;
         yield entry;
-        if (matched === end) return { scanned, truncated: false };
+        if (matched === end) return report.summary(scanned, false);
       }
     }
   } finally {
-    await source.return({ incomplete: true });
+    await source.return();
   }
 }
 

@@ -6,9 +6,11 @@ import { dump, listEntries, restore } from '../../../engine/index.ts';
 import {
   type CommandOutput,
   type CommandPayload,
+  escapeLiteral,
   MACHINE_MANIFEST,
   MachineErrorCode,
   MachineManifest,
+  printedPath,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
@@ -62,7 +64,7 @@ export const restoreMachine = (parts: BackupParts, hypervisors: Hypervisors) => 
         );
         if (made.status === 'partial') throw incomplete(made.failed.paths[0]?.path ?? '');
         progress({ phase: 'importing' });
-        const files = path.join(staging, ...source.split('/'));
+        const files = path.join(staging, ...printedPath(source).split('/'));
         const targetFolder = path.join(own, 'machine');
         await mkdir(targetFolder);
         const wanted = { vmName: payload.vmName, generateNewId: payload.generateNewId, targetFolder };
@@ -109,7 +111,7 @@ async function findMachine(
     const names = `The snapshot has ${chosen.length} machines. Name one of them.`;
     throw new AgentError(MachineErrorCode.machineAmbiguous, names);
   }
-  return path.posix.join(path.posix.dirname(manifestPath), one.folder);
+  return path.posix.join(path.posix.dirname(manifestPath), escapeLiteral(one.folder));
 }
 
 async function findManifest(

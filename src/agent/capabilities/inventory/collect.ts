@@ -5,6 +5,7 @@ import { fitToLimits, type MachineInventory } from './fit.ts';
 import { collectOnLinux } from './linux.ts';
 import type { Collector } from './collector.ts';
 import { collectOnMacos } from './macos.ts';
+import { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 import { collectOnWindows } from './windows.ts';
 
@@ -14,34 +15,39 @@ const COLLECTORS: Readonly<Record<OsType, Collector>> = {
   windows: collectOnWindows,
 };
 
-/** Collects everything. Throws where a list cannot be read, because the server takes missing entries as removed. */
+/** Collects everything that can be read, and names what cannot: the server keeps what it had from there. */
 export async function collectInventory(
   sources: Sources,
   warn: (message: string) => void,
 ): Promise<MachineInventory> {
-  const { hardware, primaryInterface, lastUser, software } = await COLLECTORS[sources.os](sources, {
-    software: true,
-  });
-  const interfaces = networkInterfaces(sources.interfaces(), primaryInterface);
-  const all = {
-    hardware: { ...(await nodeHardware()), ...hardware },
-    network: networkOf(interfaces),
-    interfaces,
-    lastUser,
-    software,
-  };
-  return fitToLimits(all, warn);
+  const reading = new Reading();
+  const { lastUser, software, ...facts } = await read(sources, { software: true, reading });
+  return fitToLimits({ ...facts, lastUser, software, failed: reading.failed }, warn);
 }
 
 /** Collects the facts for an enrollment, which must not fail because of them. */
 export async function collectFacts(sources: Sources): Promise<{ hardware: Hardware; network: Network }> {
-  const found = await COLLECTORS[sources.os](sources, { software: false }).catch(() => undefined);
-  const all = {
-    hardware: { ...(await nodeHardware()), ...found?.hardware },
-    network: networkOf(networkInterfaces(sources.interfaces(), found?.primaryInterface)),
-  };
-  const { hardware = {}, network = {} } = fitToLimits(all, () => {});
+  const facts = await read(sources, { software: false, reading: new Reading() });
+  const { hardware = {}, network = {} } = fitToLimits(
+    { hardware: facts.hardware, network: facts.network ?? {} },
+    () => {},
+  );
   return { hardware, network };
+}
+
+async function read(sources: Sources, options: { software: boolean; reading: Reading }) {
+  const { reading } = options;
+  const found = await COLLECTORS[sources.os](sources, options);
+  const interfaces = await reading.from('interfaces', () =>
+    networkInterfaces(sources.interfaces(), found.primaryInterface),
+  );
+  const ofNode = await reading.from('system', nodeHardware);
+  return {
+    hardware: { ...ofNode, ...found.hardware },
+    ...(interfaces === undefined ? {} : { interfaces, network: networkOf(interfaces) }),
+    lastUser: found.lastUser,
+    software: found.software,
+  };
 }
 
 async function nodeHardware(): Promise<Hardware> {

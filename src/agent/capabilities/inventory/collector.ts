@@ -1,4 +1,5 @@
-import type { Hardware } from '../../../protocol/index.ts';
+import { firmwareValue, type Hardware } from '../../../protocol/index.ts';
+import type { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 /** What a system reports about itself beyond what Node can read on every system. */
@@ -14,21 +15,24 @@ export interface FoundSoftware {
   name: string;
   version?: string | undefined;
   publisher?: string | undefined;
+  /** What has listed it. */
+  source?: string | undefined;
   /** In ms since 1970. */
   installedAt?: number | undefined;
 }
 
-/** @param options.software  false for the facts of an enrollment, which must not take long */
-export type Collector = (sources: Sources, options: { software: boolean }) => Promise<Collected>;
-
-/** Placeholders that firmware reports where its maker has entered nothing. */
-const BLANK =
-  /^(0+|1?23456789|n\/?a|none|unknown|default string|not (applicable|available|specified|present)|invalid|oem|o\.e\.m\.|to be filled by o\.e\.m\.?|system (manufacturer|product name|serial number|version)|(base|chassis) .*serial number|type1.*|undefined|-+|\.+|x+)$/i;
+/**
+ * Reads each source by itself; those that fail are noted in `reading`.
+ * @param options.software  false for the facts of an enrollment, which must not take long
+ */
+export type Collector = (
+  sources: Sources,
+  options: { software: boolean; reading?: Reading },
+) => Promise<Collected>;
 
 /** A value that firmware reports, or `undefined` where it is a placeholder. */
 export function cleanDmi(text: string | null | undefined): string | undefined {
-  const value = nonEmpty(text?.replaceAll('\0', ''));
-  return value === undefined || BLANK.test(value) ? undefined : value;
+  return nonEmpty(firmwareValue(text));
 }
 
 /** The trimmed text, or `undefined` where it is empty or a mark for an empty value. */

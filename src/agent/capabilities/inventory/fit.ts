@@ -1,5 +1,6 @@
 import { clock } from '../../../clock.ts';
 import {
+  type FailedSource,
   type Hardware,
   type Inventory,
   INTERFACE_ADDRESSES_MAX,
@@ -20,21 +21,21 @@ export type MachineInventory = Omit<Inventory, 'collectedAt'>;
 export function fitToLimits(
   found: {
     hardware: Loose<Hardware>;
-    network: Loose<Network>;
+    network?: Loose<Network>;
     interfaces?: readonly NetworkInterface[];
     lastUser?: string | undefined;
     software?: readonly FoundSoftware[] | undefined;
+    failed?: readonly FailedSource[];
   },
   warn: (message: string) => void,
 ): MachineInventory {
-  const { interfaces, lastUser, software } = found;
-  const { ipAddress, macAddress } = found.network;
+  const { interfaces, lastUser, software, network, failed = [] } = found;
   const inventory: MachineInventory = {
     hardware: withoutEmpty(found.hardware),
-    // Some adapters, such as InfiniBand, have longer addresses than the server accepts.
-    network: withoutEmpty({ ipAddress, macAddress: macAddress?.slice(0, MAC_LENGTH) }),
+    ...(network === undefined ? {} : { network: networkWithin(network) }),
     ...(interfaces === undefined ? {} : { interfaces: interfaces.slice(0, INTERFACES_MAX).map(interfaceOf) }),
     ...(lastUser === undefined ? {} : { lastUser: cut(lastUser) }),
+    ...(failed.length === 0 ? {} : { failed: [...failed] }),
   };
   if (software === undefined) return inventory;
   const entries = software.map(entryOf).filter(({ name }) => name !== '');
@@ -66,11 +67,16 @@ const interfaceOf = ({ name, macAddress, ipAddresses, isPrimary }: NetworkInterf
   isPrimary,
 });
 
-function entryOf({ name, version, publisher, installedAt }: FoundSoftware): SoftwareEntry {
+function networkWithin({ ipAddress, macAddress }: Loose<Network>): Network {
+  // Some adapters, such as InfiniBand, have longer addresses than the server accepts.
+  return withoutEmpty({ ipAddress, macAddress: macAddress?.slice(0, MAC_LENGTH) });
+}
+
+function entryOf({ name, version, publisher, installedAt, source }: FoundSoftware): SoftwareEntry {
   const isTime = installedAt !== undefined && installedAt > EARLIEST_MS && installedAt <= clock.now();
   return {
     name: cut(name),
-    ...withoutEmpty({ version, publisher }),
+    ...withoutEmpty({ version, publisher, source }),
     ...(isTime ? { installedAt: new Date(installedAt).toISOString() } : {}),
   };
 }
@@ -88,7 +94,9 @@ function withinLimits(
   warn: (message: string) => void,
 ): SoftwareEntry[] {
   let kept = entries.slice(0, SOFTWARE_MAX);
-  if (bytesOf(kept) > room) kept = kept.map(({ name, version }) => ({ name, ...withoutEmpty({ version }) }));
+  if (bytesOf(kept) > room) {
+    kept = kept.map(({ name, version, source }) => ({ name, ...withoutEmpty({ version, source }) }));
+  }
   while (bytesOf(kept) > room) kept = kept.slice(0, Math.floor(kept.length * 0.9));
   const lost = entries.length - kept.length;
   if (lost > 0) warn(`The software list is too long: ${lost} of its ${entries.length} entries are not sent.`);

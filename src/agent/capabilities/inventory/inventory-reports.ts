@@ -147,6 +147,8 @@ export class InventoryReports {
     const collection = this.#turn.then(async () => {
       if (this.#stop.signal.aborted) return;
       const inventory = await this.#options.collect(this.#stop.signal);
+      // What was ended while it was read has not failed.
+      if (this.#stop.signal.aborted) return;
       const hash = createHash('sha256').update(JSON.stringify(inventory)).digest('hex');
       const last = this.#sent;
       const isDue = last?.hash !== hash || clock.now() - last.at > DAILY_MS || clock.now() < last.at;

@@ -1,4 +1,5 @@
 import { type FoundSoftware, nonEmpty } from './collector.ts';
+import type { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 /** The software of a Linux machine, from each package manager that it has. */
@@ -12,24 +13,34 @@ const RPM = [
 const FLATPAK = ['list', '--app', '--columns=name,version,origin'];
 
 /** `undefined` where the machine has none of these package managers. */
-export async function linuxSoftware(sources: Sources): Promise<FoundSoftware[] | undefined> {
-  const [dpkg, rpm, apk, flatpak, snap] = await Promise.all([
-    sources.output('dpkg-query', DPKG),
-    sources.output('rpm', RPM),
-    sources.file('/lib/apk/db/installed'),
-    sources.output('flatpak', FLATPAK),
-    sources.output('snap', ['list']),
-  ]);
-  if ([dpkg, rpm, apk, flatpak, snap].every((output) => output === undefined)) return undefined;
-  const written = dpkg === undefined ? new Map() : await sources.written('/var/lib/dpkg/info');
-  return [
-    ...parseDpkg(dpkg ?? '', written),
-    ...parseRpm(rpm ?? ''),
-    ...parseApk(apk ?? ''),
-    ...parseFlatpak(flatpak ?? ''),
-    ...parseSnap(snap ?? ''),
-  ];
+export async function linuxSoftware(
+  sources: Sources,
+  reading: Reading,
+): Promise<FoundSoftware[] | undefined> {
+  const managers: Record<string, () => Promise<FoundSoftware[] | undefined>> = {
+    async dpkg() {
+      const output = await sources.output('dpkg-query', DPKG);
+      if (output === undefined) return undefined;
+      return parseDpkg(output, await sources.written('/var/lib/dpkg/info').catch(() => new Map()));
+    },
+    rpm: async () => parsed(parseRpm, await sources.output('rpm', RPM)),
+    apk: async () => parsed(parseApk, await sources.file('/lib/apk/db/installed')),
+    flatpak: async () => parsed(parseFlatpak, await sources.output('flatpak', FLATPAK)),
+    snap: async () => parsed(parseSnap, await sources.output('snap', ['list'])),
+  };
+  const before = reading.failed.length;
+  const found = await Promise.all(
+    Object.entries(managers).map(async ([source, read]) => {
+      const entries = await reading.from(source, read);
+      return entries?.map((entry) => ({ ...entry, source }));
+    }),
+  );
+  const isThereNone = found.every((entries) => entries === undefined) && reading.failed.length === before;
+  return isThereNone ? undefined : found.flatMap((entries) => entries ?? []);
 }
+
+const parsed = (parse: (output: string) => FoundSoftware[], output: string | undefined) =>
+  output === undefined ? undefined : parse(output);
 
 const lines = (output: string) => output.split('\n').filter((line) => line.trim() !== '');
 /** Removes the address from a name such as `Debian GCC Maintainers <gcc@example.org>`. */

@@ -1,10 +1,11 @@
 import { lastUserOf, type Collector, cleanDmi } from './collector.ts';
 import { linuxSoftware } from './linux-packages.ts';
+import { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 const DMI = '/sys/class/dmi/id';
 
-export const collectOnLinux: Collector = async (sources, { software }) => {
+export const collectOnLinux: Collector = async (sources, { software, reading = new Reading() }) => {
   const dmi = async (name: string) => cleanDmi(await sources.file(`${DMI}/${name}`));
   // Boards without DMI have a device tree. The first word of its model is mostly the manufacturer.
   const board = cleanDmi(await sources.file('/proc/device-tree/model'));
@@ -17,13 +18,13 @@ export const collectOnLinux: Collector = async (sources, { software }) => {
         (await dmi('product_serial')) ??
         (await dmi('board_serial')) ??
         cleanDmi(await sources.file('/proc/device-tree/serial-number')),
-      gpuModel: graphicsOf((await mayFail(sources.output('lspci', ['-mm']))) ?? ''),
+      gpuModel: graphicsOf((await reading.from('lspci', () => sources.output('lspci', ['-mm']))) ?? ''),
     },
     primaryInterface:
       defaultRoute((await sources.file('/proc/net/route')) ?? '') ??
       defaultRoute6((await sources.file('/proc/net/ipv6_route')) ?? ''),
     lastUser: software ? await lastUser(sources) : undefined,
-    software: software ? await linuxSoftware(sources) : undefined,
+    software: software ? await linuxSoftware(sources, reading) : undefined,
   };
 };
 

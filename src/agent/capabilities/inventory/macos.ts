@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
+import { Reading } from '../../core/reading.ts';
+import type { Sources } from './sources.ts';
 import { nonEmpty, type FoundSoftware, lastUserOf, type Collector, cleanDmi } from './collector.ts';
 
 /** `system_profiler` inspects each application, which takes long on a slow disk. */
@@ -34,14 +36,16 @@ const Profile = z.object({
 });
 type Application = NonNullable<z.infer<typeof Profile>['SPApplicationsDataType']>[number];
 
-export const collectOnMacos: Collector = async (sources, { software }) => {
-  const types = ['SPHardwareDataType', 'SPDisplaysDataType', ...(software ? ['SPApplicationsDataType'] : [])];
-  const profile = parseProfile(await sources.output('system_profiler', ['-json', ...types], PROFILER_MS));
-  const [machine] = profile.SPHardwareDataType;
-  const [graphics] = profile.SPDisplaysDataType;
+const HARDWARE = ['SPHardwareDataType', 'SPDisplaysDataType'];
+
+export const collectOnMacos: Collector = async (sources, { software, reading = new Reading() }) => {
+  const profile = await reading.from('system_profiler', async () =>
+    parseProfile(await sources.output('system_profiler', ['-json', ...HARDWARE])),
+  );
+  const machine = profile?.SPHardwareDataType[0];
+  const graphics = profile?.SPDisplaysDataType[0];
   const mayFail = async (program: string, args: string[]) =>
     (await sources.output(program, args).catch(() => undefined)) ?? '';
-  const applications = profile.SPApplicationsDataType;
   return {
     hardware: {
       manufacturer: 'Apple Inc.',
@@ -52,15 +56,33 @@ export const collectOnMacos: Collector = async (sources, { software }) => {
     },
     primaryInterface: /^\s*interface: (\S+)/m.exec(await mayFail('route', ['-n', 'get', 'default']))?.[1],
     lastUser: software ? lastUserOf(await mayFail('last', ['-50'])) : undefined,
-    software:
-      applications === undefined
-        ? undefined
-        : [
-            ...applications.filter(isForPeople).map(application),
-            ...parsePackages(await mayFail('pkgutil', ['--regexp', '--pkg-info', '^(?!com\\.apple\\.).*'])),
-          ],
+    software: software ? await macosSoftware(sources, reading) : undefined,
   };
 };
+
+/** `undefined` where neither list could be read. */
+async function macosSoftware(sources: Sources, reading: Reading): Promise<FoundSoftware[] | undefined> {
+  const applications = await reading.from(
+    'applications',
+    async () => {
+      const args = ['-json', 'SPApplicationsDataType'];
+      return parseProfile(await sources.output('system_profiler', args, PROFILER_MS)).SPApplicationsDataType;
+    },
+    PROFILER_MS + 10_000,
+  );
+  const packages = await reading.from('pkgutil', async () =>
+    parsePackages((await sources.output('pkgutil', PKGUTIL)) ?? ''),
+  );
+  if (applications === undefined && packages === undefined) return undefined;
+  return [
+    ...(applications ?? [])
+      .filter(isForPeople)
+      .map((one) => ({ ...application(one), source: 'applications' })),
+    ...(packages ?? []).map((one) => ({ ...one, source: 'pkgutil' })),
+  ];
+}
+
+const PKGUTIL = ['--regexp', '--pkg-info', '^(?!com\\.apple\\.).*'];
 
 function parseProfile(output: string | undefined): z.infer<typeof Profile> {
   try {

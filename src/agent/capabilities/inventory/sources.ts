@@ -1,5 +1,6 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import os from 'node:os';
+import path from 'node:path';
 import type { OsType } from '../../../protocol/index.ts';
 import { readOutput } from '../../os/processes/child-process.ts';
 import { findProgram } from '../../os/processes/find-program.ts';
@@ -12,7 +13,7 @@ export interface Sources {
   file(path: string): Promise<string | undefined>;
   /** When each file of the folder was last written, in ms since 1970. Empty where the folder does not exist. */
   written(folder: string): Promise<ReadonlyMap<string, number>>;
-  /** `undefined` where the program does not exist. Throws where it fails, which must not look like an empty list. */
+  /** `undefined` where the program does not exist, or is an applet of busybox. Throws where it fails, which must not look like an empty list. */
   output(program: string, args: readonly string[], timeoutMs?: number): Promise<string | undefined>;
   interfaces(): NodeJS.Dict<os.NetworkInterfaceInfo[]>;
 }
@@ -24,9 +25,9 @@ const OUTPUT_MAX = 20_000_000;
 export function machineSources(signal?: AbortSignal): Sources {
   return {
     os: osType(),
-    async file(path) {
+    async file(name) {
       try {
-        return await readFile(path, 'utf8');
+        return await readFile(name, 'utf8');
       } catch {
         return undefined;
       }
@@ -43,10 +44,16 @@ export function machineSources(signal?: AbortSignal): Sources {
     },
     async output(program, args, timeoutMs = PROGRAM_MS) {
       const command = await findProgram([program]);
-      if (command === undefined) return undefined;
+      if (command === undefined || (await isApplet(command))) return undefined;
       const bounds = { timeoutMs, maxLength: OUTPUT_MAX, ...(signal === undefined ? {} : { signal }) };
       return readOutput(command, args, bounds);
     },
     interfaces: () => os.networkInterfaces(),
   };
+}
+
+/** Busybox has commands of the same names, such as `rpm`, which know none of these options. */
+async function isApplet(command: string): Promise<boolean> {
+  const program = await realpath(command).catch(() => command);
+  return /^(busybox|toybox)/.test(path.basename(program));
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
+import { Reading } from '../../core/reading.ts';
 import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './collector.ts';
 
 /**
@@ -52,12 +53,22 @@ const Answer = z.object({
     .nullish(),
 });
 
-export const collectOnWindows: Collector = async (sources, { software }) => {
+export const collectOnWindows: Collector = async (sources, { software, reading = new Reading() }) => {
   const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
   const encoded = Buffer.from(script, 'utf16le').toString('base64');
   const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
-  const output = await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS);
-  const found = parseWindows(output ?? '{}');
+  const found: z.infer<typeof Answer> =
+    (await reading.from(
+      'powershell',
+      async () =>
+        parseWindows(
+          (await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS)) ?? '{}',
+        ),
+      POWERSHELL_MS + 10_000,
+    )) ?? {};
+  if (software && found.software === null) {
+    reading.fails('programs', 'The list of installed programs could not be read from the registry.');
+  }
   return {
     hardware: {
       manufacturer: cleanDmi(found.manufacturer),

@@ -21,8 +21,8 @@ export interface LogShippingOptions {
   serverClock: ServerClock;
   /** Must not come back to `log`, because the warning may be about what is written there. */
   warn: (message: string) => void;
-  /** For tests. */
   logs?: readonly string[];
+  /** For tests. */
   everyMs?: number;
   spreadMs?: number;
   bufferMs?: number;

@@ -33,15 +33,15 @@ const REACH_BACK_MS = 3_600_000;
 const QUERY_MS = 20_000;
 
 /** Logs that together hold everything the machine logs, and nothing twice. */
-export function shippedLogs(platform: NodeJS.Platform): readonly string[] {
+export function shippedLogs(platform: NodeJS.Platform, hasJournal = false): readonly string[] {
   switch (platform) {
     case 'win32':
       return ['System', 'Application', 'Security'];
     case 'darwin':
       return ['Errors'];
     default:
-      // The journal; where there is none, the text files of Debian and Red Hat.
-      return ['System', 'syslog', 'messages', 'auth.log', 'secure'];
+      // Where there is no journal, the text files of Debian and Red Hat. Otherwise they repeat it.
+      return hasJournal ? ['System'] : ['System', 'syslog', 'messages', 'auth.log', 'secure'];
   }
 }
 

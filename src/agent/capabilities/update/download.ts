@@ -36,20 +36,15 @@ export async function bringDownload(network: Network, wanted: WantedFile): Promi
   const file = path.join(folder, `${sha256}.part`);
   const have = (await stat(file).catch(() => undefined))?.size ?? 0;
   if (have === size) return file;
-  const signal = AbortSignal.any([wanted.signal, clock.timeoutSignal(TOTAL_MS)]);
+  // No token is sent, because downloads are public. Our server names a file by its hash; where another host names it
+  // otherwise, the download begins anew.
+  const from = have > size ? 0 : have;
+  const bring = async (signal: AbortSignal) => {
+    const request = { url, server: '', from, etag: `"${sha256}"`, signal, silentMs: SILENT_MS };
+    await save(file, await download(network, request), size);
+  };
   try {
-    // No token is sent, because downloads are public. Our server names a file by its hash; where another host names it
-    // otherwise, the download begins anew.
-    const from = have > size ? 0 : have;
-    const answer = await download(network, {
-      url,
-      server: '',
-      from,
-      etag: `"${sha256}"`,
-      signal,
-      silentMs: SILENT_MS,
-    });
-    await save(file, answer, size);
+    await clock.limit(TOTAL_MS, bring, wanted.signal);
   } catch (error) {
     if (error instanceof DownloadError && error.status === RANGE_NOT_SATISFIABLE) {
       await rm(file, { force: true });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
-import type { UpdatePhase, Upgrade } from '../../../protocol/index.ts';
+import type { UpdatePhase, UpdateStatus, Upgrade } from '../../../protocol/index.ts';
 import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
 import { checkInstalled } from '../../os/installation/installed-release.ts';
@@ -111,7 +111,10 @@ export class Updater {
   async #attempt(upgrade: Upgrade): Promise<void> {
     const { dataDir, work, statuses, warn } = this.#parts;
     const attempt = await this.#begin(upgrade);
-    const report = async (phase: UpdatePhase, more: { code?: string; error?: string } = {}) =>
+    const report = async (
+      phase: UpdatePhase,
+      more: Pick<UpdateStatus, 'code' | 'error' | 'retryInSeconds'> = {},
+    ) =>
       statuses.put({
         component: upgrade.component.slice(0, 50),
         targetVersion: upgrade.version.slice(0, 50),
@@ -136,8 +139,8 @@ export class Updater {
       const { code, message, isTemporary } = faultOf(error);
       warn(`The upgrade of the ${attempt.component} to ${attempt.version} was not made: ${message}`);
       const { sha256, component, version } = attempt;
-      await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
-      await report('failed', { code, error: message.slice(0, 2000) });
+      const wait = await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
+      await report('failed', { code, error: message.slice(0, 2000), ...wait });
       await removeAttempt(dataDir);
     }
   }

@@ -19,7 +19,10 @@ export interface UpgradeState {
   /** `step`: what was done last, as the journal of upgrades names it. */
   attempt: (Release & { attemptId: string; step: string | null; stepAt: string | null }) | null;
   trial: (Release & { starts: number }) | null;
-  /** `release` is unknown where an earlier agent has failed. `nextTryAt`: absent where nobody offers it any more. */
+  /**
+   * `release` is unknown where an earlier agent has failed. `nextTryAt`: absent where nothing is installed by itself, and
+   * where another release is offered. Until then the server offers nothing, so a missing offer says nothing about it.
+   */
   lastFailure: {
     release: Release | null;
     code: string;
@@ -48,9 +51,10 @@ export async function readUpgradeState(
   );
   const { component, version } = failure ?? {};
   const failed = component === undefined || version === undefined ? null : { component, version };
-  const isOffered =
+  const isReplaced =
     offer !== undefined &&
-    (failed === null || (offer.component === failed.component && offer.version === failed.version));
+    failed !== null &&
+    (offer.component !== failed.component || offer.version !== failed.version);
   return {
     automatic,
     offer: offer === undefined ? null : { component: offer.component, version: offer.version },
@@ -76,7 +80,7 @@ export async function readUpgradeState(
             code: failure.code,
             message: failure.message,
             at: new Date(failure.at).toISOString(),
-            nextTryAt: isOffered && automatic ? new Date(nextTryAt(failure, now)).toISOString() : null,
+            nextTryAt: automatic && !isReplaced ? new Date(nextTryAt(failure, now)).toISOString() : null,
           },
   };
 }
@@ -96,17 +100,21 @@ export function upgradeSentences(
           `The upgrade of the ${attempt.component} to ${attempt.version} is running${attempt.step === null ? '' : `: ${attempt.step} at ${attempt.stepAt}`}.`,
         ]),
     ...(trial === null ? [] : [`The ${named(trial)} is on trial.`]),
-    ...(lastFailure === null ? [] : [failureSentence(lastFailure, now)]),
+    ...(lastFailure === null
+      ? []
+      : [failureSentence(lastFailure, { automatic, isOffered: offer !== null, now })]),
   ];
 }
 
 function failureSentence(
   { release, code, message, at, nextTryAt: next }: NonNullable<UpgradeState['lastFailure']>,
-  now: number,
+  { automatic, isOffered, now }: { automatic: boolean; isOffered: boolean; now: number },
 ): string {
   const what = release === null ? 'a release' : `the ${release.component} ${release.version}`;
   const happened = `The last upgrade that failed was to ${what}, at ${at} (${code}): ${message}`;
-  if (next === null) return `${happened} It is not tried again by itself.`;
+  if (next === null) {
+    return `${happened} ${automatic ? 'The server offers another release now.' : 'It is not tried again by itself.'}`;
+  }
   const when = Date.parse(next) <= now ? 'with the next heartbeat' : `at ${next} at the earliest`;
-  return `${happened} It is tried again ${when}.`;
+  return `${happened} It is tried again ${when}${isOffered ? '' : ', if the server offers it then'}.`;
 }

@@ -1,6 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { lstat, statfs } from 'node:fs/promises';
 import { clock } from '../../../clock.ts';
+import { HTTP_ONLY, PENDING } from '../../core/connection/connection-state.ts';
+import { runningAgent } from '../../core/state/status-file.ts';
 import { loadCredentials, NOT_ENROLLED } from '../../core/enrollment/credentials.ts';
 import { openEventLogs } from '../../capabilities/event-logs/open-event-logs.ts';
 import { logFile } from '../../os/diagnostics/log-files.ts';
@@ -44,6 +46,32 @@ export async function checkEnrollment(dataDir: string): Promise<{ finding: Findi
     return { finding: bad(check, reasonOf(error), 'Enroll this machine again.') };
   }
 }
+
+/** What the running agent says about its connection. */
+export async function checkConnection(dataDir: string): Promise<Finding> {
+  const check = 'connection';
+  const running = await runningAgent(dataDir);
+  if (running === undefined) return good(check, 'no agent runs at the moment');
+  const { connection } = running;
+  switch (connection.state) {
+    case 'connected':
+      if (connection.isPending !== true) return good(check, `connected since ${connection.since}`);
+      return bad(check, `The device ${PENDING}.`, 'Approve it in Muster, in the list of devices.');
+    case 'waiting':
+      return connection.reason.includes('IDENTITY_CONFLICT') ? IS_COPY : bad(check, connection.reason, WAITS);
+    case 'http_only':
+      return bad(check, `${HTTP_ONLY}. ${connection.reason}`, 'Allow WebSockets to the server.');
+    default:
+      return good(check, connection.state);
+  }
+}
+
+const WAITS = 'The agent tries again by itself. If this stays, see the other lines.';
+const IS_COPY = bad(
+  'connection',
+  'Another machine that is connected uses the identity of this device, so this one has to wait.',
+  'If this machine is a copy, such as a clone of a virtual machine, give it a machine id of its own and enroll it again. Do not run "unenroll": it would take the other machine out of service.',
+);
 
 /** The name of the server; behind a proxy, the proxy resolves it. */
 export async function checkName(server: URL, network: Network): Promise<Finding> {
@@ -100,7 +128,7 @@ export function clockFinding(aheadMs: number): Finding {
 
 export async function checkEventLogs(): Promise<Finding[]> {
   try {
-    const logs = await (await openEventLogs()).list(clock.timeoutSignal(CHECK_MS));
+    const logs = await (await openEventLogs()).reader.list(clock.timeoutSignal(CHECK_MS));
     if (logs.length > 0) return [good('event logs', logs.map(({ name }) => name).join(', '))];
     return [
       bad(

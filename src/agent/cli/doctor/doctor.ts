@@ -5,6 +5,7 @@ import { defaultProgramsDir } from '../../os/installation/layout.ts';
 import { openNetwork } from '../../os/network/open-network.ts';
 import { serviceFinding } from '../service.ts';
 import {
+  checkConnection,
   checkDisk,
   checkEnrollment,
   checkEventLogs,
@@ -39,6 +40,7 @@ async function examine(dataDir: string, programs: string): Promise<Finding[]> {
   const { finding, server } = await checkEnrollment(dataDir);
   const machine = await Promise.all([
     checkEventLogs(),
+    ...(server === undefined ? [] : [checkConnection(dataDir)]),
     checkDisk(dataDir),
     checkLog(dataDir),
     checkRestic(),

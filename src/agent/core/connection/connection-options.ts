@@ -1,4 +1,10 @@
-import type { AgentHandshake, CommandFrame, Heartbeat, HeartbeatAck } from '../../../protocol/index.ts';
+import type {
+  AgentHandshake,
+  CommandFrame,
+  Heartbeat,
+  HeartbeatAck,
+  MachineIdentity,
+} from '../../../protocol/index.ts';
 import type { Network } from '../../os/network/network.ts';
 import type { Tokens } from '../enrollment/tokens.ts';
 import type { ServerClock } from '../server/server-clock.ts';
@@ -29,7 +35,9 @@ export interface ConnectionOptions {
   hubPath?: string;
   tokens: Tokens;
   deviceId: string;
-  handshake: Omit<AgentHandshake, 'protocol' | 'token'>;
+  handshake: Omit<AgentHandshake, 'protocol' | 'token' | keyof MachineIdentity>;
+  /** What identifies the machine, read for each connection. */
+  machine?: () => Promise<MachineIdentity>;
   queries: LiveQueries;
   /** The connection neither starts nor stops it. */
   durable: DurableCommands;

@@ -31,6 +31,14 @@ const CONNECT_MS = 15_000;
 const ACK_MS = 10_000;
 const MISSED_HEARTBEATS = 2;
 const HTTP_AFTER_MS = 30_000;
+/**
+ * A server that cannot be reached at all loses nothing by being tried often, and admits a returning fleet as it can. After
+ * some ten minutes the agent spares its machine.
+ */
+const QUICK_CAP_MS = 8000;
+const QUICK_TRIES = 150;
+/** Once the server answers over HTTP, the socket is tried within this time. */
+const ANSWERED_MS = 2000;
 
 /**
  * Keeps one connection to the hub open: reconnects after each loss, at the right time, and sends heartbeats. Where the
@@ -45,6 +53,8 @@ export class AgentConnection {
   #reason = '';
   #socket: Socket | undefined;
   #retryTimer: Timer | undefined;
+  /** Nobody has asked for the present wait, so it may be cut short. */
+  #mayHurry = false;
   #heartbeatTimer: Timer | undefined;
   #failedAttempts = 0;
   #missedHeartbeats = 0;
@@ -61,16 +71,18 @@ export class AgentConnection {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#ackMs = options.ackMs ?? ACK_MS;
-    const { server, network, deviceId, tokens, serverClock, heartbeat, onHeartbeatAck } = options;
+    const { server, network, deviceId, tokens, serverClock, heartbeat, handshake, onHeartbeatAck } = options;
     const path = `/agents/${encodeURIComponent(deviceId)}/heartbeat`;
     const nextBeat = (answer: HeartbeatAck) => this.#nextBeat(answer);
+    const reached = () => this.#serverReached();
     this.#http = new HttpHeartbeats({
       send: async (token, body, signal) => post({ server, network }, path, { token, body, signal }),
       tokens,
       serverClock,
-      heartbeat,
+      heartbeat: async () => ({ ...(await heartbeat()), bootId: handshake.bootId }),
       onHeartbeatAck(answer) {
         onHeartbeatAck?.(answer);
+        reached();
         return nextBeat(answer);
       },
       onChange: () => this.#show(),
@@ -112,7 +124,7 @@ export class AgentConnection {
 
   #connect(): void {
     this.#socketIs({ state: 'connecting' });
-    const { tokens, handshake } = this.#options;
+    const { tokens, handshake, machine } = this.#options;
     let token = '';
     let answered: HandshakeAnswer | undefined;
     this.#isAcknowledged = false;
@@ -126,9 +138,9 @@ export class AgentConnection {
       agent: this.#agent(),
       timeout: CONNECT_MS,
       auth: (send) => {
-        void tokens.current().then((current) => {
+        void Promise.all([tokens.current(), machine?.() ?? {}]).then(([current, identity]) => {
           token = current;
-          send({ ...handshake, token, protocol: PROTOCOL_VERSION } satisfies AgentHandshake);
+          send({ ...handshake, ...identity, token, protocol: PROTOCOL_VERSION } satisfies AgentHandshake);
         });
       },
     });
@@ -165,9 +177,10 @@ export class AgentConnection {
       } else if (refusal.success) this.#waitAfterRefusal(refusal.data, error.message);
       else {
         this.#wait(
-          reconnectDelay(this.#failedAttempts, this.#random),
+          this.#reconnectDelay({ isAnswered: answered !== undefined }),
           reasonOf(error, answered, this.#options),
         );
+        this.#mayHurry = true;
       }
     });
     socket.on('disconnect', (reason) => {
@@ -185,10 +198,9 @@ export class AgentConnection {
           `The server ended the connection (${this.#notice.reason}).`,
         );
       } else {
-        this.#wait(
-          reconnectDelay(this.#failedAttempts++, this.#random),
-          `The connection was lost (${reason}).`,
-        );
+        this.#wait(this.#reconnectDelay({ isAnswered: false }), `The connection was lost (${reason}).`);
+        this.#failedAttempts += 1;
+        this.#mayHurry = true;
       }
     });
     socket.on('command', (message: unknown, last?: unknown) => {
@@ -258,12 +270,28 @@ export class AgentConnection {
       code === 'TENANT_INACTIVE';
     if (retryAfterMs !== undefined) this.#wait(requestedDelay(retryAfterMs, this.#random), reason);
     else if (needsPeople) this.#wait(refusedDelay(this.#failedAttempts, this.#random), reason);
-    else this.#wait(reconnectDelay(this.#failedAttempts, this.#random), reason);
+    else this.#wait(this.#reconnectDelay({ isAnswered: true }), reason);
+  }
+
+  /** @param isAnswered  by the hub, or by something on the way, which may be overloaded */
+  #reconnectDelay({ isAnswered }: { isAnswered: boolean }): number {
+    // A release on trial is judged by its socket.
+    const isOnTrial = this.#options.beatAtMostMs?.() !== undefined;
+    const isQuick = isOnTrial || (!isAnswered && this.#failedAttempts < QUICK_TRIES);
+    return reconnectDelay(this.#failedAttempts, this.#random, isQuick ? QUICK_CAP_MS : undefined);
+  }
+
+  /** A heartbeat has arrived over HTTP: a socket that only waits for its next try need not wait for long. */
+  #serverReached(): void {
+    if (this.#socketState.state !== 'waiting' || !this.#mayHurry) return;
+    const waitMs = Math.round(this.#random() * ANSWERED_MS);
+    if (Date.parse(this.#socketState.nextTryAt) - clock.now() > waitMs) this.#wait(waitMs, this.#reason);
   }
 
   #wait(ms: number, reason: string): void {
     if (this.#stopped) return;
     clock.clear(this.#retryTimer);
+    this.#mayHurry = false;
     this.#reason = reason;
     this.#socketIs({ state: 'waiting', nextTryAt: new Date(clock.now() + ms).toISOString(), reason });
     this.#retryTimer = clock.setTimeout(() => this.#connect(), ms);
@@ -290,7 +318,8 @@ export class AgentConnection {
     this.#failedAttempts = 0;
     this.#http.socketWorks();
     const lastHeartbeatAt = this.#options.serverClock.timestamp();
-    this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt });
+    const isPending = answer.isPending === true ? { isPending: true as const } : {};
+    this.#socketIs({ state: 'connected', since: this.#connectedSince, lastHeartbeatAt, ...isPending });
     this.#options.onHeartbeatAck?.(answer);
     return this.#nextBeat(answer);
   }

@@ -1,4 +1,4 @@
-import { type ConnectionState, HTTP_ONLY } from './connection-state.ts';
+import { type ConnectionState, HTTP_ONLY, PENDING } from './connection-state.ts';
 
 /** What a log says about the states of a connection: one line for each change. */
 export class StateLines {
@@ -15,6 +15,8 @@ export class StateLines {
 }
 
 function textOf(state: Exclude<ConnectionState, { state: 'connecting' | 'stopped' }>): string {
-  if (state.state === 'connected') return `connected since ${state.since}`;
+  if (state.state === 'connected') {
+    return `connected since ${state.since}${state.isPending === true ? `; the device ${PENDING}` : ''}`;
+  }
   return state.state === 'http_only' ? `${HTTP_ONLY}. ${state.reason}` : state.reason;
 }

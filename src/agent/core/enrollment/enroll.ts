@@ -9,17 +9,24 @@ export interface Enrollment {
   credentials: Credentials;
   /** Whose releases the agent installs; empty where the server names none. */
   releaseKeys: readonly ReleaseKey[];
+  /** Whether somebody has to approve the device. */
+  isPending: boolean;
 }
 
-/** Enrolls this machine with an enrollment key at the server with this base URL. Throws `ServerCallError`. */
+/**
+ * Enrolls this machine with an enrollment key at the server with this base URL. Throws `ServerCallError`.
+ * @param token  the token that the machine has there as a device already, which proves that it is that device
+ */
 export async function enroll(
   { server, network }: ServerAccess,
   request: EnrollRequest,
   warn: (message: string) => void = () => {},
+  token?: string,
 ): Promise<Enrollment> {
   const base = server.replace(/\/+$/, '');
   const { status, body, refusal, retryAfterMs } = await post({ server: base, network }, '/agents/enroll', {
     body: request,
+    ...(token === undefined ? {} : { token }),
   });
   if (refusal !== undefined) {
     throw status === 401
@@ -33,7 +40,7 @@ export async function enroll(
       `The response of ${base} is not an enrollment. Is it a Muster server?`,
     );
   }
-  const { deviceId, orgId, siteId, token, config } = answer.data;
+  const { deviceId, orgId, siteId, config } = answer.data;
   const hub = hubPathOf(base, config.hubUrl);
   if (hub.ignored !== undefined) {
     warn(
@@ -47,10 +54,11 @@ export async function enroll(
       deviceId,
       orgId,
       siteId,
-      token,
+      token: answer.data.token,
       heartbeatSeconds: config.heartbeatSeconds,
       enrolledAt: clock.date().toISOString(),
     },
     releaseKeys: config.releaseKeys ?? [],
+    isPending: answer.data.status === 'pending',
   };
 }

@@ -64,12 +64,15 @@ export async function rotateOldToken(dataDir: string, now = clock.now()): Promis
   if (now - since >= MAX_AGE_MS || since - now > DAY_MS) await rotateToken(dataDir);
 }
 
-/** Checks every hour, from a random moment on, so that machines that started together do not rotate together. */
-export function rotateByAge(dataDir: string): { stop(): void } {
+/**
+ * Checks every hour, from a random moment on, so that machines that started together do not rotate together.
+ * @param isConnected  a copy of a machine that the server refuses must not rotate the token of the other one
+ */
+export function rotateByAge(dataDir: string, isConnected: () => boolean): { stop(): void } {
   const check = () => {
     timer = clock.setTimeout(check, CHECK_MS).unref();
     // After a failure the present token is still valid, and the next check is in an hour.
-    rotateOldToken(dataDir).catch(() => {});
+    if (isConnected()) rotateOldToken(dataDir).catch(() => {});
   };
   let timer = clock.setTimeout(check, Math.random() * CHECK_MS).unref();
   return { stop: () => clock.clear(timer) };

@@ -12,8 +12,12 @@ const HEARTBEAT_MAX_MS = 3_600_000;
 export const boundedWait = (askedMs: number) => Math.min(Math.max(0, askedMs), ASKED_MAX_MS);
 
 /** Doubles with each failed attempt up to a minute, with full jitter, so that a fleet does not reconnect all at once. */
-export function reconnectDelay(failedAttempts: number, random: () => number = Math.random): number {
-  const ceiling = Math.min(CAP_MS, BASE_MS * 2 ** Math.min(failedAttempts, 16));
+export function reconnectDelay(
+  failedAttempts: number,
+  random: () => number = Math.random,
+  capMs: number = CAP_MS,
+): number {
+  const ceiling = Math.min(capMs, BASE_MS * 2 ** Math.min(failedAttempts, 16));
   return Math.round(BASE_MS / 4 + random() * ceiling);
 }
 

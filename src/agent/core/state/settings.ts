@@ -12,6 +12,8 @@ const AgentSettings = z.object({
   sendInventory: z.boolean().default(true),
   /** Whether an unencrypted connection is allowed; set by `enroll --insecure-http`. */
   insecureHttp: z.boolean().default(false),
+  /** The name that the machine goes by in place of its own; set by `enroll --hostname`. */
+  hostname: z.string().optional(),
 });
 type AgentSettings = z.infer<typeof AgentSettings>;
 
@@ -68,6 +70,15 @@ export class Settings {
     return this.#current.insecureHttp;
   }
 
+  get hostname(): string | undefined {
+    return this.#current.hostname;
+  }
+
+  /** @param hostname  `undefined`: the machine's own */
+  async setHostname(hostname: string | undefined): Promise<void> {
+    if (hostname !== this.#current.hostname) await this.#set({ hostname });
+  }
+
   async setAutoUpdate(autoUpdate: boolean): Promise<void> {
     await this.#set({ autoUpdate });
   }
@@ -76,8 +87,8 @@ export class Settings {
     if (insecureHttp !== this.#current.insecureHttp) await this.#set({ insecureHttp });
   }
 
-  async #set(change: Partial<AgentSettings>): Promise<void> {
-    const next = { ...this.#current, ...change };
+  async #set(change: { [K in keyof AgentSettings]?: AgentSettings[K] | undefined }): Promise<void> {
+    const next = AgentSettings.parse({ ...this.#current, ...change });
     await writePrivateJson(this.#file, next);
     this.#current = next;
   }

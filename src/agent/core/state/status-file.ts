@@ -20,7 +20,12 @@ export const AgentStatus = z.object({
   server: z.string(),
   connection: z.discriminatedUnion('state', [
     z.object({ state: z.literal('connecting') }),
-    z.object({ state: z.literal('connected'), since: z.string(), lastHeartbeatAt: z.string().nullable() }),
+    z.object({
+      state: z.literal('connected'),
+      since: z.string(),
+      lastHeartbeatAt: z.string().nullable(),
+      isPending: z.literal(true).optional(),
+    }),
     z.object({
       state: z.literal('http_only'),
       since: z.string(),

@@ -1,6 +1,11 @@
 import { clock } from '../../../clock.ts';
 import { openParentChannel } from '../../os/supervision/parent-channel.ts';
-import type { InstallRequest, ToChild } from '../../os/supervision/messages.ts';
+import {
+  HealthCheck,
+  type HealthReport,
+  type InstallRequest,
+  type ToChild,
+} from '../../os/supervision/messages.ts';
 import { AGENT_VERSION } from '../version.ts';
 
 type Welcome = Extract<ToChild, { type: 'welcome' }>;
@@ -15,6 +20,8 @@ export interface WatchdogLink {
   /** The server has acknowledged a heartbeat. */
   heartbeat(): void;
   connection(state: { isConnected: boolean; reachesServer: boolean }): void;
+  /** @param check  called when the watchdog asks what this release can do */
+  answerChecks(check: () => Promise<HealthReport>): void;
   /** Resolves with a refusal, or when the watchdog is about to stop this agent. */
   install(request: Omit<InstallRequest, 'type'>): Promise<Pick<InstallAnswer, 'code' | 'message'>>;
 }
@@ -27,12 +34,23 @@ const INSTALL_MS = 120_000;
 export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink | undefined> {
   let welcome: Welcome | undefined;
   let isWelcome = () => {};
+  let check: (() => Promise<HealthReport>) | undefined;
+  let isAsked = false;
+  const answerCheck = () => {
+    isAsked = check === undefined;
+    // Without an answer, the watchdog asks again.
+    check?.().then(
+      (report) => channel?.send({ type: 'health', ...report }),
+      () => {},
+    );
+  };
   let answer: ((message: InstallAnswer) => void) | undefined;
   const channel = openParentChannel({
     closed: onStop,
     message(message) {
       if (message.type === 'stop') onStop();
       else if (message.type === 'install_answer') answer?.(message);
+      else if (message.type === 'check') answerCheck();
       else if (message.type === 'welcome') {
         welcome = message;
         isWelcome();
@@ -43,7 +61,12 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
   await new Promise<void>((resolve) => {
     isWelcome = resolve;
     clock.setTimeout(resolve, WELCOME_MS).unref();
-    channel.send({ type: 'hello', component: 'agent', version: AGENT_VERSION });
+    channel.send({
+      type: 'hello',
+      component: 'agent',
+      version: AGENT_VERSION,
+      checks: HealthCheck.options,
+    });
   });
   if (welcome === undefined) return undefined;
   const { watchdogVersion, programs } = welcome;
@@ -55,6 +78,11 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
     },
     heartbeat: () => channel.send({ type: 'heartbeat' }),
     connection: (state) => channel.send({ type: 'connection', ...state }),
+    answerChecks(run) {
+      check = run;
+      // It has asked before there was anything to check.
+      if (isAsked) answerCheck();
+    },
     install(request) {
       return new Promise((resolve) => {
         const timer = clock.setTimeout(() => resolve(NO_ANSWER), INSTALL_MS);

@@ -16,6 +16,7 @@ import {
   type FileHandle,
 } from 'node:fs/promises';
 import path from 'node:path';
+import { nameText } from './path-bytes.ts';
 import { hasCode } from './private-file.ts';
 
 /** A name in a folder: in bytes where it may not be valid UTF-8, as names on Linux may be. */
@@ -36,17 +37,27 @@ const isRaceFree = process.platform === 'linux';
  * that stays, but not one that is placed and removed at exactly the right two moments.
  */
 export class OpenFolder {
-  readonly path: string;
+  readonly bytes: Buffer;
   readonly #handle: FileHandle;
 
-  private constructor(folder: string, handle: FileHandle) {
-    this.path = folder;
+  private constructor(folder: Buffer, handle: FileHandle) {
+    this.bytes = folder;
     this.#handle = handle;
+  }
+
+  /** For people, and for programs that are given a path. A name that is not UTF-8 is only in `bytes` and in `text`. */
+  get path(): string {
+    return this.bytes.toString('utf8');
+  }
+
+  /** The path as `pathText` writes it. */
+  get text(): string {
+    return nameText(this.bytes);
   }
 
   /** @param folder  a path that other users cannot change; links in it are followed */
   static async open(folder: string): Promise<OpenFolder> {
-    const real = await realpath(folder);
+    const real = await realpath(folder, { encoding: 'buffer' });
     return new OpenFolder(real, await open(real, FOLDER_FLAGS));
   }
 
@@ -61,7 +72,7 @@ export class OpenFolder {
 
   async folder(name: EntryName): Promise<OpenFolder> {
     const handle = await this.#open(name, FOLDER_FLAGS);
-    return new OpenFolder(path.join(this.path, name.toString()), handle);
+    return new OpenFolder(this.#below(name), handle);
   }
 
   /** What has this name, without following a link; `undefined` where nothing has it. */
@@ -153,18 +164,18 @@ export class OpenFolder {
   }
 
   /** Opens a regular file for reading. Refuses pipes, devices, and files that another user may have linked here. */
-  async file(name: string): Promise<FileHandle> {
+  async file(name: EntryName): Promise<FileHandle> {
     return this.#regular(name, FILE_FLAGS);
   }
 
-  async #regular(name: string, flags: number): Promise<FileHandle> {
+  async #regular(name: EntryName, flags: number): Promise<FileHandle> {
     const handle = await this.#open(name, flags);
     try {
       const file = await handle.stat();
-      if (!file.isFile()) throw new Error(`${path.join(this.path, name)} is not a regular file.`);
+      if (!file.isFile()) throw new Error(`${path.join(this.path, name.toString())} is not a regular file.`);
       if (file.nlink > 1 && mayBeLinkedByOthers(file, await this.#handle.stat())) {
         throw new Error(
-          `${path.join(this.path, name)} has a second name, which another user may have created.`,
+          `${path.join(this.path, name.toString())} has a second name, which another user may have created.`,
         );
       }
       return handle;
@@ -189,10 +200,11 @@ export class OpenFolder {
     const handle = await open(this.#at(name), flags, mode);
     if (isRaceFree) return handle;
     try {
-      const where = path.join(this.path, name.toString());
+      const where = this.#below(name);
       const [opened, found] = [await handle.stat(), await lstat(where)];
-      if ((await realpath(where)) !== where || opened.ino !== found.ino || opened.dev !== found.dev) {
-        throw new Error(`${where} leads somewhere else.`);
+      const real = await realpath(where, { encoding: 'buffer' });
+      if (!real.equals(where) || opened.ino !== found.ino || opened.dev !== found.dev) {
+        throw new Error(`${where.toString()} leads somewhere else.`);
       }
       return handle;
     } catch (error) {
@@ -203,17 +215,24 @@ export class OpenFolder {
 
   /** The path by which the system finds the name in this folder; of the folder itself where it is left out. */
   #at(name?: EntryName): string | Buffer {
-    const folder = isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.path;
+    const folder = isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.bytes;
     if (name === undefined) return folder;
     const text = typeof name === 'string' ? name : name.toString('latin1');
     if (path.basename(text) !== text || text === '' || text === '.' || text === '..') {
       throw new Error(`${JSON.stringify(text)} is not the name of a file.`);
     }
-    return typeof name === 'string'
-      ? path.join(folder, name)
-      : Buffer.concat([Buffer.from(folder + path.sep), name]);
+    return joined(folder, name);
+  }
+
+  #below(name: EntryName): Buffer {
+    return joined(this.bytes, name);
   }
 }
+
+const joined = (folder: string | Buffer, name: EntryName): Buffer =>
+  Buffer.concat([Buffer.from(folder), Buffer.from(isRoot(folder) ? '' : path.sep), Buffer.from(name)]);
+
+const isRoot = (folder: string | Buffer) => folder.toString('latin1').endsWith(path.sep);
 
 /** A user who may create names in the folder can link files of other users there, unless the system forbids that. */
 function mayBeLinkedByOthers(file: Stats, folder: Stats): boolean {
@@ -223,7 +242,11 @@ function mayBeLinkedByOthers(file: Stats, folder: Stats): boolean {
 
 /** Opens the file at `relative` below `root`. No part of the path may be a link. */
 export async function openBelow(root: string, relative: string): Promise<FileHandle> {
-  const names = relative.split(path.sep);
+  return openNamed(root, relative.split(path.sep));
+}
+
+/** The same with a name for each folder and for the file. */
+export async function openNamed(root: string, names: readonly EntryName[]): Promise<FileHandle> {
   let folder = await OpenFolder.open(root);
   try {
     for (const name of names.slice(0, -1)) {

@@ -6,6 +6,7 @@ import type { UpgradableComponent } from '../../../protocol/index.ts';
 import { hasCode, readPrivateJson, syncFolder, writePrivateJson } from '../files/private-file.ts';
 import { componentFolder } from './layout.ts';
 import { ReleaseVersion } from './release-version.ts';
+import { placeStableProgram } from './stable-program.ts';
 
 /**
  * Which release of a component is used: the link `current` to its folder, or on Windows the file `current.json`, because
@@ -49,7 +50,11 @@ export async function chooseRelease(
       if (!hasCode(error, 'ENOENT')) throw error;
     });
   }
-  if (!usesLink(platform)) return writePrivateJson(name, { version: ReleaseVersion.parse(version) });
+  if (!usesLink(platform)) {
+    // The file comes last: where the program cannot be placed, nothing was chosen.
+    if (component === 'watchdog') await placeStableProgram(programs, version);
+    return writePrivateJson(name, { version: ReleaseVersion.parse(version) });
+  }
   const draft = `${name}.${randomBytes(8).toString('hex')}.draft`;
   await symlink(ReleaseVersion.parse(version), draft);
   try {

@@ -43,8 +43,14 @@ export const releaseFolder = (programs: string, component: UpgradableComponent, 
 export const programFile = (programs: string, component: UpgradableComponent, version: string): string =>
   path.join(releaseFolder(programs, component, version), programName(component));
 
-/** The folder that this program is installed in; `undefined` where it runs from anywhere else. */
+/**
+ * The folder that this program is installed in, as the executable of a version or as the one that a task of Windows starts;
+ * `undefined` where it runs from anywhere else.
+ */
 export function ownProgramsDir(executable: string = process.execPath): string | undefined {
-  const component = path.dirname(path.dirname(executable));
-  return path.basename(component) === 'watchdog' ? path.dirname(component) : undefined;
+  const folder = path.dirname(executable);
+  for (const component of [path.dirname(folder), folder]) {
+    if (path.basename(component) === 'watchdog') return path.dirname(component);
+  }
+  return undefined;
 }

@@ -46,6 +46,18 @@ export function afterHealthy({ floor, healthy, pinned }: Proven, version: string
   };
 }
 
+/**
+ * The version was rolled back. One that was taken to be healthy before is no release to go back to, and no floor any more.
+ * Pure.
+ */
+export function afterRollback({ floor, healthy, pinned }: Proven, version: string): Proven {
+  const kept = pinned === undefined || pinned === version ? {} : { pinned };
+  if (healthy[0] !== version) return { floor, healthy, ...kept };
+  const others = healthy.filter((each) => each !== version);
+  const highest = [...others].sort(compareReleases).at(-1);
+  return { floor: floor === version ? highest : floor, healthy: others, ...kept };
+}
+
 export async function changeProven(
   dataDir: string,
   component: UpgradableComponent,

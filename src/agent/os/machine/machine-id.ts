@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { isSharedId } from '../../../protocol/index.ts';
 import { runSystemProgram } from '../processes/system-program.ts';
 import { osType } from './os-type.ts';
 
 /**
  * Identifies the machine without revealing its own id: it stays the same for every enrollment. `undefined` where the
- * system has no id, so that the machine enrolls as a new device.
+ * system has no id, or one that many machines have, so that the machine enrolls as a new device.
  */
 export async function machineId(): Promise<string | undefined> {
   const raw = await rawMachineId().catch(() => undefined);
-  return raw === undefined
+  return raw === undefined || isSharedId(raw)
     ? undefined
     : createHash('sha256').update(`muster-agent machine id:${raw}`).digest('hex');
 }

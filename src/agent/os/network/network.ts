@@ -5,6 +5,7 @@ import type { Authorities } from './authorities.ts';
 import { explainFailure, explainProxyFailure, explainProxyRefusal, NetworkError } from './network-error.ts';
 import type { Proxy } from './proxy.ts';
 import type { ProxyRules } from './proxy-rules.ts';
+import { checkServerIdentity } from './server-identity.ts';
 import { openTunnel, serverNameOf } from './tunnel.ts';
 import { startTunnelRelay, type TunnelRelay } from './tunnel-relay.ts';
 import { PlainTunnelAgent, TlsTunnelAgent } from './tunnel-agents.ts';
@@ -177,7 +178,8 @@ export class Network {
       const parts = { proxy, context, timeoutMs: connectMs, signal: this.#closing.signal };
       return isEncrypted ? new TlsTunnelAgent(parts, options) : new PlainTunnelAgent(parts, options);
     }
-    return isEncrypted ? new https.Agent({ ...options, secureContext: context() }) : new http.Agent(options);
+    if (!isEncrypted) return new http.Agent(options);
+    return new https.Agent({ ...options, secureContext: context(), checkServerIdentity });
   }
 }
 

@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import tls, { type SecureContext } from 'node:tls';
+import { checkServerIdentity } from './server-identity.ts';
 import { openTunnel, serverNameOf } from './tunnel.ts';
 import type { Proxy } from './proxy.ts';
 
@@ -52,6 +53,7 @@ export class TlsTunnelAgent extends https.Agent {
           host: name,
           servername: serverNameOf(name),
           secureContext: context(),
+          checkServerIdentity,
           ALPNProtocols: ['http/1.1'],
         }),
       )

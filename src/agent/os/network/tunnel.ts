@@ -6,6 +6,7 @@ import type { SecureContext } from 'node:tls';
 import { clock } from '../../../clock.ts';
 import { explainProxyFailure, explainProxyRefusal, NetworkError } from './network-error.ts';
 import type { Proxy } from './proxy.ts';
+import { checkServerIdentity } from './server-identity.ts';
 
 export interface TunnelOptions {
   proxy: Proxy;
@@ -81,7 +82,7 @@ async function connectRequest(
     const request = proxy.isEncrypted
       ? https.request({
           ...about,
-          agent: new https.Agent({ secureContext: context() }),
+          agent: new https.Agent({ secureContext: context(), checkServerIdentity }),
           // By default, Node would take the name of the certificate from the header `host`.
           servername: serverNameOf(proxy.host),
         })

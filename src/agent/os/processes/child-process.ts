@@ -10,6 +10,8 @@ export interface ChildOptions {
   /** Longer lines are cut to this length. */
   maxLineLength?: number;
   env?: NodeJS.ProcessEnv;
+  /** An open file that the child reads as its standard input. */
+  stdin?: number;
 }
 
 const STDERR_MAX = 4_000;
@@ -26,7 +28,7 @@ function start(command: string, args: readonly string[], options: ChildOptions):
   // Windows has no process groups, so only the child is killed there. The programs that are used start no children.
   const grouped = process.platform !== 'win32';
   const child = spawn(command, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.stdin ?? 'ignore', 'pipe', 'pipe'],
     detached: grouped,
     windowsHide: true,
     env: options.env ?? { ...process.env, LC_ALL: 'C', SYSTEMD_COLORS: '0' },
@@ -75,23 +77,18 @@ function start(command: string, args: readonly string[], options: ChildOptions):
   return { child, stderr: () => stderr, ended, kill };
 }
 
-/** Streams the standard output of the child in chunks of text. Leaving the loop, or aborting, kills the child. */
-export async function* streamText(
+/** Streams the standard output of the child. Leaving the loop, or aborting, kills the child. */
+export async function* streamBytes(
   command: string,
   args: readonly string[],
-  options: ChildOptions & { decode?: (first: Buffer) => BufferEncoding } = {},
-): AsyncGenerator<string, void> {
+  options: ChildOptions = {},
+): AsyncGenerator<Buffer, void> {
   const running = start(command, args, options);
-  let decoder: StringDecoder | undefined;
   let complete = false;
   try {
     const stdout = running.child.stdout;
     if (stdout !== null) {
-      for await (const chunk of stdout) {
-        const bytes = chunk as Buffer;
-        decoder ??= new StringDecoder(options.decode?.(bytes) ?? 'utf8');
-        yield decoder.write(bytes);
-      }
+      for await (const chunk of stdout) yield chunk as Buffer;
     }
     complete = true;
   } catch (error) {
@@ -106,13 +103,40 @@ export async function* streamText(
   }
 }
 
+/** The same as text. */
+export async function* streamText(
+  command: string,
+  args: readonly string[],
+  options: ChildOptions & { decode?: (first: Buffer) => BufferEncoding } = {},
+): AsyncGenerator<string, void> {
+  let decoder: StringDecoder | undefined;
+  for await (const bytes of streamBytes(command, args, options)) {
+    decoder ??= new StringDecoder(options.decode?.(bytes) ?? 'utf8');
+    yield decoder.write(bytes);
+  }
+}
+
 function check(command: string, code: number | null, failure: Error | undefined, stderr: string): void {
   if (failure !== undefined) {
     throw new Error(`${command} could not be started: ${failure.message}`);
   }
   if (code !== 0) {
     const detail = stderr.trim().split('\n').at(-1) ?? '';
-    throw new Error(`${command} ended with ${code ?? 'a signal'}${detail && `: ${detail}`}`);
+    throw new ChildFailure(command, code, detail);
+  }
+}
+
+/** The child ended with a code other than 0, or by a signal (`null`). */
+export class ChildFailure extends Error {
+  readonly code: number | null;
+  /** The last line that it wrote to its error output. */
+  readonly detail: string;
+
+  constructor(command: string, code: number | null, detail: string) {
+    super(`${command} ended with ${code ?? 'a signal'}${detail && `: ${detail}`}`);
+    this.name = 'ChildFailure';
+    this.code = code;
+    this.detail = detail;
   }
 }
 

@@ -1,10 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { chmod, copyFile, lstat, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { syncFolder } from '../files/private-file.ts';
 import { chooseRelease, currentRelease } from '../installation/current-release.ts';
 import { programFile } from '../installation/layout.ts';
+import { placeStableProgram, sha256Of } from '../installation/stable-program.ts';
 import { linkedProgram, type ServicePlace } from './service-place.ts';
 
 /**
@@ -19,7 +19,11 @@ export async function installProgram(
   const file = programFile(programs, 'watchdog', version);
   const isThere = await isSameFile(executable, file);
   if (!isThere) await copyProgram(executable, file);
-  if ((await currentRelease(programs, 'watchdog')) === version) return !isThere;
+  if ((await currentRelease(programs, 'watchdog')) === version) {
+    // An earlier release has installed it without the path that never changes.
+    if (process.platform === 'win32') await placeStableProgram(programs, version);
+    return !isThere;
+  }
   await chooseRelease(programs, 'watchdog', version);
   return true;
 }
@@ -57,12 +61,6 @@ async function isSameFile(one: string, other: string): Promise<boolean> {
   if (sizes[0] !== sizes[1]) return false;
   const [first, second] = await Promise.all([one, other].map(sha256Of));
   return first === second;
-}
-
-async function sha256Of(file: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
-  return hash.digest('hex');
 }
 
 /** The command `muster-agent` for people, with the folder of this installation. Pure. */

@@ -6,7 +6,7 @@ export const TASK_NAME = String.raw`\Muster\Agent`;
 /**
  * The task for Windows. A Windows service has to answer the service manager within 30 seconds, which Node cannot do
  * without a native program around it; a task that starts with the machine needs none. Pure.
- * @param program  the executable of a version, because Windows has no link to the current one
+ * @param program  the executable under the path that upgrades replace, because Windows has no link to the current one
  */
 export function scheduledTask(place: ServicePlace, program: string): string {
   const [command, ...words] = serviceCommand(place, program);

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
+import { waitAfterFailure } from '../../../protocol/index.ts';
 import { readPrivateJson } from '../files/private-file.ts';
 import { upgradesIn, writeNote } from './upgrade-files.ts';
 
@@ -26,19 +27,10 @@ const Failures = z.object({ failures: z.array(Failure) });
 
 const KEEP = 20;
 const NAME = 'failures.json';
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const LASTING_WAITS_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
-
-/** How long to wait after this failure. The first temporary one is repeated with the next heartbeat. Pure. */
-export function waitAfter({ count, isTemporary }: Pick<Failure, 'count' | 'isTemporary'>): number {
-  if (isTemporary) return count === 1 ? 0 : Math.min(HOUR_MS, MINUTE_MS * 2 ** Math.min(count - 2, 10));
-  return LASTING_WAITS_MS[Math.min(count, LASTING_WAITS_MS.length) - 1] ?? HOUR_MS;
-}
 
 /** When the release may be tried again; in the past: now. A clock that was set back delays nothing. Pure. */
 export function nextTryAt(failure: Failure, now: number): number {
-  return failure.at > now ? now : failure.at + waitAfter(failure);
+  return failure.at > now ? now : failure.at + waitAfterFailure(failure);
 }
 
 export async function failuresOf(dataDir: string): Promise<Failure[]> {
@@ -46,20 +38,26 @@ export async function failuresOf(dataDir: string): Promise<Failure[]> {
   return Failures.safeParse(kept).data?.failures ?? [];
 }
 
+/** @returns how long the release is not tried again, for the report to the server */
 export async function recordFailure(
   dataDir: string,
   { attemptId, ...failure }: Required<Omit<Failure, 'count' | 'at' | 'attemptId'>> & { attemptId?: string },
   now = clock.now(),
-): Promise<void> {
+): Promise<{ retryInSeconds: number }> {
   const all = await failuresOf(dataDir);
   const before = all.find(({ sha256 }) => sha256 === failure.sha256);
-  if (attemptId !== undefined && before?.attemptId === attemptId) return;
+  if (attemptId !== undefined && before?.attemptId === attemptId) return waitOf(before, now);
   const others = all.filter(({ sha256 }) => sha256 !== failure.sha256);
   const isSameKind = before?.isTemporary === failure.isTemporary;
   const count = isSameKind && before !== undefined ? before.count + 1 : 1;
   const recorded: Failure = { ...failure, ...(attemptId === undefined ? {} : { attemptId }), count, at: now };
   await writeNote(dataDir, NAME, { failures: [...others.slice(1 - KEEP), recorded] });
+  return waitOf(recorded, now);
 }
+
+const waitOf = (failure: Failure, now: number) => ({
+  retryInSeconds: Math.max(0, Math.ceil((nextTryAt(failure, now) - now) / 1000)),
+});
 
 export async function forgetFailure(dataDir: string, sha256: string): Promise<void> {
   const all = await failuresOf(dataDir);

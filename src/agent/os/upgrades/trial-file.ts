@@ -6,6 +6,12 @@ import { readPrivateJson, syncFolder } from '../files/private-file.ts';
 import { ReleaseVersion } from '../installation/release-version.ts';
 import { upgradesIn, writeNote } from './upgrade-files.ts';
 
+export const TrialEnd = z.object({
+  how: z.string(),
+  isSilent: z.boolean(),
+  output: z.array(z.string()).max(20),
+});
+
 /** A release that must prove itself. The file exists from before the switch until everything about the end is written. */
 export const Trial = z.object({
   component: UpgradableComponent,
@@ -18,6 +24,10 @@ export const Trial = z.object({
   sha256: z.string(),
   /** Written before each start, so that a release that takes the machine down is started only so often. */
   starts: z.number().int().nonnegative(),
+  /** What the release before could do, so that this one must be able to do it as well. */
+  before: z.array(z.string().max(50)).max(20).optional(),
+  /** How the starts have ended that its watchdog has seen end. */
+  ends: z.array(TrialEnd).max(10).optional(),
   /** The decision. Whatever it takes to carry it out is repeated until the file is gone. */
   verdict: z
     .discriminatedUnion('is', [

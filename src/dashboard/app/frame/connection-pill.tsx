@@ -1,7 +1,8 @@
 import { Badge, Tooltip } from '@mantine/core';
 import { IconBolt, IconPlugConnectedX, IconRefresh } from '@tabler/icons-react';
+import { useEffect, useState } from 'react';
 import { type ConnectionState, useConnection } from '../../live/index.ts';
-import { formatDuration, formatTime, useNow } from '../../ui/index.ts';
+import { formatDuration, formatTime } from '../../ui/index.ts';
 
 interface Shown {
   text: string;
@@ -13,7 +14,13 @@ interface Shown {
 
 /** Whether what is shown is kept up to date; if not, since when it is old. */
 export function ConnectionPill() {
-  const { text, meaning, color, icon: Icon } = shownOf(useConnection(), useNow());
+  const connection = useConnection();
+  const {
+    text,
+    meaning,
+    color,
+    icon: Icon,
+  } = shownOf(connection, useSeconds(connection.state !== 'live' && connection.state !== 'stopped'));
   return (
     <Tooltip label={meaning} multiline maw={300}>
       <Badge
@@ -27,6 +34,17 @@ export function ConnectionPill() {
       </Badge>
     </Tooltip>
   );
+}
+
+/** The time by a clock that moves on every second while it is shown. */
+function useSeconds(isShown: boolean): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (!isShown) return undefined;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [isShown]);
+  return now;
 }
 
 function shownOf(connection: ConnectionState, now: number): Shown {

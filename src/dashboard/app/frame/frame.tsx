@@ -5,6 +5,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense, useCallback, type ReactNode } from 'react';
 import { useHubConnection, useReturnOfConnection } from '../../live/index.ts';
+import { NextStep } from '../../features/getting-started/index.ts';
 import { refusalOf, useMe } from '../../session/index.ts';
 import { NAVIGATION } from '../navigation.ts';
 import { UpdateNotice } from '../update/update-notice.tsx';
@@ -80,6 +81,7 @@ export function Frame({ children }: { children: ReactNode }) {
         <Rail onFollow={close} />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <NextStep />
         {children}
       </AppShell.Main>
       <Suspense>

@@ -1,16 +1,21 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { answerStepUpWith, call, holdTokens } from '../../api/index.ts';
 import { Failure, useSubmit } from '../../ui/index.ts';
 
-/** Asks for the second factor where a request needs one that the session does not have yet, and then repeats the request. */
+/** Asks for the second factor, or leads to its set-up, where a request needs one that the session does not have yet, and then repeats the request. */
 export function StepUpDialog() {
   const [isOpen, setOpen] = useState(false);
+  /** Asked each time: it may have been set up meanwhile, also elsewhere. */
+  const [hasFactor, setHasFactor] = useState(true);
   const [code, setCode] = useState('');
   /** The requests that wait: several of one page may ask at once. */
   const waiting = useRef<((proven: boolean) => void)[]>([]);
   useEffect(() => {
-    answerStepUpWith(() => {
+    answerStepUpWith(async () => {
+      const me = await call('GET /users/me', {}).catch(() => undefined);
+      setHasFactor(me?.mfaEnabled ?? true);
       setOpen(true);
       return new Promise<boolean>((resolve) => {
         waiting.current.push(resolve);
@@ -31,11 +36,12 @@ export function StepUpDialog() {
     forget();
     end(false);
   };
+  if (!hasFactor) return <SetUpFirst isOpen={isOpen} onClose={cancel} />;
   return (
     <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered>
       <form onSubmit={onSubmit}>
         <Stack>
-          <Text size="sm">This action needs your second factor.</Text>
+          <Text size="sm">This action needs a code for two-factor authentication.</Text>
           <TextInput
             label="Code"
             description="Six digits of your authenticator app, or a recovery code."
@@ -56,6 +62,28 @@ export function StepUpDialog() {
           </Group>
         </Stack>
       </form>
+    </Modal>
+  );
+}
+
+/** An account without a second factor has no code to give. */
+function SetUpFirst({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title="Set up two-factor authentication" centered>
+      <Stack>
+        <Text size="sm">
+          This action needs a code of an authenticator app, and your account has none yet. Set it up in your
+          profile: it takes a minute, with any app that shows six-digit codes. Then repeat the action.
+        </Text>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button data-autofocus onClick={onClose} renderRoot={(props) => <Link {...props} to="/profile" />}>
+            Go to the profile
+          </Button>
+        </Group>
+      </Stack>
     </Modal>
   );
 }

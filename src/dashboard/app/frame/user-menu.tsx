@@ -14,7 +14,7 @@ import { signOut, useMe } from '../../session/index.ts';
 const SCHEMES = [
   { value: 'light', label: 'Light', icon: IconSun },
   { value: 'dark', label: 'Dark', icon: IconMoon },
-  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+  { value: 'auto', label: 'System', icon: IconDeviceDesktop },
 ] as const;
 
 export function UserMenu() {
@@ -49,7 +49,7 @@ export function UserMenu() {
           API keys
         </Menu.Item>
         <Menu.Divider />
-        <Menu.Label>Colours</Menu.Label>
+        <Menu.Label>Theme</Menu.Label>
         {SCHEMES.map(({ value, label, icon: Icon }) => (
           <Menu.Item
             key={value}

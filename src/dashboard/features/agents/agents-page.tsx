@@ -1,5 +1,6 @@
 import { Tabs } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
+import { useRefusal } from '../../session/index.ts';
 import { Page } from '../../ui/index.ts';
 import { PolicyTab } from './policy/policy-tab.tsx';
 import { ReleasesTab } from './releases/releases-tab.tsx';
@@ -14,6 +15,9 @@ export function AgentsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const { tab = 'releases', page = 1 } = search;
+  const mayRollOut = useRefusal({ scopes: ['system'] }) === undefined;
+  // A link to what this person may not see still says why.
+  const tabs = TABS.filter((each) => each !== 'rollouts' || mayRollOut || tab === 'rollouts');
   const change = (next: Partial<typeof search>) =>
     void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
   return (
@@ -29,7 +33,7 @@ export function AgentsPage() {
         }
       >
         <Tabs.List aria-label="About agents">
-          {TABS.map((each) => (
+          {tabs.map((each) => (
             <Tabs.Tab key={each} value={each}>
               {LABELS[each]}
             </Tabs.Tab>

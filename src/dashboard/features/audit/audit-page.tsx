@@ -6,7 +6,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { call, type AuditPagination } from '../../api/index.ts';
 import { useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatCount, formatWord, Loaded, Page } from '../../ui/index.ts';
+import { Action, Empty, endsOfDay, formatCount, formatWord, Loaded, Page } from '../../ui/index.ts';
 import { AuditTabs } from './audit-tabs.tsx';
 import { CATEGORIES } from './categories.ts';
 import { EntryDrawer } from './entry-drawer.tsx';
@@ -25,7 +25,7 @@ export function AuditPage() {
   const { orgId } = useScope();
   const [isExporting, exporting] = useDisclosure(false);
   const refusal = useRefusal('audit:export');
-  const filters = { ...fields, orgId };
+  const filters = { ...fields, from: endsOfDay(fields.from).begin, to: endsOfDay(fields.to).end, orgId };
   const query = { ...filters, page: String(page ?? 1), limit: PAGE_SIZE };
   const entries = useQuery({
     queryKey: ['audit entries', query, q],
@@ -171,7 +171,7 @@ export function DayRange({
       <TextInput
         type="date"
         w={140}
-        label="From (UTC)"
+        label="From"
         value={from ?? ''}
         error={isTwisted && 'Later than the end'}
         onChange={(event) => onChange({ from: day(event.currentTarget.value) })}
@@ -179,7 +179,7 @@ export function DayRange({
       <TextInput
         type="date"
         w={140}
-        label="To (UTC)"
+        label="To"
         value={to ?? ''}
         onChange={(event) => onChange({ to: day(event.currentTarget.value) })}
       />

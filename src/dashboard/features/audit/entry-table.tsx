@@ -10,7 +10,7 @@ export function ResultBadge({ result }: { result: AuditLog['result'] }) {
 }
 
 /** Who it was; devices and the server itself have no name and no address. */
-export const personText = ({ name, email }: AuditLog['user']): string => name ?? email ?? 'No person';
+export const personText = ({ name, email }: AuditLog['user']): string => name ?? email ?? 'Muster';
 
 /** Entries of the audit trail, newest first. The action opens the entry. */
 export function EntryTable({ entries, label }: { entries: readonly AuditLog[]; label: string }) {
@@ -45,10 +45,10 @@ export function EntryTable({ entries, label }: { entries: readonly AuditLog[]; l
                   <Link {...props} to="/audit" search={(previous) => ({ ...previous, entry: id })} />
                 )}
               >
-                {action}
+                {formatWord(action)}
               </Anchor>
               <Text size="xs" c="dimmed" fw={400}>
-                {formatWord(category)}
+                {action} · {formatWord(category)}
               </Text>
             </>
           ),

@@ -1,11 +1,11 @@
-import { Alert, Text } from '@mantine/core';
+import { Alert, Button, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type EnrollmentKey } from '../../api/index.ts';
-import { useNames } from '../../directory/index.ts';
+import { useNames, useOrganizations } from '../../directory/index.ts';
 import { scopeQuery, useScope } from '../../routing/index.ts';
 import { useRefusal } from '../../session/index.ts';
 import {
@@ -33,7 +33,11 @@ export function EnrollmentPage() {
   const { orgId } = scopeQuery(useScope());
   const [isOpen, { open, close }] = useDisclosure(false);
   const [made, setMade] = useState<string>();
-  const refusal = useRefusal('agents:write');
+  const hasOrganization = useOrganizations().length > 0;
+  const mayWrite = useRefusal('agents:write');
+  const refusal =
+    mayWrite ??
+    (hasOrganization ? undefined : 'A key belongs to an organization. Create an organization first.');
   const keys = useQuery({
     ...apiQuery('GET /enrollment-keys', { query: { page: String(page ?? 1), orgId } }),
     placeholderData: keepPreviousData,
@@ -50,11 +54,10 @@ export function EnrollmentPage() {
       actions={newKey}
     >
       {made !== undefined && (
-        <Panel title="Run one line on each machine" label="The new key">
+        <Panel title="Install the agent" label="The new key">
           <InstallLines enrollmentKey={made} />
           <Alert icon={<IconKey aria-hidden />} color="orange">
-            The key is part of the line and is shown only now. Anyone who has it can add machines to the
-            organization.
+            The key is shown only now. Anyone who has it can add machines to the organization.
           </Alert>
         </Panel>
       )}
@@ -62,8 +65,19 @@ export function EnrollmentPage() {
       <Loaded query={keys} what="Reading keys">
         {({ data, pagination }) =>
           data.length === 0 ? (
-            <Empty title="No enrollment keys" action={newKey}>
-              Make a key, run the line that it gives on a machine, and watch it arrive.
+            <Empty
+              title="No enrollment keys"
+              action={
+                hasOrganization ? (
+                  newKey
+                ) : (
+                  <Button renderRoot={(props) => <Link {...props} to="/organizations" />}>
+                    Create an organization first
+                  </Button>
+                )
+              }
+            >
+              Create a key, run the line that it gives on a machine, and watch it arrive.
             </Empty>
           ) : (
             <KeyTable
@@ -106,7 +120,7 @@ function KeyTable({
       onPage={onPage}
       columns={[
         { header: 'Name', isName: true, cell: ({ name }) => name },
-        { header: 'Begins with', cell: ({ keyPrefix }) => keyPrefix },
+        { header: 'Prefix', cell: ({ keyPrefix }) => keyPrefix },
         { header: 'Organization', cell: ({ orgId }) => names.organization(orgId) },
         { header: 'Site', cell: ({ siteId }) => (siteId === null ? 'First site' : names.site(siteId)) },
         {

@@ -2,22 +2,28 @@ import { NumberInput, Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useApiChange, type Organization } from '../../api/index.ts';
-import { DIRECTORY } from '../../directory/index.ts';
-import { FormDialog } from '../../ui/index.ts';
-import { slugOf } from './slug.ts';
+import { DIRECTORY, useProviders } from '../../directory/index.ts';
+import { useMe } from '../../session/index.ts';
+import { FormDialog, formatWord, slugOf } from '../../ui/index.ts';
 
 const STATUSES = ['active', 'trial', 'suspended', 'churned'] as const;
 
-/** Makes an organization, or changes the one that is given. */
+/** Creates an organization, or changes the one that is given. A system administrator chooses its provider. */
 export function OrganizationDialog({
   organization,
   opened,
   onClose,
+  onCreated,
 }: {
   organization?: Organization;
   opened: boolean;
   onClose: () => void;
+  onCreated?: (organization: Organization) => void;
 }) {
+  const me = useMe();
+  const providers = useProviders() ?? [];
+  const [chosen, setChosen] = useState<string | null>(null);
+  const partnerId = chosen ?? (providers.length === 1 ? providers[0]?.id : undefined);
   const [name, setName] = useState(organization?.name ?? '');
   const [slug, setSlug] = useState(organization?.slug);
   const [status, setStatus] = useState<Organization['status']>(organization?.status ?? 'active');
@@ -29,7 +35,16 @@ export function OrganizationDialog({
   const submit = async () => {
     const limit = typeof maxDevices === 'number' ? maxDevices : null;
     if (organization === undefined) {
-      await create.mutateAsync({ body: { name, slug: slug ?? slugOf(name), status, maxDevices: limit } });
+      const created = await create.mutateAsync({
+        body: {
+          name,
+          slug: slug ?? slugOf(name),
+          status,
+          maxDevices: limit,
+          ...(partnerId === undefined ? {} : { partnerId }),
+        },
+      });
+      onCreated?.(created);
     } else {
       const { id } = organization;
       await change.mutateAsync({ params: { id }, body: { name, status, maxDevices: limit } });
@@ -46,6 +61,18 @@ export function OrganizationDialog({
     >
       {(faults) => (
         <>
+          {organization === undefined && me.scope === 'system' && (
+            <Select
+              label="Provider"
+              description="Who looks after this customer."
+              required
+              searchable
+              data={providers.map(({ id, name: label }) => ({ value: id, label }))}
+              value={partnerId ?? null}
+              onChange={setChosen}
+              error={faults['partnerId']}
+            />
+          )}
           <TextInput
             label="Name"
             required
@@ -66,14 +93,14 @@ export function OrganizationDialog({
           )}
           <Select
             label="Status"
-            data={STATUSES.map((value) => ({ value, label: value }))}
+            data={STATUSES.map((value) => ({ value, label: formatWord(value) }))}
             allowDeselect={false}
             value={status}
             onChange={(value) => setStatus(STATUSES.find((known) => known === value) ?? status)}
             error={faults['status']}
           />
           <NumberInput
-            label="Most devices"
+            label="Device limit"
             description="Empty: no limit."
             min={0}
             value={maxDevices}

@@ -8,6 +8,7 @@ import { apiQuery, useApiChange, type Site } from '../../api/index.ts';
 import { DIRECTORY, useSites } from '../../directory/index.ts';
 import { useRefusal } from '../../session/index.ts';
 import { Action, ConfirmAction, Empty, Loaded, Page, PagedTable } from '../../ui/index.ts';
+import { GettingStarted } from '../getting-started/index.ts';
 import { OrganizationDialog } from './organization-dialog.tsx';
 import { OrganizationStatus } from './organization-status.tsx';
 import { SiteDialog } from './site-dialog.tsx';
@@ -48,6 +49,7 @@ export function OrganizationPage() {
             </>
           }
         >
+          <GettingStarted orgId={id} />
           {sites.length === 0 ? (
             <Empty title="No sites yet" action={newSite}>
               A site is a place with devices. Its time zone decides when schedules and windows begin.

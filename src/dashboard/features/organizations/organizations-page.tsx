@@ -1,11 +1,11 @@
-import { Anchor } from '@mantine/core';
+import { Anchor, Button } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { apiQuery } from '../../api/index.ts';
-import { useSites } from '../../directory/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { apiQuery, type Organization } from '../../api/index.ts';
+import { useNames, useProviders, useSites } from '../../directory/index.ts';
+import { useMe, useRefusal } from '../../session/index.ts';
 import { Action, Empty, formatWord, Loaded, Page, PagedTable } from '../../ui/index.ts';
 import { OrganizationDialog } from './organization-dialog.tsx';
 import { OrganizationStatus } from './organization-status.tsx';
@@ -17,7 +17,13 @@ export function OrganizationsPage() {
   const { page } = route.useSearch();
   const navigate = route.useNavigate();
   const [isOpen, { open, close }] = useDisclosure(false);
-  const refusal = useRefusal({ permission: 'organizations:write', scopes: ['partner', 'system'] });
+  const me = useMe();
+  const names = useNames();
+  const lacksProvider = useProviders()?.length === 0 && me.scope === 'system';
+  const mayWrite = useRefusal({ permission: 'organizations:write', scopes: ['partner', 'system'] });
+  const refusal =
+    mayWrite ??
+    (lacksProvider ? 'An organization belongs to a provider. Create a provider first.' : undefined);
   const sites = useSites();
   const organizations = useQuery({
     ...apiQuery('GET /orgs/organizations', { query: { page: String(page ?? 1) } }),
@@ -37,7 +43,18 @@ export function OrganizationsPage() {
       <Loaded query={organizations} what="Reading organizations">
         {({ data, pagination }) =>
           data.length === 0 ? (
-            <Empty title="No organizations yet" action={newOrganization}>
+            <Empty
+              title="No organizations yet"
+              action={
+                lacksProvider ? (
+                  <Button renderRoot={(props) => <Link {...props} to="/providers" />}>
+                    Create a provider first
+                  </Button>
+                ) : (
+                  newOrganization
+                )
+              }
+            >
               An organization is a customer. It has sites, devices and people of its own, which no other
               customer sees.
             </Empty>
@@ -67,6 +84,14 @@ export function OrganizationsPage() {
                     </Anchor>
                   ),
                 },
+                ...(me.scope === 'system'
+                  ? [
+                      {
+                        header: 'Provider',
+                        cell: ({ partnerId }: Organization) => names.provider(partnerId),
+                      },
+                    ]
+                  : []),
                 { header: 'Status', cell: ({ status }) => <OrganizationStatus status={status} /> },
                 { header: 'Kind', cell: ({ type }) => formatWord(type) },
                 {
@@ -75,7 +100,7 @@ export function OrganizationsPage() {
                   cell: ({ id }) => sites.filter(({ orgId }) => orgId === id).length,
                 },
                 {
-                  header: 'Most devices',
+                  header: 'Device limit',
                   align: 'right',
                   cell: ({ maxDevices }) => maxDevices ?? 'No limit',
                 },
@@ -96,7 +121,13 @@ export function OrganizationsPage() {
           )
         }
       </Loaded>
-      <OrganizationDialog opened={isOpen} onClose={close} />
+      <OrganizationDialog
+        opened={isOpen}
+        onClose={close}
+        onCreated={({ id }) =>
+          void navigate({ to: '/organizations/$organizationId', params: { organizationId: id } })
+        }
+      />
     </Page>
   );
 }

@@ -5,8 +5,7 @@ import { useApiChange, type Site } from '../../api/index.ts';
 import { DIRECTORY } from '../../directory/index.ts';
 import { FormDialog, TIME_ZONES } from '../../ui/index.ts';
 
-/** The zones that this browser knows, with UTC, which it leaves out. */
-/** Makes a site of an organization, or changes the one that is given. */
+/** Creates a site of an organization, or changes the one that is given. */
 export function SiteDialog({
   orgId,
   site,

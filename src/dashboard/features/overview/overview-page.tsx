@@ -1,6 +1,7 @@
 import { Group, Paper, SimpleGrid, Stack, Text, UnstyledButton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { DeviceStatus } from '../../../protocol/index.ts';
+import { GettingStarted } from '../getting-started/index.ts';
 import { useLiveDevices, type LiveDevices } from '../../live/index.ts';
 import { scopeQuery, useScope } from '../../routing/index.ts';
 import { refusalOf, useMe } from '../../session/index.ts';
@@ -8,7 +9,6 @@ import { DeviceStatusBadge, Failure, formatCount, Loading, Page } from '../../ui
 import { AgentVersionsCard } from './cards/agent-versions-card.tsx';
 import { AlertsCard } from './cards/alerts-card.tsx';
 import { BackupCard } from './cards/backup-card.tsx';
-import { FirstSteps } from './cards/first-steps.tsx';
 import { LatestActionsCard } from './cards/latest-actions-card.tsx';
 import { UnreachableCard } from './cards/unreachable-card.tsx';
 
@@ -22,7 +22,8 @@ export function OverviewPage() {
     <Page title="Overview">
       {live.state === 'loading' && <Loading what="Counting devices" />}
       {live.error !== undefined && <Failure error={live.error} />}
-      {isEmpty ? <FirstSteps /> : live.state !== 'loading' && <StatusCounts live={live} />}
+      <GettingStarted />
+      {!isEmpty && live.state !== 'loading' && <StatusCounts live={live} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {may('alerts:read') && <AlertsCard />}
         {!isEmpty && <UnreachableCard devices={live.devices} />}

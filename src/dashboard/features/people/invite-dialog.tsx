@@ -1,7 +1,7 @@
 import { MultiSelect, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useApiChange } from '../../api/index.ts';
-import { useOrganizations } from '../../directory/index.ts';
+import { useNames, useOrganizations, useProviders } from '../../directory/index.ts';
 import { useMe } from '../../session/index.ts';
 import { FormDialog } from '../../ui/index.ts';
 import { useRoles } from './use-roles.ts';
@@ -12,7 +12,9 @@ const ACCESS: readonly { value: 'all' | 'selected' | 'none'; label: string }[] =
   { value: 'none', label: 'No organization' },
 ];
 
-/** Invites a colleague of the provider, or somebody of one customer: the role decides which. */
+const SCOPE_WORDS = { organization: 'customer', partner: 'provider', system: 'system' } as const;
+
+/** Invites a person into a provider, or into one of its organizations: the role decides which. */
 export function InviteDialog({
   opened,
   onClose,
@@ -24,7 +26,11 @@ export function InviteDialog({
 }) {
   const me = useMe();
   const roles = useRoles();
-  const organizations = useOrganizations();
+  const providers = useProviders() ?? [];
+  const names = useNames();
+  const [chosenProvider, setProvider] = useState<string | null>(null);
+  const partnerId = chosenProvider ?? (providers.length === 1 ? (providers[0]?.id ?? null) : null);
+  const all = useOrganizations();
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
   const [roleId, setRoleId] = useState<string | null>(null);
@@ -34,7 +40,16 @@ export function InviteDialog({
   const invite = useApiChange('POST /users/invite', { refreshes: ['GET /users'] });
   const scope = roles.find(({ id }) => id === roleId)?.scope;
   const orgAccess = ACCESS.find(({ value }) => value === access)?.value;
-  const choices = organizations.map(({ id, name: label }) => ({ value: id, label }));
+  const isOfSystem = me.scope === 'system';
+  const organizations =
+    scope === 'partner' && isOfSystem ? all.filter((each) => each.partnerId === partnerId) : all;
+  const choices = organizations.map(({ id, name: label, partnerId: of }) => ({
+    value: id,
+    label:
+      isOfSystem && scope === 'organization' && providers.length > 1
+        ? `${label} (${names.provider(of)})`
+        : label,
+  }));
   const submit = async () => {
     const { inviteUrl } = await invite.mutateAsync({
       body: {
@@ -42,6 +57,7 @@ export function InviteDialog({
         email: email.trim(),
         roleId: roleId ?? '',
         ...(scope === 'organization' && orgId !== null ? { orgId } : {}),
+        ...(scope === 'partner' && isOfSystem && partnerId !== null ? { partnerId } : {}),
         ...(scope === 'partner' && orgAccess !== undefined ? { orgAccess } : {}),
         ...(scope === 'partner' && access === 'selected' ? { orgIds } : {}),
       },
@@ -76,20 +92,34 @@ export function InviteDialog({
           />
           <Select
             label="Role"
-            description="It decides what the person may do, and whether they belong to you or to a customer."
+            description="It decides what the person may do, and whether they belong to the provider or to a customer."
             required
             searchable
             data={roles.map(({ id, name: label, scope: of }) => ({
               value: id,
-              label:
-                me.scope === 'organization'
-                  ? label
-                  : `${label} (${of === 'organization' ? 'customer' : 'provider'})`,
+              label: me.scope === 'organization' ? label : `${label} (${SCOPE_WORDS[of]})`,
             }))}
             value={roleId}
             onChange={setRoleId}
             error={faults['roleId']}
           />
+          {scope === 'partner' && isOfSystem && (
+            <Select
+              label="Provider"
+              description={
+                providers.length === 0 ? 'There is no provider yet. Create one under Providers.' : undefined
+              }
+              required
+              searchable
+              data={providers.map(({ id, name: label }) => ({ value: id, label }))}
+              value={partnerId}
+              onChange={(value) => {
+                setProvider(value);
+                setOrgIds([]);
+              }}
+              error={faults['partnerId']}
+            />
+          )}
           {scope === 'organization' && me.scope !== 'organization' && (
             <Select
               label="Organization"
@@ -103,7 +133,7 @@ export function InviteDialog({
           )}
           {scope === 'partner' && (
             <Select
-              label="May see"
+              label="Access"
               data={[...ACCESS]}
               allowDeselect={false}
               value={access}

@@ -7,7 +7,7 @@ import { useState } from 'react';
 import { apiQuery, useApiChange, type User } from '../../api/index.ts';
 import { useNames } from '../../directory/index.ts';
 import { scopeQuery, useScope } from '../../routing/index.ts';
-import { useMe, useRefusal } from '../../session/index.ts';
+import { useMe, useRefusal, type Me } from '../../session/index.ts';
 import {
   Action,
   ConfirmAction,
@@ -161,9 +161,9 @@ function PeopleTable({
             cell: ({ status }) => <StateBadge tone={TONES[status]} label={formatWord(status)} />,
           },
           { header: 'Role', cell: ({ roleName }) => roleName },
-          { header: 'May see', cell: (user) => accessOf(user, names.organization) },
+          { header: 'Access', cell: (user) => accessOf(user, names, me.scope) },
           {
-            header: 'Second factor',
+            header: 'Two-factor authentication',
             cell: ({ mfaEnabled }) => (
               <StateBadge tone={mfaEnabled ? 'good' : 'warning'} label={mfaEnabled ? 'On' : 'Off'} />
             ),
@@ -225,9 +225,18 @@ function PeopleTable({
   );
 }
 
-function accessOf({ scope, orgId, orgAccess, orgIds }: User, nameOf: (id: string) => string): string {
-  if (orgId !== null) return nameOf(orgId);
-  if (scope === 'system' || orgAccess === 'all') return 'All organizations';
+function accessOf(user: User, names: ReturnType<typeof useNames>, viewer: Me['scope']): string {
+  if (user.orgId !== null) return names.organization(user.orgId);
+  if (user.scope === 'system') return 'Everything';
+  const access = organizationsOf(user, names);
+  // A system administrator sees people of several providers.
+  return viewer === 'system' && user.partnerId !== null
+    ? `${names.provider(user.partnerId)} · ${access}`
+    : access;
+}
+
+function organizationsOf({ orgAccess, orgIds }: User, names: ReturnType<typeof useNames>): string {
+  if (orgAccess === 'all') return 'All organizations';
   if (orgAccess !== 'selected') return 'No organization';
-  return orgIds.length === 1 ? nameOf(orgIds[0] ?? '') : `${orgIds.length} organizations`;
+  return orgIds.length === 1 ? names.organization(orgIds[0] ?? '') : `${orgIds.length} organizations`;
 }

@@ -56,7 +56,7 @@ export function ApiKeysPage() {
               keyOf={({ id }) => id}
               columns={[
                 { header: 'Name', isName: true, cell: ({ name }) => name },
-                { header: 'Begins with', cell: ({ keyPrefix }) => keyPrefix },
+                { header: 'Prefix', cell: ({ keyPrefix }) => keyPrefix },
                 { header: 'Allows', cell: ({ scopes }) => <Text size="xs">{scopes.join(', ')}</Text> },
                 { header: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
                 { header: 'Ends', cell: ({ expiresAt }) => <When at={expiresAt} /> },

@@ -26,7 +26,7 @@ export function ProfilePage() {
             <Panel title="Name">
               <NameForm />
             </Panel>
-            <Panel title="Second factor">
+            <Panel title="Two-factor authentication">
               <SecondFactor />
             </Panel>
           </Stack>

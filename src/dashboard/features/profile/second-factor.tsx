@@ -2,7 +2,7 @@ import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput 
 import { useQuery } from '@tanstack/react-query';
 import { QRCodeSVG } from 'qrcode.react';
 import { useState } from 'react';
-import { apiQuery, useApiChange, type Answer } from '../../api/index.ts';
+import { apiQuery, renewToken, useApiChange, type Answer } from '../../api/index.ts';
 import {
   CopyText,
   Failure,
@@ -30,7 +30,7 @@ export function SecondFactor() {
           <Text size="sm">
             {mfaEnabled
               ? 'Besides your password, a code of your authenticator app is needed.'
-              : 'With a second factor, a stolen password is not enough. Some actions can only be taken with one.'}
+              : 'With two-factor authentication, a stolen password is not enough. Some actions can only be taken with it.'}
           </Text>
           {codes !== undefined && <RecoveryCodes codes={codes} />}
           {setup === undefined ? (
@@ -81,7 +81,7 @@ function BeginDialog({
   };
   return (
     <FormDialog
-      title="Set up a second factor"
+      title="Set up two-factor authentication"
       opened={opened}
       onClose={onClose}
       submit={submit}
@@ -107,6 +107,8 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
   const enable = useApiChange('POST /auth/mfa/enable', { refreshes });
   const { onSubmit, isBusy, failure, faults } = useSubmit(async () => {
     await enable.mutateAsync({ body: { code: code.trim() } });
+    // The next token says that this session has proved it.
+    await renewToken();
     onDone();
   });
   return (
@@ -180,7 +182,7 @@ function CodeDialogs({
   };
   return (
     <FormDialog
-      title={step === 'off' ? 'Turn off the second factor' : 'New recovery codes'}
+      title={step === 'off' ? 'Turn off two-factor authentication' : 'New recovery codes'}
       opened={step === 'off' || step === 'codes'}
       onClose={onClose}
       submit={submit}

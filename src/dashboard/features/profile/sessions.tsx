@@ -29,7 +29,7 @@ export function Sessions() {
                 ),
               },
               { header: 'Address', cell: ({ ipAddress }) => ipAddress ?? 'Unknown' },
-              { header: 'Begun', cell: ({ createdAt }) => <When at={createdAt} /> },
+              { header: 'Started', cell: ({ createdAt }) => <When at={createdAt} /> },
               { header: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
               {
                 header: 'Actions',

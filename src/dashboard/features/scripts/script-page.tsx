@@ -188,7 +188,7 @@ function ScriptEditor({ script }: { script?: Script }) {
         />
         <NumberInput
           w={140}
-          label="Ends after"
+          label="Timeout"
           suffix=" s"
           min={1}
           max={86_400}

@@ -98,7 +98,7 @@ export function ScriptsPage() {
                     script.orgId === null ? 'All organizations' : names.organization(script.orgId),
                 },
                 {
-                  header: 'Ends after',
+                  header: 'Timeout',
                   align: 'right',
                   width: 110,
                   cell: ({ timeoutSeconds }) => formatDuration(timeoutSeconds * 1000),

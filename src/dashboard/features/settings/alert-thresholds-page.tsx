@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type AlertSettings } from '../../api/index.ts';
 import { useRefusal } from '../../session/index.ts';
-import { Loaded } from '../../ui/index.ts';
+import { formatDuration, Loaded } from '../../ui/index.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { OfOrganization, SettingsFrame } from './settings-frame.tsx';
 
@@ -32,6 +32,10 @@ function Thresholds({ orgId }: { orgId: string }) {
 
 const orNull = (value: number | string) => (typeof value === 'number' ? value : null);
 
+/** Minutes that are hours or days, as those. */
+const inDays = (minutes: number | string): string =>
+  typeof minutes === 'number' && minutes >= 60 ? ` Now: ${formatDuration(minutes * 60_000)}.` : '';
+
 function Form({ orgId, settings }: { orgId: string; settings: AlertSettings }) {
   const [minutes, setMinutes] = useState<number | string>(settings.offlineAfterMinutes ?? '');
   const [percent, setPercent] = useState<number | string>(settings.diskPercent ?? '');
@@ -54,7 +58,7 @@ function Form({ orgId, settings }: { orgId: string; settings: AlertSettings }) {
         <>
           <NumberInput
             label="Device offline for longer than"
-            description="1 to 43,200 minutes. Empty: no alerts for offline devices."
+            description={`1 to 43,200 minutes, which are 30 days. Empty: no alerts for offline devices.${inDays(minutes)}`}
             suffix=" minutes"
             value={minutes}
             onChange={setMinutes}

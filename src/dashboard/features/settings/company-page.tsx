@@ -2,7 +2,7 @@ import { Fieldset, Group, Select, Switch, Text, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Partner } from '../../api/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { useMe, useRefusal } from '../../session/index.ts';
 import { formatWord, Loaded, TIME_ZONES } from '../../ui/index.ts';
 import {
   DATE_FORMATS,
@@ -12,11 +12,14 @@ import {
   TIME_FORMATS,
   type Day,
 } from './partner-settings.ts';
+import { SettingsOverview } from './settings-overview.tsx';
 import { SettingsForm } from './settings-form.tsx';
 import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
 
-/** The own company: name, contact, hours and time zone. */
+/** The own company: name, contact, hours and time zone. Who belongs to none sees what they can set up instead. */
 export function CompanyPage() {
+  const { scope } = useMe();
+  if (scope !== 'partner') return <SettingsOverview />;
   return (
     <SettingsFrame
       title="Settings"

@@ -1,25 +1,27 @@
 import { Anchor, Grid, Select, Stack } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { Link, type LinkProps } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { useOrganizations } from '../../directory/index.ts';
 import { useScope } from '../../routing/index.ts';
-import { useRefusal, type Requirement } from '../../session/index.ts';
+import { refusalOf, useMe, type Requirement } from '../../session/index.ts';
 import { Empty, Forbidden, Page } from '../../ui/index.ts';
-
-const PAGES = [
-  { to: '/settings', label: 'Company' },
-  { to: '/settings/security', label: 'Security' },
-  { to: '/settings/sso', label: 'Single sign-on' },
-  { to: '/settings/branding', label: 'Branding' },
-  { to: '/settings/alerts', label: 'Alert thresholds' },
-  { to: '/settings/retention', label: 'Retention' },
-  { to: '/settings/custom-fields', label: 'Custom fields' },
-  { to: '/settings/webhooks', label: 'Webhooks' },
-] as const;
 
 export const PARTNER_ONLY: Requirement = { scopes: ['partner'] };
 
-/** The pages of the settings side by side. Where a page is not for this person, it says why. */
+/** Of an account that has no company, the first page says what it can set up. */
+const PAGES: readonly { to: NonNullable<LinkProps['to']>; label: string; requires?: Requirement }[] = [
+  { to: '/settings', label: 'Company', requires: PARTNER_ONLY },
+  { to: '/settings', label: 'Overview', requires: { scopes: ['system', 'organization'] } },
+  { to: '/settings/security', label: 'Security', requires: PARTNER_ONLY },
+  { to: '/settings/sso', label: 'Single sign-on', requires: 'sso:read' },
+  { to: '/settings/branding', label: 'Branding', requires: PARTNER_ONLY },
+  { to: '/settings/alerts', label: 'Alert thresholds', requires: 'alerts:read' },
+  { to: '/settings/retention', label: 'Retention' },
+  { to: '/settings/custom-fields', label: 'Custom fields', requires: 'devices:read' },
+  { to: '/settings/webhooks', label: 'Webhooks', requires: 'webhooks:read' },
+];
+
+/** The pages of the settings that are for this person side by side. A link to another one says why it is not. */
 export function SettingsFrame({
   title,
   description,
@@ -33,15 +35,16 @@ export function SettingsFrame({
   requires?: Requirement;
   children: ReactNode;
 }) {
-  const refusal = useRefusal(requires);
+  const me = useMe();
+  const refusal = refusalOf(me, requires);
   return (
     <Page title={title} description={description} {...(refusal === undefined ? { actions } : {})}>
       <Grid>
         <Grid.Col span={{ base: 12, sm: 3, lg: 2 }}>
           <Stack component="nav" gap={6} aria-label="Pages of the settings">
-            {PAGES.map(({ to, label }) => (
+            {PAGES.filter((page) => refusalOf(me, page.requires) === undefined).map(({ to, label }) => (
               <Anchor
-                key={to}
+                key={label}
                 size="sm"
                 renderRoot={(props) => (
                   <Link

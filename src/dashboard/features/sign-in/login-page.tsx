@@ -10,6 +10,7 @@ import { safePath } from './safe-path.ts';
 import { SecondFactorForm } from './second-factor-form.tsx';
 import { ssoFailureText } from './sso-failure.ts';
 import { ToPage } from './to-page.tsx';
+import { useRegistration } from './use-registration.ts';
 
 const route = getRouteApi('/public/login');
 
@@ -26,13 +27,17 @@ export function LoginPage() {
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
   });
+  const registration = useRegistration();
   if (session.state === 'signed_in') return <ToPage path={safePath(redirect)} />;
   if (session.state === 'opening') return <Loading what="Signing in" />;
   // A form that is replaced by a single sign-on would have taken what somebody types.
   if (context.isPending) return <Loading what="Opening the sign-in" />;
   if (pending !== undefined) {
     return (
-      <PublicCard title="Second factor" text="Enter the code of your authenticator app, or a recovery code.">
+      <PublicCard
+        title="Two-factor authentication"
+        text="Enter the code of your authenticator app, or a recovery code."
+      >
         <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
       </PublicCard>
     );
@@ -55,6 +60,11 @@ export function LoginPage() {
         </Alert>
       )}
       <Choices context={context.data} onSecondFactor={setPending} redirect={safePath(redirect)} />
+      {registration.data?.enabled === true && (
+        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/register" />}>
+          Register your company
+        </Anchor>
+      )}
     </PublicCard>
   );
 }

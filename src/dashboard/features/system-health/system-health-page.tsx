@@ -128,7 +128,7 @@ function Partners() {
                   cell: (row) => row.maxOrganizations ?? 'No limit',
                 },
                 {
-                  header: 'Most devices',
+                  header: 'Device limit',
                   align: 'right',
                   cell: ({ maxDevices }) => maxDevices ?? 'No limit',
                 },

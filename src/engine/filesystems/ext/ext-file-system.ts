@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { pathText } from '../../../protocol/index.ts';
 import { EngineError } from '../../engine-error.ts';
 import type { ContentQuery, FolderItem, OpenedFile, OpenedFolder } from '../../reader/contents.ts';
 import type { FileContent } from '../../reader/file-content.ts';
@@ -218,7 +219,11 @@ class ExtReader implements FileSystemReader {
 
   async #wholeEntry(name: string, inode: Inode | undefined): Promise<WholeEntry> {
     const linkTarget = inode?.type === 'symlink' ? await this.#linkTarget(inode).catch(orNothing) : undefined;
-    return { ...entryOf(name, inode), content: [], linkTarget: linkTarget?.toString('utf8') ?? null };
+    return {
+      ...entryOf(name, inode),
+      content: [],
+      linkTarget: linkTarget == null ? null : pathText(linkTarget),
+    };
   }
 
   async #linkTarget(inode: Inode): Promise<Buffer | null> {

@@ -1,9 +1,11 @@
+import { pathText } from '../../../protocol/index.ts';
 import { EngineError } from '../../engine-error.ts';
 import { brokenFileSystem } from '../file-system-error.ts';
 
 /** The names in the blocks of a folder. Its index, if it has one, is in entries that name nothing. */
 
 export interface FolderName {
+  /** As `pathText` writes it. */
   name: string;
   /** Its bytes, each as a character, so that comparing them is comparing bytes. */
   key: string;
@@ -22,7 +24,7 @@ export function* namesIn(block: Buffer): Generator<FolderName, void> {
     }
     const bytes = block.subarray(at + HEAD, at + HEAD + nameLength);
     // No system makes such a name. Shown with another character, it is the name of one file and no path.
-    const name = bytes.toString('utf8').replace(/[/\0]/g, '\ufffd');
+    const name = pathText(bytes).replace(/[/\0]/g, '\ufffd');
     at += length;
     if (inode === 0 || name === '.' || name === '..') continue;
     if (name === '') throw brokenFileSystem('A folder has an entry without a name.');

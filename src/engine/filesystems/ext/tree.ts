@@ -8,7 +8,7 @@ import type { Inode } from './inode.ts';
 /** Everything in a volume, with what is needed to make it again somewhere else. */
 
 export interface VolumeEntry {
-  /** From the root of the volume: `/etc/hostname`. Bytes that are not UTF-8 are replaced in it. */
+  /** From the root of the volume, as `pathText` writes it: `/etc/hostname`. */
   path: string;
   /** The bytes of the name, which is never a path. */
   name: Buffer;

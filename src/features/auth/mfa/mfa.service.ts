@@ -91,12 +91,14 @@ export function createSecondFactor({
       return prove(ctx, 'not enabled', { code: isTotpCode(input.code) ? input.code : '' });
     },
 
+    /** The session in which it is set up has proved it, and need not wait for the next code. */
     async enable(ctx: Context, proof: Proof) {
       await redeem(ctx, 'not enabled', proof);
       await StoredFactor.query(ctx.tx)
         .findById(ctx.caller.userId)
         .patch({ enabledAt: raw('now()') });
       await User.query(ctx.tx).findById(ctx.caller.userId).patch({ mfaEnabled: true });
+      await addSecondFactor(ctx);
       ctx.recordChange({ mfaEnabled: false }, { mfaEnabled: true });
       return { success: true as const };
     },

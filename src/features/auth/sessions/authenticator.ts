@@ -32,3 +32,18 @@ export function createAuthenticator({
     },
   };
 }
+
+/**
+ * Looks up the rights that a caller has now, also after the access token has expired: for an answer that is still being
+ * sent. Throws where the caller has none any more.
+ */
+export function createRightsLookup({
+  db,
+  apiKeys,
+}: {
+  db: Db;
+  apiKeys: { authenticate(key: string): Promise<Caller> };
+}): (caller: Caller, bearer: string) => Promise<Caller> {
+  return ({ sessionId }, bearer) =>
+    (sessionId === null ? apiKeys.authenticate(bearer) : loadCaller(db, sessionId)).catch(failClosed);
+}

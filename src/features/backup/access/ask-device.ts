@@ -7,7 +7,7 @@ import {
 } from '../../../hub/index.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import type { CommandOutput, CommandType } from '../../../protocol/index.ts';
-import { findDevice } from '../../devices/index.ts';
+import { findAskableDevice } from '../../devices/index.ts';
 import { assertManageable } from '../../organizations/index.ts';
 
 /** The errors of a route that asks a device while the caller waits. */
@@ -30,7 +30,9 @@ export async function askDevice<T extends CommandType>(
   // One limit from the arrival of the request, which covers waiting for the database as well.
   await withinQueryTimeout(
     ctx.arrivedAt,
-    ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
+    ctx.withTenant(async (tenant) =>
+      assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
+    ),
   );
   const outcome = await hub.query(deviceId, { ...question, timeoutMs: remainingQueryMs(ctx.arrivedAt) });
   if (outcome.ok) return outcome.output;

@@ -12,7 +12,7 @@ import {
   RecoveryTokenQuery,
   ShownRecoveryToken,
 } from './token.schema.ts';
-import { createToken, listTokens, readToken, revokeToken } from './token.service.ts';
+import { CREATES_TOKENS, createToken, listTokens, readToken, revokeToken } from './token.service.ts';
 
 const about = ({ id, orgId, deviceId, snapshotId, restoreType }: NotedToken) => ({
   orgId,
@@ -37,7 +37,7 @@ export const bareMetalRoutes = (parts: RecoveryParts & { baseUrl: () => string }
       summary: 'Create a token that restores one image',
       description:
         'The token is answered once. The person who has it reads the whole image, and the password of the repository that the image is in, so a second factor is required.',
-      access: { ...peopleOfEveryScope('recovery:execute'), mfa: true },
+      access: { ...peopleOfEveryScope(CREATES_TOKENS), mfa: true },
       body: NewRecoveryToken,
       response: CreatedRecoveryToken,
       status: 201,

@@ -14,7 +14,8 @@ import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { assertPresent } from '../reading/open-snapshot.ts';
 import { endCredential, issueCredential } from '../store/records/credentials.ts';
 import type { RecoveryLimits } from './recovery-limits.ts';
-import { openUntil } from './token.service.ts';
+import { stillHolds } from '../../roles/index.ts';
+import { CREATES_TOKENS, openUntil } from './token.service.ts';
 import { RecoveryToken } from './token.model.ts';
 
 /** The side of the machine that is recovered. It has no identity but its token. */
@@ -35,10 +36,11 @@ const REFUSED = {
   revoked: 'The recovery token has been revoked.',
   used: 'The recovery token has been used.',
   expired: 'The recovery token has expired.',
+  unbacked: 'The person who created this recovery token has no right to it any more. Create a new one.',
   taken: 'Another machine has begun a recovery with this token. Revoke it and create a new one.',
 } as const;
 
-type Found = RecoveryToken & { partnerId: string; isTenantActive: boolean };
+type Found = RecoveryToken & { partnerId: string; isTenantActive: boolean; isBacked: boolean };
 
 /**
  * Begins a recovery, or goes on with one. The first start is given a secret of its own, without which nobody can start
@@ -198,7 +200,10 @@ async function findToken(tx: Tx, token: string): Promise<Found> {
         and partners.deleted_at is null and partners.status = 'active' as is_active`),
     );
   if (tenant === undefined) throw unauthenticated('unknown');
-  return Object.assign(found, { partnerId: tenant.partner_id, isTenantActive: tenant.is_active });
+  const { partner_id: partnerId, is_active: isTenantActive } = tenant;
+  const backing = { partnerId, orgIds: [found.orgId] };
+  const isBacked = await stillHolds(tx, found.createdBy, backing, [CREATES_TOKENS]);
+  return Object.assign(found, { partnerId, isTenantActive, isBacked });
 }
 
 async function findSession(tx: Tx, token: string, session: string): Promise<Found> {
@@ -211,6 +216,7 @@ async function findSession(tx: Tx, token: string, session: string): Promise<Foun
 function faultOf(found: Found, session: string | undefined): keyof typeof REFUSED | undefined {
   if (found.status === 'revoked' || found.status === 'used') return found.status;
   if (openUntil(found) <= clock.date()) return 'expired';
+  if (!found.isBacked) return 'unbacked';
   const isOfSession = session !== undefined && tokenHash(session) === found.sessionHash;
   if (found.status === 'authenticated' && !isOfSession) return 'taken';
   return found.status === 'active' && session !== undefined ? 'unknown' : undefined;

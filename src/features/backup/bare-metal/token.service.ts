@@ -12,6 +12,9 @@ import { endCredential } from '../store/records/credentials.ts';
 import { RecoveryToken } from './token.model.ts';
 import type { NewRecoveryToken, RecoveryTokenQuery } from './token.schema.ts';
 
+/** The permission that creates a token. Whoever has created one needs it for as long as the token is used. */
+export const CREATES_TOKENS = 'recovery:execute';
+
 const HOUR_MS = 3_600_000;
 /** Of one device, which has as many ways to be recovered. */
 const OPEN_MAX = 20;

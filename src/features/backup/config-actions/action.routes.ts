@@ -15,7 +15,7 @@ export const configActionRoutes = (parts: TestParts): RouteGroup => ({
       path: '/backup/configs/:id/test',
       summary: 'Test a backup configuration',
       description:
-        'Checks the encryption key and the destination. With `s3` and `local` the named device does it, which takes some seconds.',
+        'Checks the encryption key, the sources and the destination. With `s3` and `local` the named device does it, which takes some seconds.',
       access: everyScope('backup:execute'),
       params: IdParams,
       body: ConfigTest,

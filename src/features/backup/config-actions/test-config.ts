@@ -26,6 +26,7 @@ import { passwordOf } from '../keys/key-material.ts';
 import { EncryptionKeyVersion } from '../keys/key.model.ts';
 import type { ObjectStorage } from '../store/storage/storage.ts';
 import type { ConfigTest, ConfigTestResult } from './action.schema.ts';
+import { sourceChecks } from './source-checks.ts';
 
 /** Whether backups with a configuration would work. */
 
@@ -49,7 +50,11 @@ export async function testConfig(
     await assertManageable(inside, found.orgId);
     return { config: found, key: await keyCheck(inside, found, parts.secrets) };
   });
-  const checks = [key, ...(await destinationChecks(ctx, config, deviceId, parts))];
+  const checks = [
+    key,
+    ...sourceChecks(config.sources),
+    ...(await destinationChecks(ctx, config, deviceId, parts)),
+  ];
   const status = checks.every(({ ok }) => ok) ? 'success' : 'failed';
   const { orgId, name } = config;
   return { id, orgId, name, status, checks, checkedAt: clock.date().toISOString() };

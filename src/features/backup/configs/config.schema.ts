@@ -4,6 +4,7 @@ import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule } from '../core/schedule.schema.ts';
 import { isEverDue } from '../core/schedule.ts';
 import { Retention } from '../core/retention.schema.ts';
+import { faultsOfExcludes } from './exclude-pattern.ts';
 import { BackupSources } from './sources.schema.ts';
 import { LocalDetails, S3Details, S3DetailsInput, S3DetailsPatch, ServerDetails } from './details.schema.ts';
 
@@ -41,6 +42,14 @@ const Schedule = BackupSchedule.refine(isEverDue, {
   message: 'must name a minute that lies within the window in some hour',
 });
 
+/** What was stored before a rule is still shown, so the rules of excludes are for what is written. */
+const Sources = BackupSources.superRefine((sources, context) => {
+  if (sources.kind !== 'files') return;
+  for (const { at, message } of faultsOfExcludes(sources)) {
+    context.addIssue({ code: 'custom', path: ['excludes', ...(at === undefined ? [] : [at])], message });
+  }
+});
+
 const common = {
   name: text(200),
   encryptionKeyId: Id.describe('The key of the repositories. It cannot be changed, but it can be rotated.'),
@@ -54,7 +63,7 @@ const common = {
     .describe(
       'The configuration of the organization that counts where a request names none. At most one is.',
     ),
-  sources: BackupSources,
+  sources: Sources,
   schedule: Schedule.nullable().optional().describe('Without one, backups begin by hand only.'),
   retention: Retention.optional(),
   targets: BackupTargets.optional(),

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { text } from '../../../platform/http/fields.ts';
 import {
+  canonicalPath,
   type HypervisorKind,
   isStorableText,
   MachineName,
   MACHINES_PER_SNAPSHOT,
+  PATH_TEXT_MAX,
   SqlDatabase,
   SqlInstance,
   SqlPath,
@@ -12,14 +14,13 @@ import {
 
 /** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
 
-const MAX_PATH = 4096;
 const MAX_PATHS = 200;
 
 const path = (isAbsolute: RegExp, example: string) =>
   z
     .string()
     .min(1)
-    .max(MAX_PATH)
+    .max(PATH_TEXT_MAX)
     .refine(isStorableText, 'must not contain NUL characters or halves of surrogate pairs')
     .refine((value) => !/[\r\n]/.test(value), 'must not contain line breaks')
     .regex(isAbsolute, `must be an absolute path, such as ${example}`)
@@ -38,8 +39,10 @@ const FileSources = z
     kind: z.literal('files').optional().default('files'),
     paths: z
       .strictObject({
-        linux: list(path(/^\//, '/home')),
-        macos: list(path(/^\//, '/Users')),
+        linux: list(path(/^\//, '/home').overwrite(canonicalPath)).describe(
+          'A byte that is not UTF-8 is written as \\x and two hexadecimal digits: /srv/caf\\xe9.',
+        ),
+        macos: list(path(/^\//, '/Users').overwrite(canonicalPath)),
         windows: list(path(/^[A-Za-z]:[\\/]/, String.raw`C:\Users`)),
       })
       .refine((paths) => Object.values(paths).some((one) => one !== undefined), {

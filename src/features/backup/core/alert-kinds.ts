@@ -1,5 +1,6 @@
 /** The kinds of the alerts about backups. Each is about one device; the last is also about an organization. */
 export const FAILED = 'backup_failed';
+export const EMPTY = 'backup_empty';
 export const MISSED = 'backup_missed';
 export const STALLED = 'backup_stalled';
 export const SIZE_DROP = 'backup_size_drop';

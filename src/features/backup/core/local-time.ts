@@ -20,6 +20,12 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
+/** @param clock  as in 08:30 */
+export function minuteOfDay(clock: string): number {
+  const [hours = 0, minutes = 0] = clock.split(':').map(Number);
+  return hours * 60 + minutes;
+}
+
 export interface LocalTime {
   year: number;
   /** 1 to 12. */

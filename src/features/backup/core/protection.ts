@@ -13,6 +13,8 @@ export const SnapshotFigures = z.object({
   /** Known by the store itself, where the backup went there. */
   receivedBytes: z.number().nullable(),
   isPartial: z.boolean(),
+  lacksFiles: z.boolean(),
+  emptySources: z.array(z.string()).nullable(),
   /** Of images of machines: the worst of them. */
   consistency: z.string().nullable(),
 });

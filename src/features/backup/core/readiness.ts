@@ -71,6 +71,11 @@ export const RISKS = {
     severity: 'critical',
     message: 'The newest backup is much smaller, or changed much more, than those before.',
   },
+  empty: {
+    points: 40,
+    severity: 'critical',
+    message: 'The newest backup has no files, or none of a source that had some.',
+  },
   destination: {
     points: 15,
     severity: 'high',
@@ -163,7 +168,8 @@ function* risksOf(protection: Protection, now: Date, rpoTarget: number | null): 
   else {
     const tooOld = ageRisk(minutesSince(newest, now), rpoTarget ?? expectedWithinMinutes(protection));
     if (tooOld !== undefined) yield tooOld;
-    if (protection.snapshots[0]?.isPartial === true) yield 'partial';
+    if (protection.snapshots[0]?.lacksFiles === true) yield 'empty';
+    else if (protection.snapshots[0]?.isPartial === true) yield 'partial';
     if (protection.snapshots[0]?.consistency === 'none') yield 'image_inconsistent';
   }
   if (protection.chainEnds?.brokenBecause != null) yield 'chain_broken';

@@ -1,6 +1,7 @@
 import { nextRun } from '../../../platform/jobs/cron.ts';
 import { type BackupSchedule, isWithin } from './schedule.schema.ts';
-import { localTime } from './local-time.ts';
+import { localTime, minuteOfDay } from './local-time.ts';
+import { skippedBefore } from './skipped-time.ts';
 
 /**
  * When a configuration is due. A slot is a nominal time of its schedule; each device has at most one backup of a slot,
@@ -8,6 +9,8 @@ import { localTime } from './local-time.ts';
  */
 
 const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 1440;
 
 /** Longer than the time between two slots. */
 const LOOK_BACK_MS: Record<BackupSchedule['frequency'], number> = {
@@ -61,14 +64,30 @@ export function newestSlot(
   return newest;
 }
 
-/** Whether backups may begin now. Without a window they always may. */
+/** So many minutes of its length a window keeps at least where clocks are set forward over its begin. */
+const KEPT_MINUTES = 60;
+
+/**
+ * Whether backups may begin now. Without a window they always may. Where clocks are set forward over the begin of a
+ * window, it is open from that moment on, for its length or at least an hour of it; over its end, it keeps its length. So
+ * a night in spring has its backup.
+ */
 export function isWindowOpen(
   { windowStart, windowEnd }: BackupSchedule,
   timeZone: string,
   now: Date,
 ): boolean {
   if (windowStart === undefined || windowEnd === undefined) return true;
-  return isWithin(localTime(now, timeZone).clock, windowStart, windowEnd);
+  if (isWithin(localTime(now, timeZone).clock, windowStart, windowEnd)) return true;
+  const skipped = skippedBefore(now, timeZone);
+  if (skipped === undefined) return false;
+  const behind = (clock: string) => (minuteOfDay(clock) - skipped.from + DAY_MINUTES) % DAY_MINUTES;
+  const length = (minuteOfDay(windowEnd) - minuteOfDay(windowStart) + DAY_MINUTES) % DAY_MINUTES;
+  const openMinutes = Math.max(
+    behind(windowStart) < skipped.minutes ? Math.min(length, Math.max(skipped.minutes, KEPT_MINUTES)) : 0,
+    behind(windowEnd) < skipped.minutes ? behind(windowEnd) : 0,
+  );
+  return now.getTime() - skipped.at.getTime() < openMinutes * MINUTE_MS;
 }
 
 /** Over how many seconds the devices of a slot are spread. */
@@ -99,9 +118,4 @@ function cronOf({ frequency, time, windowStart, dayOfWeek, dayOfMonth }: BackupS
     default:
       return frequency satisfies never;
   }
-}
-
-function minuteOfDay(clock: string): number {
-  const [hours = 0, minutes = 0] = clock.split(':').map(Number);
-  return hours * 60 + minutes;
 }

@@ -48,6 +48,7 @@ export async function listChains(ctx: Context, query: ChainQuery) {
         configId: repository.configId,
         isVault,
         chains: chains.map(shownChain),
+        brokenTotal: broken.length,
         broken: broken
           .slice(0, BROKEN_MAX)
           .map(({ snapshot, reason }) => ({ snapshotId: snapshot.id, reason })),

@@ -82,6 +82,7 @@ export const BackupDatabaseChains = z
     broken: z
       .array(z.object({ snapshotId: z.uuid(), reason: z.string() }))
       .describe('Snapshots that cannot be restored, the first 100.'),
+    brokenTotal: z.number().int().describe('How many there are, also beyond those that are listed.'),
   })
   .meta({ id: 'BackupDatabaseChains' });
 

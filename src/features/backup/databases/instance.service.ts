@@ -4,8 +4,8 @@ import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { DatabaseInstance } from '../../../protocol/index.ts';
-import { findDevice } from '../../devices/index.ts';
+import type { CommandOutput } from '../../../protocol/index.ts';
+import { findAskableDevice } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import type { DeviceInstanceQuery, InstanceQuery } from './databases.schema.ts';
 import { BackupDatabaseInstance } from './instance.model.ts';
@@ -36,7 +36,7 @@ export async function instancesOfDevice(
 ) {
   const read = () =>
     ctx.withTenant(async (tenant) => {
-      await findDevice(tenant, deviceId);
+      await findAskableDevice(tenant, deviceId);
       return visible(tenant).where(omitUndefined({ device_id: deviceId, engine }));
     });
   const stored = refresh ? [] : await read();
@@ -55,7 +55,9 @@ const visible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
 async function discover(ctx: DetachedContext, deviceId: string, { hub }: InstanceParts): Promise<void> {
   await withinQueryTimeout(
     ctx.arrivedAt,
-    ctx.withTenant(async (tenant) => assertManageable(tenant, (await findDevice(tenant, deviceId)).orgId)),
+    ctx.withTenant(async (tenant) =>
+      assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
+    ),
   );
   const outcome = await hub.query(deviceId, {
     type: 'backup.databases',
@@ -63,15 +65,22 @@ async function discover(ctx: DetachedContext, deviceId: string, { hub }: Instanc
     timeoutMs: remainingQueryMs(ctx.arrivedAt),
   });
   if (!outcome.ok) throw liveQueryError(outcome);
-  await ctx.withTenant((tenant) => keep(tenant, deviceId, outcome.output.instances));
+  await ctx.withTenant((tenant) => keep(tenant, deviceId, outcome.output));
 }
 
-/** What a device lists no more is gone. */
-async function keep(ctx: Context, deviceId: string, instances: readonly DatabaseInstance[]): Promise<void> {
-  const { orgId } = await findDevice(ctx, deviceId);
+/** What a device lists no more is gone, unless it could not look for servers of that engine. */
+async function keep(
+  ctx: Context,
+  deviceId: string,
+  { instances, failed = [] }: CommandOutput<'backup.databases'>,
+): Promise<void> {
+  const unread = new Set(failed.map(({ source }) => source));
+  const { orgId } = await findAskableDevice(ctx, deviceId);
   const listed = new Map(instances.map((each) => [JSON.stringify([each.engine, each.instance]), each]));
   const known = await BackupDatabaseInstance.query(ctx.tx).where('device_id', deviceId);
-  const gone = known.filter(({ engine, instance }) => !listed.has(JSON.stringify([engine, instance])));
+  const gone = known.filter(
+    ({ engine, instance }) => !unread.has(engine) && !listed.has(JSON.stringify([engine, instance])),
+  );
   await BackupDatabaseInstance.query(ctx.tx)
     .delete()
     .whereIn(

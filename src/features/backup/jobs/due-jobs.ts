@@ -54,7 +54,7 @@ const DUE = `
       r.initialized_at is not null as is_initialized
     from backup_jobs j
     join backup_configs c on c.id = j.config_id
-    join devices d on d.id = j.device_id and d.condition <> 'decommissioned'
+    join devices d on d.id = j.device_id and d.condition not in ('pending', 'decommissioned')
     join device_presence p on p.device_id = d.id and p.state = 'connected'
     join organizations o on o.id = j.org_id and ${isManageableSql('o')}
     left join backup_repositories r on r.device_id = j.device_id and r.config_id = j.config_id

@@ -21,7 +21,7 @@ const SNAPSHOT = `(select s.id from backup_snapshots s
 export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clock.date()) {
   const { phase, percent, doneBytes, totalBytes, doneFiles, totalFiles, currentPath, lastProgressAt } = job;
   const { rate, etaSeconds, stalledSince } = job;
-  const { errorCode, errorMessage, unreadableCount, unreadable, ...rest } = job;
+  const { errorCode, errorMessage, unreadableCount, unreadable, leftOut, ...rest } = job;
   return {
     ...rest,
     waitingFor: waitingFor(job, hub, now),
@@ -40,6 +40,7 @@ export function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clo
     },
     error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
     unreadable: { count: unreadableCount, paths: unreadable },
+    leftOut: leftOut ?? { count: 0, paths: [] },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { DatabaseBackupType } from '../../../protocol/index.ts';
+import type { BackupResult, DatabaseBackupType } from '../../../protocol/index.ts';
 import { BaseModel } from '../../../platform/db/base-model.ts';
 import type { JobSources } from '../configs/sources.schema.ts';
 
@@ -8,7 +8,7 @@ export type JobStatus = (typeof JOB_STATUSES)[number];
 /** One backup of one device, from when it is due until its end. */
 export class BackupJob extends BaseModel {
   static override tableName = 'backup_jobs';
-  static override jsonAttributes = ['sources', 'unreadable'];
+  static override jsonAttributes = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
   declare orgId: string;
   declare deviceId: string;
   declare configId: string | null;
@@ -47,7 +47,12 @@ export class BackupJob extends BaseModel {
   declare errorCode: string | null;
   declare errorMessage: string | null;
   declare unreadableCount: number;
+  /** There were more of them. */
   declare unreadable: { path: string; message: string }[];
+  /** Virtual file systems below the sources; the messages are their types. */
+  declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;
+  /** Of files on Windows. */
+  declare shadowCopies: NonNullable<BackupResult['shadowCopies']> | null;
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;

@@ -52,6 +52,11 @@ export const WaitingFor = z
   );
 export type WaitingFor = z.infer<typeof WaitingFor>;
 
+const NamedPaths = z.object({
+  count: z.number().int(),
+  paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
+});
+
 export const BackupJob = z
   .object({
     id: z.uuid(),
@@ -89,10 +94,20 @@ export const BackupJob = z
     snapshotId: z.uuid().nullable(),
     addedBytes: Count.describe('What the snapshot added to the repository.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    unreadable: z.object({
-      count: z.number().int(),
-      paths: z.array(z.object({ path: z.string(), message: z.string() })).describe('The first of them.'),
-    }),
+    unreadable: NamedPaths.extend({}),
+    leftOut: NamedPaths.describe(
+      'Virtual file systems below the sources, such as /proc, which are never backed up. The messages are their types.',
+    ),
+    shadowCopies: z
+      .object({
+        used: z.boolean(),
+        problems: z.array(z.object({ volume: z.string(), message: z.string() })),
+        isCut: z.boolean().optional().describe('True: there were more such volumes.'),
+      })
+      .nullable()
+      .describe(
+        'Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
+      ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     startedAt: Timestamp.nullable(),

@@ -61,7 +61,7 @@ const ADD = `
     :slot::timestamptz + make_interval(secs => ${SECOND}),
     :slot::timestamptz + make_interval(days => :waitDays::int)
   from devices d
-  where d.org_id = :orgId::uuid and d.condition <> 'decommissioned' and d.os_type = any(:systems::text[])
+  where d.org_id = :orgId::uuid and d.condition not in ('pending', 'decommissioned') and d.os_type = any(:systems::text[])
     and ${SECOND} > :after::int and ${SECOND} <= :upTo::int
     and (:isOwnZone::boolean
       or d.site_id in (select s.id from sites s where s.org_id = :orgId::uuid and s.timezone = :timeZone))

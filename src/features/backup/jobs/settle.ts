@@ -13,6 +13,7 @@ import { endCredential } from '../store/records/credentials.ts';
 import { sourceOfCommand, type SourceWork } from '../sources/index.ts';
 import { BackupJob } from './job.model.ts';
 import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
+import { missingFiles } from './missing-files.ts';
 
 /** The end of a backup job, from the end of its command and from what the store has received. */
 
@@ -88,10 +89,13 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
   await noteDestinationRoom(tx, job.repositoryId, output.destinationRoom);
   await addSyncsAfterBackup(tx, snapshot.repositoryId);
-  const { status, bytesAdded, bytesProcessed, unreadable } = output;
+  const { repositoryId, engineId } = snapshot;
+  const missing = await missingFiles(tx, { repositoryId, snapshotName: engineId }, output);
+  if (missing !== undefined) await snapshot.$query(tx).patch({ isPartial: true, lacksFiles: true });
+  const { status, bytesAdded, bytesProcessed, unreadable, leftOut = null, shadowCopies = null } = output;
   const files = output.filesNew + output.filesChanged + output.filesUnmodified;
   await job.$query(tx).patch({
-    status,
+    status: missing === undefined ? status : 'partial',
     percent: 100,
     addedBytes: String(bytesAdded),
     doneBytes: String(bytesProcessed),
@@ -99,10 +103,12 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     doneFiles: String(files),
     totalFiles: String(files),
     ...NOT_MOVING,
-    errorCode: null,
-    errorMessage: null,
+    errorCode: missing?.code ?? null,
+    errorMessage: missing?.message ?? null,
     unreadableCount: unreadable.count,
     unreadable: unreadable.paths,
+    leftOut,
+    shadowCopies,
     finishedAt: job.finishedAt ?? clock.date(),
   });
   return 'ended';
@@ -162,6 +168,7 @@ async function recordSnapshot(
           fileCount: String(output.filesNew + output.filesChanged + output.filesUnmodified),
           addedBytes: String(output.bytesAdded),
           changedFiles: String(output.filesNew + output.filesChanged),
+          emptySources: output.emptySources ?? null,
           details: output.details ?? null,
         }),
   };

@@ -3,6 +3,7 @@ import { auditSubject } from '../../../platform/http/audit.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { pageOf } from '../../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { EncryptionKey, KeyQuery, NewEncryptionKey } from './key.schema.ts';
 import { createKey, listKeys, readKey, rotateKey } from './key.service.ts';
@@ -10,7 +11,7 @@ import { createKey, listKeys, readKey, rotateKey } from './key.service.ts';
 /** A person with the keys can read every backup, so a second factor is required and API keys are refused. */
 const CHANGE_KEYS = { ...peopleOfEveryScope('recovery:write'), mfa: true } as const;
 
-export const keyRoutes = ({ secrets }: { secrets: Sealer }): RouteGroup => ({
+export const keyRoutes = (parts: { secrets: Sealer; jobs: Jobs }): RouteGroup => ({
   name: 'Backup encryption keys',
   description:
     'The keys with which the backups of an organization are encrypted. Their material is never returned.',
@@ -33,7 +34,7 @@ export const keyRoutes = ({ secrets }: { secrets: Sealer }): RouteGroup => ({
       response: EncryptionKey,
       status: 201,
       errors: ['conflict', 'limit_reached'],
-      handler: ({ ctx, body }) => createKey(ctx, body, secrets),
+      handler: ({ ctx, body }) => createKey(ctx, body, parts.secrets),
       audit: {
         action: 'backup.key.create',
         resource: 'backup_encryption_key',
@@ -59,7 +60,7 @@ export const keyRoutes = ({ secrets }: { secrets: Sealer }): RouteGroup => ({
       params: IdParams,
       response: EncryptionKey,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => rotateKey(ctx, params.id, secrets),
+      handler: ({ ctx, params }) => rotateKey(ctx, params.id, parts),
       audit: {
         action: 'backup.key.rotate',
         resource: 'backup_encryption_key',

@@ -14,6 +14,18 @@ export const EncryptionKey = z
     status: z
       .enum(['active', 'rotating'])
       .describe('`rotating`: not every repository has the newest version yet.'),
+    repositories: z
+      .object({
+        total: z.number().int(),
+        onNewestVersion: z.number().int().describe('Those that the newest version opens, and no other.'),
+        outOfReach: z
+          .number()
+          .int()
+          .describe(
+            'In buckets and on disks of devices: the server cannot rotate them, and they keep their version.',
+          ),
+      })
+      .describe('Those that the key opens.'),
     createdAt: Timestamp,
     rotatedAt: Timestamp.nullable(),
   })

@@ -7,9 +7,11 @@ import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
+import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
+import { ROTATE } from './rotate-job.ts';
 import { passwordOf, sealedVersion } from './key-material.ts';
 import { EncryptionKey, EncryptionKeyVersion } from './key.model.ts';
 import type { KeyQuery, NewEncryptionKey } from './key.schema.ts';
@@ -19,7 +21,12 @@ const MAX_KEYS = 100;
 const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   EncryptionKey.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'backup_encryption_keys.org_id'));
 
-type ShownKey = EncryptionKey & { fingerprint: string; keyType: 'aes_256' };
+interface Repositories {
+  total: number;
+  onNewestVersion: number;
+  outOfReach: number;
+}
+type ShownKey = EncryptionKey & { fingerprint: string; keyType: 'aes_256'; repositories: Repositories };
 
 /** The material of a version of a key, the newest one where none is named. */
 export async function readKeyMaterial(
@@ -91,10 +98,14 @@ export async function makeEncryptionKey(
 }
 
 /**
- * Makes a new version. Repositories get it one after another; until all have it the status is `rotating`, and no further
- * version is made.
+ * Makes a new version. Repositories get it at once, one after another; until all have it the status is `rotating`, and no
+ * further version is made.
  */
-export async function rotateKey(ctx: Context, id: string, sealer: Sealer): Promise<ShownKey> {
+export async function rotateKey(
+  ctx: Context,
+  id: string,
+  { secrets, jobs }: { secrets: Sealer; jobs: Pick<Jobs, 'enqueue'> },
+): Promise<ShownKey> {
   const key = await accessible(ctx).findById(id).forNoKeyUpdate();
   if (key === undefined) throw notFound('Encryption key');
   await assertManageable(ctx, key.orgId);
@@ -103,8 +114,9 @@ export async function rotateKey(ctx: Context, id: string, sealer: Sealer): Promi
   }
   const version = key.version + 1;
   const { orgId } = key;
-  const next = sealedVersion(sealer, { orgId, keyId: id, version, material: undefined });
+  const next = sealedVersion(secrets, { orgId, keyId: id, version, material: undefined });
   const rotated = await patchRecorded(ctx, key, { version, status: 'rotating', rotatedAt: clock.date() });
+  await jobs.enqueue(ctx.tx, ROTATE, {});
   return withVersion(ctx, rotated, next);
 }
 
@@ -114,7 +126,7 @@ async function withVersion(
   version: ReturnType<typeof sealedVersion>,
 ): Promise<ShownKey> {
   await EncryptionKeyVersion.query(ctx.tx).insert(version);
-  return Object.assign(key, { keyType: 'aes_256' as const, fingerprint: version.fingerprint });
+  return one(await withFingerprints(ctx, [key]));
 }
 
 async function withFingerprints(
@@ -127,12 +139,32 @@ async function withFingerprints(
       'key_id',
       keys.map(({ id }) => id),
     );
+  const repositories = await repositoriesOf(tx, keys);
   return keys.map((key) => {
     const { fingerprint } = one(
       versions.filter((each) => each.keyId === key.id && each.version === key.version),
     );
-    return Object.assign(key, { keyType: 'aes_256' as const, fingerprint });
+    return Object.assign(key, {
+      keyType: 'aes_256' as const,
+      fingerprint,
+      repositories: repositories.get(key.id) ?? { total: 0, onNewestVersion: 0, outOfReach: 0 },
+    });
   });
+}
+
+async function repositoriesOf(
+  tx: Tx,
+  keys: readonly EncryptionKey[],
+): Promise<ReadonlyMap<string, Repositories>> {
+  const { rows } = await tx.raw<{ rows: (Repositories & { id: string })[] }>(
+    `select k.id, count(*)::int as total,
+      count(*) filter (where r.key_version = k.version and not r.has_old_keys)::int as "onNewestVersion",
+      count(*) filter (where r.provider <> 'server')::int as "outOfReach"
+    from backup_encryption_keys k join backup_repositories r on r.encryption_key_id = k.id
+    where k.id = any(?::uuid[]) and r.initialized_at is not null group by k.id`,
+    [keys.map(({ id }) => id)],
+  );
+  return new Map(rows.map(({ id, ...counts }) => [id, counts]));
 }
 
 function one<T>([only]: readonly T[]): T {

@@ -9,15 +9,15 @@ import { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { chainSnapshots } from '../databases/chain-state.ts';
 import { withWhatTheyNeed } from '../databases/chains.ts';
-import { SIZE_DROP } from '../core/alert-kinds.ts';
+import { EMPTY, SIZE_DROP } from '../core/alert-kinds.ts';
 import { copiesToKeep } from '../vaults/vault-retention.ts';
 
 /** A snapshot that retention does not keep any more. */
 export type Outdated = Pick<BackupSnapshot, 'id' | 'engineId'>;
 
 /**
- * The snapshots of a repository that may go now. Where the configuration is gone, or an alert about a size drop is open,
- * nothing may.
+ * The snapshots of a repository that may go now. Where the configuration is gone, or an alert is open that files are
+ * missing or have changed as after an attack, nothing may.
  */
 export async function findOutdated(db: Db, repositoryId: string): Promise<Outdated[]> {
   return withSystem(db, 'decide which snapshots of a repository are kept', async (tx) => {
@@ -43,12 +43,16 @@ export async function findOutdated(db: Db, repositoryId: string): Promise<Outdat
       {
         now: clock.date(),
         timeZone: config.schedule?.timezone ?? (await timeZoneOf(tx, repository.deviceId)),
-        isFrozen: await standingAlert(tx, { deviceId: repository.deviceId, kind: SIZE_DROP }),
+        isFrozen: await isFrozen(tx, repository.deviceId),
       },
     );
     return withoutNeeded(snapshots, outdated);
   });
 }
+
+const isFrozen = async (tx: Tx, deviceId: string): Promise<boolean> =>
+  (await standingAlert(tx, { deviceId, kind: SIZE_DROP })) ||
+  (await standingAlert(tx, { deviceId, kind: EMPTY }));
 
 /** A vault keeps the newest copies, and for as long the others that a repository keeps in any case. */
 async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): Promise<Outdated[]> {
@@ -58,7 +62,7 @@ async function findOutdatedCopies(tx: Tx, { id, deviceId }: BackupRepository): P
   const situation = {
     now: clock.date(),
     timeZone: 'UTC',
-    isFrozen: await standingAlert(tx, { deviceId, kind: SIZE_DROP }),
+    isFrozen: await isFrozen(tx, deviceId),
   };
   const held = copies.map((copy) => ({ ...copy, series: seriesOf(copy.details) }));
   const outdated = mayGo(held, { keepLast }, situation);

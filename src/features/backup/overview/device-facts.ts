@@ -35,7 +35,8 @@ const PROTECTIONS = `(
         'sizeBytes', case when ${IS_WHOLE} then s.size_bytes end, 'fileCount', s.file_count,
         'changedFiles', case when ${IS_WHOLE} then s.changed_files end,
         'receivedBytes', case when ${IS_WHOLE} then s.received_bytes end,
-        'isPartial', s.is_partial, 'consistency', ${CONSISTENCY}) order by s.received_at desc, s.id desc), '[]')
+        'isPartial', s.is_partial,
+        'lacksFiles', s.lacks_files, 'emptySources', s.empty_sources, 'consistency', ${CONSISTENCY}) order by s.received_at desc, s.id desc), '[]')
       from (select * from backup_snapshots s where s.device_id = d.id and s.repository_id = r.id
         and s.removed_at is null order by s.received_at desc, s.id desc limit ${SNAPSHOTS}) s),
     'lastJob', (

@@ -1,7 +1,7 @@
 import type { OpenedFile, OpenedFolder } from '../../../engine/index.ts';
-import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
+import { FairSlots } from '../../../platform/fair-slots.ts';
 import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { archiveOf, whyLeftOut } from './archive/archive.ts';
@@ -14,9 +14,10 @@ import { withoutSlashes } from './shown-entry.ts';
 
 /** Each unpacks what it sends in this process, and keeps where the parts of its files lie: 64 bytes for each. */
 const OF_PERSON = 3;
-const OF_TENANT = 6;
 const OF_ALL = 18;
 const WAITING_OF_PERSON = 5;
+const WAIT_MS = 3000;
+const RETRY_AFTER_MS = 2000;
 
 /** A file of about a terabyte, or a folder of so many files. Larger ones are restored to a device. */
 const LIMITS = { entries: 300_000, parts: 1_000_000 };
@@ -31,7 +32,16 @@ interface Request {
 export class SnapshotDownloads {
   readonly #readers: RepositoryReaders;
   readonly #images: OpenedImages;
-  readonly #limiter = new ConcurrencyLimiter();
+  /** A client that takes next to nothing is cut off by `StreamAnswer`. */
+  readonly #slots = new FairSlots({
+    all: OF_ALL,
+    waitMs: WAIT_MS,
+    waitingMax: { all: 40, widest: 20 },
+    refusal: () =>
+      new AppError('rate_limited', 'Too many downloads are running at once. Wait for some of them to end.', {
+        retryAfterMs: RETRY_AFTER_MS,
+      }),
+  });
 
   constructor({ readers, images }: { readers: RepositoryReaders; images: OpenedImages }) {
     this.#readers = readers;
@@ -44,8 +54,8 @@ export class SnapshotDownloads {
     request: Request,
   ): Promise<StreamAnswer> {
     const state = await findState(ctx, { id, asOf });
-    await this.#turn(ctx, request);
     const { snapshot, repository } = state;
+    await this.#turn(ctx, snapshot.orgId, request);
     const opened = await answeringFailures(async () => {
       const { reader } = await this.#readers.open(repository, state.asOf);
       const query = { limits: LIMITS, leaveOut: whyLeftOut, signal: request.signal };
@@ -70,21 +80,13 @@ export class SnapshotDownloads {
       : folderAnswer(opened, snapshot.engineId, noted);
   }
 
-  /** Resolves when it is the download's turn, which it keeps until its request is closed. */
-  #turn({ caller }: DetachedContext, { signal, closed }: Request): Promise<void> {
-    const { userId, partnerId, orgId } = caller;
-    const shares = [
-      { key: `person ${userId}`, max: OF_PERSON, waitingMax: WAITING_OF_PERSON },
-      { key: `tenant ${partnerId ?? orgId ?? 'system'}`, max: OF_TENANT },
-      { key: 'all', max: OF_ALL },
-    ];
-    return new Promise((resolve, reject) => {
-      const work = () => {
-        resolve();
-        return closed;
-      };
-      this.#limiter.run(shares, work, { signal }).catch(reject);
-    });
+  #turn({ caller }: DetachedContext, orgId: string, request: Request): Promise<void> {
+    const tenant = caller.partnerId ?? caller.orgId ?? 'system';
+    const holder = {
+      levels: [`tenant ${tenant}`, `organization ${orgId}`],
+      leaf: { key: `person ${caller.userId}`, max: OF_PERSON, waitingMax: WAITING_OF_PERSON },
+    };
+    return this.#slots.hold(holder, request);
   }
 }
 

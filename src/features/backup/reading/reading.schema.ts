@@ -6,7 +6,8 @@ import { AsOf } from '../snapshots/snapshot.schema.ts';
 
 const Path = SnapshotPath.meta({
   type: 'string',
-  description: 'A path from the root of the snapshot, with slashes: C:\\Users is /C/Users.',
+  description:
+    'A path from the root of the snapshot, with slashes, as the snapshot is browsed: C:\\Users is /C/Users. A byte that is not UTF-8 is written as \\x and two hexadecimal digits.',
 });
 
 /** Within an image, paths begin at the root of one of its volumes. */
@@ -41,7 +42,11 @@ export const BrowseQuery = pageQuery({ maxLimit: 1000 })
 export type BrowseQuery = z.infer<typeof BrowseQuery>;
 
 const entry = {
-  name: z.string().describe('Bytes that are not UTF-8 are replaced, so that two names can look the same.'),
+  name: z
+    .string()
+    .describe(
+      'A byte that is not UTF-8 is written as \\x and two hexadecimal digits, `caf\\xe9.txt`; a backslash that could begin such a sequence as \\x5c.',
+    ),
   path: z.string(),
   type: z.enum(['file', 'directory', 'symlink', 'other']),
   sizeBytes: z.number(),

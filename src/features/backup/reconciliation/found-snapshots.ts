@@ -1,4 +1,13 @@
-import { EngineError, MACHINE_PATH, openDescriptions, type RepositoryReader } from '../../../engine/index.ts';
+import {
+  EngineError,
+  exactPath,
+  MACHINE_PATH,
+  openDescriptions,
+  openRepository,
+  type ReadNames,
+  type RepositoryReader,
+} from '../../../engine/index.ts';
+import { escapeLiteral } from '../../../protocol/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
@@ -60,12 +69,36 @@ async function openReader({ db, storage, secrets }: FindingParts, repository: Ba
   const source = storeSource({ db, storage }, { repositoryId: repository.id, asOf: null });
   for (const access of await passwordsOf({ db, sealer: secrets }, repository)) {
     try {
-      return await openDescriptions(source, access);
+      const descriptions = await openDescriptions(source, access);
+      let opening: Promise<RepositoryReader> | undefined;
+      return {
+        async readSnapshot(snapshotId: string) {
+          const description = await descriptions.readSnapshot(snapshotId);
+          const readNames = async (path: string) => {
+            opening ??= openRepository(source, access);
+            const query = { snapshotId, path, offset: 0, limit: Infinity };
+            return (await (await opening).listFolder(query)).entries.map(({ name }) => name);
+          };
+          const paths: string[] = [];
+          for (const path of description.paths) paths.push(await exactSource(path, readNames));
+          return { ...description, paths };
+        },
+      };
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== 'WRONG_KEY') throw error;
     }
   }
   throw new EngineError('WRONG_KEY');
+}
+
+/** restic keeps the paths of a snapshot as characters, and what is in it by the bytes of names. */
+async function exactSource(path: string, readNames: ReadNames): Promise<string> {
+  if (!path.startsWith('/')) return path;
+  const printed = escapeLiteral(path);
+  return exactPath(printed, readNames).catch((error: unknown) => {
+    if (error instanceof EngineError) return printed;
+    throw error;
+  });
 }
 
 /** `undefined`: it is damaged, or was never one. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { DiskName, SnapshotPath } from '../../../engine/index.ts';
+import { DiskName, SELECTED_MAX, SnapshotPath } from '../../../engine/index.ts';
 import {
   CommandProgress,
   COMMANDS,
   DatabaseEngine,
   HypervisorKind,
   PartitionNumber,
+  PATH_TEXT_MAX,
 } from '../../../protocol/index.ts';
 import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
@@ -19,8 +20,6 @@ const Overwrite = z.enum(['never', 'ifNewer', 'always']);
 const RestoreType = z.enum(['full', 'selective', 'image']);
 
 const PATHS_MAX = 1000;
-/** The engine of the device is given all of them on one command line. */
-const PATHS_LENGTH_MAX = 16_000;
 
 /** A volume of an image, named as the browser of snapshots names it. */
 const RestoredVolume = z
@@ -43,16 +42,16 @@ export const NewRestore = z
         'An absolute path on the device, and not the root of a disk. The data comes there below its whole path. Default: a new folder of the agent, which the finished restore names.',
       ),
     selectedPaths: z
-      .array(SnapshotPath.pipe(z.string().max(4096)).refine((path) => !/\p{Surrogate}/u.test(path)))
+      .array(SnapshotPath.pipe(z.string().max(PATH_TEXT_MAX)).refine((path) => !/\p{Surrogate}/u.test(path)))
       .min(1)
       .max(PATHS_MAX)
-      .refine((paths) => paths.join('').length <= PATHS_LENGTH_MAX, {
-        message: `must have at most ${PATHS_LENGTH_MAX} characters in all`,
+      .refine((paths) => paths.join('').length <= SELECTED_MAX, {
+        message: `must have at most ${SELECTED_MAX} characters in all`,
       })
       .optional()
       .meta({ type: 'array', items: { type: 'string' } })
       .describe(
-        'Files and folders, by their paths in the snapshot, or in `volume`. Default: everything in it.',
+        'Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.',
       ),
     volume: RestoredVolume.optional().describe(
       'Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.',

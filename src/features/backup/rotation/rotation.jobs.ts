@@ -1,25 +1,13 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { EngineError } from '../../../engine/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import type { OwnAccessParts } from '../access/make-repository.ts';
+import { ROTATE, type RotationProgress } from '../keys/rotate-job.ts';
 import { rotateRepository } from './rotate-repository.ts';
-
-const Progress = z.object({ done: z.number().int(), postponed: z.number().int() });
-
-/** Over all repositories of all keys that were rotated; what is busy now comes with the next round. */
-const ROTATE = defineJob({
-  name: 'backup.rotate-keys',
-  input: z.object({}),
-  result: Progress,
-  progress: Progress,
-  inCluster: 1,
-  attempts: 1,
-});
 
 export function addRotationJobs(jobs: Jobs, parts: OwnAccessParts): void {
   jobs.handle(ROTATE, async ({ signal, log, saveProgress }) => {
@@ -36,13 +24,13 @@ const IS_BEHIND = `r.provider = 'server' and r.initialized_at is not null
 interface RoundOptions {
   signal: AbortSignal;
   log: Logger;
-  saveProgress: (progress: z.infer<typeof Progress>) => Promise<void>;
+  saveProgress: (progress: z.infer<typeof RotationProgress>) => Promise<void>;
 }
 
 export async function rotateAll(
   parts: OwnAccessParts,
   { signal, log, saveProgress }: RoundOptions,
-): Promise<z.infer<typeof Progress>> {
+): Promise<z.infer<typeof RotationProgress>> {
   const progress = { done: 0, postponed: 0 };
   for (let after = NONE; !signal.aborted; ) {
     const id = await nextBehind(parts.db, after);

@@ -5,7 +5,7 @@ import { BackupRepository } from '../repositories/repository.model.ts';
 /** What a backup has made: the state of a device at one time, in a repository. */
 export class BackupSnapshot extends BaseModel {
   static override tableName = 'backup_snapshots';
-  static override jsonAttributes = ['paths', 'details'];
+  static override jsonAttributes = ['paths', 'details', 'emptySources'];
   static override relationMappings = () => ({
     repository: {
       relation: BaseModel.BelongsToOneRelation,
@@ -40,6 +40,10 @@ export class BackupSnapshot extends BaseModel {
   /** Of a snapshot that is more than files. */
   declare details: SnapshotDetails | null;
   declare isPartial: boolean;
+  /** The sources that were there and had no file; null: the device has not said. */
+  declare emptySources: string[] | null;
+  /** See `jobs/missing-files.ts`. */
+  declare lacksFiles: boolean;
   declare legalHold: boolean;
   declare legalHoldReason: string | null;
   /** A virtual machine reads it while it runs. A trigger of the database keeps this. */

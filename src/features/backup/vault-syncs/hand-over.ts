@@ -44,7 +44,7 @@ export async function dueSyncs(tx: Tx): Promise<DueSync[]> {
     from backup_vault_syncs y join backup_vaults v on v.id = y.vault_id
     join backup_repositories r on r.id = v.repository_id
     join backup_repositories s on s.id = v.source_repository_id and s.initialized_at is not null
-    join devices d on d.id = y.device_id and d.condition <> 'decommissioned'
+    join devices d on d.id = y.device_id and d.condition not in ('pending', 'decommissioned')
     join device_presence p on p.device_id = d.id and p.state = 'connected'
     join organizations o on o.id = y.org_id and ${isManageableSql('o')}
     where y.finished_at is null and y.command_id is null
@@ -78,6 +78,11 @@ export async function handOverSync(tx: Tx, syncId: string, secrets: Sealer): Pro
     return 'ended';
   }
   const snapshots = await wantedBy(tx, sync, vault);
+  if (snapshots.length === 0 && sync.snapshotId !== null) {
+    const message = 'The snapshot that was to be copied was removed before the sync began.';
+    await failSync(tx, sync, { code: 'SNAPSHOT_MISSING', message, copied: 0 });
+    return 'ended';
+  }
   if (snapshots.length === 0) {
     // Retention has removed them since.
     const at = clock.date();

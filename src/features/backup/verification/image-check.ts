@@ -41,6 +41,9 @@ export function imagesOf({ details }: Pick<BackupSnapshot, 'details'>): (string 
 const MACHINES_MAX = 5;
 const idsOf = ({ machines }: Machines) => machines.slice(0, MACHINES_MAX).map(({ id }) => id);
 
+const machinesIn = ({ details }: Pick<BackupSnapshot, 'details'>) =>
+  details?.kind === 'machines' ? details.machines.length : 1;
+
 const PARTS_MAX = 4_000_000;
 const FILES_OF_VOLUME = 5;
 const FILE_MAX = 64 * 2 ** 20;
@@ -68,28 +71,48 @@ export async function checkImages(
     const { description, disks } = await openMachineIn(opened.content);
     for (const disk of description.disks) {
       const place = disks.find(({ name }) => name === disk.name);
-      for (const { partition, type, offset, sizeBytes } of place === undefined ? [] : disk.volumes) {
+      if (place === undefined) {
+        const name = [machine, disk.name].filter((each) => each != null).join('/');
+        tally.failed.push(`${name}: The image does not hold this disk.`.slice(0, ERROR_MAX));
+        continue;
+      }
+      for (const { partition, type, offset, sizeBytes } of disk.volumes) {
         signal.throwIfAborted();
         const name = [machine, disk.name, partition].filter((each) => each != null).join('/');
-        const at = { offset: (place?.offset ?? 0) + offset, sizeBytes };
+        const at = { offset: place.offset + offset, sizeBytes };
         await checkVolume({ name, content: opened.content, type, at }, tally, signal);
       }
     }
   }
-  const { sample, failed } = tally;
-  return {
-    status: failed.length === 0 ? 'passed' : sample.length === 0 ? 'failed' : 'partial',
-    snapshotId: snapshot.id,
-    filesVerified: sample.length,
-    filesFailed: failed.length,
-    sizeBytes: String(sample.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)),
-    details: { sample, ...(failed.length === 0 ? {} : { errors: failed.slice(0, 20) }) },
-  };
+  return { snapshotId: snapshot.id, ...verdictOf(tally, machinesIn(snapshot)) };
 }
 
 interface Tally {
   sample: SampleFile[];
   failed: string[];
+}
+
+const ERRORS_MAX = 20;
+const ERROR_MAX = 300;
+
+/** Of what was read: a test that has read nothing proves nothing. */
+export function verdictOf({ sample, failed }: Tally, machines: number): Partial<BackupVerification> {
+  const isEmpty = sample.length === 0 && failed.length === 0;
+  return {
+    status: sample.length === 0 ? 'failed' : failed.length === 0 ? 'passed' : 'partial',
+    filesVerified: sample.length,
+    filesFailed: failed.length,
+    sizeBytes: String(sample.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)),
+    details: {
+      sample,
+      ...(failed.length === 0 ? {} : { errors: failed.slice(0, ERRORS_MAX) }),
+      ...(failed.length > ERRORS_MAX ? { errorsAreCut: true } : {}),
+      ...(machines > MACHINES_MAX ? { machines: { checked: MACHINES_MAX, of: machines } } : {}),
+    },
+    ...(isEmpty
+      ? { errorCode: 'SOURCE_UNREADABLE', errorMessage: 'The images hold no file that a test could read.' }
+      : {}),
+  };
 }
 
 interface Volume {
@@ -121,7 +144,7 @@ async function checkVolume(
     }
   } catch (error) {
     if (!(error instanceof EngineError) || signal.aborted) throw error;
-    failed.push(`${name}: ${error.message}`.slice(0, 300));
+    failed.push(`${name}: ${error.message}`.slice(0, ERROR_MAX));
   }
 }
 

@@ -26,7 +26,7 @@ export async function verifyIntegrity(
   const begins = readParts === 0 || readPartsDone >= readParts;
   const of = begins ? partsFor(Number(repository.storedBytes)) : readParts;
   const read = { part: begins ? 1 : readPartsDone + 1, of };
-  const { isSound, errors } = await withRepository(
+  const { isSound, errors, isCut } = await withRepository(
     parts,
     { repositoryId, role: 'as-of', asOf: clock.date() },
     (engine, opened) => checkRepository(engine, opened, { read }, { signal }),
@@ -34,7 +34,10 @@ export async function verifyIntegrity(
   await withSystem(parts.db, 'note how much of a repository was read', (tx) =>
     noteRead(repository, read, isSound)(tx),
   );
-  return { status: isSound ? 'passed' : 'failed', details: { part: read, errors } };
+  return {
+    status: isSound ? 'passed' : 'failed',
+    details: { part: read, errors, ...(isCut ? { errorsAreCut: true } : {}) },
+  };
 }
 
 /**

@@ -8,6 +8,7 @@ import { COMMANDS } from '../../../protocol/index.ts';
 import { addServerCommand, announceCommands, type EndedCommand } from '../../commands/index.ts';
 import { type RepositoryAccessParts, storePath, withRepository } from '../access/open-repository.ts';
 import { repositoryPassword } from '../access/repository-passwords.ts';
+import { RepositoryReaders } from '../reading/repository-readers.ts';
 import type { BackupRepository } from '../repositories/repository.model.ts';
 import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
 import { issueCredential } from '../store/records/credentials.ts';
@@ -41,16 +42,22 @@ export async function beginTestRestore(
     );
   }
   if (imagesOf(snapshot) !== undefined) return checkImages(parts, { repository, snapshot }, signal);
-  const sample = await withRepository(
+  const readers = new RepositoryReaders({ db: parts.db, storage: parts.storage, sealer: parts.secrets });
+  const openReader = async () => (await readers.open(repository, null)).reader;
+  const { sample, damaged } = await withRepository(
     parts,
     { repositoryId: repository.id, role: 'reader' },
-    (engine, opened) => readSample(engine, opened, snapshot.engineId, signal),
+    (engine, opened) =>
+      readSample({ engine, repository: opened, snapshotId: snapshot.engineId, openReader }, signal),
   );
   if (sample.length === 0) {
-    return failed('SOURCE_UNREADABLE', 'The snapshot holds no file that a test could restore.');
+    return damaged[0] === undefined
+      ? failed('SOURCE_UNREADABLE', 'The snapshot holds no file that a test could restore.')
+      : failed('REPOSITORY_DAMAGED', `No file of the sample can be read. ${damaged[0]}`);
   }
+  const details = { sample, ...(damaged.length === 0 ? {} : { errors: damaged }) };
   const command = await withSystem(parts.db, 'hand a test restore to its device', (tx) =>
-    handOver(tx, parts, { verification, repository, snapshot, sample }),
+    handOver(tx, parts, { verification, repository, snapshot, details }),
   );
   announceCommands(parts.hub, [command]);
   return 'handed_over';
@@ -66,13 +73,13 @@ interface HandedOver {
   verification: BackupVerification;
   repository: BackupRepository;
   snapshot: BackupSnapshot;
-  sample: SampleFile[];
+  details: VerificationDetails & { sample: SampleFile[] };
 }
 
 async function handOver(
   tx: Tx,
   { secrets }: TestRestoreParts,
-  { verification, repository, snapshot, sample }: HandedOver,
+  { verification, repository, snapshot, details }: HandedOver,
 ) {
   const { password, keyHint } = await repositoryPassword(tx, repository, secrets);
   const credential = await issueCredential(tx, {
@@ -100,7 +107,7 @@ async function handOver(
           ...omitUndefined({ keyHint }),
         },
         snapshotId: snapshot.engineId,
-        paths: sample.map(({ path }) => path),
+        paths: details.sample.map(({ path }) => path),
         timeoutSeconds: TIMEOUT_SECONDS,
       },
       ttlSeconds: TTL_SECONDS,
@@ -113,7 +120,7 @@ async function handOver(
     snapshotId: snapshot.id,
     commandId: command.id,
     credentialId: credential.id,
-    details: { sample },
+    details,
   });
   return command;
 }
@@ -158,10 +165,11 @@ export function judgeTestRestore(
   }));
   const good = sample.filter(({ sha256, restoredSha256 }) => sha256 === restoredSha256);
   const judged: VerificationDetails = { ...details, sample };
+  const bad = sample.length - good.length + (details.errors?.length ?? 0);
   return {
-    status: good.length === sample.length ? 'passed' : good.length === 0 ? 'failed' : 'partial',
+    status: good.length === 0 ? 'failed' : bad === 0 ? 'passed' : 'partial',
     filesVerified: good.length,
-    filesFailed: sample.length - good.length,
+    filesFailed: bad,
     sizeBytes: String(good.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)),
     restoreSeconds: output.data.seconds,
     details: judged,

@@ -20,6 +20,11 @@ export const VerificationDetails = z.object({
     .optional()
     .describe('Of an integrity verification: which part of the data was read. Each one reads the next part.'),
   errors: z.array(z.string()).optional().describe('The first errors that were found.'),
+  errorsAreCut: z.boolean().optional().describe('True: there were more errors than are listed.'),
+  machines: z
+    .object({ checked: z.number().int(), of: z.number().int() })
+    .optional()
+    .describe('Of images of several machines: how many of them the test has looked at.'),
   sample: z.array(SampleFile).optional(),
 });
 export type VerificationDetails = z.infer<typeof VerificationDetails>;

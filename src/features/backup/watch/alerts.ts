@@ -1,5 +1,5 @@
 import type { NewAlert, StandingCause } from '../../alerts/index.ts';
-import { BROKEN_CHAIN, FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
+import { BROKEN_CHAIN, EMPTY, FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
 import { findAnomaly, hasRecovered } from '../core/anomaly.ts';
 import { type DeviceFacts, missedSince } from '../core/protection.ts';
 import { z } from 'zod';
@@ -22,6 +22,37 @@ export function failedAlert(facts: DeviceFacts): NewAlert | undefined {
       .map(({ configName, lastJob }) => `${configName}: ${lastJob?.errorMessage ?? 'The backup has failed.'}`)
       .join('\n'),
     details: { configIds: failed.map(({ configId }) => configId), code: first.lastJob?.errorCode ?? null },
+  };
+}
+
+const NAMED_MAX = 5;
+const NAME_MAX = 300;
+
+/** The newest backup has no files, or none of a source that had some. While this is open, retention removes nothing. */
+export function emptyAlert(facts: DeviceFacts): NewAlert | undefined {
+  const empty = facts.protections.filter(({ snapshots: [newest] }) => newest?.lacksFiles === true);
+  if (empty.length === 0) return undefined;
+  return {
+    ...about(facts),
+    kind: EMPTY,
+    severity: 'high',
+    title: `${facts.deviceName}: a backup has no files`,
+    message: [
+      ...empty.map(({ configName, snapshots: [newest] }) => {
+        const sources = newest?.emptySources ?? [];
+        const more = sources.length > NAMED_MAX ? ` and ${sources.length - NAMED_MAX} more` : '';
+        const where =
+          sources.length === 0
+            ? ''
+            : ` of ${sources
+                .slice(0, NAMED_MAX)
+                .map((source) => source.slice(0, NAME_MAX))
+                .join(', ')}${more}`;
+        return `${configName}: the newest backup has no files${where}.`;
+      }),
+      'Look whether a disk is not mounted, or everything is excluded. Until this is explained, no snapshot is removed.',
+    ].join('\n'),
+    details: { configIds: empty.map(({ configId }) => configId) },
   };
 }
 

@@ -7,6 +7,7 @@ import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { followCauses, type NewAlert, standingCauses } from '../../alerts/index.ts';
 import {
   BROKEN_CHAIN,
+  EMPTY,
   FAILED,
   MISSED,
   SIZE_DROP,
@@ -19,7 +20,14 @@ import { followBreaches } from '../sla/breaches.ts';
 import { watchDestinationRoom } from './destination-room.ts';
 import { watchStalled } from './stalled.ts';
 import { vaultAlerts } from '../vaults/vault-alerts.ts';
-import { anomalyAlert, chainAlert, failedAlert, missedAlert, verificationAlert } from './alerts.ts';
+import {
+  anomalyAlert,
+  chainAlert,
+  emptyAlert,
+  failedAlert,
+  missedAlert,
+  verificationAlert,
+} from './alerts.ts';
 
 const Nothing = z.object({});
 const WATCH = defineJob({ name: 'backup.watch', input: Nothing, attempts: 1, inCluster: 1 });
@@ -52,6 +60,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
   const open = await withSystem(db, 'read which size drops are known', (tx) => standingCauses(tx, SIZE_DROP));
   const wanted: Record<string, NewAlert[]> = {
     [FAILED]: [],
+    [EMPTY]: [],
     [MISSED]: [],
     [SIZE_DROP]: [],
     [VERIFICATION_FAILED]: [],
@@ -67,6 +76,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
     for (const facts of page) {
       const found = [
         failedAlert(facts),
+        emptyAlert(facts),
         missedAlert(facts, now),
         anomalyAlert(facts, open.get(facts.deviceId)),
         verificationAlert(facts),
@@ -99,6 +109,7 @@ export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
 
 const ENDED: Readonly<Record<string, string>> = {
   [FAILED]: 'The backups of the device have succeeded again.',
+  [EMPTY]: 'The newest backups have files again.',
   [MISSED]: 'A backup has arrived, or none is expected any more.',
   [SIZE_DROP]: 'The backup has its former size again, or a user has accepted the change.',
   [VERIFICATION_FAILED]: 'A verification has passed.',

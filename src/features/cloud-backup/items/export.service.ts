@@ -1,8 +1,8 @@
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
-import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
 import type { DetachedContext } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
+import { FairSlots } from '../../../platform/fair-slots.ts';
 import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
 import { TAR_END, tarHeader, tarPadding } from '../../../platform/http/files/tar.ts';
 import type { ContentParts } from '../content/content.ts';
@@ -13,6 +13,8 @@ import { iCalendarOf, vCardOf } from './text-forms.ts';
 /** Downloads that one person has at once, and all. */
 const OF_PERSON = 3;
 const OF_ALL = 12;
+const WAIT_MS = 3000;
+const RETRY_AFTER_MS = 2000;
 
 interface Request {
   signal: AbortSignal;
@@ -22,7 +24,16 @@ interface Request {
 /** Items as files: messages as .eml, events as .ics, contacts as .vcf, and files as they were. */
 export class ItemExports {
   readonly #parts: ContentParts;
-  readonly #limiter = new ConcurrencyLimiter();
+  /** A client that takes next to nothing is cut off by `StreamAnswer`. */
+  readonly #slots = new FairSlots({
+    all: OF_ALL,
+    waitMs: WAIT_MS,
+    waitingMax: { all: 40, widest: 20 },
+    refusal: () =>
+      new AppError('rate_limited', 'Too many exports are running at once. Wait for some of them to end.', {
+        retryAfterMs: RETRY_AFTER_MS,
+      }),
+  });
 
   constructor(parts: ContentParts) {
     this.#parts = parts;
@@ -42,7 +53,7 @@ export class ItemExports {
     if (item === undefined) {
       throw new AppError('conflict', 'The content of this item could not be fetched yet.');
     }
-    await this.#turn(ctx, request);
+    await this.#turn(ctx, item.orgId, request);
     return new StreamAnswer({
       fileName: fileNameOf(item),
       type: 'application/octet-stream',
@@ -57,7 +68,7 @@ export class ItemExports {
 
   async many(ctx: DetachedContext, itemIds: readonly string[], request: Request): Promise<StreamAnswer> {
     const { orgId, configId, items } = await ctx.withTenant((inside) => findStoredItems(inside, itemIds));
-    await this.#turn(ctx, request);
+    await this.#turn(ctx, orgId, request);
     return new StreamAnswer({
       fileName: 'cloud-backup.tar',
       type: 'application/x-tar',
@@ -90,19 +101,13 @@ export class ItemExports {
     return FORMS[item.kind]?.(content) ?? content;
   }
 
-  /** Resolves when it is its turn, which it keeps until its request is closed. */
-  #turn({ caller }: DetachedContext, { signal, closed }: Request): Promise<void> {
-    const shares = [
-      { key: `person ${caller.userId}`, max: OF_PERSON, waitingMax: OF_PERSON },
-      { key: 'all', max: OF_ALL },
-    ];
-    return new Promise((resolve, reject) => {
-      const hold = () => {
-        resolve();
-        return closed;
-      };
-      this.#limiter.run(shares, hold, { signal }).catch(reject);
-    });
+  #turn({ caller }: DetachedContext, orgId: string, request: Request): Promise<void> {
+    const tenant = caller.partnerId ?? caller.orgId ?? 'system';
+    const holder = {
+      levels: [`tenant ${tenant}`, `organization ${orgId}`],
+      leaf: { key: `person ${caller.userId}`, max: OF_PERSON, waitingMax: OF_PERSON },
+    };
+    return this.#slots.hold(holder, request);
   }
 }
 

@@ -58,6 +58,7 @@ export const ItemPage = z.object({
 });
 
 export const ItemVersions = z.object({
+  isCut: z.boolean().describe('True: there are more, and the newest of them are listed.'),
   data: z
     .array(
       z.object({

@@ -58,10 +58,11 @@ export async function listVersions(ctx: Context, itemId: string) {
       { column: 'captured_at', order: 'desc' },
       { column: 'id', order: 'desc' },
     ])
-    .limit(VERSIONS_MAX)
+    .limit(VERSIONS_MAX + 1)
     .select<VersionRow[]>('id', 'bytes', 'captured_at', 'superseded_at');
   return {
-    data: rows.map((row) => ({
+    isCut: rows.length > VERSIONS_MAX,
+    data: rows.slice(0, VERSIONS_MAX).map((row) => ({
       id: row.id,
       sizeBytes: row.bytes,
       capturedAt: row.captured_at,

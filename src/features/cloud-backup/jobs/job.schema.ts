@@ -40,6 +40,7 @@ export const CloudJob = z
   .meta({ id: 'CloudBackupJob' });
 
 export const CloudJobDetails = CloudJob.extend({
+  outcomesTotal: Count.describe('How many outcomes there are, also beyond those that are listed.'),
   outcomes: z
     .array(
       z.object({

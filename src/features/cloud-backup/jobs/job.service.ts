@@ -125,9 +125,9 @@ const OUTCOMES_MAX = 4000;
 
 export async function readJob(ctx: Context, id: string) {
   const job = await findJob(ctx, id);
-  const outcomes = await ctx
-    .tx('c2c_outcomes')
-    .where({ job_id: id, org_id: job.orgId })
+  const all = () => ctx.tx('c2c_outcomes').where({ job_id: id, org_id: job.orgId });
+  const [counted] = await all().count<[{ count: string }]>('*');
+  const outcomes = await all()
     .orderByRaw(`status in ('failed', 'partial') desc, user_email, kind`)
     .limit(OUTCOMES_MAX)
     .select<OutcomeRow[]>('*');
@@ -139,6 +139,7 @@ export async function readJob(ctx: Context, id: string) {
   );
   return {
     ...shownJob(job),
+    outcomesTotal: counted?.count ?? 0,
     outcomes: outcomes.map((row) => ({
       userEmail: row.user_email,
       kind: row.kind,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
@@ -18,6 +19,7 @@ export interface RestoredItem {
   metadata: Record<string, unknown>;
   versionId: string;
   bytes: number;
+  sha256: Buffer;
 }
 
 interface Place {
@@ -98,12 +100,14 @@ const Present = z.object({ id: GraphId, size: z.number().nullish() });
 /** A multiple of 320 KiB. */
 const UPLOAD_BYTES = 12 * 320 * 1024;
 
-/** Below the folder, where it was. A file of that name and size is there already; one of another size is kept beside. */
+/** Below the folder, where it was. A file of that name and content is there already; another one is kept beside. */
 async function file({ graph, ...run }: Run, { user, folder }: Place, item: RestoredItem): Promise<Restored> {
   const path = [folder, ...item.parentPath.split('/').filter(Boolean), item.name].map(partOf).join('/');
   const place = `${userPath(user)}/drive/root:/${path}:`;
   const present = await graph.json(place.slice(0, -1), Present).catch(unlessMissing);
-  if (present?.size === item.bytes) return { externalId: present.id, wasThere: true };
+  if (present?.size === item.bytes && (await holds(graph, `${place}/content`, item.sha256))) {
+    return { externalId: present.id, wasThere: true };
+  }
   const content = readContent(run.parts, item);
   if (item.bytes === 0) {
     const { id } = await graph.json(`${place}/content`, Made, {
@@ -126,6 +130,15 @@ async function file({ graph, ...run }: Run, { user, folder }: Place, item: Resto
   const made = Made.safeParse(last).data;
   if (made === undefined) throw new GraphError('UPLOAD_FAILED', 'Microsoft Graph did not finish the upload.');
   return { externalId: made.id, wasThere: false };
+}
+
+/** Another version can be as long, so only the content says that it is this one. */
+async function holds(graph: GraphClient, place: string, sha256: Buffer): Promise<boolean> {
+  const answer = await graph.open(place).catch(unlessMissing);
+  if (answer === undefined) return false;
+  const hash = createHash('sha256');
+  for await (const piece of answer.body) hash.update(piece);
+  return hash.digest().equals(sha256);
 }
 
 async function* inParts(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

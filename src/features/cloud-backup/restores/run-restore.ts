@@ -55,7 +55,7 @@ const pending = (run: Run): Promise<RestoredItem[]> =>
     await holdJob(tx, run);
     const { rows } = await tx.raw<{ rows: (Omit<RestoredItem, 'kind'> & { kind: KindName })[] }>(
       `select i.id, i.kind, i.name, i.parent_path as "parentPath", i.user_email as "userEmail", i.metadata,
-        r.version_id as "versionId", v.bytes::float8 as bytes, v.org_id as "orgId"
+        r.version_id as "versionId", v.bytes::float8 as bytes, v.sha256, v.org_id as "orgId"
       from c2c_restored_items r join c2c_items i on i.org_id = r.org_id and i.id = r.item_id
       join c2c_versions v on v.org_id = r.org_id and v.id = r.version_id
       where r.job_id = ? and r.status = 'pending' order by r.item_id limit ${AT_ONCE}`,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CloudConfig } from '../configs/config.model.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { GraphError, isOfConnection, Postponed } from '../graph/graph-error.ts';
 import type { GraphClient } from '../graph/graph-client.ts';
@@ -45,7 +46,7 @@ interface Work {
 export async function runBackup(
   run: Run,
   config: CloudConfig,
-): Promise<{ status: 'completed' | 'partial' | 'failed' }> {
+): Promise<{ status: 'completed' | 'partial' | 'failed'; code?: string; message?: string }> {
   const users = new UsersByEmail(run.graph);
   const emails = config.allUsers ? await users.all() : config.targetUsers;
   const open = await planWork(run, emails, config.backupScope);
@@ -59,7 +60,7 @@ export async function runBackup(
   };
   const outcomes = await Promise.allSettled(Array.from({ length: USERS_AT_ONCE }, next));
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-  return { status: await statusOf(run) };
+  return endOf(run);
 }
 
 /** Answers what is still to be done, also for a server that takes the run over. */
@@ -105,9 +106,10 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
     if (error instanceof Postponed || error instanceof RunEnded || isOfConnection(error)) throw error;
     if (error instanceof AppError && error.code === 'storage_full') throw error;
     if (!(error instanceof GraphError)) throw error;
-    const isAbsent = error.status === 404 && ABSENT.has(error.code);
     await within(run, async (tx) => {
       await holdJob(tx, run);
+      const isAbsent =
+        error.status === 404 && ABSENT.has(error.code) && !(await hadItems(tx, run, { email, kind }));
       await tx('c2c_outcomes')
         .where(key)
         .update({
@@ -118,6 +120,15 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
       await tx('c2c_jobs').where('id', run.jobId).increment('parts_done', 1);
     });
   }
+}
+
+/** What was backed up before and is not there any more is missing: a mailbox that has lost its licence, a drive. */
+async function hadItems(tx: Tx, { configId }: Run, { email, kind }: Work): Promise<boolean> {
+  const item = await tx('c2c_items')
+    .where({ config_id: configId, user_email: email, kind })
+    .whereNull('deleted_at')
+    .first<{ id: string } | undefined>('id');
+  return item !== undefined;
 }
 
 async function readKind(run: Run, kind: Kind, user: GraphUser): Promise<void> {
@@ -146,19 +157,23 @@ async function readOne(
   }
 }
 
-const statusOf = (run: Run): Promise<'completed' | 'partial' | 'failed'> =>
+/** Of what was done. A run in which no user had anything to back up has backed up nothing. */
+const endOf = (run: Run): ReturnType<typeof runBackup> =>
   within(run, async (tx) => {
-    const { rows } = await tx.raw<{ rows: { good: string; bad: string }[] }>(
-      `select count(*) filter (where status in ('completed', 'skipped')) as good,
-        count(*) filter (where status in ('failed', 'partial')) as bad,
-        count(*) filter (where status = 'partial') as partial
+    const { rows } = await tx.raw<{ rows: [{ whole: number; partial: number; failed: number }] }>(
+      `select count(*) filter (where status = 'completed')::int as whole,
+        count(*) filter (where status = 'partial')::int as partial,
+        count(*) filter (where status = 'failed')::int as failed
       from c2c_outcomes where job_id = ?`,
       [run.jobId],
     );
-    const { good = '0', bad = '0', partial = '0' } = (rows[0] ?? {}) as Record<string, string>;
-    if (bad === '0') return 'completed';
-    return good === '0' && partial === '0' ? 'failed' : 'partial';
+    const [{ whole, partial, failed }] = rows;
+    if (whole + partial === 0 && failed > 0) return { status: 'failed' };
+    if (whole + partial === 0) return { status: 'failed', code: 'BACKUP_EMPTY', message: NOTHING_THERE };
+    return { status: partial + failed > 0 ? 'partial' : 'completed' };
   });
+
+const NOTHING_THERE = 'No user of the configuration has a mailbox or a drive that it backs up.';
 
 class UsersByEmail {
   readonly #graph: GraphClient;

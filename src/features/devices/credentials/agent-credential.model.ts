@@ -10,5 +10,7 @@ export class AgentCredential extends BaseModel {
   declare deviceId: string;
   declare orgId: string;
   declare staged: boolean;
+  /** The id that the agent uses in paths, where its machine has replaced another one. */
+  declare enrolledAs: string | null;
   declare revokedAt: Date | null;
 }

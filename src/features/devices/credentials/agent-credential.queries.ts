@@ -19,6 +19,7 @@ export interface CredentialRow extends Standing {
   site_id: string;
   partner_id: string;
   staged: boolean;
+  enrolled_as: string | null;
   os_type: UpgradableMachine['osType'];
   architecture: UpgradableMachine['architecture'];
   auto_update: boolean;
@@ -31,9 +32,10 @@ export async function findCredentials(
   hashes: readonly string[],
 ): Promise<Map<string, CredentialRow>> {
   const { rows } = await tx.raw(
-    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged, d.condition,
+    `select c.token_hash, c.device_id, c.org_id, d.site_id, o.partner_id, c.revoked_at is not null as revoked, c.staged,
+      c.enrolled_as, d.condition,
       ${TENANT_GONE} as tenant_gone, d.os_type, d.architecture, d.auto_update,
-      '${UPGRADE_CAPABILITY}' = any(d.capabilities) as can_upgrade
+      d.condition <> 'pending' and '${UPGRADE_CAPABILITY}' = any(d.capabilities) as can_upgrade
     from agent_credentials c
     join devices d on d.id = c.device_id and d.org_id = c.org_id
     join organizations o on o.id = c.org_id
@@ -51,7 +53,11 @@ export async function findLapsed(
 ): Promise<(Standing & { device_id: string })[]> {
   const { rows } = await tx.raw(
     `select * from (
-      select asked.id as device_id, coalesce(d.condition, 'unknown') as condition,
+      select asked.id as device_id, case
+        -- Its agent goes on as another device, and is not told that it was decommissioned.
+        when d.condition = 'decommissioned' and exists (
+          select from agent_credentials c where c.enrolled_as = d.id and c.org_id = d.org_id and c.revoked_at is null
+        ) then 'replaced' else coalesce(d.condition, 'unknown') end as condition,
         coalesce(${TENANT_GONE}, false) as tenant_gone,
         not exists (
           select from agent_credentials c where c.device_id = d.id and c.org_id = d.org_id and c.revoked_at is null

@@ -1,7 +1,8 @@
+import { raw } from 'objection';
 import { clock } from '../../../clock.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
-import { newToken, tokenHash } from '../../../platform/secrets/tokens.ts';
+import { isWellFormed, newToken, tokenHash } from '../../../platform/secrets/tokens.ts';
 import { Device } from '../device.model.ts';
 import { AgentCredential } from './agent-credential.model.ts';
 
@@ -18,8 +19,8 @@ export async function stageAgentToken(
   const device = await Device.query(tx).findById(deviceId).forNoKeyUpdate().select('hostname');
   const token = newToken('agent');
   const { rowCount } = await tx.raw(
-    `insert into agent_credentials (token_hash, device_id, org_id, staged)
-    select ?, c.device_id, c.org_id, true from agent_credentials c
+    `insert into agent_credentials (token_hash, device_id, org_id, staged, enrolled_as)
+    select ?, c.device_id, c.org_id, true, c.enrolled_as from agent_credentials c
     where c.token_hash = ? and c.device_id = ? and c.revoked_at is null and not c.staged
     on conflict (device_id) where staged and revoked_at is null
     do update set token_hash = excluded.token_hash, created_at = excluded.created_at`,
@@ -41,6 +42,22 @@ export async function issueAgentToken(tx: Tx, device: { id: string; orgId: strin
     orgId: device.orgId,
   });
   return token;
+}
+
+/** The tokens of one device open another one from now on, whose own tokens end. */
+export async function giveTokensTo(tx: Tx, { from, to }: { from: string; to: string }): Promise<void> {
+  await revokeAgentTokens(tx, [to]);
+  await AgentCredential.query(tx)
+    .where({ device_id: from })
+    .whereNull('revoked_at')
+    .patch({ deviceId: to, enrolledAs: raw('coalesce(enrolled_as, ?::uuid)', [from]) });
+}
+
+/** The device that a token opens at this moment. */
+export async function deviceOfToken(tx: Tx, token: string): Promise<string | undefined> {
+  if (!isWellFormed('agent', token)) return undefined;
+  const found = await AgentCredential.query(tx).findById(tokenHash(token)).whereNull('revoked_at');
+  return found?.deviceId;
 }
 
 export async function revokeAgentTokens(tx: Tx, deviceIds: readonly string[]): Promise<void> {

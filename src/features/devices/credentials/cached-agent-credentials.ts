@@ -110,6 +110,8 @@ function verdictOn(row: CredentialRow | undefined): Verdict {
       siteId: row.site_id,
       partnerId: row.partner_id,
       machine: machineOf(row),
+      ...(row.condition === 'pending' ? { isPending: true as const } : {}),
+      ...(row.enrolled_as === null ? {} : { enrolledAs: row.enrolled_as }),
     },
   };
 }

@@ -6,6 +6,7 @@ import { revokeAgentTokens } from '../credentials/agent-token.service.ts';
 import { Device } from '../device.model.ts';
 import { assertDeviceQuota } from './device-quota.ts';
 import { readDevice } from '../device.service.ts';
+import { resolveConflicts } from '../identity/conflict-alerts.ts';
 import { lockDevice } from './device-lock.ts';
 
 export interface DecommissionParts {
@@ -41,6 +42,7 @@ export async function takeOutOfService(
     .whereRaw('id = any(?::uuid[])', [[...ids]])
     .patch({ decommissionedFrom: raw('condition'), condition: 'decommissioned' });
   await revokeAgentTokens(ctx.tx, ids);
+  await resolveConflicts(ctx.tx, ids, 'The device is out of service.');
   ctx.afterCommit(() => {
     forgetTokens(ids);
     for (const id of ids) hub.deviceLeft(id);

@@ -3,11 +3,13 @@ import { auditSubject } from '../../../platform/http/audit.ts';
 import type { AuditNote } from '../../../platform/http/route.ts';
 import { IdParams } from '../../../platform/http/fields.ts';
 import { type AnyRoute, route } from '../../../platform/http/route.ts';
+import { approveDevice } from './approve.service.ts';
 import { type BulkParts, changeInBulk } from './bulk.service.ts';
 import { restoreDevice } from './decommission.service.ts';
 import { Device } from '../device.schema.ts';
 import { changeMaintenance } from './maintenance.service.ts';
 import {
+  Approval,
   AutoUpdate,
   type BulkAction,
   BulkChange,
@@ -93,6 +95,27 @@ export const managementRoutes = (parts: BulkParts): AnyRoute[] => [
       action: 'device.maintenance',
       resource: 'device',
       note: (device, { body }) => ({ ...about(device), details: body }),
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/devices/:id/approve',
+    summary: 'Approve a device that waits for approval',
+    description:
+      'For a machine that was enrolled with the machine id of a connected device. Without `replaces` it becomes a device of its own. With `replaces`, which needs a session with a second factor and `devices:delete`, it continues the record of that device, which is the response. `DELETE /devices/:id` removes such a machine instead.',
+    access: everyScope('devices:write'),
+    params: IdParams,
+    body: Approval,
+    response: Device,
+    errors: ['conflict', 'mfa_required', 'tenant_inactive'],
+    handler: ({ ctx, params, body }) => approveDevice(ctx, params.id, body, parts),
+    audit: {
+      action: 'device.approve',
+      resource: 'device',
+      note: (device, { params, body }) => ({
+        ...about(device),
+        ...(body.replaces === undefined ? {} : { details: { replaces: body.replaces, approved: params.id } }),
+      }),
     },
   }),
   route({

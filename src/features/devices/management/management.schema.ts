@@ -49,6 +49,12 @@ const UNTIL_RULE = { path: ['until'], message: 'is only allowed when maintenance
 export const Maintenance = z.strictObject(maintenance).refine(untilWhenEnabled, UNTIL_RULE);
 export type Maintenance = z.infer<typeof Maintenance>;
 
+export const Approval = z.strictObject({
+  replaces: Id.optional().describe(
+    'The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.',
+  ),
+});
+
 export const DeviceMove = z.strictObject({
   orgId: Id.optional().describe(
     'Another organization of the same partner; any organization in system scope.',

@@ -76,10 +76,12 @@ export async function sendAutoUpdate(
   ctx: Context,
   devices: readonly { id: string; orgId: string; capabilities: readonly string[] }[],
   enabled: boolean,
-  parts: Pick<UpdateParts, 'tellAutoUpdate'>,
+  { hub, tellAutoUpdate }: UpdateParts,
 ): Promise<void> {
-  const able = devices.filter(({ capabilities }) => capabilities.includes('agent.set-auto-update'));
-  if (able.length > 0) await parts.tellAutoUpdate(ctx, able, enabled);
+  const able = devices.filter(({ id, capabilities }) =>
+    (hub.live(id)?.capabilities ?? capabilities).includes('agent.set-auto-update'),
+  );
+  if (able.length > 0) await tellAutoUpdate(ctx, able, enabled);
 }
 
 /**

@@ -18,8 +18,10 @@ import {
   WRITE_PRESENCE,
   WRITE_REPORTS,
 } from './presence-writes.ts';
+import { raiseConnectionConflict } from '../identity/conflict-alerts.ts';
+import { writeMachineFacts } from '../identity/machine-facts.ts';
 import { selectSummaries, type SummaryRow, toSummary } from '../device.queries.ts';
-import { devicesFound } from '../device.service.ts';
+import { AWAITS_APPROVAL, devicesFound } from '../device.service.ts';
 
 const NONE_PASSED: AddressHistory = new Map();
 
@@ -117,35 +119,21 @@ export function createDeviceStore({
       }));
     },
 
-    async recordFacts(facts) {
-      const { rows } = await withSystem(db, 'write what agents report about their machines', (tx) =>
-        // Locked in the order of their ids, as every change of many devices does.
-        tx.raw<{ rows: { id: string }[] }>(
-          `with u as materialized (
-            select * from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[],
-              "osVersion" text, "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean,
-              "autoUpdate" boolean)
-          ), differing as materialized (
-            select d.id from devices d join u on u."deviceId" = d.id
-            where (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version, d.last_user,
-                d.pending_reboot, d.auto_update)
-              is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities),
-                coalesce(u."osVersion", d.os_version), coalesce(u."osBuild", d.os_build),
-                coalesce(u."watchdogVersion", d.watchdog_version), coalesce(u."lastUser", d.last_user),
-                coalesce(u."pendingReboot", d.pending_reboot), coalesce(u."autoUpdate", d.auto_update))
-            order by d.id for no key update of d
-          )
-          update devices d set
-            agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
-            os_version = coalesce(u."osVersion", d.os_version), os_build = coalesce(u."osBuild", d.os_build),
-            watchdog_version = coalesce(u."watchdogVersion", d.watchdog_version),
-            last_user = coalesce(u."lastUser", d.last_user), pending_reboot = coalesce(u."pendingReboot", d.pending_reboot),
-            auto_update = coalesce(u."autoUpdate", d.auto_update), updated_at = now()
-          from differing join u on u."deviceId" = differing.id where d.id = differing.id returning d.id`,
-          [JSON.stringify(facts)],
-        ),
+    async recordFacts(facts, onPostponed) {
+      const { changed, postponed, isAudited } = await withSystem(
+        db,
+        'write what agents report about their machines',
+        (tx) => writeMachineFacts(tx, facts, { audit, log }),
       );
-      return rows.map(({ id }) => id);
+      if (isAudited) audit.committed();
+      if (postponed.length > 0) onPostponed?.(postponed);
+      return changed;
+    },
+
+    async recordConflict(conflict) {
+      await withSystem(db, 'raise an alert for two machines with one identity', (tx) =>
+        raiseConnectionConflict(tx, conflict),
+      );
     },
 
     async markLost(nodes) {
@@ -186,13 +174,21 @@ export function createDeviceStore({
           visibleDevices(tx, caller)
             .join('organizations as o', 'o.id', 'd.org_id')
             .whereRaw('d.id = any(?::uuid[])', [[...deviceIds]])
-            .select<{ id: string; status: string }[]>('d.id', tx.raw(`${actingStatusSql('o')} as status`)),
+            .select<{ id: string; condition: string; status: string }[]>(
+              'd.id',
+              'd.condition',
+              tx.raw(`${actingStatusSql('o')} as status`),
+            ),
         { readOnly: true },
       );
       return new Map(
-        rows.map(({ id, status }) => [
+        rows.map(({ id, condition, status }) => [
           id,
-          { refusal: isManageable(status) ? undefined : `The organization of this device is ${status}.` },
+          {
+            refusal: isManageable(status)
+              ? pendingRefusal(condition)
+              : `The organization of this device is ${status}.`,
+          },
         ]),
       );
     },
@@ -230,6 +226,8 @@ export function createDeviceStore({
     },
   };
 }
+
+const pendingRefusal = (condition: string) => (condition === 'pending' ? AWAITS_APPROVAL : undefined);
 
 function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, values: unknown[]] {
   if ('of' in nodes) return ['node_id = ?', [nodes.of]];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Id, text } from '../../../platform/http/fields.ts';
-import { VM_FORWARDS_MAX, VmNetwork } from '../../../protocol/index.ts';
+import { PATH_TEXT_MAX, VM_FORWARDS_MAX, VmNetwork } from '../../../protocol/index.ts';
 
 /** What is restored of a device, where to, and how it is found out that it works. */
 
@@ -96,7 +96,7 @@ export const RecoveryRestore = z
       type: z.literal('files'),
       configId: ConfigId,
       selectedPaths: z
-        .array(text(4096))
+        .array(text(PATH_TEXT_MAX))
         .min(1)
         .max(20)
         .optional()

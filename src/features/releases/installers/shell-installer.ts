@@ -136,6 +136,34 @@ assert_root() {
   [ -n "$prefix" ] || [ "$(id -u)" = 0 ] || fail "This needs the rights of root: pipe it into sudo sh."
 }
 
+# Everything that can be known before the key is used: a device that never connects helps nobody.
+assert_can_stay() {
+  [ "$os" = linux ] || return 0
+  case "$architecture" in
+    x64) loader=/lib64/ld-linux-x86-64.so.2 ;;
+    *) loader=/lib/ld-linux-aarch64.so.1 ;;
+  esac
+  [ -e "$loader" ] || fail "The agent needs glibc, which this system does not have (Alpine and others have musl in its place). Nothing was installed, and the machine was not enrolled."
+  glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d ' ' -f 2)
+  case "$glibc" in
+    2.[0-9] | 2.[0-9].* | 2.1[0-9]* | 2.2[0-7]*)
+      fail "The agent needs glibc 2.28 or newer, and this system has $glibc. Nothing was installed, and the machine was not enrolled."
+      ;;
+  esac
+  if [ -z "$no_service" ] && [ ! -d "$prefix/run/systemd/system" ]; then
+    printf '%s\\n' "This machine has no service manager that Muster knows: systemd is not running, so nothing would start the agent. The machine was not enrolled. To start the agent by other means, as in a container, install with --no-service, and run in the foreground: $agent watchdog run --programs $programs --data-dir $data" >&2
+    exit 3
+  fi
+}
+
+assert_writable() {
+  parent=$1
+  while [ ! -e "$parent" ]; do
+    parent=$(dirname "$parent")
+  done
+  [ -w "$parent" ] || fail "$1 cannot be made, because $parent cannot be written to (is it mounted read-only?). Choose another folder with $2 DIR. The machine was not enrolled."
+}
+
 runs() {
   [ -x "$1" ] && "$1" watchdog version >/dev/null 2>&1
 }
@@ -186,11 +214,14 @@ get_program() {
   found=$(sha256_of "$new")
   [ "$found" = "$sha256" ] || fail "The program from $url has the SHA-256 $found, and not $sha256. Nothing was installed."
   chmod 755 "$new"
-  runs "$new" || fail "The program does not start on this machine. It needs glibc 2.28 or newer, and a folder $programs that is not mounted noexec."
+  runs "$new" || fail "The program does not start on this machine. It needs glibc 2.28 or newer, libstdc++, and a folder $programs that is not mounted noexec. The machine was not enrolled."
 }
 
 install_agent() {
   assert_root
+  assert_can_stay
+  assert_writable "$programs" --programs
+  assert_writable "$data" --data-dir
   new=$agent
   if runs "$agent"; then
     say "muster-agent is installed in $programs; its watchdog keeps it up to date."
@@ -230,8 +261,10 @@ uninstall_agent() {
   fi
   say "This removes muster-agent from $programs, and its files from $data."
   if runs "$agent"; then
-    "$agent" service remove --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null
-    "$agent" unenroll --data-dir "$data" --force $keep_data >/dev/null
+    "$agent" service remove --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null ||
+      fail "The service could not be removed, so everything stays as it is."
+    "$agent" unenroll --data-dir "$data" --force $keep_data >/dev/null ||
+      say "The server may still list this device until you decommission it there, and files may stay in $data."
   else
     say "The program is not there or does not start any more. The server still lists this device until you decommission it there."
     say "Its files stay in $data."

@@ -40,7 +40,7 @@ export async function addRelease(
 ): Promise<Registration> {
   const { size: length } = await stat(path);
   await parts.keys.ensure(parts.db);
-  const file = await parts.files.receive(createReadStream(path), { sha256, length });
+  const file = await parts.files.receive(createReadStream(path), { name, sha256, length });
   try {
     return await withSystem(parts.db, 'register a release', async (tx) => {
       const registration = await register(tx, parts, { ...name, file, notes });

@@ -5,6 +5,8 @@ import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { S3Error, type S3Options, S3Store } from '../../../platform/storage/s3.ts';
+import { ProgramScan } from './program-scan.ts';
+import type { ReleaseName } from './registration.ts';
 
 /**
  * The files of local releases: DATA_DIR/releases or a bucket, each under its SHA-256. No name that a client sends gets there.
@@ -52,6 +54,8 @@ export interface ReceivedFile {
 }
 
 interface Announced {
+  /** What the file is to be. */
+  name: ReleaseName;
   /** `undefined` where nobody has said it, as of a file that the operator names. */
   sha256: string | undefined;
   /** `undefined` where it is not known beforehand. */
@@ -76,12 +80,13 @@ export class ReleaseFiles {
    * Writes a file as it arrives, and then to the bucket, where there is one. Where anything fails, nothing of it is left
    * here.
    */
-  async receive(pieces: AsyncIterable<Buffer>, { sha256, length }: Announced): Promise<ReceivedFile> {
+  async receive(pieces: AsyncIterable<Buffer>, { name, sha256, length }: Announced): Promise<ReceivedFile> {
     const part = path.join(this.#folder, `${randomUUID()}.part`);
     try {
       await mkdir(this.#folder, { recursive: true });
       await this.#assertRoom(length ?? MAX_BYTES);
-      const received = await this.#write(part, pieces);
+      const scan = new ProgramScan();
+      const received = await this.#write(part, scanned(pieces, scan));
       if (received.size === 0) throw invalid('body', 'must not be empty', 'The file is empty.');
       if (sha256 !== undefined && received.sha256 !== sha256) {
         throw invalid(
@@ -90,6 +95,7 @@ export class ReleaseFiles {
           `The file has the SHA-256 ${received.sha256}, and not ${sha256}. It was not stored.`,
         );
       }
+      scan.assertIs(name);
       if (this.#bucket === undefined) return { part, ...received };
       await this.#bucket.put(keyOf(received.sha256), createReadStream(part));
       await rm(part, { force: true });
@@ -177,6 +183,13 @@ export const openReleaseFiles = ({
   releaseStore: S3Options | undefined;
 }) =>
   new ReleaseFiles(dataDir, { bucket: releaseStore === undefined ? undefined : new S3Store(releaseStore) });
+
+async function* scanned(pieces: AsyncIterable<Buffer>, scan: ProgramScan): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    scan.add(piece);
+    yield piece;
+  }
+}
 
 const keyOf = (sha256: string) => `releases/${sha256}`;
 

@@ -120,7 +120,7 @@ export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): R
       async prepare({ ctx, params, bytes }) {
         const { pieces, length, sha256 } = bytes();
         await ctx.withTenant(({ tx }) => assertFree(tx, params, sha256));
-        return releases.files.receive(pieces, { sha256, length });
+        return releases.files.receive(pieces, { name: params, sha256, length });
       },
       async handler({ ctx, params, query, prepared: file }) {
         try {

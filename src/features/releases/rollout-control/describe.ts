@@ -56,6 +56,7 @@ function countsOf({ standings, waiting: { due = 0, ...waiting } }: Pick<WaveCoun
     verifying: 0,
     installing: 0,
     restarting: 0,
+    trial: 0,
     healthy: 0,
     failed: 0,
     rolledBack: 0,

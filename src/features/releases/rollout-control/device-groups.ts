@@ -47,7 +47,7 @@ const HEARD_AT = `case when p.state = 'connected' or p.reports_until > cast(:now
   then cast(:now as timestamptz) else p.last_seen_at end`;
 
 /** From here on it is the new version that runs, or fails to. */
-const RUNS_NEW_VERSION = `a.state in ('installing', 'restarting', 'completed')`;
+const RUNS_NEW_VERSION = `a.state in ('installing', 'restarting', 'trial', 'completed')`;
 const SILENT_SINCE = `cast(:now as timestamptz) - make_interval(mins => cast(:silentMinutes as integer))`;
 const IS_SILENT = `coalesce(f.heard_at < ${SILENT_SINCE}, true)`;
 

@@ -101,6 +101,7 @@ const Counts = z
     verifying: count,
     installing: count,
     restarting: count,
+    trial: count.describe('They run the new version, which still has to prove itself.'),
     healthy: count,
     failed: count,
     rolledBack: count,

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../../platform/errors.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
+import { ProgramScan } from '../registry/program-scan.ts';
+import type { ReleaseName } from '../registry/registration.ts';
 import type { ReceivedFile, ReleaseFiles } from '../registry/release-files.ts';
 import type { Asset } from './github-release.ts';
 
@@ -41,17 +43,22 @@ export class AssetDownloads {
   }
 
   /** Reads a file as devices will, and keeps nothing of it. */
-  async assertServed(asset: Asset, sha256: string): Promise<void> {
+  async assertServed(asset: Asset, name: ReleaseName, sha256: string): Promise<void> {
     const hash = createHash('sha256');
+    const scan = new ProgramScan();
     await this.#read(asset, false, async (pieces) => {
-      for await (const piece of pieces) hash.update(piece);
+      for await (const piece of pieces) {
+        hash.update(piece);
+        scan.add(piece);
+      }
+      assertHash(hash.digest('hex'), sha256);
+      scan.assertIs(name);
     });
-    assertHash(hash.digest('hex'), sha256);
   }
 
   /** Keeps a file, which has to be registered or discarded. */
-  async receive(files: ReleaseFiles, asset: Asset, sha256: string): Promise<ReceivedFile> {
-    return this.#read(asset, true, (pieces) => files.receive(pieces, { sha256, length: asset.size }));
+  async receive(files: ReleaseFiles, asset: Asset, name: ReleaseName, sha256: string): Promise<ReceivedFile> {
+    return this.#read(asset, true, (pieces) => files.receive(pieces, { name, sha256, length: asset.size }));
   }
 
   /** @param viaApi  with the token, where there is one: the only way to the files of a private repository */

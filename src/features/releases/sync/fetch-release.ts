@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Db } from '../../../platform/db/pool.ts';
 import { withSystem } from '../../../platform/db/transaction.ts';
 import type { Target } from '../registry/platform.ts';
-import type { Content } from '../registry/registration.ts';
+import type { Content, ReleaseName } from '../registry/registration.ts';
 import type { ReleaseFiles } from '../registry/release-files.ts';
 import { AgentRelease } from '../registry/release.model.ts';
 import { type AssetDownloads, AssetFault } from './asset-download.ts';
@@ -53,7 +53,7 @@ export async function fetchRelease(parts: FetchParts, release: GithubRelease): P
     for (const planned of plan.files) {
       const { asset, target, sha256 } = planned;
       const content = await attempt(fetched, asset.name, () =>
-        contentOf(parts, planned, registered.get(keyOf(target))),
+        contentOf(parts, planned, { ...target, version }, registered.get(keyOf(target))),
       );
       if (content === undefined) continue;
       const isKnown = content === 'registered';
@@ -87,6 +87,7 @@ async function readChecksums(
 async function contentOf(
   { downloads, files, source }: FetchParts,
   { asset, sha256 }: Planned,
+  name: ReleaseName,
   known: Registered | undefined,
 ): Promise<Content | 'registered'> {
   if (known !== undefined && known.sha256 !== sha256) {
@@ -94,8 +95,8 @@ async function contentOf(
   }
   // Files that are here stay here. Links become files where this server is to serve them.
   if (known !== undefined && (known.source === 'local' || source === 'github')) return 'registered';
-  if (source === 'local') return { kind: 'file', file: await downloads.receive(files, asset, sha256) };
-  await downloads.assertServed(asset, sha256);
+  if (source === 'local') return { kind: 'file', file: await downloads.receive(files, asset, name, sha256) };
+  await downloads.assertServed(asset, name, sha256);
   return { kind: 'link', url: asset.browser_download_url, sha256, size: asset.size };
 }
 

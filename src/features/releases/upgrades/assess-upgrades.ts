@@ -11,6 +11,7 @@ import {
   isAsked,
   isHeldBack,
   isInFlight,
+  isOnTrial,
   nextLapse,
 } from './held-attempt.ts';
 import type { UpgradeReason, UpgradeState } from './upgrade.schema.ts';
@@ -50,7 +51,7 @@ export function assessUpgrades(
   held: readonly HeldAttempt[],
   now: Date,
 ): Assessment[] {
-  const running = held.find((attempt): attempt is InFlight => isInFlight(attempt, now));
+  const running = runningAttempt(subject, held, now);
   const agent = resolved('agent', subject.agentVersion, subject, rules, held, now);
   const isAgentDone = agent.state === 'up_to_date';
   const assessments = [withAttempts(agent, running, true, held, now)];
@@ -59,6 +60,18 @@ export function assessUpgrades(
     assessments.push(withAttempts(watchdog, running, isAgentDone, held, now));
   }
   return assessments;
+}
+
+/** A trial counts from the moment in which the device reports the version, whatever was recorded of it. */
+function runningAttempt(
+  { agentVersion, watchdogVersion }: Subject,
+  held: readonly HeldAttempt[],
+  now: Date,
+): InFlight | undefined {
+  const current = { agent: agentVersion, watchdog: watchdogVersion };
+  const onTrial = held.find((one): one is InFlight => isOnTrial(one, current[one.component]));
+  if (onTrial !== undefined) return { ...onTrial, state: 'trial' };
+  return held.find((one): one is InFlight => isInFlight(one, now));
 }
 
 /** Until when the assessment stays the same if nothing changes but the time; in milliseconds. */
@@ -104,7 +117,10 @@ function withAttempts(
       target: running.targetVersion,
       state: running.state,
       reason: null,
-      message: `The ${component} is being upgraded to ${running.targetVersion}.`,
+      message:
+        running.state === 'trial'
+          ? `The ${component} ${running.targetVersion} is on trial: the device has not reported yet whether it is healthy.`
+          : `The ${component} is being upgraded to ${running.targetVersion}.`,
     };
   }
   if (resolution.state !== 'offered') return resolution;
@@ -125,7 +141,7 @@ function withAttempts(
     state: failed.state,
     reason: 'retry_later',
     nextAt: failed.retryAt,
-    message: `The upgrade of the ${component} to ${target} ${failed.state === 'failed' ? 'has failed repeatedly' : 'was rolled back'}; it is tried again at ${failed.retryAt.toISOString()}.`,
+    message: `The upgrade of the ${component} to ${target} ${failed.state === 'failed' ? 'has failed' : 'was rolled back'}; it is tried again at ${failed.retryAt.toISOString()}.`,
   };
 }
 

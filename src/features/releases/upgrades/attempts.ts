@@ -1,4 +1,5 @@
 import type { UpgradeReport } from '../../../hub/ports.ts';
+import { isLastingFailure, waitAfterFailure } from '../../../protocol/index.ts';
 import type { PinnedComponent } from '../targets/target.schema.ts';
 import { hasEnded } from './held-attempt.ts';
 import type { AttemptState } from './upgrade.schema.ts';
@@ -34,19 +35,18 @@ const RANK: Record<AttemptState, number> = {
   verifying: 2,
   installing: 3,
   restarting: 4,
-  failed: 5,
-  completed: 6,
-  rolled_back: 7,
+  trial: 5,
+  failed: 6,
+  completed: 7,
+  rolled_back: 8,
 };
 
 /**
- * After so many failures of one version in a row, a device is offered it once a day. Most failures pass by themselves,
- * and the device repeats them at intervals of its own; a release that was rolled back is bad, so it waits after the first.
+ * After so many failures of one version in a row, a device that does not say how long it waits is offered it once a day.
+ * Most failures pass by themselves; a release that is bad waits after the first.
  */
 const FAILURES_IN_A_ROW = 3;
 const RETRY_MS = 24 * 3_600_000;
-/** As the device waits as well (`waitAfter` in src/agent/os/upgrades/failed-attempts.ts). */
-const WAITS_AFTER_ROLLBACK_MS = [3_600_000, 6 * 3_600_000];
 /** More attempts within an hour than a working device makes are not recorded. */
 const PER_HOUR = 20;
 const HOUR_MS = 3_600_000;
@@ -154,17 +154,24 @@ function advanced(attempt: Attempt, report: Report, all: readonly Attempt[], now
     code: hasFailed ? (report.code ?? null) : null,
     error: hasFailed ? (report.error ?? null) : null,
     failures,
-    retryAt: retryAt(phase, failures, now),
+    retryAt: retryAt(report, failures, now),
     updatedAt: now,
     finishedAt: hasFailed || phase === 'completed' ? now : null,
   };
 }
 
-function retryAt(phase: Report['phase'], failures: number, now: Date): Date | null {
-  if (failures === 0) return null;
-  const waitMs = phase === 'rolled_back' ? WAITS_AFTER_ROLLBACK_MS[failures - 1] : undefined;
-  if (waitMs === undefined && failures < FAILURES_IN_A_ROW) return null;
-  return new Date(now.getTime() + (waitMs ?? RETRY_MS));
+function retryAt(report: Report, failures: number, now: Date): Date | null {
+  const waitMs = failures === 0 ? 0 : waitOf(report, failures);
+  return waitMs === 0 ? null : new Date(now.getTime() + waitMs);
+}
+
+/** The device decides, because it tries again whenever its own wait is over. */
+function waitOf({ phase, code, retryInSeconds }: Report, failures: number): number {
+  if (retryInSeconds !== undefined) return retryInSeconds * 1000;
+  if (phase === 'rolled_back' || (code !== undefined && isLastingFailure(code))) {
+    return waitAfterFailure({ count: failures, isTemporary: false });
+  }
+  return failures < FAILURES_IN_A_ROW ? 0 : RETRY_MS;
 }
 
 /** The code of a request that no device began with, which is no failure of the release. */

@@ -37,6 +37,12 @@ const isBefore = (now: Date, until: number | undefined) => until !== undefined &
 
 export const isInFlight = (attempt: HeldAttempt, now: Date): attempt is InFlight =>
   isBefore(now, busyUntil(attempt));
+/**
+ * Whether the device runs the release of an attempt whose end it has not reported: its watchdog still tries it. This does
+ * not wait until the attempt is recorded as `trial`, and does not lapse: a trial without an end is ended by `UpgradeEnds`.
+ */
+export const isOnTrial = (attempt: HeldAttempt, current: string | undefined): attempt is InFlight =>
+  attempt.state !== 'offered' && !hasEnded(attempt) && attempt.targetVersion === current;
 export const isAsked = (attempt: HeldAttempt, now: Date): boolean => isBefore(now, askedUntil(attempt));
 export const isHeldBack = (attempt: HeldAttempt, now: Date): attempt is HeldBack =>
   hasEnded(attempt) && attempt.state !== 'completed' && isBefore(now, attempt.retryAt?.getTime());

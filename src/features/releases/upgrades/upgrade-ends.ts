@@ -22,7 +22,7 @@ const ENDED = `
     u.target_version = ${REPORTED} as "hasArrived"
   from device_upgrades u join devices d on d.id = u.device_id
   where u.finished_at is null and d.condition <> 'decommissioned' and (
-    u.target_version = ${REPORTED} and u.target_version is distinct from u.from_version
+    u.target_version = ${REPORTED} and u.target_version is distinct from u.from_version and u.state <> 'trial'
     or u.state = 'offered' and u.started_at < now() - interval '${REQUEST_DAYS} days'
     or u.state <> 'offered' and u.updated_at < now() - interval '${ABANDONED_HOURS} hours')
   order by u.started_at limit ${AT_ONCE}`;
@@ -36,9 +36,9 @@ type Ended = Pick<UpgradeReport, 'deviceId' | 'component' | 'targetVersion'> & {
 };
 
 /**
- * Ends what devices do not end themselves: an attempt whose version the device reports, one of which nothing was heard
- * for long, a request with which no device began, and the status `updating` after some minutes. Every server checks;
- * whatever two of them find is ended once.
+ * Records what devices do not report themselves: that a release whose version has arrived is on trial, the end of an
+ * attempt of which nothing was heard for long and of a request with which no device began, and the end of the status
+ * `updating` after some minutes. Every server checks; whatever two of them find is recorded once.
  */
 export class UpgradeEnds {
   readonly #parts: { db: Db; hub: DeviceHub; upgradeHistory: UpgradeHistory };
@@ -86,7 +86,11 @@ export class UpgradeEnds {
 }
 
 function reportOf({ state, hasArrived, ...attempt }: Ended): UpgradeReport {
-  if (hasArrived === true) return { ...attempt, phase: 'completed' };
+  // What the device has begun is not over when its version arrives: the watchdog says how the trial has ended. A request
+  // that the device never began with is fulfilled, by whatever has installed the version.
+  if (hasArrived === true && state !== 'trial') {
+    return { ...attempt, phase: state === 'offered' ? 'completed' : 'trial' };
+  }
   return state === 'offered'
     ? {
         ...attempt,
@@ -98,6 +102,9 @@ function reportOf({ state, hasArrived, ...attempt }: Ended): UpgradeReport {
         ...attempt,
         phase: 'failed',
         code: 'ABANDONED',
-        error: 'Nothing was heard of the attempt for a day.',
+        error:
+          state === 'trial'
+            ? 'The device has not reported for a day how the trial of the release has ended.'
+            : 'Nothing was heard of the attempt for a day.',
       };
 }

@@ -14,7 +14,7 @@ export interface UpgradeRouteParts {
   releaseTrust: ReleaseTrust;
 }
 
-export const upgradeRoutes = ({ hub, releaseTrust }: UpgradeRouteParts): RouteGroup => ({
+export const upgradeRoutes = (parts: UpgradeRouteParts): RouteGroup => ({
   name: 'Device upgrades',
   description: 'Why a device is upgraded or not, and what became of its upgrades.',
   routes: [
@@ -27,7 +27,7 @@ export const upgradeRoutes = ({ hub, releaseTrust }: UpgradeRouteParts): RouteGr
       access: everyScope('devices:read'),
       params: IdParams,
       response: z.object({ data: z.array(Upgrade) }),
-      handler: ({ ctx, params }) => listUpgrades(ctx, params.id, releaseTrust),
+      handler: ({ ctx, params }) => listUpgrades(ctx, params.id, parts),
     }),
     route({
       method: 'post',
@@ -42,7 +42,7 @@ export const upgradeRoutes = ({ hub, releaseTrust }: UpgradeRouteParts): RouteGr
       status: 202,
       errors: ['conflict'],
       async handler({ ctx, params, body }) {
-        const { device, upgrade, isNew } = await requestUpgrade(ctx, params.id, body, releaseTrust);
+        const { device, upgrade, isNew } = await requestUpgrade(ctx, params.id, body, parts);
         return { ...upgrade, request: { device, isNew } };
       },
       audit: {
@@ -69,7 +69,7 @@ export const upgradeRoutes = ({ hub, releaseTrust }: UpgradeRouteParts): RouteGr
       body: WatchdogReport,
       response: z.object({ ok: z.literal(true) }),
       errors: ['unavailable'],
-      handler: ({ ctx, body }) => receiveWatchdogReport(ctx, body, hub),
+      handler: ({ ctx, body }) => receiveWatchdogReport(ctx, body, parts.hub),
     }),
   ],
 });

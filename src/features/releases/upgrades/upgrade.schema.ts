@@ -3,13 +3,17 @@ import { Timestamp } from '../../../platform/http/fields.ts';
 import { UpgradableComponent } from '../../../protocol/index.ts';
 import { Levels, PinnedComponent, Reason, TargetState } from '../targets/target.schema.ts';
 
-/** How far an attempt has come. `offered`: a person has asked for it, and the device has not begun. */
+/**
+ * How far an attempt has come. `offered`: a person has asked for it, and the device has not begun. `trial`: the device runs
+ * the release, and its watchdog has not said yet whether it is healthy.
+ */
 export const AttemptState = z.enum([
   'offered',
   'downloading',
   'verifying',
   'installing',
   'restarting',
+  'trial',
   'completed',
   'failed',
   'rolled_back',
@@ -23,11 +27,12 @@ export const UpgradeState = z
     'verifying',
     'installing',
     'restarting',
+    'trial',
     'failed',
     'rolled_back',
   ])
   .describe(
-    '`deferred` ends by itself, `blocked` when somebody changes something. `failed` and `rolled_back`: the version has failed repeatedly and is tried again later.',
+    '`deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.',
   );
 export type UpgradeState = z.infer<typeof UpgradeState>;
 

@@ -1,8 +1,9 @@
 import { clock } from '../../../clock.ts';
+import type { DeviceHub } from '../../../hub/index.ts';
 import type { Context } from '../../../platform/context.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
-import { type Device, lockDevice, readDevice } from '../../devices/index.ts';
+import { asReported, type Device, lockDevice, readDevice } from '../../devices/index.ts';
 import { liveRollouts } from '../rollouts/live-rollouts.ts';
 import { readAgentUpdates } from '../targets/agent-updates.service.ts';
 import { knownReleases } from '../targets/known-releases.ts';
@@ -12,19 +13,25 @@ import { type Assessment, assessUpgrades } from './assess-upgrades.ts';
 import { heldAttempts } from './held-attempt.queries.ts';
 import { DeviceUpgrade } from './device-upgrade.model.ts';
 import type { HeldAttempt } from './held-attempt.ts';
-import type { Upgrade, UpgradeRequest } from './upgrade.schema.ts';
+import { withLastFailure } from './last-failure.ts';
+import type { Upgrade, UpgradeRequest, UpgradeState } from './upgrade.schema.ts';
 
 /** What people see and ask of the upgrades of a device. */
 
 const HISTORY = 20;
 
+export interface UpgradeParts {
+  hub: Pick<DeviceHub, 'live'>;
+  releaseTrust: ReleaseTrust;
+}
+
 /** What the components that a device reports should run, why they do not, and what became of earlier upgrades. */
 export async function listUpgrades(
   ctx: Context,
   deviceId: string,
-  trust: ReleaseTrust,
+  parts: UpgradeParts,
 ): Promise<{ data: Upgrade[] }> {
-  const assess = await assessor(ctx, await readDevice(ctx, deviceId), trust);
+  const assess = await assessor(ctx, await readDevice(ctx, deviceId), parts);
   const histories = await historiesOf(ctx, deviceId);
   return { data: assess(await heldAttempts(ctx.tx, [deviceId])).map((one) => shown(one, histories)) };
 }
@@ -34,11 +41,11 @@ export async function requestUpgrade(
   ctx: Context,
   deviceId: string,
   { component }: UpgradeRequest,
-  trust: ReleaseTrust,
+  parts: UpgradeParts,
 ): Promise<{ device: Device; upgrade: Upgrade; isNew: boolean }> {
   await lockDevice(ctx, deviceId);
   const device = await readDevice(ctx, deviceId);
-  const assess = await assessor(ctx, device, trust);
+  const assess = await assessor(ctx, device, parts);
   const held = await heldAttempts(ctx.tx, [deviceId]);
   const asked = assess(held)
     .filter((one) => component === undefined || one.component === component)
@@ -53,15 +60,17 @@ export async function requestUpgrade(
 type Assess = (held: readonly HeldAttempt[]) => Assessment[];
 
 /** Assesses the components of a device, with all that is read from the database read once. */
-async function assessor(ctx: Context, device: Device, trust: ReleaseTrust): Promise<Assess> {
+async function assessor(ctx: Context, stored: Device, { hub, releaseTrust }: UpgradeParts): Promise<Assess> {
+  const device = asReported(hub, stored);
+  const connected = hub.live(device.id)?.isConnected === true || device.presence.state === 'connected';
   const settings = await readAgentUpdates(ctx, device.orgId);
   const rollouts = await liveRollouts(ctx.tx);
-  const releases = await knownReleases(ctx.tx, device, { pins: settings.pins, rollouts }, trust);
+  const releases = await knownReleases(ctx.tx, device, { pins: settings.pins, rollouts }, releaseTrust);
   const subject = {
     deviceId: device.id,
     agentVersion: device.agentVersion,
     watchdogVersion: device.watchdogVersion ?? undefined,
-    device: { ...device, connected: device.presence.state === 'connected' },
+    device: { ...device, connected },
   };
   const now = clock.date();
   return (held) => assessUpgrades(subject, { settings, releases, rollouts }, held, now);
@@ -83,8 +92,8 @@ function assessAsked(before: Assessment, assess: Assess, held: readonly HeldAtte
   return assess([...held, request]).find((one) => one.component === component) ?? before;
 }
 
-const isRunning = ({ state }: Assessment) =>
-  state === 'downloading' || state === 'verifying' || state === 'installing' || state === 'restarting';
+const RUNNING: readonly UpgradeState[] = ['downloading', 'verifying', 'installing', 'restarting', 'trial'];
+const isRunning = ({ state }: Assessment) => RUNNING.includes(state);
 
 /** What is deferred begins by itself when its time comes. Who names no component does not mean one that waits for the other. */
 function canBegin(one: Assessment, { isNamed }: { isNamed: boolean }): boolean {
@@ -150,11 +159,11 @@ const attemptShown = (row: DeviceUpgrade): Upgrade['history'][number] => ({
   finishedAt: row.finishedAt?.toISOString() ?? null,
 });
 
-const shown = ({ nextAt, ...one }: Assessment, histories: Histories): Upgrade => ({
-  ...one,
-  ...shownTime(nextAt),
-  history: histories.get(one.component) ?? [],
-});
+function shown(assessment: Assessment, histories: Histories): Upgrade {
+  const history = histories.get(assessment.component) ?? [];
+  const { nextAt, ...one } = withLastFailure(assessment, history);
+  return { ...one, ...shownTime(nextAt), history };
+}
 
 const shownTime = (nextAt: Date | undefined) =>
   nextAt === undefined ? {} : { nextAt: nextAt.toISOString() };

@@ -21,7 +21,7 @@ import {
   endpointsOf,
   needsDiscovery,
 } from './endpoints.ts';
-import { assertMayChange, assertRoom, ownerOfNew } from './owner.ts';
+import { assertMayConfigure, assertRoom, ownerOfNew } from './owner.ts';
 import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
 import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
 import { assertAllowed, columnsOf, type Settings } from './settings.ts';
@@ -55,7 +55,7 @@ export async function readProvider(ctx: Context, id: string): Promise<SsoProvide
 
 export async function readProviderToChange(ctx: Context, id: string): Promise<SsoProvider> {
   const provider = await readProvider(ctx, id);
-  assertMayChange(ctx.caller, provider);
+  await assertMayConfigure(ctx, provider);
   return provider;
 }
 
@@ -65,7 +65,7 @@ export async function readProviderToChange(ctx: Context, id: string): Promise<Ss
 export async function lockProvider(ctx: Context, id: string): Promise<SsoProvider> {
   const provider = await visibleProviders(ctx).findById(id).forUpdate();
   if (provider === undefined) throw notFound('Provider');
-  assertMayChange(ctx.caller, provider);
+  await assertMayConfigure(ctx, provider);
   return provider;
 }
 
@@ -111,6 +111,7 @@ export async function createProvider(
     type,
     name: given.name,
     preset: preset ?? null,
+    configuredPermissions: [...ctx.caller.permissions],
     createdBy: ctx.caller.userId,
   };
   const vouched = await assertAllowed(ctx, provider, provider);
@@ -221,6 +222,7 @@ export async function saveSettings(
   const saved = await patchRecorded(ctx, provider, {
     ...changes,
     ...vouched,
+    configuredPermissions: [...ctx.caller.permissions],
     lastSuccessAt: after.lastSuccessAt,
     configVersion: provider.configVersion + 1,
     discoveryFailures: 0,

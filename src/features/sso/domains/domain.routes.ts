@@ -24,7 +24,7 @@ const about = ({ id, domain, orgId }: { id: string; domain: string; orgId: strin
 export const domainRoutes = (parts: DomainParts): RouteGroup => ({
   name: 'Domains of single sign-on',
   description:
-    'Mail domains of which organizations prove by a DNS record that they own them. If an identity provider does not say whether an address is verified, the first sign-in with that address needs a verified domain that covers it (docs/decisions/sso-domains.md).',
+    'Mail domains of which organizations prove by a DNS record that they own them. A first sign-in by an identity provider opens an account that is there already only if a verified domain covers its address; the domains of a partner are those of its organizations. It creates an account if the provider says that the address is verified, or if a verified domain covers it (docs/decisions/sso-domains.md).',
   routes: [
     route({
       method: 'get',

@@ -8,7 +8,8 @@ import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
+import { assertOrganizationAccess, Organization } from '../../organizations/index.ts';
+import type { Owned } from '../providers/provider.model.ts';
 import { asciiDomain, owningDomains } from './domain-name.ts';
 import { SsoDomain } from './domain.model.ts';
 import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
@@ -128,10 +129,11 @@ async function find(ctx: Context, id: string): Promise<SsoDomain> {
 }
 
 /**
- * Whether the organization has proved that it owns a domain or a parent of it. If several organizations have proved a
- * part of the name, the longest part decides. Needs a transaction across tenants, which sees the domains of all.
+ * Whether the owner of a provider has proved that it owns a domain or a parent of it. A partner owns the domains of its
+ * organizations. If several organizations have proved a part of the name, the longest part decides. Needs a transaction
+ * across tenants, which sees the domains of all.
  */
-export async function isDomainProven(tx: Tx, orgId: string, domain: string): Promise<boolean> {
+export async function isDomainProven(tx: Tx, owner: Owned, domain: string): Promise<boolean> {
   const name = asciiDomain(domain);
   if (name === undefined) return false;
   const closest = await SsoDomain.query(tx)
@@ -139,5 +141,8 @@ export async function isDomainProven(tx: Tx, orgId: string, domain: string): Pro
     .whereRaw('domain = any(?::text[])', [owningDomains(name)])
     .orderByRaw('length(domain) desc')
     .first();
-  return closest?.orgId === orgId;
+  if (closest === undefined) return false;
+  if (owner.orgId !== null) return closest.orgId === owner.orgId;
+  const organization = await Organization.query(tx).findById(closest.orgId).whereNull('deleted_at');
+  return organization?.partnerId === owner.partnerId;
 }

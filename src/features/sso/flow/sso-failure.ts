@@ -18,8 +18,13 @@ const ERROR_OF_REASON = {
   user_gone: 'user_gone',
   email_missing: 'sso_error',
   email_not_verified: 'sso_error',
-  /** The provider does not say whether the address is verified, and the organization has not proved its domain. */
+  /**
+   * The owner of the provider has not proved the domain of the address. The person has an account already, or the
+   * provider does not say that the address is verified.
+   */
   domain_not_proven: 'sso_error',
+  /** The person has more permissions than whoever has configured the provider last. */
+  configurer_has_less: 'sso_error',
   not_configured: 'sso_error',
   provider_unreachable: 'sso_error',
   /** The provider answered the browser with an error, such as `access_denied`. */

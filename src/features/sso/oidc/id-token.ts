@@ -8,7 +8,7 @@ import { Claims } from './claims.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
 /** How far the clocks of the provider and of this server may differ. */
-const TOLERANCE_SECONDS = 60;
+export const TOLERANCE_SECONDS = 60;
 
 const IdTokenClaims = Claims.extend({
   aud: z.union([z.string(), z.array(z.string())]),
@@ -38,7 +38,7 @@ export async function verifyIdToken(
     requiredClaims: ['sub', 'iat', 'exp'],
     clockTolerance: TOLERANCE_SECONDS,
   }).catch((error: unknown) => {
-    throw failureOf(error);
+    throw tokenFailure('the ID token', error);
   });
   const { data: claims, error } = IdTokenClaims.safeParse(payload);
   if (error !== undefined) {
@@ -55,10 +55,13 @@ export async function verifyIdToken(
   return claims;
 }
 
-/** Unusable keys of a provider, such as short ones, make jose throw errors of other classes than its own. */
-function failureOf(error: unknown): SsoFailure {
+/**
+ * Why jose has refused a signed token. Unusable keys of a provider, such as short ones, make it throw errors of other
+ * classes than its own.
+ */
+export function tokenFailure(name: string, error: unknown): SsoFailure {
   if (error instanceof SsoFailure) return error;
-  return new SsoFailure(reasonOf(error), `the ID token: ${String(error)}`, { cause: error });
+  return new SsoFailure(reasonOf(error), `${name}: ${String(error)}`, { cause: error });
 }
 
 function reasonOf(error: unknown): SsoFailureReason {

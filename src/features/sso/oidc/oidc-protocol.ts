@@ -47,14 +47,14 @@ export function createOidcProtocol(options: OidcProtocolOptions): SsoProtocol {
       codeVerifier: signIn.codeVerifier,
       callbackUrl: callbackUrl(),
     });
+    const signedBy = { ...settings, keys: keys.of(settings.jwksUrl) };
     const idToken =
-      token === undefined
-        ? undefined
-        : await verifyIdToken(token, { ...settings, nonce: signIn.nonce, keys: keys.of(settings.jwksUrl) });
+      token === undefined ? undefined : await verifyIdToken(token, { ...signedBy, nonce: signIn.nonce });
+    const { userinfoUrl } = settings;
     const userinfo =
-      settings.userinfoUrl === null
+      userinfoUrl === null
         ? undefined
-        : await fetchUserinfo(kept, settings.userinfoUrl, tokens.accessToken);
+        : await fetchUserinfo(kept, { ...signedBy, userinfoUrl }, tokens.accessToken);
     if (idToken === undefined && userinfo === undefined) {
       throw new SsoFailure('answer_invalid', 'there is neither an ID token nor a userinfo endpoint');
     }

@@ -50,8 +50,12 @@ export async function readAnswer<S extends z.ZodType>(
   name: string,
   schema: S,
 ): Promise<z.output<S>> {
-  const json: unknown = await response.json().catch(() => undefined);
-  const { data, error } = schema.safeParse(json);
+  return usable(await response.json().catch(() => undefined), name, schema);
+}
+
+/** Parses an answer of an endpoint. @throws SsoFailure */
+export function usable<S extends z.ZodType>(answer: unknown, name: string, schema: S): z.output<S> {
+  const { data, error } = schema.safeParse(answer);
   if (error !== undefined) {
     const [issue] = error.issues;
     throw new SsoFailure('answer_invalid', `the ${name}: ${issue?.path.join('.')}: ${issue?.message}`);

@@ -1,15 +1,14 @@
 import type { Context } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, invalid } from '../../../platform/errors.ts';
-import { loadUserRights, type UserRights } from '../../auth/index.ts';
+import { invalid } from '../../../platform/errors.ts';
 import { Organization } from '../../organizations/index.ts';
 import {
   assertHolds,
-  exceeds,
   findRoleToAssign,
   isRoleFor,
   Role,
   type RoleTenant,
+  stillHolds,
 } from '../../roles/index.ts';
 import type { Owned, SsoProvider } from './provider.model.ts';
 
@@ -35,16 +34,13 @@ export async function defaultRoleStands(
   provider: Pick<SsoProvider, 'orgId' | 'partnerId' | 'defaultRoleId' | 'defaultRoleConfiguredBy'>,
 ): Promise<boolean> {
   const { defaultRoleId, defaultRoleConfiguredBy } = provider;
-  if (defaultRoleId === null || defaultRoleConfiguredBy === null) return false;
+  if (defaultRoleId === null) return false;
   const tenant = await ownerOf(tx, provider);
   const role = await Role.query(tx).findById(defaultRoleId).forShare();
   if (tenant === undefined || role === undefined || !isRoleFor(tenant, role)) return false;
-  const rights = await rightsOf(tx, defaultRoleConfiguredBy);
-  return (
-    rights !== undefined &&
-    reaches(rights, tenant) &&
-    exceeds(rights.permissions, role.permissions).length === 0
-  );
+  const { partnerId, orgId } = tenant;
+  const orgIds = orgId === null ? ('all' as const) : [orgId];
+  return stillHolds(tx, defaultRoleConfiguredBy, { partnerId, orgIds }, role.permissions);
 }
 
 /** Undefined if the organization is deleted. */
@@ -52,21 +48,4 @@ async function ownerOf(tx: Tx, { orgId, partnerId }: Owned): Promise<RoleTenant 
   if (orgId === null) return { scope: 'partner', partnerId, orgId };
   const organization = await Organization.query(tx).findById(orgId).whereNull('deleted_at');
   return organization && { scope: 'organization', partnerId: organization.partnerId, orgId };
-}
-
-/** Undefined if the person has no rights: disabled, a member of no tenant, or of a partner that is not active. */
-async function rightsOf(tx: Tx, userId: string): Promise<UserRights | undefined> {
-  try {
-    return await loadUserRights(tx, userId);
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'partner_inactive') return undefined;
-    throw error;
-  }
-}
-
-function reaches({ scope, partnerId, orgId, orgAccess, orgIds }: UserRights, owner: RoleTenant): boolean {
-  if (scope === 'system') return true;
-  if (scope === 'organization') return orgId === owner.orgId;
-  if (partnerId !== owner.partnerId) return false;
-  return orgAccess === 'all' || (owner.orgId !== null && orgIds.includes(owner.orgId));
 }

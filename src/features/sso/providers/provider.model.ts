@@ -47,6 +47,8 @@ export class SsoProvider extends BaseModel {
   /** The last successful sign-in. Null again when a change selects another identity provider. */
   declare lastSuccessAt: Date | null;
   declare discoveryFailures: number;
+  /** The permissions of whoever has configured it last. Null if that was before they were noted. */
+  declare configuredPermissions: string[] | null;
   declare createdBy: string | null;
 }
 

@@ -26,3 +26,13 @@ export function visibleProviders({ tx, caller }: { tx: Tx; caller: TenantScope }
     if (partnerId !== null) void either.orWhere('sso_providers.partner_id', partnerId);
   });
 }
+
+/** All permissions that the members of an organization have, each once. Disabled members count, as they may return. */
+export async function permissionsOfMembers(tx: Tx, orgId: string): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { permission: string }[] }>(
+    `select distinct unnest(r.permissions) as permission
+    from organization_users m join roles r on r.id = m.role_id where m.org_id = ? order by 1`,
+    [orgId],
+  );
+  return rows.map(({ permission }) => permission);
+}

@@ -91,7 +91,8 @@ class CheckingSaml<T> extends SAML {
 function configOf({ entityId, acsUrl, ssoUrl, certificates, requestId }: SamlSignIn): SamlConfig {
   return {
     issuer: entityId,
-    audience: entityId,
+    // `checkAssertion` checks it. node-saml compares the text with the blanks around it, and knows no several restrictions.
+    audience: false,
     callbackUrl: acsUrl,
     entryPoint: ssoUrl,
     idpCert: certificates,

@@ -129,7 +129,7 @@ function attributesOf(assertion: XmlElement): Map<string, string[]> {
     // A value that contains elements, such as a NameID, has no text of its own.
     const values = childrenOf(attribute, NAMESPACE.assertion, 'AttributeValue')
       .map(({ text }) => text)
-      .filter((text) => text.trim() !== '');
+      .filter((text) => text !== '');
     attributes.set(name, [...(attributes.get(name) ?? []), ...values]);
   }
   return attributes;

@@ -52,7 +52,8 @@ const CLAIM = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims';
  * 2.11).
  */
 export const STANDARD_ATTRIBUTES = {
-  email: [`${CLAIM}/emailaddress`, 'urn:oid:0.9.2342.19200300.100.1.3'],
+  // AD FS often sends only the user principal name, which has the form of an address.
+  email: [`${CLAIM}/emailaddress`, 'urn:oid:0.9.2342.19200300.100.1.3', `${CLAIM}/upn`],
   // Some providers send the sign-in name in the claim `name`, so an attribute that is certainly a name comes first.
   name: ['urn:oid:2.16.840.1.113730.3.1.241', `${CLAIM}/name`],
   firstName: [`${CLAIM}/givenname`, 'urn:oid:2.5.4.42'],

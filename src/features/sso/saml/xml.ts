@@ -13,7 +13,10 @@ export interface XmlElement {
   /** The attributes without a prefix. SAML needs no others. */
   attributes: ReadonlyMap<string, string>;
   children: readonly XmlElement[];
-  /** The text of this element, without the text of its children. */
+  /**
+   * The text of this element, without the text of its children, and without the blanks around it: many providers write
+   * values on lines of their own.
+   */
   text: string;
 }
 
@@ -145,7 +148,8 @@ function textOf(content: unknown): string {
   return content
     .filter(isRecord)
     .map((node) => (TEXT in node ? resolved(String(node[TEXT])) : ''))
-    .join('');
+    .join('')
+    .trim();
 }
 
 const NAMED = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));

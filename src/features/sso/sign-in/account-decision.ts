@@ -1,4 +1,4 @@
-import { asciiDomain } from '../domains/domain-name.ts';
+import { emailDomain } from '../flow/asserted-text.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
@@ -9,6 +9,8 @@ export interface Candidate {
   isActive: boolean;
   /** Whether the person is a member of the organization or partner that owns the provider. */
   isMember: boolean;
+  /** The person has more permissions than whoever has configured the provider last. */
+  exceedsConfigurer?: boolean;
 }
 
 export interface AccountFacts {
@@ -16,7 +18,7 @@ export interface AccountFacts {
   linked: Candidate | undefined;
   /** The account with the asserted address. */
   byEmail: Candidate | undefined;
-  /** Whether the organization has proved that it owns the domain of the address. */
+  /** Whether the owner of the provider has proved that it owns the domain of the address. */
   isDomainProven: boolean;
 }
 
@@ -58,7 +60,11 @@ function assertAddressUsable(
   }
 }
 
-/** Returns the account with the asserted address. Throws if the address cannot be trusted for a first sign-in. */
+/**
+ * Returns the account with the asserted address. Throws if the address cannot be trusted for a first sign-in. What a
+ * provider says about an address is enough for a new account, which has the rights of the default role, but opens no
+ * account that is there: the owner has to own the domain, or the person to link the identity in their profile.
+ */
 function matched(
   { orgId }: DecidingProvider,
   { email, emailVerified }: AssertedIdentity,
@@ -66,9 +72,10 @@ function matched(
   isDomainProven: boolean,
 ): Candidate | undefined {
   if (email === undefined || emailDomain(email) === undefined) throw new SsoFailure('email_missing');
-  if (orgId !== null && emailVerified === undefined && !isDomainProven) {
-    throw new SsoFailure('domain_not_proven');
-  }
+  if (byEmail?.isMember && byEmail.exceedsConfigurer) throw new SsoFailure('configurer_has_less');
+  if (isDomainProven) return byEmail;
+  if (orgId !== null && emailVerified === undefined) throw new SsoFailure('domain_not_proven');
+  if (byEmail?.isMember) throw new SsoFailure('domain_not_proven');
   return byEmail;
 }
 
@@ -76,10 +83,4 @@ function usable(account: Candidate): Candidate {
   if (!account.isMember) throw new SsoFailure('not_a_member');
   if (!account.isActive) throw new SsoFailure('account_disabled');
   return account;
-}
-
-/** The domain of an address in lower case and ASCII. Undefined if the text is no address. */
-export function emailDomain(email: string): string | undefined {
-  const match = /^[^\s@]+@([^\s@]+)$/.exec(email);
-  return asciiDomain(match?.[1] ?? '');
 }

@@ -21,6 +21,13 @@ export interface AdmissionParts {
   audit: AuditTrail;
 }
 
+interface Arrival {
+  provider: SsoProvider;
+  identity: AssertedIdentity;
+  /** Of the browser that has come back from the provider. */
+  browserHash: string;
+}
+
 /**
  * Signs in a person whom a provider has identified: finds or creates the account, updates its link and opens a session.
  * Needs one transaction across tenants, so that a refusal undoes all of this.
@@ -30,8 +37,7 @@ export interface AdmissionParts {
 export async function admitPerson(
   tx: Tx,
   ctx: PublicContext,
-  provider: SsoProvider,
-  identity: AssertedIdentity,
+  { provider, identity, browserHash }: Arrival,
   { auth, secrets, audit }: AdmissionParts,
 ): Promise<string> {
   const facts = await accountFacts(tx, provider, identity);
@@ -47,7 +53,7 @@ export async function admitPerson(
   });
   // The provider may have given the address to another person, so the audit trail has to show the change.
   if (link === 'moved') await recordLink(tx, ctx, audit, { caller, provider, outcome: link });
-  return newExchangeCode(tx, secrets, { sessionId: caller.sessionId, refreshToken });
+  return newExchangeCode(tx, secrets, { sessionId: caller.sessionId, refreshToken, browserHash });
 }
 
 /** Creates an account without a password, as a member of the provider's organization. */

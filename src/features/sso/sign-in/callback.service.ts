@@ -1,5 +1,6 @@
 import { clock } from '../../../clock.ts';
 import type { PublicContext } from '../../../platform/context.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
 import { databaseAppError } from '../../../platform/db/database-errors.ts';
 import { AppError } from '../../../platform/errors.ts';
 import { Redirect } from '../../../platform/http/browser-answer.ts';
@@ -7,6 +8,7 @@ import type { Reply } from '../../../platform/http/route.ts';
 import { finishLink } from '../links/link-identity.ts';
 import { SsoProvider } from '../providers/provider.model.ts';
 import { admitPerson, type AdmissionParts } from './admit-person.ts';
+import type { BrowserCookie } from '../flow/browser-cookie.ts';
 import { loginPageUrl, profilePageUrl } from '../flow/login-page.ts';
 import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
@@ -19,6 +21,7 @@ import type { StateCookie } from '../flow/state-cookie.ts';
 export interface CallbackParts extends AdmissionParts {
   protocols: Protocols;
   stateCookie: StateCookie;
+  browsers: BrowserCookie;
   ssoLimits: Pick<SsoLimits, 'callback'>;
   baseUrl: () => string;
 }
@@ -80,9 +83,10 @@ async function proceed(
   parts.stateCookie.clear(reply);
   assertUnchanged(provider, session);
   const identity = await parts.protocols[provider.type].finish(ctx, provider, session, query);
+  const identified = { provider, session, identity };
   return session.linkSessionId === null
-    ? signedIn(ctx, { provider, session, identity }, parts)
-    : linked(ctx, { provider, linkSessionId: session.linkSessionId, identity }, parts);
+    ? signedIn(ctx, { ...identified, browserHash: parts.browsers.mark(reply, cookies) }, parts)
+    : linked(ctx, { ...identified, linkSessionId: session.linkSessionId }, parts);
 }
 
 /** Deletes the stored sign-in and returns it. Of several callbacks at once, only one receives it. */
@@ -109,6 +113,16 @@ function assertUnchanged(provider: SsoProvider, { providerVersion }: SsoSession)
   }
 }
 
+/**
+ * Reads the provider again, because the requests to it may have taken seconds, and keeps it as it is until the
+ * transaction ends: whoever switches it off must see the session that is opened here, to end it.
+ */
+async function holdProvider(tx: Tx, { id }: SsoProvider, session: SsoSession): Promise<void> {
+  const now = await SsoProvider.query(tx).findById(id).forShare();
+  if (now === undefined) throw new SsoFailure('provider_changed');
+  assertUnchanged(now, session);
+}
+
 interface Identified {
   provider: SsoProvider;
   session: SsoSession;
@@ -117,19 +131,13 @@ interface Identified {
 
 async function signedIn(
   ctx: PublicContext,
-  { provider, session, identity }: Identified,
+  { provider, session, identity, browserHash }: Identified & { browserHash: string },
   parts: CallbackParts,
 ): Promise<Redirect> {
   const code = await retried(() =>
     ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
-      // Read again, because the requests to the provider may have taken seconds.
-      assertUnchanged(
-        await SsoProvider.query(tx)
-          .findById(provider.id)
-          .throwIfNotFound(() => new SsoFailure('provider_changed')),
-        session,
-      );
-      return admitPerson(tx, ctx, provider, identity, parts);
+      await holdProvider(tx, provider, session);
+      return admitPerson(tx, ctx, { provider, identity, browserHash }, parts);
     }),
   );
   parts.audit.committed();
@@ -139,16 +147,13 @@ async function signedIn(
 
 async function linked(
   ctx: PublicContext,
-  {
-    provider,
-    linkSessionId,
-    identity,
-  }: { provider: SsoProvider; linkSessionId: string; identity: AssertedIdentity },
+  { provider, session, identity, linkSessionId }: Identified & { linkSessionId: string },
   parts: CallbackParts,
 ): Promise<Redirect> {
-  await ctx.withSystem('link an identity to an account', (tx) =>
-    finishLink(tx, ctx, { provider, linkSessionId, identity }, parts),
-  );
+  await ctx.withSystem('link an identity to an account', async (tx) => {
+    await holdProvider(tx, provider, session);
+    return finishLink(tx, ctx, { provider, linkSessionId, identity }, parts);
+  });
   parts.audit.committed();
   return new Redirect(profilePageUrl(parts.baseUrl()));
 }

@@ -10,5 +10,7 @@ export class ExchangeCode extends BaseModel {
   declare sessionId: string;
   /** Sealed (`exchangeTokenContext`). */
   declare refreshToken: string;
+  /** Of the browser that has come back from the identity provider. Null: a link for any browser. */
+  declare browserHash: string | null;
   declare expiresAt: Date;
 }

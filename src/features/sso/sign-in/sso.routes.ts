@@ -13,14 +13,17 @@ import {
   PartnerParams,
   SsoCheck,
 } from './sso.schema.ts';
+import { browserCookie } from '../flow/browser-cookie.ts';
 import type { SsoLimits } from '../flow/sso-limits.ts';
 
-export type SignInRouteParts = CallbackParts &
+export type SignInRouteParts = Omit<CallbackParts, 'browsers'> &
   LoginParts & { auth: Pick<AuthService, 'tokensOf'>; ssoLimits: SsoLimits; secureCookies: boolean };
 
 export function signInRoutes(parts: SignInRouteParts): RouteGroup {
   const { ssoLimits: limits } = parts;
   const cookie = refreshCookie(parts);
+  const browsers = browserCookie(parts);
+  const withBrowser = { ...parts, browsers };
   return {
     name: 'Single sign-on',
     description: 'Routes for signing in with the identity provider of an organization or a partner.',
@@ -80,14 +83,15 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
         response: NoBody,
         // Taken in the handler, which redirects to the login page that says so.
         errors: ['rate_limited', 'unavailable'],
-        handler: ({ ctx, query, cookies, reply }) => finishSignIn({ ctx, query, cookies, reply }, parts),
+        handler: ({ ctx, query, cookies, reply }) =>
+          finishSignIn({ ctx, query, cookies, reply }, withBrowser),
       }),
       route({
         method: 'post',
         path: '/sso/exchange',
         summary: 'Exchange the code of a single sign-on for tokens',
         description:
-          'The code can be used once, within two minutes. Sets the refresh cookie `svc_refresh`; the body contains the refresh token as well, for clients without cookies.',
+          'The code can be used once, within two minutes. A browser can only use the code of a sign-in that it has finished itself, which the cookie `svc_sso_browser` of the callback shows. Sets the refresh cookie `svc_refresh`; the body contains the refresh token as well, for clients without cookies.',
         access: 'public',
         before: limits.exchange,
         unaudited: 'the callback has audited the sign-in',
@@ -95,13 +99,15 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
         response: ExchangeResponse,
         errors: [
           'unauthenticated',
+          'conflict',
           'partner_inactive',
           'ip_not_allowed_at_sign_in',
           'rate_limited',
           'unavailable',
         ],
-        handler: async ({ ctx, body, reply }) => {
-          const answer = await exchangeCode(ctx, body.code, parts);
+        handler: async ({ ctx, body, reply, cookies, isFromBrowser }) => {
+          const browser = isFromBrowser ? { browser: { hash: browsers.hashIn(cookies) } } : {};
+          const answer = await exchangeCode(ctx, { ...body, ...browser }, parts);
           cookie.set(reply, answer.refreshToken);
           return answer;
         },

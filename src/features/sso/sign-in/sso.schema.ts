@@ -23,7 +23,11 @@ export const CallbackQuery = z.record(z.string(), z.unknown());
 
 export const ExchangeRequest = z.object({
   code: z.string().min(1, 'must not be empty').max(200, 'must have at most 200 characters'),
+  signedInAs: Id.optional().describe(
+    'The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.',
+  ),
 });
+export type ExchangeRequest = z.output<typeof ExchangeRequest>;
 export const ExchangeResponse = z.object({
   accessToken: z.string(),
   refreshToken: z.string(),

@@ -3,6 +3,7 @@ import type { PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { Role, stillHolds } from '../../roles/index.ts';
 import { type AccountEnding, resetUnverifiedAccount } from '../accounts/account-ending.ts';
 import { Invitation } from '../accounts/invitation.model.ts';
 import { addMembership, hasMembership, leaveUnusableTenants } from '../accounts/membership.queries.ts';
@@ -26,7 +27,10 @@ export interface OpenInvitation {
   account: { passwordHash: string | null; isClaimable: boolean } | undefined;
 }
 
-/** Finds an invitation by the token hash of either link, unless it has expired, is suspended, or its tenant is deleted. */
+/**
+ * Finds an invitation by the token hash of either link, unless it has expired, is suspended, its tenant is deleted, or
+ * whoever has sent it could not send it any more: they know one of its links.
+ */
 async function findOpen(tx: Tx, hash: string): Promise<Invitation> {
   const invitation = await Invitation.query(tx)
     .where((either) => void either.where('link_token_hash', hash).orWhere('mail_token_hash', hash))
@@ -38,7 +42,19 @@ async function findOpen(tx: Tx, hash: string): Promise<Invitation> {
   if (invitation === undefined || tenants.some((tenant) => tenant != null && tenant.deletedAt !== null)) {
     throw notFound('Invitation');
   }
+  if (!(await isBacked(tx, invitation))) throw notFound('Invitation');
   return invitation;
+}
+
+/** Whether whoever has sent the invitation has the rights for it now: nobody may come back by a link that they kept. */
+async function isBacked(tx: Tx, invitation: Invitation): Promise<boolean> {
+  const { invitedBy, organization, orgAccess } = invitation;
+  const partnerId = invitation.partnerId ?? organization?.partnerId ?? null;
+  const granted = organization == null ? invitation.orgIds : [organization.id];
+  const isWhole = organization == null && (partnerId === null || orgAccess === 'all');
+  const role = await Role.query(tx).findById(invitation.roleId).throwIfNotFound();
+  const needed = ['users:invite', ...role.permissions];
+  return stillHolds(tx, invitedBy, { partnerId, orgIds: isWhole ? 'all' : granted }, needed);
 }
 
 /** The inviter cannot read the link of the mail, so its use proves the address. */

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { raw } from 'objection';
 import type { Context } from '../../../platform/context.ts';
-import { AppError, invalid } from '../../../platform/errors.ts';
+import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Mailer } from '../../../platform/mail/mailer.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
 import { DASHBOARD_PAGES } from '../../dashboard-pages.ts';
 import { assertOrganizationAccess } from '../../organizations/index.ts';
-import { findRoleToAssign } from '../../roles/index.ts';
+import { Partner } from '../../partners/index.ts';
+import { findRoleToAssign, type Role } from '../../roles/index.ts';
 import type { InvitationLimits } from './invitation-limits.ts';
 import { Invitation } from '../accounts/invitation.model.ts';
 import type { Tenant } from '../accounts/membership.queries.ts';
@@ -92,7 +93,14 @@ async function destinationOf(
   const intoOrganization =
     orgId !== undefined || caller.scope === 'organization' || role?.scope === 'organization';
   if (!intoOrganization) {
-    return { tenant: { scope: caller.scope, partnerId: caller.partnerId, orgId: null }, wanted: input };
+    const partnerId = await partnerOf(ctx, input.partnerId, role);
+    return {
+      tenant: { scope: partnerId === null ? 'system' : 'partner', partnerId, orgId: null },
+      wanted: input,
+    };
+  }
+  if (input.partnerId !== undefined) {
+    throw invalid('body.partnerId', 'is only for roles of a partner; an organization is named by orgId');
   }
   if (orgAccess !== undefined && orgAccess !== 'selected') {
     throw invalid('body.orgAccess', 'is only for users of a partner');
@@ -107,6 +115,30 @@ async function destinationOf(
   }
   await assertOrganizationAccess(ctx, into);
   return { tenant: { scope: 'organization', partnerId: null, orgId: into }, wanted: { roleId } };
+}
+
+/** The partner whose user the person becomes; null for a person of the system. */
+async function partnerOf(
+  ctx: Context,
+  given: string | undefined,
+  role: Pick<Role, 'scope'> | undefined,
+): Promise<string | null> {
+  const { caller } = ctx;
+  if (caller.scope !== 'system') {
+    if (given !== undefined && given !== caller.partnerId)
+      throw new AppError('forbidden', 'partnerId mismatch');
+    return caller.partnerId;
+  }
+  if (role?.scope !== 'partner') {
+    if (given !== undefined) throw invalid('body.partnerId', 'is only for roles of a partner');
+    return null;
+  }
+  if (given === undefined) {
+    throw invalid('body.partnerId', 'must name the partner, because the role is for users of one');
+  }
+  const partner = await Partner.query(ctx.tx).findById(given).whereNull('deleted_at');
+  if (partner === undefined) throw notFound('Partner');
+  return partner.id;
 }
 
 async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: Tenant): Promise<void> {

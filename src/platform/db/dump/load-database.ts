@@ -17,6 +17,12 @@ interface ForeignKey {
   definition: string;
 }
 
+interface LoadSteps {
+  /** Changes loaded rows, of all tenants. @param tables  those that the schema of the dump has */
+  changeRows: (tx: Knex, tables: ReadonlySet<string>) => Promise<void>;
+  beforeCommit: (tx: Knex) => Promise<void>;
+}
+
 /**
  * Replaces the rows of all tables by those of a dump, in one transaction: until it commits, the database has nothing of
  * it. The caller has migrated the database to exactly the schema of the dump.
@@ -28,7 +34,7 @@ interface ForeignKey {
 export async function loadDatabase(
   owner: Knex,
   loaded: AsyncIterable<LoadedTable>,
-  beforeCommit: (tx: Knex) => Promise<void>,
+  { changeRows, beforeCommit }: LoadSteps,
 ): Promise<void> {
   await owner.transaction(async (tx) => {
     await tx.raw(
@@ -58,6 +64,7 @@ export async function loadDatabase(
         throw new DumpMismatchError(`The backup states ${rows} rows of ${name}, and holds ${written}.`);
       }
     }
+    await changeRows(tx, new Set(tables.keys()));
     await continueSequences(tx);
     await createForeignKeys(tx, keys);
     for (const table of tables.keys()) {

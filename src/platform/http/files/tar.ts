@@ -3,13 +3,15 @@
  * which every tar of today reads. Only files and folders: see `archive.ts`.
  */
 
+import { isUtf8 } from 'node:buffer';
+
 const BLOCK = 512;
 /** The largest number that eleven octal digits hold. */
 const OCTAL_MAX = 0o77777777777;
 
 export interface TarEntry {
-  /** Relative, with slashes. */
-  path: string;
+  /** Relative, with slashes. Bytes where it need not be UTF-8. */
+  path: string | Uint8Array;
   type: 'file' | 'directory';
   size: number;
   mode: number | null;
@@ -18,12 +20,16 @@ export interface TarEntry {
 
 /** Everything that stands before the content of an entry. */
 export function tarHeader({ path, type, size, mode, modifiedAt }: TarEntry): Buffer {
-  const name = type === 'directory' ? `${path}/` : path;
+  const given = typeof path === 'string' ? Buffer.from(path) : path;
+  const bytes = Buffer.concat([given, Buffer.from(type === 'directory' ? '/' : '')]);
+  const name = bytes.toString('latin1');
   const seconds = Math.min(Math.max(0, Math.floor((modifiedAt?.getTime() ?? 0) / 1000)), OCTAL_MAX);
   const isPlain = /^[\x20-\x7e]{1,100}$/.test(name);
   const records = [
-    ...(isPlain ? [] : [record('path', name)]),
-    ...(size > OCTAL_MAX ? [record('size', `${size}`)] : []),
+    // A reader that converts names to its own encoding must not do so with bytes that have none.
+    ...(isUtf8(bytes) ? [] : [record('hdrcharset', Buffer.from('BINARY'))]),
+    ...(isPlain ? [] : [record('path', bytes)]),
+    ...(size > OCTAL_MAX ? [record('size', Buffer.from(`${size}`))] : []),
   ];
   const fields = { size: Math.min(size, OCTAL_MAX), seconds };
   const own = header({
@@ -72,8 +78,8 @@ function header({ name, kind, mode, size, seconds }: HeaderFields): Buffer {
 }
 
 /** `<length> <key>=<value>\n`, where the length counts itself. */
-function record(key: string, value: string): Buffer {
-  const rest = Buffer.from(` ${key}=${value}\n`);
+function record(key: string, value: Buffer): Buffer {
+  const rest = Buffer.concat([Buffer.from(` ${key}=`), value, Buffer.from('\n')]);
   let length = rest.length;
   while (String(length).length + rest.length !== length) length = String(length).length + rest.length;
   return Buffer.concat([Buffer.from(String(length)), rest]);

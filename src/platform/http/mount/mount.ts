@@ -25,6 +25,7 @@ import {
   signInAgent,
 } from '../authentication.ts';
 import type { AuditTrail } from '../audit.ts';
+import { StreamAnswer } from '../files/stream-answer.ts';
 import { isBrowserAnswer } from '../browser-answer.ts';
 import { type ByteBody, byteBody } from '../files/byte-body.ts';
 import { type Changes, changesOf } from './changes.ts';
@@ -47,6 +48,8 @@ export interface Pipeline {
   /** What limits how many transactions of expensive rows run at once. */
   expensive: ExpensiveWork;
   reads: CoveredReads;
+  /** Calls `onLost` once the caller's rights end or change. `close` ends the watch. */
+  watchRights: (caller: Caller, bearer: string, onLost: () => void) => { close(): void };
 }
 
 /** Remembers which reads have an entry that covers their further pages as well. */
@@ -56,6 +59,8 @@ export interface CoveredReads {
 }
 
 const BODY_LIMIT = 100_000;
+/** When the agent of a device that waits for approval tries again. */
+const PENDING_MS = 300_000;
 
 /** Mounts the rows of the table that stand below a base. Every row passes the same steps in the same order, and this is the only place they are in. */
 export function mount(groups: readonly RouteGroup[], base: Base, pipeline: Pipeline): Router {
@@ -76,8 +81,12 @@ function admit(row: AnyRoute, pipeline: Pipeline): RequestHandler {
     const state = requestState(request);
     state.route = row.path;
     await row.before?.(state.client);
-    if (row.access === 'agent') state.agent = await signInAgent(request, pipeline.agents);
-    else if (row.access !== 'public') {
+    if (row.access === 'agent') {
+      state.agent = await signInAgent(request, pipeline.agents);
+      if (state.agent.isPending === true && row.forPending !== true) {
+        throw new AppError('device_pending', 'This device waits for approval.', { retryAfterMs: PENDING_MS });
+      }
+    } else if (row.access !== 'public') {
       state.caller = await signIn(request, state.client, pipeline.authenticator);
       authorize(state.caller, row.access);
     }
@@ -139,6 +148,8 @@ function expectedType(row: AnyRoute): RequestHandler {
   };
 }
 
+const BROWSER_HEADERS = ['origin', 'sec-fetch-site', 'cookie'] as const;
+
 function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   return async (request, response) => {
     const state = requestState(request);
@@ -149,6 +160,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
       bearer: bearerToken(request),
       bytes: () => byteBody(request, bytesLimit(row)),
       cookies: parseCookies(request.headers.cookie ?? ''),
+      isFromBrowser: BROWSER_HEADERS.some((name) => request.headers[name] !== undefined),
       reply: pendingReply(),
       once:
         row.idempotent === true && state.caller !== undefined
@@ -159,17 +171,37 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
 
     input.reply.apply(response);
     response.status(row.status ?? 200);
-    if (answer instanceof OpenDownload) await answer.send(response);
-    else if (isBrowserAnswer(answer)) await answer.send(response);
+    if (answer instanceof OpenDownload || answer instanceof StreamAnswer) {
+      await sendWhileAllowed(answer, response, { caller: state.caller, bearer: input.bearer }, pipeline);
+    } else if (isBrowserAnswer(answer)) await answer.send(response);
     else if (answer instanceof RawJson) response.type('json').send(answer.text);
     else response.json(answer);
   };
+}
+
+/** What is made while it is sent can take hours. It is cut off when the caller may not have it any more. */
+async function sendWhileAllowed(
+  answer: OpenDownload | StreamAnswer,
+  response: Response,
+  { caller, bearer }: { caller: Caller | undefined; bearer: string | undefined },
+  { watchRights }: Pipeline,
+): Promise<void> {
+  const watch =
+    caller === undefined || bearer === undefined
+      ? undefined
+      : watchRights(caller, bearer, () => response.destroy());
+  try {
+    await answer.send(response);
+  } finally {
+    watch?.close();
+  }
 }
 
 type Input = ReturnType<typeof parseInput> & {
   signal: AbortSignal;
   closed: Promise<void>;
   cookies: Record<string, string | undefined>;
+  isFromBrowser: boolean;
   bearer: string | undefined;
   bytes: () => ByteBody;
   reply: ReturnType<typeof pendingReply>;

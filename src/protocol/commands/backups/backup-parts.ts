@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedText, text } from '../../primitives.ts';
+import { PATH_TEXT_MAX } from '../../path-text.ts';
 import { SecretRef } from '../secrets.ts';
 import { SnapshotDetails } from './snapshot-details.ts';
 
@@ -54,7 +55,7 @@ export const NAMED_PATHS_MAX = 200;
 export const NamedPaths = z.object({
   count: Count,
   paths: z
-    .array(z.object({ path: reportedText(4096, 0), message: reportedText(500, 0) }))
+    .array(z.object({ path: reportedText(PATH_TEXT_MAX, 0), message: reportedText(500, 0) }))
     .max(NAMED_PATHS_MAX)
     .describe(`The first ${NAMED_PATHS_MAX}.`),
 });
@@ -86,6 +87,14 @@ export const BackupResult = z.object({
   bytesAdded: Count.describe('What the snapshot added to the repository.'),
   seconds: z.number().nonnegative(),
   unreadable: NamedPaths,
+  leftOut: NamedPaths.optional().describe(
+    'Virtual file systems below the sources, such as /proc, which are never backed up. The message is the type.',
+  ),
+  emptySources: z
+    .array(reportedText(PATH_TEXT_MAX, 0))
+    .max(200)
+    .optional()
+    .describe('Sources that are there and have no file, as the folder of a disk that is not mounted.'),
   destinationRoom: DestinationRoom,
   shadowCopies: z
     .object({
@@ -94,6 +103,7 @@ export const BackupResult = z.object({
         .array(z.object({ volume: reportedText(1000, 0), message: reportedText(500, 0) }))
         .max(50)
         .describe('Volumes without a shadow copy. An empty name: all of them.'),
+      isCut: z.boolean().optional().describe('True: there were more such volumes.'),
     })
     .optional()
     .describe('Of files on Windows: whether they were read from shadow copies of their volumes.'),

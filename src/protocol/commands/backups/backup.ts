@@ -12,6 +12,7 @@ import {
   PartitionNumber,
   BACKUP_TIMEOUT_SECONDS,
 } from './backup-parts.ts';
+import { PATH_TEXT_MAX } from '../../path-text.ts';
 import type { CommandTable } from '../shape.ts';
 
 /** Backups on a device. People start them by routes of their own, so a device is sent nothing that they have written. */
@@ -25,12 +26,20 @@ export const VAULT_SYNC_SNAPSHOTS_MAX = 100;
  */
 export const ENGINE_MISSING_CAPABILITY = 'backup.engine-missing';
 
+/** A path of the device, as `pathText` writes it. */
+const pathTextOf = () => text(PATH_TEXT_MAX);
+
 const RestoreOrder = z.object({
   restoreId: z.uuid(),
   repository: BackupRepositoryAccess,
   snapshotId: EngineId,
-  selectedPaths: z.array(text(4096)).min(1).max(1000).optional().describe('Everything where it is left out.'),
-  targetPath: text(4096).optional().describe('A new folder of the agent where it is left out.'),
+  selectedPaths: z
+    .array(pathTextOf())
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('Everything where it is left out.'),
+  targetPath: pathTextOf().optional().describe('A new folder of the agent where it is left out.'),
   overwrite: z.enum(['never', 'ifNewer', 'always']),
   dryRun: z.boolean(),
   timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
@@ -38,14 +47,14 @@ const RestoreOrder = z.object({
 
 const RestoredFiles = z.object({
   status: z.enum(['completed', 'partial']),
-  targetPath: reportedText(4096, 0),
+  targetPath: reportedText(PATH_TEXT_MAX, 0),
   filesRestored: Count,
   bytesRestored: Count,
   filesSkipped: Count.describe('Those that were there and that `overwrite` keeps.'),
   seconds: z.number().nonnegative(),
   failed: NamedPaths,
   planned: z
-    .array(z.object({ path: reportedText(4096, 0), sizeBytes: Count, replaces: z.boolean() }))
+    .array(z.object({ path: reportedText(PATH_TEXT_MAX, 0), sizeBytes: Count, replaces: z.boolean() }))
     .max(NAMED_PATHS_MAX)
     .optional()
     .describe(`After a dry run: the first ${NAMED_PATHS_MAX} files that would be written.`),
@@ -59,7 +68,7 @@ export const BACKUP_COMMANDS = {
       jobId: z.uuid(),
       repository: BackupRepositoryAccess,
       host: text(255).describe('The name under which the snapshot is stored.'),
-      paths: z.array(text(4096)).min(1).max(200),
+      paths: z.array(pathTextOf()).min(1).max(200),
       excludes: z.array(text(1000)).max(200),
       oneFileSystem: z.boolean(),
       uploadKiBps: z.number().int().positive().optional(),
@@ -91,7 +100,7 @@ export const BACKUP_COMMANDS = {
     lane: 'bulk',
     isOfServer: true,
     payload: RestoreOrder.extend({
-      from: text(4096)
+      from: pathTextOf()
         .optional()
         .describe(
           'A file or a folder of the snapshot, which comes to `targetPath` itself and not below its whole path.',
@@ -146,14 +155,14 @@ export const BACKUP_COMMANDS = {
       verificationId: z.uuid(),
       repository: BackupRepositoryAccess,
       snapshotId: EngineId,
-      paths: z.array(text(4096)).min(1).max(100).describe('The files of the sample.'),
+      paths: z.array(pathTextOf()).min(1).max(100).describe('The files of the sample.'),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
     }),
     output: z.object({
       files: z
         .array(
           z.object({
-            path: reportedText(4096, 0),
+            path: reportedText(PATH_TEXT_MAX, 0),
             sha256: EngineId.nullable().describe('Of the restored file; null where it was not restored.'),
             sizeBytes: Count,
           }),

@@ -138,11 +138,14 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       call(`${url}/api/v1${route}`, method, options);
 
     for (const [i, { admin, orgId }] of tenants.entries()) {
-      // The tokens of sessions and the passwords, and each tenant sees its own.
-      const own = await at('GET', '/orgs/organizations', { token: admin.token });
-      expect(own.body.data.map(({ id }: { id: string }) => id)).to.deep.equal([orgId]);
+      // Who was signed in is not any more: the session may have been ended after the backup.
+      expect((await at('GET', '/auth/me', { token: admin.token })).status).to.equal(401);
       const signedIn = await at('POST', '/auth/login', { body: { email: admin.email, password: PASSWORD } });
       expect(signedIn.status).to.equal(200);
+      admin.token = signedIn.body.tokens.accessToken;
+      // Each tenant sees its own.
+      const own = await at('GET', '/orgs/organizations', { token: admin.token });
+      expect(own.body.data.map(({ id }: { id: string }) => id)).to.deep.equal([orgId]);
       const device = await connectDevice({ url }, agents[i]?.token ?? '');
       expect(await device.heartbeat()).to.be.an('object');
       device.close();

@@ -112,8 +112,9 @@ describe('the pages of devices', () => {
     await keys.choose(dialog.getByRole('combobox', { name: 'Valid for' }), 'One day');
     await keys.use(dialog.getByRole('button', { name: 'Create key' }));
     await keys.hasFocus(newKey);
-    const line = page.getByLabel('Installation on Linux and macOS', { exact: true });
-    const enrollmentKey = /key=([^']+)/.exec((await line.textContent()) ?? '')?.[1];
+    // No release is registered, so there is no line that could install an agent.
+    await page.getByText('there is no install line').waitFor();
+    const enrollmentKey = await page.getByLabel('Enrollment key', { exact: true }).textContent();
     const keyRow = page.getByRole('row').filter({ hasText: 'Notebooks' });
     await keyRow.getByText('0 of 1').waitFor();
     await assertAccessible(page);

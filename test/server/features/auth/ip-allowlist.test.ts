@@ -64,7 +64,10 @@ describe('the IP allowlist of a partner', () => {
       { forwarded: 'for=_hidden' },
     ]) {
       const refused = [await me(headers), await login(headers)];
-      expect(refused.map(({ status }) => status), JSON.stringify(headers)).to.deep.equal([403, 401]);
+      expect(
+        refused.map(({ status }) => status),
+        JSON.stringify(headers),
+      ).to.deep.equal([403, 401]);
       for (const { body } of refused) expect(body.code).to.equal('IP_NOT_ALLOWED');
     }
     expect((await me({ 'x-forwarded-for': 'unknown' })).body.error).to.contain('x-forwarded-for');

@@ -1,8 +1,12 @@
 import { expect } from 'chai';
 import { readdir, readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import path from 'node:path';
-import { beginPrune, endPrune } from '../../../../src/features/backup/repositories/repository.service.ts';
+import {
+  beginPrune,
+  createRepository,
+  endPrune,
+} from '../../../../src/features/backup/repositories/repository.service.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 import type { TestApp } from '../../../support/test-app.ts';
@@ -272,6 +276,48 @@ describe('the backup store under attack', function () {
     expect(await statusOf(device, 'GET', `data/${name}`)).to.equal(404);
     expect(await statusOf(device, 'POST', `data/${name}`, content)).to.equal(200);
     expect((await send(device, 'GET', `data/${name}`)).body).to.deep.equal(content);
+  });
+
+  it('is not held shut by 16 slow devices of two partners', async () => {
+    const port = Number(new URL(app.url).port);
+    const sockets: Socket[] = [];
+    const slow = async () => {
+      const { orgId, deviceId } = await buildRepository(app);
+      for (let n = 0; n < 8; n += 1) {
+        const { id } = await inSystem(app, (tx) => createRepository(tx, { orgId, deviceId, configId: null }));
+        const credential = await issue(app, id, 'device');
+        for (let upload = 0; upload < 5; upload += 1) {
+          const { name, content } = anObject(10_000);
+          const socket = connect(port, '127.0.0.1');
+          sockets.push(socket.on('error', () => undefined));
+          socket.write(
+            `POST /backup-store/${id}/data/${name} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(credential)}\r\nContent-Length: ${content.length}\r\n\r\n`,
+          );
+          socket.write(content.subarray(0, 1));
+        }
+      }
+    };
+    // They wait for longer than the test takes.
+    const drip = setInterval(() => sockets.forEach((socket) => socket.write('x')), 50);
+    try {
+      await Promise.all([slow(), slow()]);
+      const running = async () => {
+        const metrics = await (await fetch(`${app.url}/metrics`)).text();
+        return Number(/muster_backup_store_transfers\{state="running"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+      };
+      await eventually(running, (count) => count >= 60);
+      for (const type of ['data', 'index', 'data']) await upload(device, type, 5000);
+      const downloads = await Promise.all(
+        Array.from({ length: 5 }, async () => {
+          const { place, content } = await upload(device, 'data', 5000);
+          return (await send(device, 'GET', place)).body.equals(content);
+        }),
+      );
+      expect(downloads).to.not.include(false);
+    } finally {
+      clearInterval(drip);
+      for (const socket of sockets) socket.destroy();
+    }
   });
 
   it('ends an upload with its credential', async () => {

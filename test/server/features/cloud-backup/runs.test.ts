@@ -91,6 +91,47 @@ describe('a backup of Microsoft 365', function () {
     expect(String(bob.files.get('path:Restored by Muster/plan.txt')?.content)).to.equal('the first plan');
   });
 
+  it('brings back a version that is as long as the one that is there', async () => {
+    const [ada, bob] = [cloud.mailbox('ada@example.com'), cloud.mailbox('bob@example.com')];
+    ada.file('f', 'plan.txt', Buffer.from('plan A'));
+    const configId = await cloud.config({ backupScope: ['onedrive'] });
+    await cloud.run(configId);
+    ada.file('f', 'plan.txt', Buffer.from('plan B'));
+    await cloud.run(configId);
+    const [plan] = await cloud.items(`configId=${configId}`);
+    const { body } = await cloud.call('GET', `/c2c/items/${plan!.id}/versions`);
+    const bring = async (versionId: string) => {
+      const order = { itemIds: [plan!.id], versionId, targetUser: 'bob@example.com' };
+      const { id } = (await cloud.call('POST', '/c2c/items/restore', order)).body;
+      return (await ended(cloud.call, id as string)).items[0]?.status;
+    };
+    const [newest, earlier] = body.data as { id: string }[];
+    expect(await bring(newest!.id)).to.equal('restored');
+    expect(await bring(newest!.id)).to.equal('present');
+    expect(await bring(earlier!.id)).to.equal('restored');
+    expect(String(bob.files.get('path:Restored by Muster/plan.txt')?.content)).to.equal('plan A');
+  });
+
+  it('of nothing has failed, and so has what was there before and is not any more', async () => {
+    const [ada, bob] = [cloud.mailbox('ada@example.com'), cloud.mailbox('bob@example.com')];
+    ada.hasDrive = false;
+    bob.hasDrive = false;
+    bob.message('m1', 'Mail');
+    const targetUsers = ['ada@example.com', 'bob@example.com'];
+    const drives = await cloud.config({ backupScope: ['onedrive'], targetUsers });
+    const nothing = await cloud.run(drives);
+    expect(nothing).to.include({ status: 'failed' });
+    expect(nothing.error?.code).to.equal('BACKUP_EMPTY');
+    ada.hasDrive = true;
+    ada.file('f', 'plan.txt', Buffer.from('plan'));
+    expect(await cloud.run(drives)).to.include({ status: 'completed', error: null });
+    ada.hasDrive = false;
+    bob.hasDrive = true;
+    const lost = await cloud.run(drives);
+    expect(lost.status).to.equal('partial');
+    expect(lost.outcomes.map(({ status }) => status).sort()).to.deep.equal(['completed', 'failed']);
+  });
+
   it('starts over when its token has expired, without doubling anything', async () => {
     const ada = cloud.mailbox('ada@example.com');
     for (let i = 0; i < 15; i++) ada.message(`m${i}`, `Mail ${i}`);

@@ -73,6 +73,31 @@ describe('inventory', () => {
       { name: 'wlan0', ipAddresses: [], isPrimary: false },
     ];
 
+    it('keeps what an earlier one had from a source that fails, and names the source', async () => {
+      const entry = (name: string, source?: string, version = '1') => ({ name, version, source });
+      await tell({
+        hardware,
+        software: [entry('bash', 'dpkg'), entry('vim', 'dpkg'), entry('firefox', 'snap'), entry('old')],
+      });
+      const failed = [{ source: 'snap', message: 'error: cannot list snaps' }];
+      const { body } = await tell({
+        hardware: { cpuCores: 8 },
+        software: [entry('bash', 'dpkg', '2')],
+        failed,
+      });
+      expect(body.changed).to.deep.include({ updated: 1, removed: 1 });
+      expect(await software()).to.deep.equal(['bash 2', 'firefox 1', 'old 1']);
+      const shown = (await get('/inventory')).body;
+      expect(shown.failedSources).to.deep.equal(failed);
+      expect(shown.hardware).to.deep.equal({ ...hardware, cpuCores: 8 });
+
+      await tell({ hardware, software: [entry('bash', 'dpkg', '2')] });
+      expect(await software()).to.deep.equal(['bash 2']);
+      expect((await get('/inventory')).body.failedSources).to.deep.equal([]);
+      const odd = await tell({ failed: [{ source: 'x'.repeat(500), message: 'y'.repeat(5000) }] });
+      expect(odd.status).to.equal(200);
+    });
+
     it('shows with the device', async () => {
       const { status, body } = await tell({
         hardware,

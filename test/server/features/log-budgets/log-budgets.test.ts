@@ -17,7 +17,7 @@ describe('the budget of stored logs', () => {
     device = await buildDevice(app, tenant.orgId);
   });
 
-  const sql = <Row = unknown>(text: string, values: unknown[]) =>
+  const sql = <Row extends object = object>(text: string, values: unknown[]) =>
     asOwner<Row>(app.database.ownerUrl, text, values);
   const used = (days: number, entries: number, bytes = 0, { deviceId } = device) =>
     sql(

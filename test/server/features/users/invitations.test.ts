@@ -100,6 +100,29 @@ describe('invitations', () => {
     expect((await accept(tokenIn(system.body.inviteUrl))).status).to.equal(200);
   });
 
+  it('bring the first person into a provider, from the system', async () => {
+    const root = await buildPerson(app, { scope: 'system' });
+    const asProvider = { roleId: SYSTEM_ROLES.partnerAdmin };
+    const unnamed = await invite(root, { email: address(), ...asProvider });
+    expect([unnamed.status, unnamed.body.details[0].path]).to.deep.equal([400, 'body.partnerId']);
+    const unknown = await invite(root, { email: address(), ...asProvider, partnerId: newId() });
+    expect(unknown.status).to.equal(404);
+    const ofSystem = { email: address(), roleId: SYSTEM_ROLES.systemAdmin, partnerId: tenant.partnerId };
+    expect((await invite(root, ofSystem)).status).to.equal(400);
+
+    const named = { email: address(), ...asProvider, orgAccess: 'all', partnerId: tenant.partnerId };
+    const invited = await invite(root, named);
+    expect(invited.status, JSON.stringify(invited.body)).to.equal(201);
+    expect((await preview(tokenIn(invited.body.inviteUrl))).body.partnerName).to.be.a('string');
+    const { accessToken } = (await accept(tokenIn(invited.body.inviteUrl))).body.tokens;
+    const me = await app.call('GET', '/auth/me', { token: accessToken });
+    expect(me.body).to.include({ scope: 'partner', partnerId: tenant.partnerId });
+
+    const other = await buildTenant(app);
+    const foreign = { email: address(), ...asProvider, partnerId: other.partnerId };
+    expect((await invite(tenant.admin, foreign)).status).to.equal(403);
+  });
+
   it('go no further than the inviter', async () => {
     const other = await buildTenant(app);
     const second = await buildOrganization(app, tenant.partnerId);

@@ -136,7 +136,7 @@ describe('agents on the hub', () => {
     const first = await buildDevice(app, tenant.orgId, { machineId });
     const agent = await connectDevice(app, first.token);
     await agent.heartbeat();
-    const again = await buildDevice(app, tenant.orgId, { machineId });
+    const again = await buildDevice(app, tenant.orgId, { machineId }, first.token);
     expect(again.deviceId).to.equal(first.deviceId);
     await eventually(
       () => agent.socket.connected,

@@ -3,13 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InProcessDirectory } from '../../../../src/hub/cluster/directory.ts';
 import { createHub, type Hub } from '../../../../src/hub/index.ts';
+import type { IdentityConflict } from '../../../../src/hub/ports/identity-conflicts.ts';
 import type { PresenceRecord } from '../../../../src/hub/ports/presence-records.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
 import { createMetrics } from '../../../../src/platform/metrics.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { connectDevice, type FakeDevice, type Refused } from '../../../support/fake-device.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
 const QUERY = { name: 'System', page: 1, limit: 100 };
@@ -38,6 +39,7 @@ interface Node {
   written: PresenceRecord[];
   /** Devices of whose tokens it was to forget what it knows. */
   forgotten: string[];
+  conflicts: IdentityConflict[];
   close(): Promise<void>;
 }
 
@@ -54,6 +56,7 @@ describe('a cluster of three hubs', () => {
     const { log, lines } = recordingLog();
     const written: PresenceRecord[] = [];
     const forgotten: string[] = [];
+    const conflicts: IdentityConflict[] = [];
     const hub = createHub({
       proxyTrust: { proxies: undefined, cfConnectingIp: false },
       httpServer,
@@ -92,6 +95,7 @@ describe('a cluster of three hubs', () => {
       store: {
         recordPresence: async (records) => void written.push(...records),
         recordFacts: async () => [],
+        recordConflict: async (conflict) => void conflicts.push(conflict),
         recordReports: async () => {},
         reporting: async () => [],
         markLost: async () => [],
@@ -112,6 +116,7 @@ describe('a cluster of three hubs', () => {
       log: lines,
       written,
       forgotten,
+      conflicts,
       close: () => hub.close(),
     };
   }
@@ -159,6 +164,50 @@ describe('a cluster of three hubs', () => {
         expect(batches).to.deep.equal([[3, 2], [1]]);
       }
     }
+  });
+
+  describe('with two machines that use one token', () => {
+    const onNode = (node: Node, bootId: string, serialNumber: string) =>
+      connectDevice(node, 'device:device-1', { bootId, machine: { hostname: 'DESK', serialNumber } }).then(
+        (agent) => {
+          agents.push(agent);
+          return agent;
+        },
+        (error: unknown) => (error as Refused).refusal,
+      );
+
+    it('lets the later one wait, on whichever node, while the first one is alive', async () => {
+      const first = (await onNode(nodes[0], 'boot-a', 'SER-A')) as FakeDevice;
+      await first.heartbeat();
+      for (const node of nodes) {
+        expect(await onNode(node, 'boot-b', 'SER-B')).to.deep.equal({
+          code: 'IDENTITY_CONFLICT',
+          retryAfterMs: 60_000,
+        });
+      }
+      expect([first.socket.connected, first.notices]).to.deep.equal([true, []]);
+      const [conflict] = nodes[1].conflicts;
+      expect(conflict?.holder).to.include({ bootId: 'boot-a', serialNumber: 'SER-A' });
+      expect(conflict?.other).to.include({ bootId: 'boot-b', serialNumber: 'SER-B' });
+
+      first.close();
+      await eventually(
+        () => onNode(nodes[2], 'boot-b', 'SER-B'),
+        (answer) => answer !== undefined && 'socket' in answer,
+      );
+    });
+
+    it('lets a program that changes the node replace its own connection at once', async () => {
+      await onNode(nodes[0], 'boot-a', 'SER-A');
+      expect(await onNode(nodes[1], 'boot-a', 'SER-A')).to.have.property('socket');
+      expect(nodes.flatMap(({ conflicts }) => conflicts)).to.deep.equal([]);
+    });
+
+    it('connects a machine whose holder is on a node that does not answer', async () => {
+      await onNode(nodes[0], 'boot-a', 'SER-A');
+      nodes[1].bus.send = async () => false;
+      expect(await onNode(nodes[1], 'boot-b', 'SER-B')).to.have.property('socket');
+    });
   });
 
   it('returns the same outcome as the owner of the device would', async () => {

@@ -167,13 +167,16 @@ describe('durable commands on the agent', () => {
   it('report to a new connection that they are running', async () => {
     await start(held);
     await send('a');
+    const reports = (count: number) =>
+      eventually(
+        () => hub.progress,
+        (list) => list.length === count,
+      );
     await begunAre(['a']);
+    await reports(1);
     hub.sockets[0]!.disconnect(true);
     await connected(2);
-    await eventually(
-      () => hub.progress,
-      (list) => list.length === 2,
-    );
+    await reports(2);
     expect(hub.progress.map(({ seq }) => seq)).to.deep.equal([0, 1]);
   });
 

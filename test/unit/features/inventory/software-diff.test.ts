@@ -8,6 +8,7 @@ const entry: fc.Arbitrary<Installed> = fc.record({
   version: fc.constantFrom('', '1', '2', '10'),
   publisher: fc.constantFrom(null, 'x', 'y'),
   installedAt: fc.constantFrom(null, 0, 5),
+  source: fc.constantFrom(null, 'dpkg', 'snap'),
 });
 const list = fc.array(entry, { maxLength: 25 });
 
@@ -23,6 +24,7 @@ function stored(entries: readonly Installed[]): Installed[] {
         version,
         publisher: alike.map(({ publisher }) => publisher).find((value) => value !== null) ?? null,
         installedAt: alike.map(({ installedAt }) => installedAt).find((value) => value !== null) ?? null,
+        source: alike.map(({ source }) => source).find((value) => value !== null) ?? null,
       };
     });
 }
@@ -68,7 +70,11 @@ describe('the difference of two lists of software', () => {
         const told = new Set(second.map(({ name, version }) => JSON.stringify([name, version])));
         for (const { name, version } of removed) expect(told).not.to.include(JSON.stringify([name, version]));
         for (const { known: before, now } of corrected) {
-          expect([before.publisher, before.installedAt]).not.to.deep.equal([now.publisher, now.installedAt]);
+          expect([before.publisher, before.installedAt, before.source]).not.to.deep.equal([
+            now.publisher,
+            now.installedAt,
+            now.source,
+          ]);
         }
       }),
     );

@@ -231,6 +231,8 @@ describe('changes of rights and tenants', () => {
     announce(change('organization'));
     await settle();
     changes.close();
+    // Without the pause before the next attempt, which would keep a closing server waiting.
+    await changes.settle();
     await clock.tickAsync(60_000);
     expect([asked.length, clock.countTimers()]).to.deep.equal([1, 0]);
   });

@@ -113,11 +113,13 @@ export function actorScene(
       sendCancel: ({ id }) => void notes.cancelled.push(id),
       endIfUnread: () => void (scene.unreadChecks += 1),
       close: (notice) => void notes.closed.push(notice),
+      answers: async () => true,
       ...link,
     },
     events: {
       presence: (record) => void notes.presence.push(structuredClone(record)),
       facts: (facts) => void notes.facts.push(facts),
+      outlived: () => {},
       ready: () => void (scene.ready += 1),
       command(event, onStored) {
         notes.commandEvents.push(event);

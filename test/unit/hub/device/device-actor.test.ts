@@ -114,6 +114,7 @@ function scene(
       sendCommand: on('sendCommand', (frame: CommandFrame) => notes.sent.push(frame)),
       endIfUnread: () => {},
       sendCancel: on('sendCancel', ({ id }: { id: string }) => notes.cancelled.push(id)),
+      answers: async () => true,
       close: on('close', (notice: HubReconnect | undefined) => notes.closed.push(notice)),
     },
     events: {
@@ -122,6 +123,7 @@ function scene(
       facts: (facts) => void notes.facts.push(facts),
       failed: (error) => void notes.failed.push(error),
       gone: () => void (scened.gone += 1),
+      outlived: () => {},
       ready: () => {},
       command: () => {},
       rows: () => {},

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { IdentityGuard } from '../../../../src/hub/agents/identity-guard.ts';
 import type { Directory } from '../../../../src/hub/cluster/directory.ts';
 import type { CommandDispatcher } from '../../../../src/hub/commands/command-dispatcher.ts';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
@@ -30,6 +31,9 @@ describe('the reports of device actors', () => {
       registry,
       reporting,
       log: log.log,
+      guard: {
+        outlived: (...args: unknown[]) => void calls.push(['outlived', ...args]),
+      } as unknown as IdentityGuard,
       directory: {
         async release(...args: unknown[]) {
           calls.push(['release', ...args]);

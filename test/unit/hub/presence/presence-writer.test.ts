@@ -69,6 +69,7 @@ function fakeStore() {
       factBatches.push([...all]);
       return all.map(({ deviceId }) => deviceId);
     },
+    recordConflict: async () => {},
     markLost: async () => [],
     greatestEpoch: async () => 0,
     askable: async () => new Map(),

@@ -2,11 +2,13 @@ import path from 'node:path';
 import { EngineError } from '../../../../engine/index.ts';
 import { OpenFolder } from '../../../os/files/open-folder.ts';
 import { targetError } from '../../../repository/backup-error.ts';
+import { canonicalPath } from '../../../../protocol/index.ts';
+import { nameBytes } from '../../../os/files/path-bytes.ts';
 import type { RestoreSource } from './restore-source.ts';
 
 /** The file or folder of a snapshot that comes to a target itself. */
 export interface ChosenEntry {
-  /** The names of its path. */
+  /** The names of its path, as `pathText` writes them. */
   names: string[];
   name: string;
   isFolder: boolean;
@@ -17,7 +19,9 @@ export async function findEntry(
   source: Pick<RestoreSource, 'select'>,
   { from, target }: { from: string; target: string },
 ): Promise<ChosenEntry> {
-  const names = from.split('/').filter((name) => name !== '');
+  const names = canonicalPath(from)
+    .split('/')
+    .filter((name) => name !== '');
   const wanted = `/${names.join('/')}`;
   let type: string | undefined;
   await source.select([wanted], (entry) => {
@@ -39,7 +43,7 @@ export async function openStaged(staged: string, entry: ChosenEntry | undefined)
   for (const name of entry.isFolder ? entry.names : entry.names.slice(0, -1)) {
     let next: OpenFolder;
     try {
-      next = await folder.folder(name);
+      next = await folder.folder(nameBytes(name));
     } finally {
       await folder.close();
     }

@@ -1,5 +1,6 @@
 import type { BigIntStats } from 'node:fs';
-import path from 'node:path';
+import { PathList } from '../../../../engine/index.ts';
+import { nameText } from '../../../os/files/path-bytes.ts';
 import { hasCode } from '../../../os/files/private-file.ts';
 import { isWriteRefused } from '../../../repository/backup-error.ts';
 import type { Amount } from '../../../repository/room.ts';
@@ -9,14 +10,16 @@ import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
 export interface Placed {
   /** What was not moved, because it was there and the rule keeps it. */
   skipped: Amount;
-  failed: { path: string; reason: string; amount: Amount }[];
+  /** What could not be moved. */
+  lost: Amount;
+  failed: PathList;
 }
 
 export interface PlaceOptions {
   overwrite: Overwrite;
   signal: AbortSignal;
   /** Of the folder itself, only this name. */
-  only?: string;
+  only?: Buffer;
 }
 
 /**
@@ -24,10 +27,17 @@ export interface PlaceOptions {
  * the open folder, so that a user who may write to the target cannot lead the move to another place by a link.
  */
 export async function placeAll(from: OpenFolder, to: OpenFolder, options: PlaceOptions): Promise<Placed> {
-  const placed: Placed = { skipped: { files: 0, bytes: 0 }, failed: [] };
-  await new Placing(placed, options).folder(from, to, path.parse(to.path).root);
+  const placed: Placed = {
+    skipped: { files: 0, bytes: 0 },
+    lost: { files: 0, bytes: 0 },
+    failed: new PathList(),
+  };
+  await new Placing(placed, options).folder(from, to, ROOT);
   return placed;
 }
+
+/** Paths in the snapshot begin with a slash. */
+const ROOT = '';
 
 class Placing {
   readonly #placed: Placed;
@@ -40,11 +50,11 @@ class Placing {
 
   /** @param within  the path in the snapshot, for messages */
   async folder(from: OpenFolder, to: OpenFolder, within: string): Promise<void> {
-    const isTop = within === path.parse(within).root;
+    const { only } = this.#options;
     for (const name of await from.names()) {
-      if (isTop && this.#options.only !== undefined && name.toString() !== this.#options.only) continue;
+      if (within === ROOT && only?.equals(name) === false) continue;
       this.#options.signal.throwIfAborted();
-      const where = path.join(within, name.toString());
+      const where = `${within}/${nameText(name)}`;
       try {
         await this.#entry(name, { from, to, where });
       } catch (error) {
@@ -88,7 +98,8 @@ class Placing {
 
   async #fail(from: OpenFolder, name: EntryName, where: string, reason: string): Promise<void> {
     const amount = await amountOf(from, name).catch(() => ({ files: 0, bytes: 0 }));
-    this.#placed.failed.push({ path: where, reason, amount });
+    add(this.#placed.lost, amount);
+    this.#placed.failed.add({ path: where, reason });
   }
 }
 

@@ -1,7 +1,8 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CommandOutput } from '../../../../protocol/index.ts';
-import { firstCharacters } from '../../../core/plain-text.ts';
+import { PathList } from '../../../../engine/index.ts';
+import { nameBytes } from '../../../os/files/path-bytes.ts';
 import { hasCode } from '../../../os/files/private-file.ts';
 import { decideOverwrite, type Found, type Overwrite } from './overwrite.ts';
 import { add, blockedBy, foundOf } from './place.ts';
@@ -11,7 +12,9 @@ import type { Entry } from './selection.ts';
 type Planned = NonNullable<CommandOutput<'backup.restore'>['planned']>;
 
 const PLANNED_MAX = 200;
-const PATH_MAX = 4096;
+const TOO_LONG = 'its path is too long for this machine';
+/** How long a path may be that a system call is given, in bytes without the end of a text in C. */
+const PATH_BYTES_MAX: Partial<Record<NodeJS.Platform, number>> = { linux: 4095, darwin: 1023, win32: 32_766 };
 
 /**
  * What becomes of a folder: `new`, and so everything in it; `present`: each name in it is decided by itself; `blocked`:
@@ -23,18 +26,25 @@ type FolderState = 'new' | 'present' | 'blocked';
 export class RestorePlan {
   readonly written: Amount = { files: 0, bytes: 0 };
   readonly skipped: Amount = { files: 0, bytes: 0 };
-  readonly failed: { path: string; reason: string }[] = [];
+  readonly failed = new PathList();
+  /** What cannot be fetched, because its path is too long for this machine. */
+  readonly tooLong = new PathList();
   /** The first files that would be written. */
   readonly planned: Planned = [];
-  readonly #target: string | undefined;
+  readonly #target: Buffer | undefined;
   readonly #rule: Overwrite;
+  readonly #above: number | undefined;
   /** The folders above the entry. */
   readonly #folders: FolderState[] = [];
 
-  /** @param target  `undefined` where the target does not exist yet */
-  constructor(target: string | undefined, rule: Overwrite) {
+  /**
+   * @param target  `undefined` where the target does not exist yet
+   * @param above  the bytes of the folder that is fetched into; `undefined` where the length of paths has no limit
+   */
+  constructor(target: Buffer | undefined, rule: Overwrite, above: number | undefined) {
     this.#target = target;
     this.#rule = rule;
+    this.#above = above;
   }
 
   async add(entry: Entry): Promise<void> {
@@ -42,6 +52,11 @@ export class RestorePlan {
     const level = names.length - 1;
     this.#folders.length = Math.min(this.#folders.length, level);
     const parent = this.#folders.at(-1) ?? (this.#target === undefined ? 'new' : 'present');
+    if (parent !== 'blocked' && this.#isTooLong(entry.path)) {
+      this.tooLong.add({ path: entry.path, reason: TOO_LONG });
+      if (entry.type === 'dir') this.#folders.push(parent);
+      return;
+    }
     const present = parent === 'present' ? await this.#find(names) : undefined;
     if (entry.type === 'dir') this.#folders.push(parent === 'present' ? this.#enter(entry, present) : parent);
     else if (parent !== 'blocked') this.#file(entry, present);
@@ -64,20 +79,25 @@ export class RestorePlan {
     if (present !== undefined && decision === 'blocked') return this.#fail(entry, present);
     add(this.written, amount);
     if (this.planned.length >= PLANNED_MAX) return;
-    const path = firstCharacters(entry.path, PATH_MAX);
-    this.planned.push({ path, sizeBytes: amount.bytes, replaces: present !== undefined });
+    this.planned.push({ path: entry.path, sizeBytes: amount.bytes, replaces: present !== undefined });
   }
 
   #fail({ path }: Entry, present: Found): void {
-    this.failed.push({ path, reason: blockedBy(present.kind === 'folder') });
+    this.failed.add({ path, reason: blockedBy(present.kind === 'folder') });
+  }
+
+  #isTooLong(path: string): boolean {
+    const max = PATH_BYTES_MAX[process.platform];
+    return this.#above !== undefined && max !== undefined && this.#above + nameBytes(path).length > max;
   }
 
   /** All folders above it are there, and none of them is a link. */
   async #find(names: readonly string[]): Promise<Found | undefined> {
     try {
-      return foundOf(await lstat(path.join(this.#target ?? '', ...names), { bigint: true }));
+      const below = names.flatMap((name) => [Buffer.from(path.sep), nameBytes(name)]);
+      return foundOf(await lstat(Buffer.concat([this.#target ?? Buffer.of(), ...below]), { bigint: true }));
     } catch (error) {
-      if (hasCode(error, 'ENOENT')) return undefined;
+      if (hasCode(error, 'ENOENT') || hasCode(error, 'ENAMETOOLONG')) return undefined;
       throw error;
     }
   }

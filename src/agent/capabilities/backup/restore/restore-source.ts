@@ -1,9 +1,13 @@
 import { type EngineProgress, type PathReport, restore } from '../../../../engine/index.ts';
-import type { RepositoryWork } from '../../../repository/repository-work.ts';
 import type { Amount } from '../../../repository/room.ts';
-import { type OnEntry, readSelection, type Selection } from './selection.ts';
-
-type Selected = readonly string[] | undefined;
+import {
+  type ListedSnapshot,
+  type OnEntry,
+  readSelection,
+  type Selected,
+  selectedFiles,
+  type Selection,
+} from './selection.ts';
 
 /** Where the files of a restore come from. Everything else about a restore is the same for all of them. */
 export interface RestoreSource {
@@ -11,7 +15,12 @@ export interface RestoreSource {
   select(selected: Selected, onEntry?: OnEntry): Promise<Selection>;
   /** Whether `fetch` goes on with what it has left when it was interrupted. */
   continues: boolean;
-  /** Writes into a private folder, each file below its whole path. */
+  /** Whether `fetch` opens each file by its whole path below the folder, which systems limit. */
+  isPathLimited: boolean;
+  /**
+   * Writes into a private folder, each file below its whole path, and counts what lies there then. What it was to write and
+   * has not, it names.
+   */
   fetch(
     folder: string,
     order: { selected: Selected; expected: Amount },
@@ -20,18 +29,20 @@ export interface RestoreSource {
 }
 
 /** The files of a snapshot, which restic restores. */
-export const snapshotSource = (
-  { engine, repository, options }: RepositoryWork,
-  snapshotId: string,
-): RestoreSource => ({
-  continues: engine.program.capabilities.restoreContinues,
-  select: (selected, onEntry) =>
-    readSelection(engine, repository, { snapshotId, selected }, options, onEntry),
+export const snapshotSource = (snapshot: ListedSnapshot): RestoreSource => ({
+  continues: snapshot.engine.program.capabilities.restoreContinues,
+  isPathLimited: true,
+  select: (selected, onEntry) => readSelection(snapshot, selected, onEntry),
   fetch: (target, { selected, expected }, onProgress) =>
     restore(
-      engine,
-      repository,
-      { snapshotId, target, expected, ...(selected === undefined ? {} : { selected: [...selected] }) },
-      { ...options, onProgress },
+      snapshot.engine,
+      snapshot.repository,
+      {
+        snapshotId: snapshot.snapshotId,
+        target,
+        expected,
+        ...(selected === undefined ? {} : { selected: [...selected] }),
+      },
+      { ...snapshot.options, onProgress, listExpected: () => selectedFiles(snapshot, selected) },
     ),
 });

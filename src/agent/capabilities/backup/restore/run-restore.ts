@@ -1,11 +1,15 @@
 import path from 'node:path';
 import { clock } from '../../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
+import { type PathReport, SelectedPaths } from '../../../../engine/index.ts';
+import { AgentError } from '../../../core/agent-error.ts';
 import type { OpenFolder } from '../../../os/files/open-folder.ts';
+import { nameBytes, oneText } from '../../../os/files/path-bytes.ts';
 import { AGENT_STOPS, type DurableContext, type Progress } from '../../../work/durable-handler.ts';
 import type { BackupParts } from '../../../repository/backup-parts.ts';
 import { STOP_MS } from '../../../repository/local-engine.ts';
 import { namedPaths, progressOf } from '../../../repository/reports.ts';
+import { snapshotNames } from '../../../repository/snapshot-names.ts';
 import { type RepositoryWork, withRepository } from '../../../repository/repository-work.ts';
 import { placeAll, type Placed, type PlaceOptions } from './place.ts';
 import { RestorePlan } from './plan.ts';
@@ -43,7 +47,14 @@ export const ownFolder = ({ folder }: Pick<RestoreParts, 'folder'>, restoreId: s
 export const runRestore = (parts: RestoreParts) => ({
   stopMs: STOP_MS,
   run: (payload: Payload, context: DurableContext<'backup.restore'>): Promise<Output> =>
-    run(parts, { payload, context }, async (use) => snapshotSource(use, payload.snapshotId)),
+    run(parts, { payload, context }, async (use) => {
+      const { snapshotId } = payload;
+      return snapshotSource({
+        ...use,
+        snapshotId,
+        readNames: snapshotNames(use, parts.network, snapshotId),
+      });
+    }),
 });
 
 /** Restores files out of a volume of an image. */
@@ -72,7 +83,8 @@ async function run(
   { payload, context }: Given,
   open: (use: RepositoryWork) => Promise<RestoreSource>,
 ): Promise<Output> {
-  const target = payload.targetPath ?? ownFolder(parts, payload.restoreId);
+  const target =
+    payload.targetPath === undefined ? ownFolder(parts, payload.restoreId) : oneText(payload.targetPath);
   if (payload.targetPath !== undefined) checkTargetPath(target, parts.dataDir);
   const isCancelled = () => context.signal.aborted && context.signal.reason !== AGENT_STOPS;
   const startedAt = clock.monotonic();
@@ -89,11 +101,17 @@ async function planRestore(work: Work): Promise<Result> {
   const { selectedPaths, overwrite } = work.payload;
   const target = await findTarget(work.target);
   try {
-    const plan = new RestorePlan(target?.path, overwrite);
+    const above = work.source.isPathLimited
+      ? await work.parts.staging.lengthFor(work.payload.restoreId, work.target)
+      : undefined;
+    const plan = new RestorePlan(target?.bytes, overwrite, above);
     const { missing, leftOut } = await work.source.select(selectedPaths, (entry) => plan.add(entry));
     const { written, skipped, planned } = plan;
-    const failed = [...missingPaths(missing), ...leftOut, ...plan.failed];
-    return { ...resultOf(target?.path ?? work.target, { written, skipped, failed }), planned };
+    const unavailable = together(missingPaths(missing), leftOut, plan.tooLong.report());
+    const isPossible = written.files + skipped.files > 0 || !plan.failed.isEmpty;
+    assertSomething(unavailable, { selectedPaths, isPossible });
+    const failed = together(unavailable, plan.failed.report());
+    return { ...resultOf(target?.text ?? work.target, { written, skipped, failed }), planned };
   } finally {
     await target?.close();
   }
@@ -105,7 +123,7 @@ async function restoreFiles(work: Work): Promise<Result> {
   const entry = from === undefined ? undefined : await findEntry(source, { from, target: work.target });
   const target = await openTarget(entry?.isFolder === false ? path.dirname(work.target) : work.target);
   try {
-    if (payload.targetPath !== undefined) checkTargetPath(target.path, parts.dataDir);
+    if (payload.targetPath !== undefined) checkTargetPath(target.text, parts.dataDir);
     return await restoreInto(target, work, entry);
   } catch (error) {
     // Who cancels a restore does not want its files. One that was interrupted goes on with them later.
@@ -120,20 +138,27 @@ async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry):
   const { payload, options, progress } = work;
   const { staging } = work.parts;
   const { restoreId, snapshotId, overwrite } = payload;
-  const where = { snapshotId, target: target.path, disk: (await target.stat()).dev };
+  const where = { snapshotId, target: target.bytes, disk: (await target.stat()).dev };
   const left = await staging.find(restoreId, where);
   const { staged, fetched } =
     left?.fetched === undefined ? await fetchTo(left, where, work) : { staged: left, fetched: left.fetched };
+  const { selectedPaths } = payload;
+  try {
+    assertSomething(fetched.failed, { selectedPaths, isPossible: fetched.files > 0 });
+  } catch (error) {
+    await staging.remove(restoreId);
+    throw error;
+  }
   progress({ phase: 'placing' });
   const placed = await place(staged.folder, target, { overwrite, signal: options.signal }, entry);
   await staging.remove(restoreId);
-  const { skipped } = placed;
-  const written = { files: fetched.files - skipped.files, bytes: fetched.bytes - skipped.bytes };
-  for (const { amount } of placed.failed) {
-    written.files -= amount.files;
-    written.bytes -= amount.bytes;
-  }
-  return resultOf(target.path, { written, skipped, failed: [...fetched.failed, ...placed.failed] });
+  const { skipped, lost } = placed;
+  const written = {
+    files: fetched.files - skipped.files - lost.files,
+    bytes: fetched.bytes - skipped.bytes - lost.bytes,
+  };
+  const failed = together(fetched.failed, placed.failed.report());
+  return resultOf(target.text, { written, skipped, failed });
 }
 
 /** Nothing is created before it is certain that the snapshot has the files and the disk has room for them. */
@@ -142,8 +167,7 @@ async function fetchTo(left: StagedRestore | undefined, where: StagingPlace, wor
   const { staging } = work.parts;
   const { restoreId, selectedPaths: selected } = payload;
   progress({ phase: 'listing' });
-  const { missing, files: expectedFiles, bytes: expectedBytes } = await source.select(selected);
-  const expected = { files: expectedFiles, bytes: expectedBytes };
+  const { missing, leftOut, ...expected } = await source.select(selected);
   if (left !== undefined && !source.continues) await staging.remove(restoreId);
   await assertRoom(where.target, expected);
   const staged = left !== undefined && source.continues ? left : await staging.create(restoreId, where);
@@ -151,7 +175,7 @@ async function fetchTo(left: StagedRestore | undefined, where: StagingPlace, wor
   const { files, bytes, failed } = await source.fetch(staged.folder, order, (now) =>
     progress(progressOf(now)),
   );
-  const fetched = { files, bytes, failed: [...missingPaths(missing), ...failed.paths] };
+  const fetched = { files, bytes, failed: together(missingPaths(missing), leftOut, failed) };
   await staging.keep(restoreId, { ...staged, fetched });
   return { staged, fetched };
 }
@@ -167,29 +191,66 @@ async function place(
     return await placeAll(
       from,
       target,
-      entry?.isFolder === false ? { ...options, only: entry.name } : options,
+      entry?.isFolder === false ? { ...options, only: nameBytes(entry.name) } : options,
     );
   } finally {
     await from.close();
   }
 }
 
-const missingPaths = (missing: readonly string[]) =>
-  missing.map((each) => ({ path: each, reason: 'the snapshot does not contain it' }));
+const missingPaths = (missing: readonly string[]): PathReport => ({
+  paths: missing.map((path) => ({ path, reason: 'the snapshot does not contain it' })),
+  count: missing.length,
+});
+
+/** Each path once, with the first reason that was given for it. */
+function together(...reports: readonly PathReport[]): PathReport {
+  const first = new Map<string, PathReport['paths'][number]>();
+  let count = 0;
+  for (const report of reports) {
+    count += report.count;
+    for (const each of report.paths) {
+      if (first.has(each.path)) count -= 1;
+      else first.set(each.path, each);
+    }
+  }
+  return { paths: [...first.values()], count };
+}
 
 interface Outcome {
   written: Amount;
   skipped: Amount;
-  failed: { path: string; reason: string }[];
+  failed: PathReport;
+}
+
+/**
+ * Throws where there is nothing to place of what should be. A folder above a selected file is none of it.
+ * @param failed  what could not be fetched
+ */
+function assertSomething(
+  failed: PathReport,
+  { selectedPaths, isPossible }: { selectedPaths: readonly string[] | undefined; isPossible: boolean },
+): void {
+  if (failed.count === 0 || isPossible) return;
+  const lost = new SelectedPaths(failed.paths.map((each) => each.path));
+  if (selectedPaths?.every((each) => lost.has(each)) ?? false) throw nothingRestored(failed);
 }
 
 function resultOf(targetPath: string, { written, skipped, failed }: Outcome): Result {
   return {
-    status: failed.length === 0 ? 'completed' : 'partial',
+    status: failed.count === 0 ? 'completed' : 'partial',
     targetPath,
     filesRestored: written.files,
     bytesRestored: written.bytes,
     filesSkipped: skipped.files,
-    failed: namedPaths({ paths: failed, isComplete: true }),
+    failed: namedPaths(failed),
   };
+}
+
+const NAMED_IN_MESSAGE = 3;
+
+function nothingRestored({ paths, count }: PathReport): AgentError {
+  const named = paths.slice(0, NAMED_IN_MESSAGE).map(({ path, reason }) => `${path}: ${reason}.`);
+  const more = count > named.length ? [`And ${count - named.length} more.`] : [];
+  return new AgentError('NOTHING_RESTORED', ['Nothing could be restored.', ...named, ...more].join(' '));
 }

@@ -1,23 +1,21 @@
 import {
-  type Engine,
   type EngineEntry,
   EngineError,
   listEntries,
   PathList,
   type PathReport,
-  type Repository,
-  type RunOptions,
+  type ReadNames,
+  SelectedPaths,
 } from '../../../../engine/index.ts';
+import type { RepositoryWork } from '../../../repository/repository-work.ts';
 import type { Amount } from '../../../repository/room.ts';
 
-export interface SelectionQuery {
-  snapshotId: string;
-  /** Everything where it is left out. */
-  selected?: readonly string[] | undefined;
-}
+/** Everything where it is left out. */
+export type Selected = readonly string[] | undefined;
 
 /** Something that a restore brings back, as it is listed. */
 export interface Entry {
+  /** As `pathText` writes it. */
   path: string;
   type: string;
   size?: number | undefined;
@@ -30,7 +28,14 @@ export type OnEntry = (entry: Entry) => void | Promise<void>;
 export interface Selection extends Amount {
   /** Selected paths that the snapshot does not contain. */
   missing: string[];
-  leftOut: PathReport['paths'];
+  /** Those that cannot be restored. */
+  leftOut: PathReport;
+}
+
+/** A snapshot as it is listed: by restic, and the names that restic cannot print by ourselves. */
+export interface ListedSnapshot extends RepositoryWork {
+  snapshotId: string;
+  readNames: ReadNames;
 }
 
 /**
@@ -41,18 +46,26 @@ export interface Selection extends Amount {
  * A file with several names counts each time, so the size may be more than what is written.
  */
 export const readSelection = (
-  engine: Engine,
-  repository: Repository,
-  { snapshotId, selected }: SelectionQuery,
-  options: RunOptions,
+  snapshot: ListedSnapshot,
+  selected: Selected,
   onEntry?: OnEntry,
-): Promise<Selection> =>
-  selectFrom(() => checked(listEntries(engine, repository, { snapshotId }, options)), selected, onEntry);
+): Promise<Selection> => selectFrom(() => listed(snapshot), selected, onEntry);
+
+/** The paths of all files that a restore writes. */
+export async function* selectedFiles(
+  snapshot: ListedSnapshot,
+  selected: Selected,
+): AsyncGenerator<string, void> {
+  const wanted = selected === undefined ? undefined : new SelectedPaths(selected);
+  for await (const { path, type } of listed(snapshot)) {
+    if (type !== 'dir' && type !== 'socket' && wanted?.has(path) !== false) yield path;
+  }
+}
 
 /** @param list  everything, or less: what is neither selected nor above something selected is not needed */
 export async function selectFrom(
   list: (wanted: SelectedPaths | undefined) => AsyncIterable<Entry>,
-  selected: readonly string[] | undefined,
+  selected: Selected,
   onEntry: OnEntry = () => {},
 ): Promise<Selection> {
   const wanted = selected === undefined ? undefined : new SelectedPaths(selected);
@@ -61,10 +74,11 @@ export async function selectFrom(
   for await (const entry of list(wanted)) {
     const isSelected = wanted?.has(entry.path) ?? true;
     if (!isSelected && wanted?.isAbove(entry.path) !== true) continue;
-    if (entry.leftOut !== undefined) {
-      leftOut.add({ path: entry.path, reason: entry.leftOut });
-      continue;
-    }
+    // A socket is nothing without the program that has made it. It is missed only where it was wanted itself.
+    const isSocket = entry.type === 'socket';
+    const reason = entry.leftOut ?? (isSocket && wanted?.names(entry.path) === true ? SOCKET : undefined);
+    if (reason !== undefined) leftOut.add({ path: entry.path, reason });
+    if (reason !== undefined || isSocket) continue;
     await onEntry(entry);
     if (!isSelected || entry.type === 'dir') continue;
     amount.files += 1;
@@ -72,43 +86,17 @@ export async function selectFrom(
   }
   const missing = wanted?.missing() ?? [];
   if (wanted !== undefined && missing.length === wanted.size) throw new EngineError('PATH_MISSING');
-  return { ...amount, missing, leftOut: leftOut.report().paths };
+  return { ...amount, missing, leftOut: leftOut.report() };
 }
 
-async function* checked(entries: AsyncIterable<EngineEntry>): AsyncGenerator<Entry, void> {
+const SOCKET = 'a socket, which is not restored';
+
+async function* listed(snapshot: ListedSnapshot): AsyncGenerator<Entry, void> {
+  const { engine, repository, options, snapshotId, readNames } = snapshot;
   const names = new NameCheck();
-  for await (const entry of entries) {
+  for await (const entry of listEntries(engine, repository, { snapshotId, readNames }, options)) {
     names.check(entry);
     yield entry;
-  }
-}
-
-/** Selected paths, each with everything below it. */
-export class SelectedPaths {
-  readonly #paths: ReadonlySet<string>;
-  readonly #above = new Set<string>();
-  readonly #found = new Set<string>();
-
-  constructor(selected: readonly string[]) {
-    this.#paths = new Set(selected.map(withoutSlash));
-    for (const path of this.#paths) for (const parent of parentsOf(path)) this.#above.add(parent);
-  }
-
-  get size(): number {
-    return this.#paths.size;
-  }
-
-  has(path: string): boolean {
-    if (this.#paths.has(path)) this.#found.add(path);
-    return [path, ...parentsOf(path), '/'].some((each) => this.#paths.has(each));
-  }
-
-  isAbove(path: string): boolean {
-    return this.#above.has(path);
-  }
-
-  missing(): string[] {
-    return [...this.#paths].filter((path) => path !== '/' && !this.#found.has(path));
   }
 }
 
@@ -123,23 +111,9 @@ class NameCheck {
     this.#last.length = Math.min(this.#last.length, level);
     this.#last[level] = entry;
     if (before?.path !== entry.path) return;
-    // Names that are not valid UTF-8 may differ although they are printed in the same way.
-    const isUncertain = entry.name.includes('\uFFFD');
-    if (isUncertain && ![before, entry].some(({ type }) => type === 'symlink')) return;
     throw new EngineError('REPOSITORY_DAMAGED', {
       message: 'A folder of the snapshot contains the same name twice. Nothing was restored.',
       detail: entry.path,
     });
   }
-}
-
-const withoutSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);
-
-/** For `/a/b/c`: `/a/b` and `/a`. */
-function parentsOf(path: string): string[] {
-  const parents: string[] = [];
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
-    parents.push(path.slice(0, at));
-  }
-  return parents;
 }

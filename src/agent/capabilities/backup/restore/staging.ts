@@ -1,15 +1,22 @@
+import { isUtf8 } from 'node:buffer';
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../../../clock.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
+import { nameBytes } from '../../../os/files/path-bytes.ts';
 import { openPrivateFolder } from '../../../os/files/private-folder.ts';
 import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
+
+const FailedPaths = z.array(z.object({ path: z.string(), reason: z.string() }));
 
 const Fetched = z.object({
   files: z.number(),
   bytes: z.number(),
-  failed: z.array(z.object({ path: z.string(), reason: z.string() })),
+  failed: z
+    .object({ paths: FailedPaths, count: z.number() })
+    // As earlier agents have written it.
+    .or(FailedPaths.transform((paths) => ({ paths, count: paths.length }))),
 });
 
 /** What a restore that was interrupted leaves for the next run of the same restore. */
@@ -23,7 +30,7 @@ export type StagedRestore = z.infer<typeof StagedRestore>;
 
 export interface StagingPlace {
   snapshotId: string;
-  target: string;
+  target: Buffer;
   /** The device number of the target's disk. */
   disk: bigint;
 }
@@ -85,11 +92,24 @@ export class StagingFolders {
     await openPrivateFolder(this.#folder);
     const folder =
       (await diskOf(this.#folder)) === disk
-        ? await openPrivateFolder(path.join(this.#folder, restoreId))
-        : await onOtherDisk(target, disk, `.muster-restore-${restoreId}`);
+        ? await openPrivateFolder(path.join(this.#folder, shortName(restoreId)))
+        : await onOtherDisk(target, disk, OTHER + shortName(restoreId));
     const staged = { folder, snapshotId };
     await this.keep(restoreId, staged);
     return staged;
+  }
+
+  /** The bytes of the path of the folder that `create` would make. */
+  async lengthFor(restoreId: string, target: string): Promise<number> {
+    const name = shortName(restoreId);
+    const present = await nearest(nameBytes(target));
+    const disk = await diskOf(present);
+    const own = path.join(this.#folder, name);
+    if ((await diskOf(await nearest(Buffer.from(own)))) === disk) return Buffer.byteLength(own);
+    for (const parent of withParents(present)) {
+      if ((await diskOf(parent)) === disk) return Buffer.byteLength(path.join(parent, OTHER + name));
+    }
+    return Buffer.byteLength(own);
   }
 
   async keep(restoreId: string, staged: StagedRestore): Promise<void> {
@@ -114,11 +134,25 @@ export class StagingFolders {
   }
 }
 
-const diskOf = async (folder: string) => (await stat(folder, { bigint: true })).dev;
+/** Each path that is restored is below it, and has to be one that the system opens. The end of an id is random. */
+const shortName = (restoreId: string) => restoreId.slice(-12);
+const OTHER = '.muster-';
+
+/** The folder, or the nearest one above it that is there. */
+async function nearest(folder: Buffer): Promise<Buffer> {
+  const isThere = await stat(folder).then(
+    () => true,
+    () => false,
+  );
+  const end = folder.lastIndexOf(path.sep);
+  return isThere || end < 1 ? folder : nearest(folder.subarray(0, end));
+}
+
+const diskOf = async (folder: string | Buffer) => (await stat(folder, { bigint: true })).dev;
 
 /** As close to the root of the disk as possible, where other users can change the least. */
-async function onOtherDisk(target: string, disk: bigint, name: string): Promise<string> {
-  for (const parent of [...parentsOf(target), target]) {
+async function onOtherDisk(target: Buffer, disk: bigint, name: string): Promise<string> {
+  for (const parent of withParents(target)) {
     if ((await diskOf(parent)) !== disk) continue;
     const folder = path.join(parent, name);
     try {
@@ -135,8 +169,12 @@ async function onOtherDisk(target: string, disk: bigint, name: string): Promise<
   throw targetError('TARGET_NOT_WRITABLE', 'The agent may not create a folder on the disk to restore to.');
 }
 
-/** From the root down. */
-function parentsOf(folder: string): string[] {
-  const parent = path.dirname(folder);
-  return parent === folder ? [] : [...parentsOf(parent), parent];
+/** From the root down. Below a name that is not UTF-8 there is no folder that restic could be given. */
+function withParents(folder: Buffer): string[] {
+  const text = folder.toString('utf8');
+  const names = text.split(path.sep);
+  const known = isUtf8(folder) ? names.length : names.findIndex((name) => name.includes('\ufffd'));
+  return names
+    .slice(0, known)
+    .map((_, at) => names.slice(0, at + 1).join(path.sep) + (at === 0 ? path.sep : ''));
 }

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import type { LogEntry, LogLevel } from '../../../../protocol/index.ts';
+import { decodeText } from '../decode-text.ts';
 import { cut } from '../reader.ts';
+import { numberOf, timedRecordId } from '../record-id.ts';
 
 /** Converts a JSON line of `journalctl -o json` to an entry. */
 
 /** Text; bytes where it is not valid UTF-8; a list of either; or null where journalctl has omitted a long value. */
 const Field = z.union([z.string(), z.null(), z.array(z.unknown())]);
 const JournalRecord = z.record(z.string(), Field);
+type JournalRecord = z.infer<typeof JournalRecord>;
 
 const LEVELS: readonly LogLevel[] = [
   'critical',
@@ -44,6 +47,11 @@ export function priorityRange(levels: readonly LogLevel[]): { from: number; to: 
   return { from: Math.min(...priorities), to: Math.max(...priorities) };
 }
 
+/** The source of an entry without any of `SOURCE_FIELDS`. */
+export const NO_SOURCE = 'journal';
+/** The fields that may name the source of an entry, the first one that it has. */
+export const SOURCE_FIELDS = ['SYSLOG_IDENTIFIER', '_SYSTEMD_UNIT', '_COMM'] as const;
+
 /** `undefined` for a line that is not a journal record, such as one that was cut off. */
 export function parseJournalLine(line: string): LogEntry | undefined {
   let json: unknown;
@@ -54,33 +62,53 @@ export function parseJournalLine(line: string): LogEntry | undefined {
   }
   const parsed = JournalRecord.safeParse(json);
   if (!parsed.success) return undefined;
-  const field = (name: string) => fieldText(parsed.data[name]);
+  const record = parsed.data;
+  const field = (name: string) => fieldTexts(record[name])[0];
   const microseconds = Number(field('__REALTIME_TIMESTAMP'));
   if (!Number.isSafeInteger(microseconds) || microseconds <= 0) return undefined;
+  const at = Math.floor(microseconds / 1000);
   const facility = field('SYSLOG_FACILITY');
   return {
-    recordId: microseconds,
-    timeCreated: new Date(Math.floor(microseconds / 1000)).toISOString(),
+    recordId: timedRecordId(at, numberWithin(record, microseconds)),
+    timeCreated: new Date(at).toISOString(),
     level: levelOfPriority(Number(field('PRIORITY') ?? 6)),
-    source: field('SYSLOG_IDENTIFIER') ?? field('_SYSTEMD_UNIT') ?? field('_COMM') ?? 'journal',
+    source: SOURCE_FIELDS.map(field).find((name) => name !== undefined) ?? NO_SOURCE,
     eventId: 0,
-    message: cut(field('MESSAGE') ?? ''),
+    message: cut(fieldTexts(record['MESSAGE']).join('\n')),
     category: (facility === undefined ? undefined : FACILITIES[facility]) ?? field('_TRANSPORT') ?? '',
     user: field('_UID') ?? null,
     computer: field('_HOSTNAME') ?? '',
-    raw: cut(rawText(parsed.data)),
+    raw: cut(rawText(record)),
   };
 }
 
+/** A message up to this length is printed whole by each way of calling journalctl. */
+const SHORT = 2_000;
+
+/** What tells the entries of a millisecond apart: the sequence number of the journal, which its cursor has. */
+function numberWithin(record: JournalRecord, microseconds: number): number {
+  const cursor = fieldTexts(record['__CURSOR'])[0] ?? '';
+  const sequence = /(?:^|;)i=([0-9a-f]{1,16})(?:;|$)/.exec(cursor)?.[1];
+  if (sequence !== undefined) return Number.parseInt(sequence.slice(-8), 16);
+  const parts = ['MESSAGE', 'PRIORITY', 'SYSLOG_IDENTIFIER', '_PID'].map((name) =>
+    fieldTexts(record[name])
+      .filter((text) => text.length <= SHORT)
+      .join('\n'),
+  );
+  return numberOf(cursor, String(microseconds), ...parts);
+}
+
 /** journalctl changes the order of fields with each run. Sorting gives the same record the same text each time. */
-function rawText(record: z.infer<typeof JournalRecord>): string {
+function rawText(record: JournalRecord): string {
   return JSON.stringify(record, Object.keys(record).sort());
 }
 
-function fieldText(value: z.infer<typeof Field> | undefined): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string') return value;
-  if (value.every((item) => typeof item === 'number')) return Buffer.from(value).toString('utf8');
-  const first = Field.safeParse(value[0]);
-  return first.success ? fieldText(first.data) : undefined;
+/** The values of a field. Most have one. */
+function fieldTexts(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (!Array.isArray(value)) return [];
+  if (value.length > 0 && value.every((item) => typeof item === 'number')) {
+    return [decodeText(Buffer.from(value))];
+  }
+  return value.flatMap(fieldTexts);
 }

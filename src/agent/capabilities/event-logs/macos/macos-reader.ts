@@ -5,8 +5,10 @@ import { recordNotFound } from '../../../core/agent-error.ts';
 import { streamLines } from '../../../os/processes/child-process.ts';
 import { entryMatcher, instantMs } from '../conditions.ts';
 import { findLog } from '../find-log.ts';
-import { pageOf, type ScanEnd } from '../page.ts';
+import { pageOf } from '../page.ts';
 import type { EventLogReader } from '../reader.ts';
+import { ScanReport } from '../scan-report.ts';
+import { recordTime } from '../record-id.ts';
 import { parseUnifiedLine, predicateOf, spansBack, UNIFIED_LOGS, type UnifiedLog } from './unified-log.ts';
 
 /** `log show` prints the oldest entry first, so the matches of a span are reversed in memory: at most this many. */
@@ -28,12 +30,11 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
     log: UnifiedLog,
     query: LogQuery,
     signal: AbortSignal,
-  ): AsyncGenerator<LogEntry[], ScanEnd> {
+    report: ScanReport,
+  ): AsyncGenerator<LogEntry[], void> {
     const end = instantMs(query.endTime) ?? clock.now();
     const start = instantMs(query.startTime) ?? end - REACH_BACK_MS;
     const matches = entryMatcher(query);
-    // Without a start time, this reader decides how far back it reads, and says so.
-    let incomplete = query.startTime === undefined;
     for (const { from, to } of spansBack(end, start)) {
       const found: LogEntry[] = [];
       for await (const entry of entries(showArguments(log, query, from, to), signal)) {
@@ -43,13 +44,18 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
         found.push(entry);
         if (found.length > SPAN_ENTRIES_MAX) {
           found.shift();
-          incomplete = true;
+          report.missed(
+            `Only the newest ${SPAN_ENTRIES_MAX} entries from ${isoTime(from)} to ${isoTime(to)} were read.`,
+          );
         }
       }
-      if (signal.aborted) break;
+      if (signal.aborted) return;
       yield found.reverse();
     }
-    return { incomplete };
+    // Without a start time, this reader decides how far back it reads.
+    if (query.startTime === undefined) {
+      report.missed(`Only entries since ${isoTime(start)} were read. A start time reads further back.`);
+    }
   }
 
   return {
@@ -61,11 +67,12 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
     },
     async *query(query, signal) {
       const log = findLog(UNIFIED_LOGS, query.name);
-      return yield* pageOf(newestFirst(log, query, signal), query, signal);
+      const report = new ScanReport();
+      return yield* pageOf(newestFirst(log, query, signal, report), query, signal, { report });
     },
     async record(name, recordId, signal) {
       const log = findLog(UNIFIED_LOGS, name);
-      const at = Math.floor(recordId / 1000);
+      const at = recordTime(recordId);
       for await (const entry of entries(showArguments(log, {}, at, at), signal)) {
         if (entry.recordId === recordId) return entry;
       }
@@ -80,6 +87,8 @@ export function macosReader(command = '/usr/bin/log'): EventLogReader {
     },
   };
 }
+
+const isoTime = (at: number) => new Date(at).toISOString();
 
 function showArguments(log: UnifiedLog, conditions: Partial<LogQuery>, from: number, to: number): string[] {
   const predicate = predicateOf(log, conditions);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { LogConditions, LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
+import { numberOf, timedRecordId } from '../record-id.ts';
 
 /** Converts lines of `log show --style ndjson` to entries, and conditions to a predicate. */
 
@@ -55,6 +56,7 @@ const UnifiedRecord = z.object({
   category: z.string().nullish(),
   processImagePath: z.string().nullish(),
   userID: z.number().nullish(),
+  threadID: z.number().nullish(),
 });
 
 /** `undefined` for a line that is not an entry, such as the last one, which holds their number. */
@@ -71,9 +73,13 @@ export function parseUnifiedLine(line: string, computer: string): LogEntry | und
   const microseconds = parseTimestamp(record.timestamp);
   if (microseconds === undefined) return undefined;
   const process = record.processImagePath?.split('/').at(-1);
+  const at = Math.floor(microseconds / 1000);
   return {
-    recordId: microseconds,
-    timeCreated: new Date(Math.floor(microseconds / 1000)).toISOString(),
+    recordId: timedRecordId(
+      at,
+      numberOf(record.timestamp, String(record.threadID), record.eventMessage ?? ''),
+    ),
+    timeCreated: new Date(at).toISOString(),
     level: LEVEL_OF_TYPE[record.messageType ?? 'Default'] ?? 'information',
     source: nonEmpty(record.subsystem) ?? nonEmpty(process) ?? 'system',
     eventId: 0,

@@ -1,4 +1,7 @@
 import type { LogLevel } from '../../../../protocol/index.ts';
+import { dateAt, type DateHints, type FoundDate } from './line-dates.ts';
+import { levelOfName, levelOfSeverity, levelOfText } from './line-levels.ts';
+import { structuredLine } from './structured-line.ts';
 
 /** The header of the first line of an entry. A line without a time continues the entry before it. */
 export interface LineHead {
@@ -9,175 +12,231 @@ export interface LineHead {
   level?: LogLevel;
 }
 
-const ISO =
-  /^(\d{4})[-/](\d\d)[-/](\d\d)[T ]{1,2}(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))? ?(Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b)?:?\s*/;
-const SYSLOG = /^([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) /;
-const SYSLOG_TAIL = /^(\S+) ([^\s:[\]]+)(?:\[\d+\])?: ?/;
-const APT = /^(?:Start-Date|Log started): /;
-const ACCESS =
-  /^\S{1,255} \S{1,255} \S{1,255} \[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})\] /;
-const APACHE = /^\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d\d) (\d\d):(\d\d):(\d\d)(?:\.\d+)? (\d{4})\] */;
-const BRACKETED_COMMON = /^\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})\] */;
-const REDIS = /^\d+:[A-Z] (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d)\.(\d+) /;
-const EPOCH = /^(\d{10})(?:(\d{3})|[.,](\d{1,9}))?(?::\s*|\s+)/;
-const PROCESS_PREFIX = /^\[\d+\] /;
-const PROGRAM_PREFIX = /^([A-Za-z][\w.-]{0,63}) (?=\d{4}-\d\d-\d\d[T ])/;
-const PRIORITY = /^<(\d{1,3})>/;
+/** The colours of terminals, also as rsyslog escapes them. */
+const TERMINAL_CODES =
+  // oxlint-disable-next-line no-control-regex -- Escape sequences begin with a control character.
+  /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(?:\x1b|#033)\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[ -/]*[0-~]/g;
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-const DAY_MS = 86_400_000;
+/** A line without what is only meant for terminals. */
+export function plainLine(line: string): string {
+  const text = line.includes('\x1b') || line.includes('#033[') ? line.replace(TERMINAL_CODES, '') : line;
+  return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
+}
+
+const BYTE_ORDER_MARK = 0xfe_ff;
 
 /**
- * Parses the header of an entry; `undefined` where the line has no time. Times without a zone are local. A date without
- * a year is the last such date before `reference`, the time when the file was last written.
+ * Parses the header of an entry; `undefined` where the line has no time. Times without a zone are local.
+ *
+ * @param hints  the time when the file was last written, and what is known of its dates
  */
-export function parseHead(line: string, reference: number): LineHead | undefined {
+export function parseHead(line: string, hints: number | DateHints): LineHead | undefined {
+  const known = typeof hints === 'number' ? { reference: hints } : hints;
+  return headOf(plainLine(line), known, 0);
+}
+
+/** Headers may stand before others: a priority before a date, a thread before a level. */
+const NESTING_MAX = 4;
+
+function headOf(line: string, hints: DateHints, depth: number): LineHead | undefined {
   const first = line.charCodeAt(0);
-  if (first >= 48 && first <= 57) return digitHead(line);
-  if (first === 60) return priorityHead(line, reference);
-  if (first === 91) return bracketHead(line);
-  if (first >= 65 && first <= 90) {
-    const syslog = syslogHead(line, reference);
-    if (syslog !== undefined) return syslog;
-    if (APT.test(line)) {
-      const at = parseIso(line.slice(line.indexOf(':') + 2));
-      return at && { at: at.at, source: 'apt', message: line };
-    }
+  if (first >= 48 && first <= 57) {
+    return datedHead(line, hints) ?? redisHead(line, hints) ?? accessHead(line, hints);
   }
-  const program = PROGRAM_PREFIX.exec(line);
-  if (program?.[1] !== undefined) {
-    const rest = isoHead(line.slice(program[0].length));
-    return rest && { ...rest, source: program[1] };
+  if (depth > NESTING_MAX) return undefined;
+  if (first === BRACE) return fieldsHead(line, hints);
+  if (first === ANGLE) return priorityHead(line, hints, depth);
+  if (first === BRACKET) return bracketHead(line, hints, depth);
+  // Some write an asterisk where the clock is not set, a quote in tables of values, or a bracket around the time.
+  if (first === ASTERISK || first === QUOTE || first === ROUND) {
+    const found = dateAt(line, 1, hints);
+    return found && { at: found.at, message: afterDate(line, found).replace(/^["):]\s*,?/, '') };
   }
-  return accessHead(line);
-}
-
-function digitHead(line: string): LineHead | undefined {
-  const iso = isoHead(line);
-  if (iso !== undefined) return iso;
-  const epoch = EPOCH.exec(line);
-  if (epoch !== null) {
-    const at = Number(epoch[1]) * 1000 + fraction(epoch[2] ?? epoch[3]);
-    return { at, message: line.slice(epoch[0].length) };
-  }
-  const redis = REDIS.exec(line);
-  if (redis !== null) {
-    const at = localTime(redis[3], monthOf(redis[2]), redis[1], redis[4], redis[5], redis[6], redis[7]);
-    return at === undefined ? undefined : { at, message: line.slice(redis[0].length) };
-  }
-  return accessHead(line);
-}
-
-function isoHead(line: string): LineHead | undefined {
-  const found = parseIso(line);
-  if (found === undefined) return undefined;
-  const rest = line.slice(found.length);
-  // With a `T` this is the precise syslog format, in which host and program follow.
-  if (line.charCodeAt(10) === 84) {
-    const tail = SYSLOG_TAIL.exec(rest);
-    if (tail?.[1] !== undefined && tail[2] !== undefined) {
-      return { at: found.at, computer: tail[1], source: tail[2], message: rest.slice(tail[0].length) };
-    }
-  }
-  return { at: found.at, message: rest };
-}
-
-function parseIso(text: string): { at: number; length: number } | undefined {
-  const found = ISO.exec(text);
-  if (found === null) return undefined;
-  const [all, year, month, day, hour, minute, second, digits, zone] = found;
-  const at =
-    zone === undefined
-      ? localTime(year, Number(month) - 1, day, hour, minute, second, digits)
-      : zonedTime(year, Number(month) - 1, day, hour, minute, second, digits, zone);
-  return at === undefined ? undefined : { at, length: all.length };
-}
-
-function priorityHead(line: string, reference: number): LineHead | undefined {
-  const found = PRIORITY.exec(line);
-  if (found === null) return undefined;
-  const rest = parseHead(line.slice(found[0].length), reference);
-  const severity = Number(found[1]) % 8;
-  const level: LogLevel =
-    severity < 3
-      ? 'critical'
-      : severity === 3
-        ? 'error'
-        : severity === 4
-          ? 'warning'
-          : severity === 7
-            ? 'verbose'
-            : 'information';
-  return rest && { ...rest, level };
-}
-
-function bracketHead(line: string): LineHead | undefined {
-  const apache = APACHE.exec(line);
-  if (apache !== null) {
-    const at = localTime(
-      apache[6],
-      monthOf(apache[1]),
-      apache[2],
-      apache[3],
-      apache[4],
-      apache[5],
-      undefined,
-    );
-    return at === undefined ? undefined : { at, message: line.slice(apache[0].length) };
-  }
-  const common = BRACKETED_COMMON.exec(line);
-  if (common !== null) {
-    const at = zonedTime(
-      common[3],
-      monthOf(common[2]),
-      common[1],
-      common[4],
-      common[5],
-      common[6],
-      undefined,
-      common[7] ?? 'Z',
-    );
-    return at === undefined ? undefined : { at, message: line.slice(common[0].length) };
-  }
-  const numbered = PROCESS_PREFIX.exec(line);
-  if (numbered !== null) return isoHead(line.slice(numbered[0].length));
-  const inner = parseIso(line.slice(1));
-  if (inner === undefined) return undefined;
-  return { at: inner.at, message: line.slice(1 + inner.length).replace(/^\]\s*/, '') };
-}
-
-function syslogHead(line: string, reference: number): LineHead | undefined {
-  const found = SYSLOG.exec(line);
-  if (found === null) return undefined;
-  const [all, monthName, day, hour, minute, second] = found;
-  const month = monthOf(monthName);
-  let year = new Date(reference).getFullYear();
-  let at = localTime(String(year), month, day, hour, minute, second, undefined);
-  if (at !== undefined && at > reference + DAY_MS) {
-    year -= 1;
-    at = localTime(String(year), month, day, hour, minute, second, undefined);
-  }
-  if (at === undefined) return undefined;
-  const rest = line.slice(all.length);
-  const tail = SYSLOG_TAIL.exec(rest);
-  if (tail?.[1] === undefined || tail[2] === undefined) return { at, message: rest };
-  return { at, computer: tail[1], source: tail[2], message: rest.slice(tail[0].length) };
-}
-
-function accessHead(line: string): LineHead | undefined {
-  const found = ACCESS.exec(line);
-  if (found === null) return undefined;
-  const at = zonedTime(
-    found[3],
-    monthOf(found[2]),
-    found[1],
-    found[4],
-    found[5],
-    found[6],
-    undefined,
-    found[7] ?? 'Z',
+  const isLetter = (first >= 65 && first <= 90) || (first >= 97 && first <= 122);
+  if (!isLetter) return accessHead(line, hints);
+  return (
+    datedHead(line, hints) ??
+    klogHead(line, hints) ??
+    labelledHead(line, hints) ??
+    levelHead(line, hints, depth) ??
+    programHead(line, hints) ??
+    fieldsHead(line, hints) ??
+    accessHead(line, hints)
   );
-  return at === undefined ? undefined : { at, message: line, level: accessLevel(line) };
+}
+
+const BRACE = 123;
+const ANGLE = 60;
+const BRACKET = 91;
+const ASTERISK = 42;
+const QUOTE = 34;
+const ROUND = 40;
+
+/** The date comes first. Syslog has the host and the program after it. */
+function datedHead(line: string, hints: DateHints): LineHead | undefined {
+  const found = dateAt(line, 0, hints);
+  if (found === undefined) return undefined;
+  const rest = afterDate(line, found);
+  const isSyslog = line.charCodeAt(10) === CAPITAL_T || /^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d/.test(line);
+  return withBody(found.at, isSyslog ? syslogBody(rest) : { message: rest }, hints);
+}
+
+const CAPITAL_T = 84;
+
+type Body = Omit<LineHead, 'at'>;
+
+const SYSLOG_TAIL = /^(\S+) ([^\s:[\]]+)(?:\[\d+\])?: ?/;
+/** The lines of containers, as Kubernetes keeps them. */
+const CONTAINER = /^std(?:out|err) [FP] /;
+
+function syslogBody(text: string): Body {
+  const container = CONTAINER.exec(text);
+  if (container !== null) return { message: text.slice(container[0].length) };
+  const tail = SYSLOG_TAIL.exec(text);
+  const [all = '', computer, source] = tail ?? [];
+  if (computer === undefined || source === undefined || levelOfName(computer) !== undefined) {
+    return { message: text };
+  }
+  return { computer, source, message: text.slice(all.length) };
+}
+
+/** What follows the date may be an entry of fields itself. */
+function withBody(at: number, body: Body, hints: DateHints): LineHead {
+  if (!body.message.startsWith('{')) return { at, ...body };
+  const inner = structuredLine(body.message, hints);
+  if (inner === undefined) return { at, ...body };
+  const { at: _, ...fields } = inner;
+  return { at, ...body, ...fields };
+}
+
+function fieldsHead(line: string, hints: DateHints): LineHead | undefined {
+  const found = structuredLine(line, hints);
+  return found?.at === undefined ? undefined : { ...found, at: found.at };
+}
+
+const REDIS = /^\d+:[A-Z] /;
+
+function redisHead(line: string, hints: DateHints): LineHead | undefined {
+  const prefix = REDIS.exec(line)?.[0];
+  const found = prefix === undefined ? undefined : dateAt(line, prefix.length, hints);
+  return found && { at: found.at, message: afterDate(line, found) };
+}
+
+const PRIORITY = /^<(\d{1,3})>(?:1 (?=\d{4}-))?/;
+const SYSLOG_5424 =
+  /^(\S+) (\S+) (\S+) (\S+) (-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+) ?(?:\uFEFF|BOM)?/;
+
+function priorityHead(line: string, hints: DateHints, depth: number): LineHead | undefined {
+  const [prefix, priority] = PRIORITY.exec(line) ?? [];
+  if (prefix === undefined) return undefined;
+  const rest = line.slice(prefix.length);
+  const level = levelOfSeverity(Number(priority) % 8) ?? 'information';
+  if (prefix.endsWith('1 ')) {
+    const found = dateAt(rest, 0, hints);
+    const body = found === undefined ? '' : afterDate(rest, found);
+    const [all, computer = '-', source = '-'] = SYSLOG_5424.exec(body) ?? [];
+    if (found !== undefined && all !== undefined) {
+      const named = { ...(computer !== '-' && { computer }), ...(source !== '-' && { source }) };
+      return { ...withBody(found.at, { message: body.slice(all.length), ...named }, hints), level };
+    }
+  }
+  const head = headOf(rest, hints, depth + 1);
+  return head && { ...head, level };
+}
+
+/** What may stand between a date and the bracket after it: a zone, a process, a level. */
+const BRACKET_END = /^[^[\]]{0,40}\]:?\s*/;
+/** A thread, process, level or facility in brackets before the date. */
+const BRACKET_PREFIX = /^\[([^[\]]{1,60})\]:?\s*/;
+
+function bracketHead(line: string, hints: DateHints, depth: number): LineHead | undefined {
+  const found = dateAt(line, 1, hints);
+  if (found !== undefined) {
+    const rest = line.slice(found.end);
+    const inside = BRACKET_END.exec(rest)?.[0];
+    const level = inside === undefined ? undefined : levelWithin(inside);
+    const message = inside === undefined ? afterDate(line, found) : rest.slice(inside.length);
+    return withBody(found.at, { message, ...(level !== undefined && { level }) }, hints);
+  }
+  const [prefix, label = ''] = BRACKET_PREFIX.exec(line) ?? [];
+  if (prefix === undefined) return undefined;
+  return prefixedHead(line.slice(prefix.length), levelOfName(label.trim()), hints, depth);
+}
+
+function levelWithin(text: string): LogLevel | undefined {
+  const level = levelOfText(text);
+  return level === 'information' ? undefined : level;
+}
+
+/** What follows a level must begin with a date, perhaps in brackets: it would be a line of a message otherwise. */
+function prefixedHead(
+  rest: string,
+  level: LogLevel | undefined,
+  hints: DateHints,
+  depth: number,
+): LineHead | undefined {
+  if (!/^["[(]?(?:\d|[A-Z])/.test(rest)) return undefined;
+  const head = headOf(rest, hints, depth + 1);
+  return head && { ...head, ...(level !== undefined && { level }) };
+}
+
+const LEVEL_PREFIX = /^([A-Za-z]{1,13})(?:\d)?(?:,|:)?[ :]\s*(?=["[(]?\d|\[?[A-Z][a-z]{2} )/;
+
+function levelHead(line: string, hints: DateHints, depth: number): LineHead | undefined {
+  const [prefix, name = ''] = LEVEL_PREFIX.exec(line) ?? [];
+  const level = levelOfName(name);
+  return prefix === undefined || level === undefined
+    ? undefined
+    : prefixedHead(line.slice(prefix.length), level, hints, depth);
+}
+
+const KLOG = /^([IWEF])(\d{4})?(\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{1,9}) +\d+ ([^\]\s:]+):\d+\] ?/;
+
+/** The lines of Kubernetes and other programs of Google. */
+function klogHead(line: string, hints: DateHints): LineHead | undefined {
+  const found = KLOG.exec(line);
+  if (found === null) return undefined;
+  const [all, letter = '', year, month = '', day = '', time = '', source = ''] = found;
+  const name = KLOG_MONTHS[Number(month) - 1] ?? '';
+  const date = year === undefined ? `${name} ${day} ${time}` : `${year}-${month}-${day} ${time}`;
+  const at = dateAt(date, 0, hints)?.at;
+  const level = levelOfName(letter) ?? 'information';
+  return at === undefined ? undefined : { at, level, source, message: line.slice(all.length) };
+}
+
+const KLOG_MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+const APT = /^(?:Start-Date|Log started): /;
+const AUDIT = /^(?:node=\S+ )?type=(\S+) msg=audit\((?=\d{10}\.)/;
+
+/** Lines that begin with a fixed label. */
+function labelledHead(line: string, hints: DateHints): LineHead | undefined {
+  const apt = APT.exec(line);
+  if (apt !== null) {
+    const found = dateAt(line, apt[0].length, hints);
+    return found && { at: found.at, source: 'apt', message: line };
+  }
+  const audit = AUDIT.exec(line);
+  const at = audit === null ? Number.NaN : Number.parseFloat(line.slice(audit[0].length)) * 1000;
+  return Number.isNaN(at) ? undefined : { at: Math.round(at), source: 'audit', message: line };
+}
+
+const PROGRAM_PREFIX = /^([A-Za-z][\w.-]{0,63}) (?=\d{4}-\d\d-\d\d[T ])/;
+
+function programHead(line: string, hints: DateHints): LineHead | undefined {
+  const [prefix, source] = PROGRAM_PREFIX.exec(line) ?? [];
+  if (prefix === undefined || source === undefined) return undefined;
+  const head = datedHead(line.slice(prefix.length), hints);
+  return head && { ...head, source };
+}
+
+const ACCESS = /^\S{1,255} \S{1,255} \S{1,255} \[(?=\d\d\/[A-Z])/;
+
+/** The access logs of web servers. */
+function accessHead(line: string, hints: DateHints): LineHead | undefined {
+  const prefix = ACCESS.exec(line)?.[0];
+  const found = prefix === undefined ? undefined : dateAt(line, prefix.length, hints);
+  return found && { at: found.at, message: line, level: accessLevel(line) };
 }
 
 function accessLevel(line: string): LogLevel {
@@ -185,65 +244,6 @@ function accessLevel(line: string): LogLevel {
   return status === '5' ? 'error' : status === '4' ? 'warning' : 'information';
 }
 
-const CRITICAL = /(?<![\w./-])(?:crit|critical|fatal|panic|emerg|emergency|alert)(?![\w/-])/i;
-const ERROR = /(?<![\w./-])(?:error|err|severe)(?![\w/-])/i;
-const WARNING = /(?<![\w./-])(?:warn|warning|wrn)(?![\w/-])/i;
-const VERBOSE = /(?<![\w./-])(?:debug|trace|verbose|dbg|trc)(?![\w/-])/i;
-/** Levels are named early in a line. Later words belong to the message. */
-const LEVEL_WITHIN = 200;
-
-export function levelOfText(message: string): LogLevel {
-  const start = message.length > LEVEL_WITHIN ? message.slice(0, LEVEL_WITHIN) : message;
-  if (CRITICAL.test(start)) return 'critical';
-  if (ERROR.test(start)) return 'error';
-  if (WARNING.test(start)) return 'warning';
-  return VERBOSE.test(start) ? 'verbose' : 'information';
-}
-
-function monthOf(name: string | undefined): number {
-  return name === undefined ? -1 : MONTHS.indexOf(name);
-}
-
-type Part = string | undefined;
-
-function localTime(
-  year: Part,
-  month: number,
-  day: Part,
-  hour: Part,
-  minute: Part,
-  second: Part,
-  digits: Part,
-) {
-  if (month < 0) return undefined;
-  const date = new Date(Number(year), month, Number(day), Number(hour), Number(minute), Number(second));
-  const at = date.getTime() + fraction(digits);
-  return Number.isNaN(at) ? undefined : at;
-}
-
-function zonedTime(
-  year: Part,
-  month: number,
-  day: Part,
-  hour: Part,
-  minute: Part,
-  second: Part,
-  digits: Part,
-  zone: string,
-) {
-  if (month < 0) return undefined;
-  const utc = Date.UTC(Number(year), month, Number(day), Number(hour), Number(minute), Number(second));
-  const at = utc + fraction(digits) - offsetMs(zone);
-  return Number.isNaN(at) ? undefined : at;
-}
-
-function offsetMs(zone: string): number {
-  const found = /^([+-])(\d\d):?(\d\d)$/.exec(zone);
-  if (found === null) return 0;
-  const minutes = Number(found[2]) * 60 + Number(found[3]);
-  return (found[1] === '-' ? -minutes : minutes) * 60_000;
-}
-
-function fraction(digits: Part): number {
-  return digits === undefined ? 0 : Math.floor(Number(`0.${digits}`) * 1000);
+function afterDate(line: string, { end }: FoundDate): string {
+  return line.slice(end).replace(/^[:,]?\s*/, '');
 }

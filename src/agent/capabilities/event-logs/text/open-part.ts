@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
-import { createGunzip } from 'node:zlib';
 import { openLogFile, type LogPart } from './log-files.ts';
+import { isZero } from './text-encoding.ts';
 import { noRoom, type UnpackSpace } from './unpack-space.ts';
+import { noUnpacker, type Unpack } from './unpackers.ts';
 
 /**
  * One part of a log, open for reading at any position.
@@ -14,40 +14,49 @@ import { noRoom, type UnpackSpace } from './unpack-space.ts';
 export interface OpenPart {
   handle: FileHandle;
   size: number;
-  /** False where the part was too large to be unpacked completely. */
+  /** False where the part was too large to be unpacked completely, or its end is missing. */
   complete: boolean;
   close(): Promise<void>;
 }
 
-export async function openPart(part: LogPart, signal: AbortSignal, space: UnpackSpace): Promise<OpenPart> {
+export interface PartTools {
+  space: UnpackSpace;
+  unpack: Unpack;
+}
+
+export async function openPart(
+  part: LogPart,
+  signal: AbortSignal,
+  { space, unpack }: PartTools,
+): Promise<OpenPart> {
   const handle = await openLogFile(part);
-  if (!part.compressed) {
+  if (part.packing === undefined) {
     const { size } = await handle.stat();
     return { handle, size, complete: true, close: () => handle.close() };
   }
   try {
-    return await unpack(handle, signal, space);
+    const content = await unpack(part.packing, handle, signal);
+    if (content === undefined) throw noUnpacker(part.packing);
+    return await unpackInto(space, content, signal);
   } finally {
     await handle.close();
   }
 }
 
-async function unpack(packed: FileHandle, signal: AbortSignal, space: UnpackSpace): Promise<OpenPart> {
+async function unpackInto(
+  space: UnpackSpace,
+  content: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): Promise<OpenPart> {
   const file = await space.open();
   let complete = true;
   let isFull = false;
   try {
-    await pipeline(
-      packed.createReadStream({ start: 0, autoClose: false }),
-      createGunzip(),
-      async (source: AsyncIterable<Buffer>) => {
-        for await (const chunk of source) {
-          isFull = !(await file.append(chunk));
-          if (isFull) break;
-        }
-      },
-      { signal },
-    );
+    for await (const chunk of content) {
+      isFull = !(await file.append(chunk));
+      complete = !isFull && !signal.aborted;
+      if (!complete) break;
+    }
   } catch (error) {
     // The start of a part that is cut off, too large or being written can still be read.
     complete = false;
@@ -56,7 +65,22 @@ async function unpack(packed: FileHandle, signal: AbortSignal, space: UnpackSpac
       throw isFull ? noRoom() : error;
     }
   }
-  return { handle: file.handle, size: file.size, complete: complete && !isFull, close: () => file.close() };
+  return { handle: file.handle, size: file.size, complete, close: () => file.close() };
+}
+
+const ZERO_BLOCK = 64 * 1024;
+
+/** Where the content begins. A program that writes on after its file was emptied leaves a hole of zeros before it. */
+export async function startOfContent({ handle, size }: Pick<OpenPart, 'handle' | 'size'>): Promise<number> {
+  const buffer = Buffer.allocUnsafe(ZERO_BLOCK);
+  for (let position = 0; position < size; ) {
+    const { bytesRead } = await handle.read(buffer, 0, ZERO_BLOCK, position);
+    if (bytesRead === 0) break;
+    const block = buffer.subarray(0, bytesRead);
+    if (!isZero(block)) return position + block.findIndex((byte) => byte !== 0);
+    position += bytesRead;
+  }
+  return 0;
 }
 
 const IDENTITY_BYTES = 4096;
@@ -69,9 +93,9 @@ const OFFSET_BITS = 35;
  * together within 2^53. Rotation and compression change the name and the inode of a file but not its first line, so each
  * entry keeps its id.
  */
-export async function idBaseOf(part: OpenPart): Promise<number> {
+export async function idBaseOf(handle: FileHandle, start: number): Promise<number> {
   const buffer = Buffer.alloc(IDENTITY_BYTES);
-  const { bytesRead } = await part.handle.read(buffer, 0, IDENTITY_BYTES, 0);
+  const { bytesRead } = await handle.read(buffer, 0, IDENTITY_BYTES, start);
   const lines = buffer.toString('latin1', 0, bytesRead).split('\n');
   const first = (lines.find((line) => line.trim() !== '') ?? '').slice(0, IDENTITY_LINE_MAX);
   const digest = createHash('sha256').update(first, 'latin1').digest();

@@ -1,7 +1,9 @@
 import type { LogMetadata } from '../../../../protocol/index.ts';
+import type { FileHandle } from 'node:fs/promises';
+import { constants, createGunzip } from 'node:zlib';
 import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
+import type { PartTools } from './open-part.ts';
 import { entriesBackward, readPart } from './text-part.ts';
-import type { UnpackSpace } from './unpack-space.ts';
 
 /** The metadata of a text log. Its record count is exact where that is cheap; elsewhere it is marked as an estimate. */
 
@@ -13,10 +15,11 @@ export const COUNT_BYTES_MAX = 64 * 1024 * 1024;
 /** The entries of logs up to this size are counted; for larger ones, the lines are. */
 const EXACT_BYTES_MAX = 1024 * 1024;
 const SAMPLE_BYTES = 256 * 1024;
-const LINE_BYTES_TYPICAL = 100;
 
-const FALLBACK_NOTE = (log: TextLog) =>
-  `No systemd journal on this machine; read from the text file ${log.parts[0]?.path ?? log.name}.`;
+function originNote(log: TextLog, besideJournal: boolean): string {
+  const file = `the text file ${log.parts[0]?.path ?? log.name}.`;
+  return besideJournal ? `Read from ${file}` : `No systemd journal on this machine; read from ${file}`;
+}
 
 const TITLES: Readonly<Record<string, string>> = {
   'dpkg.log': 'Packages (dpkg)',
@@ -30,12 +33,12 @@ const TITLES: Readonly<Record<string, string>> = {
 
 export async function describeTextLog(
   log: TextLog,
-  budget: CountBudget,
+  { budget, besideJournal }: { budget: CountBudget; besideJournal: boolean },
   signal: AbortSignal,
-  space: UnpackSpace,
+  tools: PartTools,
 ): Promise<LogMetadata> {
   const newest = Math.max(0, ...log.parts.filter((part) => part.size > 0).map((part) => part.writtenAt));
-  const { count, remark } = await countRecords(log, budget, signal, space);
+  const { count, remark } = await countRecords(log, budget, signal, tools);
   return {
     name: log.name,
     displayName: TITLES[log.name] ?? log.name,
@@ -44,35 +47,42 @@ export async function describeTextLog(
     retentionDays: 0,
     lastWriteTime: newest === 0 ? '' : new Date(newest).toISOString(),
     source: 'file',
-    note: FALLBACK_NOTE(log) + remark,
+    note: originNote(log, besideJournal) + remark,
   };
 }
 
-async function countRecords(log: TextLog, budget: CountBudget, signal: AbortSignal, space: UnpackSpace) {
+async function countRecords(log: TextLog, budget: CountBudget, signal: AbortSignal, tools: PartTools) {
   const total = log.parts.reduce((sum, part) => sum + part.size, 0);
-  if (total <= EXACT_BYTES_MAX && total <= budget.bytes && log.parts.every((part) => !part.compressed)) {
+  if (
+    total <= EXACT_BYTES_MAX &&
+    total <= budget.bytes &&
+    log.parts.every(({ packing }) => packing === undefined)
+  ) {
     budget.bytes -= total;
     let count = 0;
-    for (const part of log.parts) count += await countEntries(log, part, signal, space);
+    for (const part of log.parts) count += await countEntries(log, part, signal, tools);
     return { count, remark: '' };
   }
   let count = 0;
   let estimated = false;
+  let uncounted = 0;
   for (const part of log.parts) {
     const counted = await countLines(part, budget, signal);
-    count += counted.lines;
-    estimated ||= counted.estimated;
+    if (counted === undefined) uncounted += 1;
+    count += counted?.lines ?? 0;
+    estimated ||= counted?.estimated ?? false;
   }
-  return { count, remark: ` recordCount ${estimated ? 'is estimated from' : 'counts'} lines.` };
+  const left = uncounted === 0 ? '' : ` It leaves out ${uncounted} compressed parts.`;
+  return { count, remark: ` recordCount ${estimated ? 'is estimated from' : 'counts'} lines.${left}` };
 }
 
 async function countEntries(
   log: TextLog,
   part: LogPart,
   signal: AbortSignal,
-  space: UnpackSpace,
+  tools: PartTools,
 ): Promise<number> {
-  const readable = await readPart(log, part, signal, space);
+  const readable = await readPart(log, part, signal, tools);
   try {
     let count = 0;
     for await (const entries of entriesBackward(readable, signal)) count += entries.length;
@@ -82,15 +92,12 @@ async function countEntries(
   }
 }
 
+/** `undefined` for a part that only another program can unpack. */
 async function countLines(part: LogPart, budget: CountBudget, signal: AbortSignal) {
+  if (part.packing !== undefined && part.packing !== 'gz') return undefined;
   const handle = await openLogFile(part);
   try {
-    if (part.compressed) {
-      // The last four bytes of a gzip file are its unpacked size, modulo 4 GiB.
-      const trailer = Buffer.alloc(4);
-      await handle.read(trailer, 0, 4, Math.max(0, part.size - 4));
-      return { lines: Math.ceil(trailer.readUInt32LE(0) / LINE_BYTES_TYPICAL), estimated: true };
-    }
+    if (part.packing === 'gz') return { lines: await estimateGzip(handle, part.size), estimated: true };
     const whole = part.size <= budget.bytes;
     const wanted = whole ? part.size : Math.min(part.size, SAMPLE_BYTES);
     if (whole) budget.bytes -= part.size;
@@ -112,4 +119,28 @@ async function countLines(part: LogPart, budget: CountBudget, signal: AbortSigna
   } finally {
     await handle.close();
   }
+}
+
+const UNPACKED_SAMPLE_MAX = 4 * 1024 * 1024;
+
+/**
+ * Counts the lines in the first part of a gzip file. Its last bytes, which hold the unpacked size, are of no use: a file
+ * that was cut off ends with any bytes.
+ */
+async function estimateGzip(handle: FileHandle, size: number): Promise<number> {
+  const gunzip = createGunzip({ finishFlush: constants.Z_SYNC_FLUSH });
+  handle.createReadStream({ start: 0, end: SAMPLE_BYTES - 1, autoClose: false }).pipe(gunzip);
+  let lines = 0;
+  let unpacked = 0;
+  try {
+    for await (const chunk of gunzip as AsyncIterable<Buffer>) {
+      for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) lines += 1;
+      unpacked += chunk.length;
+      if (unpacked > UNPACKED_SAMPLE_MAX) break;
+    }
+  } catch {
+    // What could be unpacked until then is the sample.
+  }
+  const read = Math.min(size, gunzip.bytesWritten);
+  return read === 0 ? 0 : Math.round((lines * size) / read);
 }

@@ -1,15 +1,17 @@
 import type { Stats } from 'node:fs';
 import { lstat, type FileHandle } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import path from 'node:path';
 import { clock } from '../../../../clock.ts';
 import type { LogEntry } from '../../../../protocol/index.ts';
 import type { RawLine } from './backward-lines.ts';
 import { ForwardLines } from './forward-lines.ts';
-import { parseHead, type LineHead } from './line-format.ts';
+import type { LineHead } from './line-format.ts';
+import { parseHead } from './line-format.ts';
 import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
-import { idBaseOf } from './open-part.ts';
-import { buildEntry, type PartContext } from './text-entries.ts';
+import { idBaseOf, startOfContent } from './open-part.ts';
+import { buildEntry, untimedHead, type PartContext } from './text-entries.ts';
+import { encodingAt, sourceOf } from './text-part.ts';
+import { unitOf } from './text-encoding.ts';
 
 const POLL_MS = 500;
 
@@ -21,22 +23,28 @@ export async function* followText(
 ): AsyncGenerator<LogEntry, void> {
   const part = log.parts[0];
   if (part === undefined) return;
-  let followed = await follow(part);
+  let followed = await followEnd(part);
   try {
     while (!signal.aborted) {
+      // The mark is compared again after reading, because the file may be rewritten while it is read.
+      const { mark } = followed;
       for await (const entry of newEntries(log, followed)) yield entry;
+      if (await isRewritten(followed.handle, mark)) {
+        followed = followStart(followed.handle);
+        continue;
+      }
+      followed.mark = await markAt(followed.handle, followed.lines?.position ?? 0);
       // If nothing was written since the last poll, the last entry is complete.
       if (!(await paused(pollMs, signal))) return;
-      if ((await followed.handle.stat()).size < followed.lines.position) {
-        // The file was truncated in place, so it is read from its start.
-        followed.lines = new ForwardLines(0);
+      if (await isRewritten(followed.handle, followed.mark)) {
+        followed = followStart(followed.handle);
         continue;
       }
       const next = await replacementOf(part, followed.handle);
       if (next === undefined) continue;
       for await (const entry of newEntries(log, followed)) yield entry;
       await followed.handle.close();
-      followed = { handle: next, lines: new ForwardLines(0) };
+      followed = followStart(next);
     }
   } finally {
     await followed.handle.close();
@@ -45,12 +53,48 @@ export async function* followText(
 
 interface Followed {
   handle: FileHandle;
-  lines: ForwardLines;
+  /** `undefined` where the file is to be read from its start, and has no content that shows how it is stored. */
+  lines: ForwardLines | undefined;
+  encoding: PartContext['encoding'];
+  mark: Mark;
 }
 
-async function follow(part: LogPart): Promise<Followed> {
+/** The last bytes that were read. If others stand there, the file was emptied and filled again. */
+interface Mark {
+  end: number;
+  bytes: Buffer;
+}
+
+const MARK_BYTES = 256;
+
+async function markAt(handle: FileHandle, end: number): Promise<Mark> {
+  const length = Math.min(MARK_BYTES, end);
+  const bytes = Buffer.alloc(length);
+  if (length > 0) await handle.read(bytes, 0, length, end - length);
+  return { end, bytes };
+}
+
+async function isRewritten(handle: FileHandle, mark: Mark): Promise<boolean> {
+  if ((await handle.stat()).size < mark.end) return true;
+  return !(await markAt(handle, mark.end)).bytes.equals(mark.bytes);
+}
+
+async function followEnd(part: LogPart): Promise<Followed> {
   const handle = await openLogFile(part);
-  return { handle, lines: new ForwardLines((await handle.stat()).size) };
+  try {
+    const { size } = await handle.stat();
+    const encoding = await encodingAt({ handle }, await startOfContent({ handle, size }));
+    const end = size - (size % unitOf(encoding));
+    const lines = size === 0 ? undefined : new ForwardLines(end, encoding);
+    return { handle, lines, encoding, mark: await markAt(handle, end) };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+function followStart(handle: FileHandle): Followed {
+  return { handle, lines: undefined, encoding: 'bytes', mark: { end: 0, bytes: Buffer.alloc(0) } };
 }
 
 /** The file that has replaced the open one; `undefined` where none has, or it cannot be read. */
@@ -66,15 +110,22 @@ async function replacementOf(part: LogPart, current: FileHandle): Promise<FileHa
 const isSame = (one: Stats, other: Stats) => one.ino === other.ino && one.dev === other.dev;
 
 async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<LogEntry, void> {
+  const { handle } = followed;
+  if (followed.lines === undefined) {
+    const { size } = await handle.stat();
+    if (size === 0) return;
+    followed.encoding = await encodingAt({ handle }, await startOfContent({ handle, size }));
+    followed.lines = new ForwardLines(0, followed.encoding);
+  }
   let context: PartContext | undefined;
   let first: { line: RawLine; head: LineHead } | undefined;
   let continued: RawLine[] = [];
   for (;;) {
-    const lines = await followed.lines.read(followed.handle);
+    const lines = await followed.lines.read(handle);
     if (lines === undefined) break;
     context ??= await contextOf(log, followed);
     for (const line of lines) {
-      const head = parseHead(line.text, clock.now());
+      const head = parseHead(line.text, context.hints);
       if (head === undefined && first !== undefined) {
         if (continued.length < 500) continued.push(line);
         continue;
@@ -82,7 +133,7 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
       if (first !== undefined) yield buildEntry(first.line, first.head, continued, context);
       continued = [];
       // A line without a time that continues no entry gets the present time.
-      first = line.text === '' ? undefined : { line, head: head ?? { at: clock.now(), message: line.text } };
+      first = line.text === '' ? undefined : { line, head: head ?? untimedHead(line, clock.now()) };
     }
   }
   if (first !== undefined && context !== undefined) {
@@ -90,14 +141,15 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
   }
 }
 
-async function contextOf(log: TextLog, followed: Followed): Promise<PartContext> {
-  const part = { handle: followed.handle, size: 0, complete: true, close: () => followed.handle.close() };
+async function contextOf(log: TextLog, { handle, encoding }: Followed): Promise<PartContext> {
+  const { size } = await handle.stat();
   return {
-    idBase: await idBaseOf(part),
-    writtenAt: clock.now(),
-    source: path.posix.basename(log.name).replace(/\.log$/, ''),
+    idBase: await idBaseOf(handle, await startOfContent({ handle, size })),
+    hints: { reference: clock.now() },
+    source: sourceOf(log),
     computer: hostname(),
     timed: true,
+    encoding,
   };
 }
 

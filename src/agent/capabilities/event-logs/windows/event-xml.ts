@@ -1,112 +1,99 @@
-import { XMLParser } from 'fast-xml-parser';
-import { z } from 'zod';
 import type { LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { cut } from '../reader.ts';
+import {
+  childOf,
+  childrenOf,
+  describeElements,
+  parseElements,
+  textOf,
+  type EventElement,
+} from './event-elements.ts';
 
-/** Converts an `<Event>` of `wevtutil qe /f:RenderedXml` to an entry. */
-
-const parser = new XMLParser({
-  ignoreAttributes: false,
-  attributeNamePrefix: '@',
-  parseTagValue: false,
-  parseAttributeValue: false,
-  // Logs hold foreign text, whose document types and entities must not be processed.
-  processEntities: true,
-  isArray: (name) => name === 'Data',
-});
-
-const Text = z.union([
-  z.string(),
-  z.object({ '#text': z.string().optional() }).transform((node) => node['#text'] ?? ''),
-]);
-const Empty = z.literal('').transform(() => ({}));
-const EventDocument = z.object({
-  Event: z.object({
-    System: z.object({
-      Provider: z.object({ '@Name': z.string().optional(), '@EventSourceName': z.string().optional() }),
-      EventID: Text,
-      Level: Text.optional(),
-      TimeCreated: z.object({ '@SystemTime': z.string() }),
-      EventRecordID: Text,
-      Channel: Text.optional(),
-      Computer: Text.optional(),
-      Security: z.union([z.object({ '@UserID': z.string().optional() }), Empty]).optional(),
-    }),
-    RenderingInfo: z
-      .union([
-        z.object({ Message: Text.optional(), Task: Text.optional() }),
-        Empty.transform(() => undefined),
-      ])
-      .optional(),
-    EventData: z
-      .union([z.object({ Data: z.array(Text).optional() }), Empty.transform(() => undefined)])
-      .optional(),
-  }),
-});
+/** Converts an `<Event>` of `wevtutil qe`, with or without its rendered message, to an entry. */
 
 const LEVELS: readonly LogLevel[] = ['information', 'critical', 'error', 'warning', 'information', 'verbose'];
 
+/** The levels of Windows that an entry of these levels may have. Numbers above 5 belong to single providers. */
 export function windowsLevels(levels: readonly LogLevel[]): number[] {
   return LEVELS.flatMap((level, number) => (levels.includes(level) ? [number] : []));
 }
 
-/** `undefined` for text that is not an event. */
+export const HIGHEST_LEVEL = LEVELS.length - 1;
+
+/** The keyword that Windows gives to each refused access, such as a failed sign-in (4625). */
+export const AUDIT_FAILURE = 0x10_00_00_00_00_00_00n;
+
+/**
+ * Audit events have no level of their own: Windows writes 0 and puts the result into the keywords. A failure counts as a
+ * warning, so that filters find it and it is sent to the server.
+ */
+function levelOf(system: EventElement): LogLevel {
+  const level = LEVELS[Number(textOf(system, 'Level') || 0)] ?? 'information';
+  return level === 'information' && isAuditFailure(textOf(system, 'Keywords')) ? 'warning' : level;
+}
+
+function isAuditFailure(keywords: string): boolean {
+  return /^0x[0-9a-f]{1,16}$/i.test(keywords) && (BigInt(keywords) & AUDIT_FAILURE) !== 0n;
+}
+
+/** `undefined` for text that is not an event: without a time. */
 export function parseEventXml(xml: string): LogEntry | undefined {
-  let document: unknown;
-  try {
-    document = parser.parse(xml);
-  } catch {
-    return undefined;
-  }
-  const parsed = EventDocument.safeParse(document);
-  if (!parsed.success) return undefined;
-  const { System, RenderingInfo, EventData } = parsed.data.Event;
-  const at = new Date(System.TimeCreated['@SystemTime']);
-  const recordId = Number(System.EventRecordID);
-  if (Number.isNaN(at.getTime()) || !Number.isSafeInteger(recordId)) return undefined;
-  // Where the provider is not installed, Windows renders no message, so the data is shown.
-  const message = RenderingInfo?.Message ?? (EventData?.Data ?? []).filter(Boolean).join('\n');
+  const event = parseElements(xml);
+  const system = childOf(event, 'System');
+  if (event === undefined || system === undefined) return undefined;
+  const at = systemTime(childOf(system, 'TimeCreated')?.attributes.get('SystemTime') ?? '');
+  if (at === undefined) return undefined;
+  const provider = childOf(system, 'Provider');
+  const rendering = childOf(event, 'RenderingInfo');
   return {
-    recordId,
-    timeCreated: at.toISOString(),
-    level: LEVELS[Number(System.Level ?? 0)] ?? 'information',
-    source: System.Provider['@Name'] ?? System.Provider['@EventSourceName'] ?? '',
-    eventId: Number(System.EventID),
-    message: cut(message),
-    category: RenderingInfo?.Task ?? '',
-    user: userOf(System.Security),
-    computer: System.Computer ?? '',
+    recordId: foldedId(textOf(system, 'EventRecordID')),
+    timeCreated: new Date(at).toISOString(),
+    level: levelOf(system),
+    source: provider?.attributes.get('Name') || provider?.attributes.get('EventSourceName') || '',
+    eventId: wholeNumber(textOf(system, 'EventID')),
+    // Where the provider is not installed, Windows renders no message, so the data is shown.
+    message: cut(textOf(rendering, 'Message') || dataOf(event)),
+    category: textOf(rendering, 'Task'),
+    user: childOf(system, 'Security')?.attributes.get('UserID') || null,
+    computer: textOf(system, 'Computer'),
     rawXml: cut(xml.trim()),
   };
 }
 
-/** For an event without a user, the element has no attribute. */
-function userOf(security: { '@UserID'?: string | undefined } | object | undefined): string | null {
-  return security !== undefined && '@UserID' in security ? (security['@UserID'] ?? null) : null;
+/** The values of the event, one a line: of the usual `EventData`, and of elements that the provider has made up. */
+function dataOf(event: EventElement): string {
+  const values: string[] = [];
+  for (const data of childrenOf(event, 'EventData')) {
+    values.push(data.text.trim());
+    for (const child of data.children) {
+      if (child.name === 'Binary') continue;
+      values.push(child.name === 'Data' ? child.text.trim() : describeElements(child));
+    }
+  }
+  for (const child of event.children) {
+    if (!COMMON.has(child.name)) values.push(describeElements(child));
+  }
+  return values.filter((value) => value !== '').join('\n');
 }
 
-const EVENT_END = '</Event>';
-/** The largest text without an end that may still become an event; real events have some kilobytes. */
-const EVENT_LENGTH_MAX = 2_000_000;
+const COMMON = new Set(['System', 'EventData', 'RenderingInfo']);
 
-/** Splits text into its `<Event>…</Event>` elements, which wevtutil prints without a common root. */
-export class EventSplitter {
-  #rest = '';
+/** Windows counts in 64 bits. Larger numbers than those that JSON can carry keep their low 53 bits. */
+export function foldedId(text: string): number {
+  return /^\d{1,20}$/.test(text) ? Number(BigInt(text) & BigInt(Number.MAX_SAFE_INTEGER)) : 0;
+}
 
-  add(text: string): string[] {
-    this.#rest += text;
-    const events: string[] = [];
-    for (;;) {
-      const end = this.#rest.indexOf(EVENT_END);
-      if (end === -1) break;
-      const piece = this.#rest.slice(0, end + EVENT_END.length);
-      this.#rest = this.#rest.slice(end + EVENT_END.length);
-      const start = piece.indexOf('<Event');
-      if (start !== -1) events.push(piece.slice(start));
-    }
-    if (this.#rest.length > EVENT_LENGTH_MAX) this.#rest = '';
-    return events;
-  }
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
+/** Times are UTC, with a `T` and a `Z` or without. */
+function systemTime(text: string): number | undefined {
+  const found = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)Z?$/.exec(text.trim());
+  if (found === null) return undefined;
+  const at = Date.parse(`${found[1]}T${found[2]}Z`);
+  return Number.isNaN(at) ? undefined : at;
 }
 
 /** `wevtutil /uni:true` prints UTF-16, in some builds without a byte order mark, so the first bytes are inspected. */

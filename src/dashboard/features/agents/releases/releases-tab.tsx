@@ -1,4 +1,6 @@
 import { Group, Select, SimpleGrid, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconUpload } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type AgentRelease, type Answer } from '../../../api/index.ts';
@@ -19,6 +21,9 @@ import {
   When,
 } from '../../../ui/index.ts';
 
+import { HowToRegister } from './how-to-register.tsx';
+import { UploadDialog } from './upload-dialog.tsx';
+
 type Component = AgentRelease['component'];
 const COMPONENTS: readonly Component[] = ['agent', 'watchdog', 'helper', 'backup'];
 const SYSTEM = { scopes: ['system'] } as const;
@@ -37,6 +42,7 @@ export function ReleasesTab({
   onPage: (page: number) => void;
 }) {
   const refusal = useRefusal(SYSTEM);
+  const [isUploading, uploading] = useDisclosure(false);
   const releases = useQuery({
     ...apiQuery('GET /agent-versions', { query: { component, page: String(page) } }),
     placeholderData: keepPreviousData,
@@ -53,14 +59,25 @@ export function ReleasesTab({
           value={component ?? null}
           onChange={(value) => onComponent(COMPONENTS.find((one) => one === value))}
         />
-        <SyncFromGithub refusal={refusal} />
+        <Group gap="xs" align="flex-start">
+          <SyncFromGithub refusal={refusal} />
+          <Action
+            refusal={refusal}
+            leftSection={<IconUpload size={14} aria-hidden />}
+            onClick={uploading.open}
+          >
+            Upload
+          </Action>
+        </Group>
       </Group>
       <Loaded query={releases} what="Reading releases">
         {({ data, pagination }) =>
           data.length === 0 ? (
-            <Empty title="No releases">
-              A release is registered from GitHub, or uploaded by who builds it. Until then no agent upgrades.
-            </Empty>
+            component === undefined ? (
+              <HowToRegister />
+            ) : (
+              <Empty title="No releases of this component">Choose another component, or any.</Empty>
+            )
           ) : (
             <PagedTable
               label="Releases"
@@ -103,6 +120,7 @@ export function ReleasesTab({
           )
         }
       </Loaded>
+      <UploadDialog opened={isUploading} onClose={uploading.close} />
     </Stack>
   );
 }
@@ -173,7 +191,7 @@ function SyncFromGithub({ refusal }: { refusal: string | undefined }) {
         loading={sync.isPending}
         onClick={() => sync.mutate({ query: {} }, { onSuccess: setResult })}
       >
-        Read the latest release of GitHub
+        Fetch the latest release from GitHub
       </Action>
       {sync.error !== null && <Failure error={sync.error} />}
       {result !== undefined && (

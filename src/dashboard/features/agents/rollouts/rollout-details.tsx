@@ -77,8 +77,8 @@ export function RolloutDetails({ id }: { id: string }) {
   );
 }
 
-const underWay = ({ due, offered, downloading, verifying, installing, restarting }: Wave['counts']) =>
-  due + offered + downloading + verifying + installing + restarting;
+const underWay = ({ due, offered, downloading, verifying, installing, restarting, trial }: Wave['counts']) =>
+  due + offered + downloading + verifying + installing + restarting + trial;
 
 function waitingText({ waiting, upToDate }: Wave['counts']): string {
   const reasons = Object.entries(waiting)

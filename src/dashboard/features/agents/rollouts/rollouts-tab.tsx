@@ -75,7 +75,7 @@ function Rollouts({
                   cell: ({ wave, waves }) =>
                     `${wave + 1} of ${waves.length} (${waves[wave]?.reachedPercent ?? 0} % of the fleet)`,
                 },
-                { header: 'Begun', cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Started', cell: ({ createdAt }) => <When at={createdAt} /> },
                 { header: 'Ended', cell: ({ endedAt }) => <When at={endedAt} never="Not yet" /> },
                 {
                   header: 'Details',

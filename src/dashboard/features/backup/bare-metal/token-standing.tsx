@@ -148,7 +148,7 @@ function Facts({ token }: { token: RecoveryToken }) {
         ],
         ['Starts', authentications === 0 ? undefined : String(authentications)],
         ['Restored', result === null ? undefined : formatBytes(result.bytesRestored)],
-        ['Begun', token.authenticatedAt === null ? undefined : formatTime(new Date(token.authenticatedAt))],
+        ['Started', token.authenticatedAt === null ? undefined : formatTime(new Date(token.authenticatedAt))],
         ['Ended', token.completedAt === null ? undefined : formatTime(new Date(token.completedAt))],
         ['Created', formatTime(new Date(token.createdAt))],
       ]}

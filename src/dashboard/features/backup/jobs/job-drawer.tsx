@@ -100,15 +100,24 @@ function JobDetails({ id }: { id: string }) {
                 }}
               />
             )}
-            <Cause error={job.error} />
+            <Cause error={job.error} title={job.status === 'partial' ? 'It is not whole' : 'It failed'} />
             <FailedPaths title="Files that could not be read" {...job.unreadable} />
+            <FailedPaths title="Virtual file systems that were left out" {...job.leftOut} />
+            <FailedPaths
+              title="Volumes without a shadow copy, where files in use can be torn"
+              count={job.shadowCopies?.isCut === true ? null : (job.shadowCopies?.problems.length ?? 0)}
+              paths={(job.shadowCopies?.problems ?? []).map(({ volume, message }) => ({
+                path: volume === '' ? 'All volumes' : volume,
+                message,
+              }))}
+            />
             <FactTable
               label="About the job"
               facts={[
-                ['Begun by', job.type === 'manual' ? 'A person' : 'Its schedule'],
-                ['Made', <When key="made" at={job.createdAt} />],
+                ['Started by', job.type === 'manual' ? 'A person' : 'Its schedule'],
+                ['Created', <When key="made" at={job.createdAt} />],
                 ['Due', formatTime(new Date(job.dueAt))],
-                ['Begun', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
+                ['Started', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
                 ['Ended', job.finishedAt === null ? undefined : formatTime(new Date(job.finishedAt))],
                 [
                   'Took',

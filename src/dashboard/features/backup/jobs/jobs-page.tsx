@@ -8,6 +8,7 @@ import { scopeQuery, useScope } from '../../../routing/index.ts';
 import {
   Action,
   Empty,
+  endsOfDay,
   formatBytes,
   formatDuration,
   formatWord,
@@ -39,7 +40,8 @@ export function JobsPage() {
         status: search.status,
         deviceId: search.device,
         configId: search.config,
-        date: search.date,
+        from: endsOfDay(search.date).begin,
+        to: endsOfDay(search.date).end,
         page: String(search.page ?? 1),
       },
     }),
@@ -73,7 +75,7 @@ export function JobsPage() {
         />
         <TextInput
           type="date"
-          aria-label="Day on which the job was made (UTC)"
+          aria-label="Day on which the job was created"
           value={search.date ?? ''}
           onChange={({ currentTarget: { value } }) => change({ date: value === '' ? undefined : value })}
         />
@@ -115,11 +117,11 @@ export function JobsPage() {
                   cell: (job) => <Outline job={job} live={percents.get(job.id)} />,
                 },
                 {
-                  header: 'Begun by',
+                  header: 'Started by',
                   width: 100,
                   cell: ({ type }) => (type === 'manual' ? 'A person' : 'Schedule'),
                 },
-                { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
                 { header: 'Took', width: 110, cell: took },
                 {
                   header: 'Added',

@@ -78,7 +78,7 @@ export function KeysPage() {
                     ),
                 },
                 { header: 'Fingerprint', cell: ({ fingerprint }) => fingerprint.slice(0, 16) },
-                { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
                 { header: 'Rotated', width: 110, cell: ({ rotatedAt }) => <When at={rotatedAt} /> },
                 { header: 'Actions', align: 'right', cell: (key) => <KeyActions encryptionKey={key} /> },
               ]}

@@ -41,7 +41,7 @@ export function Checkpoints({
           columns={[
             { header: 'Name', isName: true, cell: ({ name }) => name },
             {
-              header: 'Made',
+              header: 'Created',
               width: 110,
               cell: ({ createdAt }) => <When at={timeOf(createdAt)} never="Not known" />,
             },

@@ -44,7 +44,7 @@ export function RestoreList({
               { header: 'What', cell: whatText },
               { header: 'Where', cell: ({ targetPath }) => targetPath ?? 'A new folder' },
               { header: 'Cause', cell: ({ error }) => error?.message ?? '–' },
-              { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+              { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
               {
                 header: 'Details',
                 width: 80,

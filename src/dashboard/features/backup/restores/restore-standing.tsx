@@ -102,7 +102,7 @@ export function RestoreStanding({ id }: { id: string }) {
                   restore.skippedFiles === null ? undefined : `${formatCount(restore.skippedFiles)} files`,
                 ],
                 ...factsOf(restore),
-                ['Begun', restore.startedAt === null ? undefined : formatTime(new Date(restore.startedAt))],
+                ['Started', restore.startedAt === null ? undefined : formatTime(new Date(restore.startedAt))],
                 [
                   'Ended',
                   restore.completedAt === null ? undefined : formatTime(new Date(restore.completedAt)),

@@ -51,7 +51,7 @@ export function SlaDialog({ sla, onClose }: { sla: BackupSlaConfig | undefined; 
       title={sla === undefined ? 'New SLA' : `Change “${sla.name}”`}
       opened
       onClose={onClose}
-      submitLabel={sla === undefined ? 'Make the SLA' : 'Save'}
+      submitLabel={sla === undefined ? 'Create SLA' : 'Save'}
       submit={() =>
         sla === undefined
           ? create.mutateAsync({ body: { orgId: orgId ?? '', ...form } })

@@ -3,7 +3,7 @@ import { IconGavel, IconLock } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
-import { Action, FormDialog, formatTime } from '../../../ui/index.ts';
+import { Action, endsOfDay, formatTime, FormDialog } from '../../../ui/index.ts';
 
 const REFRESHES = ['GET /backup/snapshots/{id}', 'GET /backup/snapshots'] as const;
 const REASON_MAX = 500;
@@ -87,7 +87,12 @@ function ImmutabilityDialog({
       opened
       onClose={onClose}
       submitLabel="Make immutable"
-      submit={() => change.mutateAsync({ params: { id }, body: { extendUntil: day, ...given(reason) } })}
+      submit={() =>
+        change.mutateAsync({
+          params: { id },
+          body: { extendUntil: endsOfDay(day).end ?? day, ...given(reason) },
+        })
+      }
     >
       {(faults) => (
         <>
@@ -103,7 +108,7 @@ function ImmutabilityDialog({
           )}
           <TextInput
             type="date"
-            label="Until the end of (UTC)"
+            label="Until the end of"
             required
             value={day}
             onChange={(event) => setDay(event.currentTarget.value)}

@@ -18,7 +18,7 @@ export function SnapshotFacts({ snapshot }: { snapshot: BackupSnapshot }) {
           label="What was backed up"
           facts={[
             ['What', details === null && paths.length === 0 ? null : contentText(snapshot)],
-            ['Begun (device)', time(snapshot.takenAt)],
+            ['Started (device)', time(snapshot.takenAt)],
             ['Held because', snapshot.legalHoldReason],
             ['Immutable until', snapshot.isImmutable ? time(snapshot.immutableUntil) : null],
           ]}

@@ -107,7 +107,7 @@ function History({
           loading={chains.isFetching}
           onClick={() => void chains.refetch()}
         >
-          Read again
+          Refresh
         </Action>
       </Group>
       <Loaded query={chains} what="Asking SQL Server for its history">

@@ -115,7 +115,7 @@ export function VerificationsPage() {
                   cell: ({ restoreTimeSeconds: seconds }) =>
                     seconds === null ? '–' : formatDuration(seconds * SECOND_MS),
                 },
-                { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
               ]}
             />
           )
@@ -140,7 +140,12 @@ function Findings({ verification }: { verification: BackupVerification }) {
           {fault}
         </Text>
       ))}
-      {faults.length > 3 && <Text size="sm">and {formatCount(faults.length - 3)} more</Text>}
+      {faults.length > 3 && (
+        <Text size="sm">
+          and {details.errorsAreCut === true ? 'more than ' : ''}
+          {formatCount(faults.length - 3)} more
+        </Text>
+      )}
     </>
   );
 }

@@ -130,7 +130,7 @@ function Facts({ restore }: { restore: VmRestore }) {
         ['Network', networkText(restore)],
         ['Speed', accelerator === 'tcg' ? 'Slow: its processors are emulated' : undefined],
         ['Folder', folder],
-        ['Begun', startedAt === null ? undefined : formatTime(new Date(startedAt))],
+        ['Started', startedAt === null ? undefined : formatTime(new Date(startedAt))],
         ['Ended', completedAt === null ? undefined : formatTime(new Date(completedAt))],
       ]}
     />

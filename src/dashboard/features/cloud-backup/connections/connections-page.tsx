@@ -50,7 +50,7 @@ export function CloudConnectionsPage() {
   return (
     <CloudFrame
       title="Cloud connections"
-      description="Access to directories of Microsoft 365. Changes need your second factor."
+      description="Access to directories of Microsoft 365. Changes need two-factor authentication."
       actions={connect}
     >
       <ConsentOutcome

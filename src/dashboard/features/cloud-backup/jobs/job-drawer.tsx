@@ -96,13 +96,17 @@ function JobDetails({ id }: { id: string }) {
               </Stack>
             )}
             <Cause error={job.error} />
-            {isRestore ? <RestoredItems items={job.items} /> : <UserOutcomes outcomes={job.outcomes} />}
+            {isRestore ? (
+              <RestoredItems items={job.items} />
+            ) : (
+              <UserOutcomes outcomes={job.outcomes} total={job.outcomesTotal} />
+            )}
             <FactTable
               label="About the job"
               facts={[
-                ['Begun by', job.trigger === 'manual' ? 'A person' : 'Its schedule'],
-                ['Made', formatTime(new Date(job.createdAt))],
-                ['Begun', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
+                ['Started by', job.trigger === 'manual' ? 'A person' : 'Its schedule'],
+                ['Created', formatTime(new Date(job.createdAt))],
+                ['Started', job.startedAt === null ? undefined : formatTime(new Date(job.startedAt))],
                 ['Ended', job.completedAt === null ? undefined : formatTime(new Date(job.completedAt))],
                 [
                   'Took',

@@ -122,11 +122,11 @@ export function CloudJobsPage() {
                   cell: (job) => <Outline job={job} live={standings.get(job.id)} />,
                 },
                 {
-                  header: 'Begun by',
+                  header: 'Started by',
                   width: 100,
                   cell: ({ trigger }) => (trigger === 'manual' ? 'A person' : 'Schedule'),
                 },
-                { header: 'Made', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
                 { header: 'Took', width: 100, cell: took },
                 {
                   header: 'Received',

@@ -16,11 +16,12 @@ type Outcome = CloudBackupJobDetails['outcomes'][number];
 type Item = CloudBackupJobDetails['items'][number];
 
 const PER_PAGE = 25;
-/** The server gives no more. */
-const OUTCOMES_MAX = 4000;
 
-/** Of a backup: what became of each kind of each user. Those with failures come first. */
-export function UserOutcomes({ outcomes }: { outcomes: readonly Outcome[] }) {
+/**
+ * Of a backup: what became of each kind of each user. Those with failures come first.
+ * @param total  how many there are: the server does not list all of very many
+ */
+export function UserOutcomes({ outcomes, total }: { outcomes: readonly Outcome[]; total: number }) {
   const faulty = outcomes.filter(({ status, itemsFailed }) => status === 'failed' || itemsFailed > 0);
   const [onlyFaulty, setOnlyFaulty] = useState(false);
   const [page, setPage] = useState(1);
@@ -72,9 +73,9 @@ export function UserOutcomes({ outcomes }: { outcomes: readonly Outcome[] }) {
           },
         ]}
       />
-      {outcomes.length >= OUTCOMES_MAX && (
+      {total > outcomes.length && (
         <Text size="sm">
-          These are the first {formatCount(OUTCOMES_MAX)}; those with failures come first.
+          These are {formatCount(outcomes.length)} of {formatCount(total)}; those with failures come first.
         </Text>
       )}
     </Stack>

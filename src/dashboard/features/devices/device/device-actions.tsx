@@ -216,7 +216,7 @@ function DialogContent({ dialog, device, onClose }: { dialog: Dialog; device: De
 }
 
 const showFailure = (error: Error) =>
-  notifications.show({ color: 'red', title: 'This did not work', message: error.message, autoClose: 10_000 });
+  notifications.show({ color: 'red', message: error.message, autoClose: 10_000 });
 
 function Entry({
   icon: Shown,

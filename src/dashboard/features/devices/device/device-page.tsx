@@ -14,11 +14,13 @@ import {
   Loading,
   Page,
   reasonText,
+  For,
   When,
 } from '../../../ui/index.ts';
 import { rememberDevice } from '../recent-devices.ts';
 import { DeviceActions } from './device-actions.tsx';
 import { DEVICE_TABS, type DeviceTab } from './device-tabs.ts';
+import { PendingNotice } from './pending-notice.tsx';
 import { isMissing, useDevice } from './use-device.ts';
 
 const route = getRouteApi('/signed-in/devices/$deviceId');
@@ -127,6 +129,7 @@ function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) 
       description={<Standing device={device} isStale={isStale} />}
       actions={<DeviceActions device={device} />}
     >
+      {device.status === 'pending' && <PendingNotice device={device} />}
       <Tabs
         value={shown}
         onChange={(value) => {
@@ -173,7 +176,9 @@ function Standing({ device, isStale }: { device: Device; isStale: boolean }) {
     <Group gap="xs" mt={4} c="var(--mantine-color-text)">
       <DeviceStatusBadge status={device.status} presence={presence} />
       <Text size="sm">
-        {formatWord(reasonText(presence))}, <When at={presence.since} />
+        {formatWord(reasonText(presence))}
+        {presence.state === 'connected' ? ' for ' : ', '}
+        {presence.state === 'connected' ? <For at={presence.since} /> : <When at={presence.since} />}
         {device.status === 'maintenance' &&
           `. Maintenance ends ${maintenanceUntil === null ? 'when somebody ends it' : formatTime(new Date(maintenanceUntil))}`}
         {isStale && '. The connection to the server is lost: this may have changed'}

@@ -8,17 +8,32 @@ export function useDeviceRefusals(device: Device) {
   const remove = useRefusal('devices:delete');
   const isGone = device.status === 'decommissioned';
   const gone = isGone ? 'This device is decommissioned. Restore it first.' : undefined;
-  const needs = (type: string) =>
-    supports(device, type) ? undefined : `The agent of this device cannot do "${type}".`;
+  const waits = device.status === 'pending' ? 'This device waits for approval.' : undefined;
+  const needs = (type: string) => (supports(device, type) ? undefined : refusedCommand(device, type));
   return {
     write: write ?? gone,
     execute,
     maintenance: write ?? gone ?? refusedMaintenance(device.status),
     /** To send a command of this type. */
-    command: (type: string) => execute ?? gone ?? needs(type),
+    command: (type: string) => execute ?? gone ?? waits ?? needs(type),
     decommission: remove ?? gone,
     restore: remove ?? (isGone ? undefined : 'This device is in service.'),
   };
+}
+
+/** What the commands of this page do, for people. */
+const WORK: Readonly<Record<string, string>> = {
+  'script.run': 'run scripts',
+  'agent.reboot': 'restart the machine',
+  'agent.refresh-inventory': 'send its inventory when asked',
+};
+
+function refusedCommand({ capabilities, presence }: Device, type: string): string {
+  const work = WORK[type] ?? `run the command "${type}"`;
+  if (capabilities.length === 0) return `The agent of this device has not reported that it can ${work}.`;
+  return presence.state === 'connected'
+    ? `The agent of this device cannot ${work}.`
+    : `When it was last connected, the agent of this device could not ${work}. Upgrade it first.`;
 }
 
 function refusedMaintenance(status: Device['status']): string | undefined {

@@ -9,8 +9,13 @@ import { givenBy, isName, type Started, Variables, type Variable } from '../../s
 import { DialogForm } from './dialog-form.tsx';
 import { runScript, type ScriptToRun } from './run-script.ts';
 
-const LANGUAGES = ['bash', 'powershell', 'python'] as const;
-const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };
+const LANGUAGES = ['bash', 'powershell', 'python', 'cmd'] as const;
+const LANGUAGE_NAMES = {
+  bash: 'Bash',
+  powershell: 'PowerShell',
+  python: 'Python',
+  cmd: 'Windows command (cmd)',
+};
 
 /** Asks for a script and runs it on the devices. */
 export function RunScriptForm({
@@ -61,7 +66,7 @@ export function RunScriptForm({
         aria-label="Which script"
         data={[
           { value: 'saved', label: 'Saved script', disabled: !mayRead },
-          { value: 'written', label: 'Written now', disabled: mayWrite !== undefined },
+          { value: 'written', label: 'New script', disabled: mayWrite !== undefined },
         ]}
         value={kind}
         onChange={(value) => setKind(value === 'written' ? 'written' : 'saved')}
@@ -85,7 +90,7 @@ export function RunScriptForm({
               }}
             />
             <NumberInput
-              label="Ends after"
+              label="Timeout"
               suffix=" s"
               min={1}
               max={86_400}

@@ -79,7 +79,7 @@ export function ColumnChooser({
           ))}
         </Stack>
         <Button variant="subtle" size="compact-xs" mt={4} onClick={() => onChange(DEFAULT_COLUMNS)}>
-          As at first
+          Reset
         </Button>
       </Popover.Dropdown>
     </Popover>

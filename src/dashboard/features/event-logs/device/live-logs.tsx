@@ -135,7 +135,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
           filterField={filterField}
           actions={
             <Button variant="default" leftSection={<IconRefresh size={14} aria-hidden />} onClick={again}>
-              Read again
+              Refresh
             </Button>
           }
         >

@@ -37,7 +37,7 @@ export function QueryNotice({
     arrived === 0 ? 'Nothing had arrived.' : `The ${formatCount(arrived)} entries that had arrived are kept.`;
   const again = (
     <Button variant="default" size="compact-xs" onClick={onAgain}>
-      Read again
+      Refresh
     </Button>
   );
   const stored = onStored !== undefined && (
@@ -56,8 +56,8 @@ export function QueryNotice({
       return (
         <Notice icon={<IconClockX size={16} />} actions={narrower}>
           The device stopped before it had read the whole log
-          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}. Older
-          entries may be missing. A narrower query reaches further back:
+          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}.{' '}
+          {outcome.note ?? 'Older entries may be missing.'} A narrower query reaches further back:
         </Notice>
       );
     case 'timed_out':

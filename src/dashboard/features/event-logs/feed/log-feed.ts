@@ -188,7 +188,7 @@ export class LogFeed {
       },
       end: () => undefined,
     };
-    // Where this fails, the tail still follows; "Read again" reads the rest.
+    // Where this fails, the tail still follows; "Refresh" reads the rest.
     this.#ask({ kind: 'query', message: { ...this.#message(), ...conditions, startTime } }, listeners).catch(
       () => undefined,
     );

@@ -94,7 +94,7 @@ export function EventLogsPage() {
           loading={isRunning}
           onClick={run}
         >
-          Ask the devices
+          Run query
         </Button>
       </Group>
       <Text size="sm" component="output">

@@ -116,8 +116,9 @@ export function OutcomeList({
   );
 }
 
-function reasonOf({ outcome, message, truncated, scanned }: QueryOutcome): string {
+function reasonOf({ outcome, message, note, truncated, scanned }: QueryOutcome): string {
   if (message !== undefined) return message;
+  if (note !== undefined) return note;
   if (truncated === true) {
     return `Stopped before the end of the log${scanned === undefined ? '' : `, after ${formatCount(scanned)} records`}`;
   }

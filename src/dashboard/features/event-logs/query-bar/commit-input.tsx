@@ -1,10 +1,11 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
 import { useState, type Ref } from 'react';
 
-/**
- * A field whose value counts when the person presses Enter or leaves it: each value asks a device, so it is not sent
- * with each letter.
- */
+/** Each value asks a device, so it is not sent with each letter, but when the person pauses. */
+const PAUSE_MS = 700;
+
+/** A field whose value counts after a pause, and at once when the person presses Enter or leaves it. */
 export function CommitInput({
   value,
   onCommit,
@@ -26,7 +27,11 @@ export function CommitInput({
     setDraft(value);
   }
   const error = check?.(draft);
+  const later = useDebouncedCallback((text: string) => {
+    if (check?.(text) === undefined && text.trim() !== value) onCommit(text.trim());
+  }, PAUSE_MS);
   const commit = () => {
+    later.cancel();
     if (error === undefined && draft.trim() !== value) onCommit(draft.trim());
   };
   return (
@@ -35,11 +40,15 @@ export function CommitInput({
       {...(ref === undefined ? {} : { ref })}
       value={draft}
       error={error}
-      onChange={(event) => setDraft(event.currentTarget.value)}
+      onChange={(event) => {
+        setDraft(event.currentTarget.value);
+        later(event.currentTarget.value);
+      }}
       onBlur={commit}
       onKeyDown={(event) => {
         if (event.key === 'Enter') commit();
         if (event.key !== 'Escape') return;
+        later.cancel();
         setDraft(value);
         event.currentTarget.blur();
       }}

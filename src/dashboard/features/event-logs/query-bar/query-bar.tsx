@@ -1,4 +1,4 @@
-import { Autocomplete, Button, Chip, Group, Pill, Tooltip } from '@mantine/core';
+import { Autocomplete, Button, Chip, Group, Kbd, Pill, Tooltip } from '@mantine/core';
 import { IconFilterX } from '@tabler/icons-react';
 import { useState, type ReactNode, type Ref } from 'react';
 import type { LogLevel } from '../../../../protocol/index.ts';
@@ -160,6 +160,7 @@ function SourceField({
   const commit = (source: string) => {
     if (source.trim() !== value) onCommit(source.trim());
   };
+  const isPending = draft.trim() !== value;
   return (
     <Autocomplete
       size="xs"
@@ -168,6 +169,10 @@ function SourceField({
       limit={30}
       placeholder="Source"
       aria-label="Only entries of this source"
+      // A part of a source matches nothing, so it is not asked for while it is typed.
+      {...(isPending
+        ? { rightSection: <Kbd size="xs">↵</Kbd>, 'aria-description': 'Press Enter to apply' }
+        : {})}
       data={[...sources]}
       value={draft}
       onChange={setDraft}

@@ -1,7 +1,7 @@
 import { Button, Group, Menu, Stack, Text, TextInput } from '@mantine/core';
 import { IconCalendarTime } from '@tabler/icons-react';
 import { useState } from 'react';
-import { fieldTimeIn, instantIn, shortTimeIn } from '../model/log-time.ts';
+import { fieldTimeIn, instantIn, LOCAL_ZONE, shortTimeIn } from '../model/log-time.ts';
 import { TIME_PRESETS, type TimeRange } from '../model/time-range.ts';
 
 /** The times that are read: a preset, or two ends, in the time zone that the entries are shown in. */
@@ -59,7 +59,7 @@ function FixedRange({
   const isReversed = start !== undefined && end !== undefined && start > end;
   return (
     <Stack gap={6} p="xs">
-      <Text size="xs">In {zone}</Text>
+      <Text size="xs">{zone === LOCAL_ZONE ? `In your time zone, ${zone}` : `In the time zone ${zone}`}</Text>
       <TextInput
         type="datetime-local"
         step={1}

@@ -140,7 +140,7 @@ export function ExecuteDialog({
                   error={faults['note']}
                 />
                 <Text size="sm" c="dimmed">
-                  It needs your second factor. You can abort it at any time.
+                  It needs two-factor authentication. You can abort it at any time.
                 </Text>
               </>
             );

@@ -65,7 +65,7 @@ function Execution({ execution, phase }: { execution: RecoveryExecutionDetail; p
         <Group gap={8}>
           <RecoveryState state={status} />
           <span>
-            Begun by {execution.trigger === 'manual' ? 'a person' : 'its schedule'}{' '}
+            Started by {execution.trigger === 'manual' ? 'a person' : 'its schedule'}{' '}
             <When at={execution.createdAt} />
             {planId !== null && ' · '}
           </span>

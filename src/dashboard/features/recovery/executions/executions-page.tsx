@@ -146,7 +146,7 @@ export function ExecutionsPage() {
                     />
                   ),
                 },
-                { header: 'Begun', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+                { header: 'Started', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
                 { header: 'Took', width: 100, cell: took },
               ]}
             />

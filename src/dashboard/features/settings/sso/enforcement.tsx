@@ -54,7 +54,7 @@ export function Enforcement({ provider }: { provider: SsoProvider }) {
             label="Who gets in with a password when the provider fails"
             description={
               orgId === null
-                ? 'At least one active Partner Admin with a password and a second factor.'
+                ? 'At least one active Partner Admin with a password and two-factor authentication.'
                 : 'At least one active Organization Admin with a password.'
             }
             searchable
@@ -64,7 +64,7 @@ export function Enforcement({ provider }: { provider: SsoProvider }) {
             error={faults['breakGlassUserIds'] ?? people.error?.message}
           />
           <Switch
-            label="A second factor at the provider counts as one of Muster"
+            label="Two-factor authentication at the identity provider counts as one of Muster"
             checked={trustsIdpMfa}
             onChange={(event) => setTrusts(event.currentTarget.checked)}
             error={faults['trustsIdpMfa']}

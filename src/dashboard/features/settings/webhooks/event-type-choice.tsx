@@ -2,7 +2,7 @@ import { Checkbox, Stack, Tooltip } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery, type WebhookEventType } from '../../../api/index.ts';
 import { refusalOf, useMe } from '../../../session/index.ts';
-import { Loaded } from '../../../ui/index.ts';
+import { formatWord, Loaded } from '../../../ui/index.ts';
 
 type Name = WebhookEventType['name'];
 
@@ -45,7 +45,7 @@ export function EventTypeChoice({
                 <Checkbox
                   key={name}
                   value={name}
-                  label={name}
+                  label={`${formatWord(name)} (${name})`}
                   description={refusal === undefined ? description : `${description} ${refusal}`}
                   disabled={refusal !== undefined}
                 />

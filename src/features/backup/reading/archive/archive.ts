@@ -1,6 +1,7 @@
 import { clock } from '../../../../clock.ts';
 import type { FolderItem, LeftOutQuery, OpenedFolder } from '../../../../engine/index.ts';
 import { instantOf } from '../shown-entry.ts';
+import { pathBytes } from '../../../../protocol/index.ts';
 import { TAR_END, type TarEntry, tarHeader, tarPadding } from '../../../../platform/http/files/tar.ts';
 
 /**
@@ -14,6 +15,7 @@ import { TAR_END, type TarEntry, tarHeader, tarPadding } from '../../../../platf
 const NAME_BYTES_MAX = 255;
 const PATH_BYTES_MAX = 4000;
 const LISTED_MAX = 10_000;
+const BACKSLASH = 0x5c;
 
 const KINDS: Partial<Record<LeftOutQuery['type'], string>> = {
   symlink: 'symbolic link',
@@ -27,9 +29,10 @@ const KINDS: Partial<Record<LeftOutQuery['type'], string>> = {
 /** Why an entry is not in an archive. */
 export function whyLeftOut({ name, type, path }: LeftOutQuery): string | undefined {
   if (KINDS[type] !== undefined) return KINDS[type];
-  if (name.includes('\\')) return 'backslash in the name';
-  if (Buffer.byteLength(name) > NAME_BYTES_MAX) return 'name too long';
-  if (Buffer.byteLength(path) > PATH_BYTES_MAX) return 'path too long';
+  const bytes = pathBytes(name);
+  if (bytes.includes(BACKSLASH)) return 'backslash in the name';
+  if (bytes.length > NAME_BYTES_MAX) return 'name too long';
+  if (pathBytes(path).length > PATH_BYTES_MAX) return 'path too long';
   return undefined;
 }
 
@@ -38,7 +41,7 @@ export async function* archiveOf(folder: OpenedFolder, name: string): AsyncGener
   const leftOut = new LeftOut();
   yield tarHeader({ ...factsOf(folder.entry), path: name, type: 'directory', size: 0 });
   for await (const item of folder.read()) {
-    const path = `${name}/${item.path}`;
+    const path = pathBytes(`${name}/${item.path}`);
     if (item.leftOut !== undefined) {
       leftOut.add(item, item.leftOut);
     } else if (item.content === null) {

@@ -1,5 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { clock } from '../../../../clock.ts';
+import type { Slot } from '../../../../platform/fair-slots.ts';
+import { Pace, watchPace } from '../../../../platform/pace.ts';
 import { releaseMemory } from '../../../../platform/release-memory.ts';
 import type { ListedObject } from '../records/objects.ts';
 
@@ -8,6 +11,7 @@ const VERSION_2 = 'application/vnd.x.restic.rest.v2';
 
 /** A client that takes nothing for so long is gone. */
 const PATIENCE_MS = 60_000;
+const LOOK_MS = 1000;
 
 /** As restic expects it: only 200 is success, and the body does not matter. */
 export function answerDone(response: ServerResponse): void {
@@ -40,7 +44,7 @@ async function* listText(pages: AsyncIterable<ListedObject[]>, withSizes: boolea
  * Should reading fail half-way, the connection is cut, so that nobody takes a part for the whole; where the client
  * leaves, this just ends.
  */
-export async function sendAll(response: ServerResponse, body: Readable): Promise<void> {
+export async function sendAll(response: ServerResponse, body: Readable, slot?: Slot): Promise<void> {
   if (response.closed) {
     body.destroy();
     return;
@@ -48,9 +52,17 @@ export async function sendAll(response: ServerResponse, body: Readable): Promise
   response.setTimeout(PATIENCE_MS, () => response.destroy());
   const stopReading = () => body.destroy();
   response.once('close', stopReading);
+  const pace = new Pace();
+  slot?.mayBeTaken(pace, () => response.destroy());
+  const isStillGoing = watchPace(pace);
+  const watch = clock.setInterval(() => {
+    if (!isStillGoing(clock.monotonic())) response.destroy();
+  }, LOOK_MS);
   try {
     for await (const piece of body as AsyncIterable<Buffer | string>) {
+      pace.waits(clock.monotonic());
       if (!(await isSent(response, piece))) return;
+      pace.moved(clock.monotonic(), piece.length);
       if (typeof piece !== 'string') releaseMemory(piece);
     }
     response.end();
@@ -59,6 +71,7 @@ export async function sendAll(response: ServerResponse, body: Readable): Promise
     response.destroy();
     throw error;
   } finally {
+    clock.clear(watch);
     response.off('close', stopReading);
     body.destroy();
   }

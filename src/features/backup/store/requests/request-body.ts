@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { clock } from '../../../../clock.ts';
 import { AppError } from '../../../../platform/errors.ts';
+import type { Slot } from '../../../../platform/fair-slots.ts';
+import { Pace, watchPace } from '../../../../platform/pace.ts';
 import { releaseMemory } from '../../../../platform/release-memory.ts';
 import { notAnnounced } from '../storage/storage.ts';
 
@@ -22,28 +24,40 @@ interface Patience {
   idleMs: number;
   /** When its right to write ends. */
   until: Date;
+  /** Of a transfer that shares a limit with others. */
+  slot?: Slot | undefined;
 }
 
 /**
  * The body as it arrives. The next piece is asked for when the last one was dealt with, so no more is in memory. Each
  * piece is valid until the next one is asked for.
  */
-export async function* bodyOf(request: IncomingMessage, { idleMs, until }: Patience): AsyncGenerator<Buffer> {
+export async function* bodyOf(
+  request: IncomingMessage,
+  { idleMs, until, slot }: Patience,
+): AsyncGenerator<Buffer> {
   // The time that the disk takes is not the client's.
   let waitingSince: number | undefined = clock.monotonic();
+  const pace = new Pace();
+  pace.waits(waitingSince);
+  slot?.mayBeTaken(pace, () => request.destroy());
+  const isStillGoing = watchPace(pace);
   const watch = clock.setInterval(
     () => {
-      const isIdle = waitingSince !== undefined && clock.monotonic() - waitingSince > idleMs;
-      if (isIdle || clock.now() > until.getTime()) request.destroy();
+      const now = clock.monotonic();
+      const isIdle = waitingSince !== undefined && now - waitingSince > idleMs;
+      if (isIdle || !isStillGoing(now) || clock.now() > until.getTime()) request.destroy();
     },
     Math.min(1000, idleMs / 2),
   );
   try {
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       waitingSince = undefined;
+      pace.moved(clock.monotonic(), piece.length);
       yield piece;
       releaseMemory(piece);
       waitingSince = clock.monotonic();
+      pace.waits(waitingSince);
     }
   } catch (error) {
     if (request.complete) throw error;

@@ -110,7 +110,7 @@ async function readObject(
     throw new AppError('range_not_satisfiable', 'The object has no such bytes.');
   }
   const wanted = range === 'all' ? undefined : range;
-  await transfers.run({ access, signal }, async () => {
+  await transfers.run({ access, signal }, async (slot) => {
     const body =
       inMemory === undefined
         ? await storage.read(
@@ -128,7 +128,7 @@ async function readObject(
       response.statusCode = 206;
       response.setHeader('Content-Range', `bytes ${wanted.first}-${wanted.last}/${size}`);
     }
-    await sendAll(response, body);
+    await sendAll(response, body, slot);
     parts.sent(object.type, length);
   });
 }

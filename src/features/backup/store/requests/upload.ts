@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { liftRequestLimit } from '../../../../platform/http/server/http-server.ts';
+import type { Slot } from '../../../../platform/fair-slots.ts';
 import type { RawExchange } from '../../../../platform/http/server/raw-service.ts';
 import { AppError } from '../../../../platform/errors.ts';
 import { isVisible, type StoreAccess } from '../records/credentials.ts';
@@ -36,11 +37,11 @@ export async function takeObject(
   }
   const announced = { size, sha256: object.type === 'config' ? undefined : object.name };
   liftRequestLimit(request);
-  const pieces = () => bodyOf(request, { idleMs: parts.idleMs, until: access.expiresAt });
+  const pieces = (slot: Slot) => bodyOf(request, { idleMs: parts.idleMs, until: access.expiresAt, slot });
   const transfer = { access, signal };
 
   if (isVisible(access)) {
-    await transfers.run(transfer, () => assertSame(parts, access, object, pieces(), announced));
+    await transfers.run(transfer, (slot) => assertSame(parts, access, object, pieces(slot), announced));
     return;
   }
   // A store that is full has to be pruned, and what the server writes for that beside packs is small.
@@ -49,8 +50,8 @@ export async function takeObject(
   const reservation = await quota.reserve(access, size, { mayExceed });
   let isStored = false;
   try {
-    const outcome = await transfers.run(transfer, () =>
-      storage.write(access.repositoryId, object, pieces(), announced),
+    const outcome = await transfers.run(transfer, (slot) =>
+      storage.write(access.repositoryId, object, pieces(slot), announced),
     );
     isStored = await recordObject(db, access, { ...object, size });
     if (!isStored) {

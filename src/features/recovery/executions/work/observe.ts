@@ -29,7 +29,7 @@ export async function devicesNow(
       d.os_type as "osType", d.capabilities, coalesce(p.epoch > 0, false) as "hasConnected",
       case when p.state = 'connected' then null else coalesce(p.since, d.created_at) end as "awaySince"
     from devices d left join device_presence p on p.device_id = d.id and p.org_id = d.org_id
-    where d.org_id = ? and d.id = any(?::uuid[]) and d.condition <> 'decommissioned'`,
+    where d.org_id = ? and d.id = any(?::uuid[]) and d.condition not in ('pending', 'decommissioned')`,
     [orgId, [...ids]],
   );
   return new Map(rows.map((row) => [row.id, row]));

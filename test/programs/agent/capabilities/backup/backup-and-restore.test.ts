@@ -61,6 +61,39 @@ describe('backups of a device', function () {
     expect(output.snapshotId).to.match(/^[0-9a-f]{64}$/);
   });
 
+  it('hold nothing of a virtual file system, and say so', async () => {
+    const output = await bench.run('backup.run', { paths: [bench.at('source'), '/proc/self/task'] });
+    expect(output.status).to.equal('partial');
+    expect(output.unreadable).to.deep.equal({
+      count: 1,
+      paths: [
+        {
+          path: '/proc/self/task',
+          message: 'It lies in a virtual file system (proc), which holds no files.',
+        },
+      ],
+    });
+    const { code, message } = await bench.failure('backup.run', { paths: ['/proc/self', '/sys'] });
+    expect(code).to.equal('SOURCE_UNREADABLE');
+    expect(message).to.contain('virtual file systems');
+    // Patterns of people take nothing of it in again.
+    const whole = await bench.run('backup.run', {
+      paths: ['/'],
+      excludes: ['/*', '!/proc', '!/sys', '!/dev', '!/run'],
+    });
+    expect(whole.leftOut?.paths.map(({ path: left }) => left)).to.include.members(['/proc', '/sys', '/dev']);
+    const held = bench.stock('ls', 'latest').trim().split('\n').slice(1).sort();
+    expect(held).to.deep.equal(['/dev', '/proc', '/run', '/sys']);
+  });
+
+  it('name the sources that have no file', async () => {
+    await mkdir(bench.at('source', 'mount', 'lost'), { recursive: true });
+    await symlink(bench.at('source'), bench.at('source', 'link'));
+    const sources = ['a', 'mount', 'link'].map((name) => bench.at('source', name));
+    const output = await bench.run('backup.run', { paths: sources });
+    expect(output).to.deep.include({ status: 'completed', emptySources: sources.slice(1) });
+  });
+
   it('never hold the files of the agent, nor the repository itself', async () => {
     await bench.run('backup.run', { paths: [bench.at('')] });
     const { destination } = bench.access;

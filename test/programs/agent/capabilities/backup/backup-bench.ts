@@ -117,6 +117,7 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
     at,
     hub,
     access,
+    password,
     dataDir,
     warnings,
     send,
@@ -126,6 +127,12 @@ async function benchWith(program: NonNullable<Awaited<ReturnType<typeof findRest
       const { status, error, output } = await ended(await send(type, payload));
       if (status !== 'succeeded') throw new Error(`${type}: ${status}: ${error?.code} ${error?.message}`);
       return BACKUP_COMMANDS[type].output.parse(output) as Output<T>;
+    },
+    /** How a command has ended, whichever way. */
+    async outcome<T extends BackupCommand>(type: T, payload: Payload<T>) {
+      const { status, error, output } = await ended(await send(type, payload));
+      if (status !== 'succeeded') return { error: error ?? { code: status, message: '' } };
+      return { output: BACKUP_COMMANDS[type].output.parse(output) as Output<T> };
     },
     /** The error of a command that has to fail. */
     async failure<T extends BackupCommand>(type: T, payload: Payload<T>) {

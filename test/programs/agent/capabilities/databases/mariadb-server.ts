@@ -3,7 +3,7 @@ import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Context } from 'mocha';
-import { skipWithout } from './needed.ts';
+import { skipWithout } from '../../../../support/skip-without.ts';
 
 /** A MariaDB server of a test, as the system user of such servers. */
 export interface TestMariadb {

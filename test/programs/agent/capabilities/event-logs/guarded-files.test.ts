@@ -27,6 +27,7 @@ import {
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
 import { followText } from '../../../../../src/agent/capabilities/event-logs/text/text-tail.ts';
 import { temporarySpace } from '../../../../../src/agent/capabilities/event-logs/text/unpack-space.ts';
+import { unpack } from '../../../../../src/agent/capabilities/event-logs/text/unpackers.ts';
 import type { LogEntry } from '../../../../../src/protocol/index.ts';
 import { codeOf, never, temporaryFolder, until } from '../../../../support/agent/collect.ts';
 
@@ -57,9 +58,12 @@ describe('agent: text logs that another user replaces', () => {
   });
   afterEach(() => remove());
 
+  const tools = () => ({ space, unpack });
   const own = () => path.join(root, 'app/app.log');
   const found = async (): Promise<TextLog> => {
-    const [log] = await findTextLogs(root);
+    const {
+      logs: [log],
+    } = await findTextLogs(root);
     expect(log?.name).to.equal('app/app.log');
     return log!;
   };
@@ -71,9 +75,10 @@ describe('agent: text logs that another user replaces', () => {
     await rename(path.join(root, 'app'), path.join(root, 'kept'));
     await symlink(outside, path.join(root, 'app'));
   };
-  const describeOf = (log: TextLog) => describeTextLog(log, { bytes: 10_000_000 }, never, space);
+  const describeOf = (log: TextLog) =>
+    describeTextLog(log, { budget: { bytes: 10_000_000 }, besideJournal: false }, never, tools());
   const messagesOf = async (log: TextLog) => {
-    const part = await readPart(log, log.parts[0]!, never, space);
+    const part = await readPart(log, log.parts[0]!, never, tools());
     try {
       const entries: LogEntry[] = [];
       for await (const some of entriesBackward(part, never)) entries.push(...some);
@@ -99,7 +104,7 @@ describe('agent: text logs that another user replaces', () => {
       for (const part of log.parts) part.size = 2 * 1024 * 1024;
       await swap();
       expect(await codeOf(describeOf(log))).not.to.equal('no error');
-      for (const part of log.parts) part.compressed = true;
+      for (const part of log.parts) part.packing = 'gz';
       expect(await codeOf(describeOf(log))).not.to.equal('no error');
     });
 
@@ -140,7 +145,7 @@ describe('agent: text logs that another user replaces', () => {
     const log = await found();
     await rm(`${own()}.1.gz`);
     await symlink(path.join(outside, 'secret.gz'), `${own()}.1.gz`);
-    expect(await codeOf(readPart(log, log.parts[1]!, never, space))).not.to.equal('no error');
+    expect(await codeOf(readPart(log, log.parts[1]!, never, tools()))).not.to.equal('no error');
   });
 
   it('neither waits for a pipe nor reads from it', async () => {
@@ -148,7 +153,7 @@ describe('agent: text logs that another user replaces', () => {
     await rm(own());
     await promisify(execFile)('mkfifo', [own()]);
     expect(await codeOf(messagesOf(log))).not.to.equal('no error');
-    expect(await findTextLogs(root)).to.deep.equal([]);
+    expect((await findTextLogs(root)).logs).to.deep.equal([]);
   });
 
   it('offers a link to another log below the root, and none that leads outside', async () => {
@@ -166,7 +171,7 @@ describe('agent: text logs that another user replaces', () => {
     await rm(own());
     await link(secret, own());
     expect(await codeOf(messagesOf(log))).not.to.equal('no error');
-    expect(await findTextLogs(root)).to.deep.equal([]);
+    expect((await findTextLogs(root)).logs).to.deep.equal([]);
     // Nor in a folder of the same owner in which everybody may make names.
     await chown(path.join(root, 'app'), 0, 0);
     await chmod(path.join(root, 'app'), 0o1777);

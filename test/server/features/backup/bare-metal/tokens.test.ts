@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
 import { newToken } from '../../../../../src/platform/secrets/tokens.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { sharedTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
@@ -7,7 +8,8 @@ import {
   buildBackupTenant,
   storedText,
 } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+import { inSystem, request } from '../../../../support/backup/store-support.ts';
+import { buildPerson, giveSecondFactor } from '../../../../support/factories.ts';
 import { buildVaultDevice } from '../../../../support/backup/vaults/vault-support.ts';
 
 /** A recovery token opens one snapshot for one machine, once. */
@@ -129,6 +131,44 @@ describe('recovery tokens', function () {
     await call('complete', { token, session, result: result('completed') });
     await refused(start(token, session), /has been used/);
     await refused(call('complete', { token, session, result: result('completed') }), /has been used/);
+  });
+
+  it('end with the right of whoever has created them, also in the middle', async () => {
+    const losses: [string, (id: string) => Promise<Answer>][] = [
+      ['disabled', (id) => tenant.send('PATCH', `/users/${id}`, { status: 'disabled' })],
+      [
+        'demoted',
+        (id) =>
+          tenant.send('POST', `/users/${id}/role`, { roleId: SYSTEM_ROLES.partnerViewer, orgAccess: 'all' }),
+      ],
+    ];
+    for (const [how, lose] of losses) {
+      const { partnerId } = tenant;
+      const creator = await giveSecondFactor(app, await buildPerson(app, { scope: 'partner', partnerId }));
+      const made = async () =>
+        (await tenant.send('POST', '/backup/bmr/token', { snapshotId }, creator)).body as { token: string };
+      const [begun, unused] = [await made(), await made()];
+      const { session, repository } = (await start(begun.token)).body;
+      const read = async () =>
+        (
+          await request(
+            app.url,
+            repositoryId,
+            { id: repository.user, user: repository.user, secret: repository.secret },
+            ['HEAD', 'config'],
+          )
+        ).status;
+      expect(await read(), how).to.not.equal(401);
+      expect((await lose(creator.id)).status, how).to.equal(200);
+      expect(await read(), how).to.equal(401);
+      // Few, because refusals are counted by address.
+      const refusal = /has no right to it any more/;
+      if (how === 'disabled') await refused(start(unused.token), refusal);
+      else {
+        const progress = { phase: 'x', done: 1, total: 1 };
+        await refused(call('progress', { token: begun.token, session, progress }), refusal);
+      }
+    }
   });
 
   it('begin one recovery where many begin at once', async () => {

@@ -177,6 +177,8 @@ describe('backup configurations', () => {
       'body.sources.paths.linux',
     ]);
     const windows = { sources: { paths: { windows: [String.raw`\\server\share`] } } };
+    const excluding = (...excludes: string[]) => ({ sources: { paths: { linux: ['/home'] }, excludes } });
+    expect(await refused(excluding('*.tmp', '[abc'))).to.deep.equal([400, 'body.sources.excludes.1']);
     expect(await refused(windows)).to.deep.equal([400, 'body.sources.paths.windows.0']);
     const bucket = async (given: object) => refused({ provider: 's3', details: { ...S3, ...given } });
     expect(await bucket({ bucket: 'UPPER' })).to.deep.equal([400, 'body.details.bucket']);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
 import type { CommandFrame } from '../../../../../src/protocol/index.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
@@ -130,9 +131,75 @@ describe('a backup job', function () {
     const unreadable = { count: 7, paths: [{ path: '/home/x', message: 'permission denied' }] };
     await device.succeed(frame, output(name, { status: 'partial', unreadable, takenAt: 'noon' }));
     const job = await ended(id);
-    expect(job).to.deep.include({ status: 'partial', unreadable, error: null });
+    expect(job).to.deep.include({
+      status: 'partial',
+      unreadable,
+      error: null,
+    });
     const { takenAt } = (await tenant.send('GET', `/backup/snapshots/${job.snapshotId}`)).body;
     expect(takenAt).to.equal(null);
+  });
+
+  it('counts more than it names, and says what is never backed up', async () => {
+    const { id, frame } = await start();
+    const { name } = await upload(frame);
+    const leftOut = { count: 1, paths: [{ path: '/home/chroot/proc', message: 'proc' }] };
+    const unreadable = { count: 1000, paths: [] };
+    const shadowCopies = { used: true, problems: [{ volume: 'd:\\', message: 'No provider.' }], isCut: true };
+    await device.succeed(frame, output(name, { status: 'partial', unreadable, leftOut, shadowCopies }));
+    expect(await ended(id)).to.deep.include({ unreadable, leftOut, shadowCopies });
+  });
+
+  const backUp = async (of: string, more: Record<string, unknown>) => {
+    const { id, frame } = await start(of);
+    const { name } = await upload(frame);
+    await device.succeed(frame, output(name, more));
+    return ended(id);
+  };
+  const standing = async () => {
+    await watchBackups(app.server.database.jobPool, new AbortController().signal);
+    const { body } = await tenant.send('GET', `/alerts?deviceId=${enrolled.deviceId}&status=active`);
+    return body.data.filter(({ kind }: { kind: string }) => kind === 'backup_empty');
+  };
+
+  it('of nothing is partial, with a reason and an alert that lasts until there are files again', async () => {
+    const nothing = { filesNew: 0, filesChanged: 0, filesUnmodified: 0, bytesProcessed: 0 };
+    const empty = await backUp(configId, nothing);
+    expect(empty).to.deep.include({
+      status: 'partial',
+      error: { code: 'BACKUP_EMPTY', message: 'The snapshot has no files: everything was excluded.' },
+    });
+    const named = await backUp(configId, { ...nothing, emptySources: ['/home'] });
+    expect(named.error.message).to.equal('The snapshot has no files: /home had none.');
+    const [alert] = await standing();
+    expect(alert.message).to.contain('no files of /home.');
+    expect(await backUp(configId, {})).to.include({ status: 'completed', error: null });
+    expect(await standing()).to.deep.equal([]);
+  });
+
+  it('of a source that has become empty is partial for as long as an earlier snapshot has files of it', async () => {
+    const paths = { linux: ['/etc', '/mnt/data', '/srv/new'] };
+    const { id: ofThree } = await tenant.createConfig({ name: 'Three', sources: { paths } });
+    await addRepository(enrolled.deviceId, ofThree);
+    expect(await backUp(ofThree, { emptySources: ['/srv/new'] })).to.include({ status: 'completed' });
+    for (const _again of [1, 2]) {
+      const job = await backUp(ofThree, { emptySources: ['/mnt/data', '/srv/new'] });
+      expect(job.status).to.equal('partial');
+      expect(job.error).to.deep.equal({
+        code: 'BACKUP_EMPTY',
+        message:
+          'The snapshot has no files of /mnt/data, and earlier ones have. Is a disk not mounted there?',
+      });
+      expect(await standing()).to.have.length(1);
+    }
+    await inSystem(app, (tx) =>
+      tx('backup_snapshots')
+        .where({ config_id: ofThree, lacks_files: false })
+        .update({ removed_at: tx.fn.now(), removed_because: 'retention' }),
+    );
+    const settled = await backUp(ofThree, { emptySources: ['/mnt/data', '/srv/new'] });
+    expect(settled).to.include({ status: 'completed' });
+    expect(await standing()).to.deep.equal([]);
   });
 
   it('is no backup where the device claims a snapshot that has not arrived', async () => {

@@ -44,7 +44,7 @@ describe('encryption keys of backups', () => {
     expect(data.map(({ name }: { name: string }) => name)).to.deep.equal(['Brought along', 'Main']);
   });
 
-  it('are rotated to a new version, and not again before that has reached every repository', async () => {
+  it('are rotated to a new version', async () => {
     const { id, fingerprint } = (await tenant.send('POST', KEYS, { orgId: tenant.orgId, name: 'Rotated' }))
       .body;
     const rotated = await tenant.send('POST', `${KEYS}/${id}/rotate`);
@@ -52,7 +52,6 @@ describe('encryption keys of backups', () => {
     expect(rotated.body).to.include({ version: 2, status: 'rotating' });
     expect(rotated.body.fingerprint).not.to.equal(fingerprint);
     expect(rotated.body.rotatedAt).to.be.a('string');
-    expect((await tenant.send('POST', `${KEYS}/${id}/rotate`)).status).to.equal(409);
   });
 
   it('are made by people with a second factor and the right to recover only', async () => {

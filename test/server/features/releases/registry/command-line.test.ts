@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { programMark } from '../../../../../src/protocol/index.ts';
 import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
 import {
   createReleaseBench,
@@ -25,6 +26,17 @@ describe('muster releases', function () {
     const env = { ...environmentOf(bench.app.database, bench.dataDir), AGENT_AUTO_PROMOTE: 'false' };
     return runMuster(['releases', ...args], { env });
   };
+
+  it('refuses a file that is another version than the one that is named', async () => {
+    const file = path.join(bench.dataDir, 'old.cjs');
+    await writeFile(file, `run();\n${programMark('agent', '0.2.0')}\n`);
+    expect(await muster('add', file, '--version', '0.3.0', ...PLATFORM)).to.deep.equal({
+      code: 2,
+      out: '',
+      err: 'The file is version 0.2.0 of the agent, and not 0.3.0. It was not stored.\n',
+    });
+    expect((await muster('list')).out).to.equal('There are no releases.\n');
+  });
 
   it('adds a file that the server serves, promotes it, lists it, and is audited', async () => {
     expect((await muster('list')).out).to.equal('There are no releases.\n');

@@ -16,6 +16,8 @@ import {
   upload,
 } from '../../../../support/releases/registry/release-support.ts';
 
+const NAME = { component: 'agent', version: '1.0.0', os: 'linux', architecture: 'x64' } as const;
+
 describe('publishing a release', function () {
   this.timeout(120_000);
   let bench: ReleaseBench;
@@ -266,6 +268,7 @@ describe('the files of releases', () => {
       it(`are refused with 507, and leave nothing, when ${at} answers ${code}`, async () => {
         const error = await failure(
           new ReleaseFiles(dataDir, { disk: failing(code, at) }).receive(pieces(3), {
+            name: NAME,
             sha256: undefined,
             length: undefined,
           }),
@@ -279,9 +282,13 @@ describe('the files of releases', () => {
   it('are refused before anything is written where they would take the last room of the disk', async () => {
     const disk = { ...failing('never', 'create'), freeBytes: () => Promise.resolve(300 << 20) };
     const files = new ReleaseFiles(dataDir, { disk });
-    const large = await failure(files.receive(pieces(1), { sha256: undefined, length: 100 << 20 }));
+    const large = await failure(
+      files.receive(pieces(1), { name: NAME, sha256: undefined, length: 100 << 20 }),
+    );
     expect(large).to.be.instanceOf(AppError).with.property('code', 'storage_full');
-    const unknown = await failure(files.receive(pieces(1), { sha256: undefined, length: undefined }));
+    const unknown = await failure(
+      files.receive(pieces(1), { name: NAME, sha256: undefined, length: undefined }),
+    );
     expect(unknown).to.be.instanceOf(AppError).with.property('code', 'storage_full');
   });
 
@@ -301,7 +308,7 @@ describe('the files of releases', () => {
         close: () => Promise.resolve(),
       });
     const error = await failure(
-      new ReleaseFiles(dataDir, { disk }).receive(endless(), { sha256: undefined, length: 1 }),
+      new ReleaseFiles(dataDir, { disk }).receive(endless(), { name: NAME, sha256: undefined, length: 1 }),
     );
     expect(error).to.be.instanceOf(AppError).with.property('status', 413);
     expect(sent).to.equal(576 << 20);
@@ -309,7 +316,7 @@ describe('the files of releases', () => {
 
   it('lose parts that a killed server left, and no others', async () => {
     const files = new ReleaseFiles(dataDir);
-    const kept = await files.receive(pieces(2), { sha256: undefined, length: undefined });
+    const kept = await files.receive(pieces(2), { name: NAME, sha256: undefined, length: undefined });
     await files.keep(kept);
     const [old, young] = ['old.part', 'young.part'].map((name) => path.join(dataDir, 'releases', name));
     for (const part of [old!, young!]) await writeFile(part, 'half');

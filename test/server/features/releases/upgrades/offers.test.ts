@@ -176,7 +176,7 @@ describe('what a heartbeat offers', () => {
     );
     expect(state).to.include({ state: 'rolled_back', target: '1.1.0' });
     expect(state?.message).to.match(
-      /^The upgrade of the agent to 1\.1\.0 was rolled back; it is tried again at /,
+      /^The upgrade of the agent to 1\.1\.0 was rolled back \(CRASHED\): The release ended 2 times\. It is tried again at /,
     );
     expect(Date.parse(String(state?.nextAt)) - Date.now()).to.be.within(59 * 60_000, 60 * 60_000);
     expect(

@@ -39,6 +39,13 @@ describe('what a device reports about its upgrades', () => {
       attemptId,
       ...more,
     });
+  const refused = async (more: object) => {
+    const answer = (await report('downloading', more)) as { ok: boolean; error?: { code: string } };
+    expect([answer.ok, answer.error?.code], JSON.stringify(more).slice(0, 60)).to.deep.equal([
+      false,
+      'VALIDATION_FAILED',
+    ]);
+  };
   const watchdog = (more: Partial<WatchdogReport>, { deviceId, token }: EnrolledDevice = device) =>
     ground.app.call('POST', `/agents/${deviceId}/watchdog-report`, {
       token,
@@ -85,18 +92,78 @@ describe('what a device reports about its upgrades', () => {
     const back = await connectDevice(ground.app, device.token, { ...CAPABLE, agentVersion: '1.1.0' });
     await back.heartbeat();
     await ground.app.settle();
-    // It says nothing of the attempt, which ends because the version has arrived.
+    // The version has arrived, which is not the end: the watchdog says whether it proves itself.
+    const [trial] = await ground.read(device.deviceId);
+    expect(trial).to.include({ current: '1.1.0', target: '1.1.0', state: 'trial', reason: null });
+    expect(trial?.history[0]).to.include({ state: 'trial', fromVersion: '1.0.0', finishedAt: null });
+    expect((await record()).status).to.equal('updating');
+    await back.send('update:status', {
+      component: 'agent',
+      targetVersion: '1.1.0',
+      phase: 'completed',
+      attemptId,
+    });
     await eventually(
       () => seen,
       (list) => list.at(-1) === 'online',
     );
-    expect((await ground.history(device.deviceId))[0]).to.include({
-      state: 'completed',
-      fromVersion: '1.0.0',
-      targetVersion: '1.1.0',
-    });
+    const [proven] = await ground.read(device.deviceId);
+    expect(proven).to.include({ state: 'up_to_date' });
+    expect(proven?.history[0]).to.include({ state: 'completed', targetVersion: '1.1.0' });
     back.close();
     dashboard.close();
+  });
+
+  it('is on trial from the moment in which the version arrives, whatever the agent says, until a day has passed', async () => {
+    await report('restarting');
+    const back = await connectDevice(ground.app, device.token, { ...CAPABLE, agentVersion: '1.1.0' });
+    const state = async () => (await ground.read(device.deviceId))[0];
+    expect((await state())?.state).to.equal('trial');
+    await ground.app.settle();
+    await back.heartbeat();
+    // A trial lasts for hours where the server does not serve the device.
+    for (const [age, expected] of [
+      ['23 hours', 'trial'],
+      ['25 hours', 'up_to_date'],
+    ] as const) {
+      await query(
+        ground.app,
+        `update device_upgrades set updated_at = now() - ?::interval where device_id = ?`,
+        [age, device.deviceId],
+      );
+      await ground.app.settle();
+      expect((await state())?.state, age).to.equal(expected);
+    }
+    // Nobody has said that the release is healthy, so it does not count as that.
+    expect((await state())?.history[0]).to.include({ state: 'failed', code: 'ABANDONED' });
+    back.close();
+  });
+
+  it('waits as long as it says, and is not told that nothing stands in the way', async () => {
+    const state = async () => (await ground.read(device.deviceId))[0];
+    await report('failed', { code: 'NO_SPACE', error: '/opt has 5 bytes free; the upgrade needs 900.' });
+    expect(await state()).to.include({
+      state: 'offered',
+      message:
+        'The upgrade of the agent to 1.1.0 has failed (NO_SPACE): /opt has 5 bytes free; the upgrade needs 900. It is tried again with the next heartbeat.',
+    });
+    attemptId = newId();
+    await report('failed', { code: 'NO_SPACE', error: 'Full.', retryInSeconds: 120 });
+    const waits = await state();
+    expect(waits).to.include({ state: 'failed', reason: 'retry_later' });
+    expect(Date.parse(String(waits?.nextAt)) - Date.now()).to.be.within(100_000, 120_000);
+    expect(waits?.message).to.equal(
+      `The upgrade of the agent to 1.1.0 has failed (NO_SPACE): Full. It is tried again at ${waits?.nextAt}.`,
+    );
+    attemptId = newId();
+    // An agent of an earlier release does not say how long it waits.
+    await report('failed', { code: 'CHECKSUM_MISMATCH', error: 'The file is another one.\nline 2' });
+    expect((await state())?.message).to.match(
+      /^The upgrade of the agent to 1\.1\.0 has failed \(CHECKSUM_MISMATCH\): The file is another one\. It is tried again at /,
+    );
+    attemptId = newId();
+    await refused({ retryInSeconds: -1 });
+    await refused({ retryInSeconds: 1e12 });
   });
 
   it('is offline after five minutes without an end', async () => {
@@ -216,13 +283,6 @@ describe('what a device reports about its upgrades', () => {
   });
 
   it('is refused where it is nonsense, and keeps other reports from nothing', async () => {
-    const refused = async (more: object) => {
-      const answer = (await report('downloading', more)) as { ok: boolean; error?: { code: string } };
-      expect([answer.ok, answer.error?.code], JSON.stringify(more).slice(0, 60)).to.deep.equal([
-        false,
-        'VALIDATION_FAILED',
-      ]);
-    };
     await refused({ component: 'helper' });
     await refused({ attemptId: 'mine' });
     await refused({ phase: 'offered' });

@@ -58,6 +58,17 @@ describe('the upgrades of a device', () => {
     app.call('PATCH', path, { token: tenant.admin.token, body: { settings: { agentUpdates } } });
   const setOrganization = (agentUpdates: object) => set(`/orgs/organizations/${tenant.orgId}`, agentUpdates);
 
+  it('follow the handshake at once, also before it is stored', async () => {
+    const { deviceId, token } = await buildDevice(app, tenant.orgId, { agentVersion: '0.9.0' });
+    expect((await agentOf(deviceId)).reason).to.equal('capability_missing');
+    const agent = await connectDevice(app, token, { ...UPGRADABLE, agentVersion: '1.0.0' });
+    expect(await agentOf(deviceId)).to.include({ current: '1.0.0', state: 'offered', reason: null });
+    const device = (await app.call('GET', `/devices/${deviceId}`, { token: tenant.admin.token })).body;
+    expect(device).to.include({ agentVersion: '1.0.0' });
+    expect(device.capabilities).to.deep.equal([UPGRADE_CAPABILITY]);
+    agent.close();
+  });
+
   it('are one for the agent, with the promoted release of its platform', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId, UPGRADABLE);
     const { status, body } = await read(deviceId);

@@ -4,7 +4,7 @@ import { SsoProvider } from '../../../../../src/features/sso/providers/provider.
 import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
-import type { Person } from '../../../../support/factories.ts';
+import { buildOrganization, type Person } from '../../../../support/factories.ts';
 import { signingKey } from '../../../../support/saml-certificates.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
 import { createSsoApp, query } from '../../../../support/sso/sso-support.ts';
@@ -75,10 +75,12 @@ describe('the role of accounts that a sign-in creates', () => {
     }
   });
 
-  it('never has more than whoever configures the provider, by whatever setting', async () => {
-    const { orgAdmin, orgId } = tenant;
-    const weakRole = await makeRole(orgAdmin, 'organization', ['organizations:write', 'devices:read']);
-    const weak = await buildPersonWithFactor(app, { scope: 'organization', orgId, role: weakRole });
+  it('never has more than whoever configures the provider', async () => {
+    // Nobody is a member yet, so that only the default role counts.
+    const orgId = await buildOrganization(app, tenant.partnerId);
+    const role = await makeRole(tenant.admin, 'partner', ['organizations:write', 'devices:read']);
+    const { partnerId } = tenant;
+    const weak = await buildPersonWithFactor(app, { scope: 'partner', partnerId, role });
     const strong = { defaultRoleId: SYSTEM_ROLES.organizationAdmin };
     const forbidden = (answer: { status: number; body: { error: string } }) =>
       expect([answer.status, answer.body.error]).to.deep.equal([
@@ -86,12 +88,14 @@ describe('the role of accounts that a sign-in creates', () => {
         'You cannot grant permissions that you do not have: *:*.',
       ]);
     const act = requestsOf(app, weak);
-    forbidden(await act.create(strong));
-    const own = await make(weak, { defaultRoleId: weakRole });
+    forbidden(await act.create({ orgId, ...strong }));
+    const weakRole = await makeRole(tenant.admin, 'organization', ['devices:read']);
+    const own = await make(weak, { orgId, defaultRoleId: weakRole });
     forbidden(await act.change(own, strong));
 
     // Nor do they let other people in by a provider whose role somebody else has chosen.
-    const id = await make(orgAdmin, {
+    const id = await make(tenant.admin, {
+      orgId,
       ...strong,
       ...ENDPOINTS,
       issuer: 'https://10.0.0.1',
@@ -112,13 +116,14 @@ describe('the role of accounts that a sign-in creates', () => {
     }
     expect(await storedProvider(app, id)).to.deep.equal(before);
     expect((await act.change(id, { name: 'Renamed' })).status).to.equal(200);
-    expect((await storedProvider(app, id))['default_role_configured_by']).to.equal(orgAdmin.id);
+    expect((await storedProvider(app, id))['default_role_configured_by']).to.equal(tenant.admin.id);
     expect((await act.change(id, { defaultRoleId: weakRole, clientId: 'mine' })).status).to.equal(200);
     expect((await storedProvider(app, id))['default_role_configured_by']).to.equal(weak.id);
   });
 
   it('may be given for as long as the person who configured it could give it', async () => {
-    const { orgId, partnerId, admin } = tenant;
+    const { partnerId, admin } = tenant;
+    const orgId = await buildOrganization(app, partnerId);
     const role = await makeRole(admin, 'organization', ['devices:read']);
     const partnerRole = await makeRole(admin, 'partner', ['organizations:write', 'devices:read']);
     const person = () => buildPersonWithFactor(app, { scope: 'partner', partnerId, role: partnerRole });
@@ -175,7 +180,8 @@ describe('the role of accounts that a sign-in creates', () => {
     const own = await buildSsoTenant(app);
     const role = await makeRole(own.admin, 'organization', ['devices:read']);
     const configurator = await makeRole(own.admin, 'partner', ['organizations:write', 'devices:read']);
-    const { partnerId, orgId } = own;
+    const { partnerId } = own;
+    const orgId = await buildOrganization(app, partnerId);
     const by = await buildPersonWithFactor(app, { scope: 'partner', partnerId, role: configurator });
     const id = await make(by, { orgId, defaultRoleId: role });
     const grow = (permissions: string) =>

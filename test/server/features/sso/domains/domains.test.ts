@@ -44,7 +44,9 @@ describe('domains of single sign-on', () => {
   const verify = (who: Person, id: string) =>
     app.call('POST', `/sso/domains/${id}/verify`, { token: who.token });
   const proven = (orgId: string, domain: string) =>
-    withSystem(app.server.database.pool, 'test', (tx) => isDomainProven(tx, orgId, domain));
+    withSystem(app.server.database.pool, 'test', (tx) =>
+      isDomainProven(tx, { orgId, partnerId: null }, domain),
+    );
   const update = (id: string, row: object) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx('sso_domains').where({ id }).update(row));
   /** Creates a domain and publishes its record. */

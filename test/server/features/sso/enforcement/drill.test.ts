@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { newId } from '../../../../../src/platform/ids.ts';
 import { BrowserClient, type Page } from '../../../../support/browser-client.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person } from '../../../../support/factories.ts';
 import { EXPIRED_CERTIFICATE, startHttpsServer, TEST_AUTHORITY } from '../../../../support/https-server.ts';
@@ -8,7 +7,13 @@ import { samlFile, signingKey } from '../../../../support/saml-certificates.ts';
 import { type SamlIdp, startSamlIdp } from '../../../../support/saml-idp.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
 import { codeOf } from '../../../../support/auth/second-factor-support.ts';
-import { browserUrl, createSsoApp, insertOidcProvider, query } from '../../../../support/sso/sso-support.ts';
+import {
+  browserUrl,
+  createSsoApp,
+  insertOidcProvider,
+  proveDomain,
+  query,
+} from '../../../../support/sso/sso-support.ts';
 import { enforceFor, entriesOf } from '../../../../support/sso/enforcement/enforcement-support.ts';
 
 /**
@@ -28,6 +33,8 @@ describe('the drill: an enforced identity provider fails', function () {
   after(() => app.close());
   beforeEach(async () => {
     ({ orgId } = await buildTenant(app));
+    await query(app, 'delete from sso_domains');
+    await proveDomain(app, orgId);
     named = await buildPerson(app, { scope: 'organization', orgId });
     other = await buildPerson(app, { scope: 'organization', orgId });
   });
@@ -175,19 +182,10 @@ describe('the drill: an enforced identity provider fails', function () {
         sso_url: idp.ssoUrl,
         certificate: idp.certificate,
       });
-      await query(
-        app,
-        `insert into sso_domains (id, org_id, domain, status, token, verified_at)
-        values (?, ?, 'example.com', 'verified', 'x', now())`,
-        [newId(), orgId],
-      );
       idp.person = { nameId: other.email, attributes: { email: other.email, name: 'Ada Lovelace' } };
       expectSignedIn(await come());
     });
-    afterEach(async () => {
-      await query(app, 'delete from sso_domains');
-      await idp.close();
-    });
+    afterEach(() => idp.close());
 
     it('because it has vanished', async () => {
       await idp.close();

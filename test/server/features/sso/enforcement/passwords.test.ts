@@ -47,8 +47,7 @@ describe('enforced single sign-on', () => {
     ]);
   const expectRefused = (answer: Answer, loginUrl: string) => {
     expect([answer.status, answer.body.code]).to.deep.equal([403, 'SSO_REQUIRED']);
-    const { port } = new URL(app.url);
-    expect(answer.body.details).to.deep.equal({ loginUrl: `http://localhost:${port}${loginUrl}` });
+    expect(answer.body.details).to.deep.equal({ loginUrl: `${app.url}${loginUrl}` });
     expect(answer.body.error).to.equal('Your account requires single sign-on. Sign in with Acme Login.');
     expect(answer.headers.getSetCookie()).to.deep.equal([]);
   };

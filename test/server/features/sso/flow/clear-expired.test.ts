@@ -40,6 +40,8 @@ describe('sign-ins that nobody finishes', () => {
   });
 
   it('do not wait for the daily removal of old rows', async () => {
+    // The first round of background jobs stores the schedules.
+    await app.settle();
     expect(await query(app, `select cron from job_schedules where name = 'sso.clear-expired'`)).to.deep.equal(
       [{ cron: '*/10 * * * *' }],
     );

@@ -53,6 +53,12 @@ describe('a sign-in at a real OpenID provider', () => {
     });
   }
 
+  it('reads the claims of the userinfo endpoint also from a signed token', async () => {
+    const own = idp.addClient(CALLBACK_URL, { userinfo_signed_response_alg: 'RS256' });
+    const { email, emailVerified } = await signIn(testProtocol(), await providerOf(idp, own), idp.signIn);
+    expect({ email, emailVerified }).to.deep.equal({ email: 'ann@customer.test', emailVerified: true });
+  });
+
   it('refuses ID tokens that are signed with the secret of the client', async () => {
     const own = idp.addClient(CALLBACK_URL, { id_token_signed_response_alg: 'HS256' });
     expect(await reasonOf(signIn(testProtocol(), await providerOf(idp, own), idp.signIn))).to.equal(

@@ -26,6 +26,14 @@ describe('an answer of a SAML identity provider', () => {
           xml.replace(/ Destination="[^"]*"/, '').replace(/<saml:Issuer xmlns.*?<\/saml:Issuer>/, ''),
       },
       'with spaces between its elements': { assertion: (xml) => xml.replaceAll('><', '>\r\n  <') },
+      'with each value on a line of its own': {
+        assertion: (xml) =>
+          xml.replaceAll(
+            /<saml:(AttributeValue|NameID|Issuer|Audience|AuthnContextClassRef)([^>]*)>([^<]+)</g,
+            '<saml:$1$2>\n        $3\u00a0\n      <',
+          ),
+        response: (xml) => xml.replace(/(<saml:Issuer[^>]*>)([^<]+)</, '$1\n  $2\n<'),
+      },
       'while clocks are a minute apart': {
         assertion: (xml) =>
           xml

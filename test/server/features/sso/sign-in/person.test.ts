@@ -13,6 +13,7 @@ import {
   insertOidcProvider,
   insertProvider,
   query,
+  proveDomain as prove,
 } from '../../../../support/sso/sso-support.ts';
 
 /** Someone at the identity provider. */
@@ -110,13 +111,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
     const me = async (token: string) => (await app.call('GET', '/auth/me', { token })).body;
     const insertForOrganization = (row = {}) =>
       place.insertProvider({ org_id: tenant.orgId }, { default_role_configured_by: tenant.admin.id, ...row });
-    const proveDomain = () =>
-      query(
-        app,
-        `insert into sso_domains (id, org_id, domain, status, token, verified_at)
-        values (?, ?, 'example.com', 'verified', 'x', now())`,
-        [newId(), tenant.orgId],
-      );
+    const proveDomain = (domain?: string) => prove(app, tenant.orgId, domain);
     const releaseDomain = () => query(app, 'delete from sso_domains');
     afterEach(releaseDomain);
 
@@ -215,6 +210,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
     });
 
     it('of a partner signs in to an account that was invited, and never gets one', async () => {
+      await proveDomain();
       await place.insertProvider({ partner_id: tenant.partnerId });
       place.seat(newHuman());
       expect(failureOf(await come(toPartner()))).to.equal('/login user_not_found invitation_required');
@@ -229,7 +225,35 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       expect(failureOf(await come(toPartner()))).to.equal('/login no_org_access not_a_member');
     });
 
+    it('opens no account that is there where nobody has proved its domain, but one that was linked', async () => {
+      const toEach = [
+        { path: toPartner(), who: tenant.admin, owner: { partner_id: tenant.partnerId } },
+        {
+          path: toOrganization(),
+          who: await buildPerson(app, { scope: 'organization', orgId: tenant.orgId }),
+          owner: { org_id: tenant.orgId },
+        },
+      ];
+      const other = await buildTenant(app);
+      // Of another tenant, and of a neighbour's name.
+      await prove(app, other.orgId);
+      await proveDomain('example.org');
+      for (const { path, who, owner } of toEach) {
+        const providerId = await place.insertProvider(owner, { default_role_configured_by: tenant.admin.id });
+        const human = newHuman(who.email);
+        place.seat(human);
+        expect(failureOf(await come(path))).to.equal('/login sso_error domain_not_proven');
+        await query(
+          app,
+          `insert into user_sso_identities (id, user_id, provider_id, external_id, profile) values (?, ?, ?, ?, '{}')`,
+          [newId(), who.id, providerId, human.subject],
+        );
+        expect((await me((await tokensOf(await come(path))).accessToken)).user.id).to.equal(who.id);
+      }
+    });
+
     it('is refused where the account is disabled or the partner inactive', async () => {
+      await proveDomain();
       await place.insertProvider({ partner_id: tenant.partnerId });
       const colleague = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
       place.seat(newHuman(colleague.email));
@@ -241,6 +265,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
     });
 
     it('has a second factor only where the provider is trusted with one and reports it', async () => {
+      await proveDomain();
       await place.insertProvider({ partner_id: tenant.partnerId });
       const human = newHuman(tenant.admin.email);
       const mfaOf = async () => {
@@ -291,6 +316,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
     });
 
     it('cannot use the password where the provider is enforced, unless named for that', async () => {
+      await proveDomain();
       const colleague = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
       await place.insertProvider(
         { partner_id: tenant.partnerId },

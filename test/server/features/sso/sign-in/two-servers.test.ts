@@ -8,7 +8,7 @@ import { TEST_AUTHORITY } from '../../../../support/https-server.ts';
 import { type SamlIdp, startSamlIdp } from '../../../../support/saml-idp.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
 import { createTestDatabase, type TestDatabase } from '../../../../support/test-postgres.ts';
-import { createSsoApp, insertProvider } from '../../../../support/sso/sso-support.ts';
+import { createSsoApp, insertProvider, proveDomain } from '../../../../support/sso/sso-support.ts';
 
 /** Two servers behind one address, which sends each request to the server whose turn it is. */
 class Balancer {
@@ -74,7 +74,8 @@ describe('a sign-in that begins on one server and ends on another', () => {
   it('opens the same session, and its code works on either once', async () => {
     const [app] = apps;
     if (app === undefined) throw new Error('There is no server.');
-    const { admin, partnerId } = await buildTenant(app);
+    const { admin, partnerId, orgId } = await buildTenant(app);
+    await proveDomain(app, orgId);
     await insertProvider(
       app,
       { partner_id: partnerId },

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { levelOfText, parseHead } from '../../../../../src/agent/capabilities/event-logs/text/line-format.ts';
+import { parseHead } from '../../../../../src/agent/capabilities/event-logs/text/line-format.ts';
+import { levelOfText } from '../../../../../src/agent/capabilities/event-logs/text/line-levels.ts';
 
 const WRITTEN = Date.parse('2026-01-02T00:00:00Z');
 const local = (text: string) => new Date(text).getTime();
@@ -47,7 +48,7 @@ describe('agent: the headers of log lines', () => {
     [
       'apache error',
       '[Thu Nov 20 12:00:01.123456 2025] [core:error] AH1',
-      { at: local('2025-11-20T12:00:01'), message: '[core:error] AH1' },
+      { at: local('2025-11-20T12:00:01.123'), message: '[core:error] AH1' },
     ],
     [
       'postgres',

@@ -33,7 +33,6 @@ describe('agent: the unified log of macOS', () => {
   it('maps a line to an entry', () => {
     const entry = parseUnifiedLine(LINE, 'mac');
     expect(entry).to.include({
-      recordId: 1_767_607_872_123_456,
       timeCreated: '2026-01-05T10:11:12.123Z',
       level: 'error',
       source: 'com.apple.sandbox.reporting',

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
+import { EventSplitter } from '../../../../../src/agent/capabilities/event-logs/windows/event-splitter.ts';
 import {
-  EventSplitter,
   parseEventXml,
   windowsEncoding,
 } from '../../../../../src/agent/capabilities/event-logs/windows/event-xml.ts';
 import {
   eventXPath,
   listedLogs,
-  parseLogNames,
+  parseNames,
   parseProperties,
-  recordXPath,
+  recordsXPath,
 } from '../../../../../src/agent/capabilities/event-logs/windows/wevtutil-text.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
@@ -91,10 +91,10 @@ describe('agent: Windows events', () => {
         endTime: '2026-01-02T00:00:00.000Z',
       }),
     ).to.equal(
-      "*[System[(Level=0 or Level=2 or Level=4) and (EventID=7) and TimeCreated[@SystemTime>='2026-01-01T00:00:00.000Z' and @SystemTime<='2026-01-02T00:00:00.0009999Z']]]",
+      "*[System[(Level=0 or Level=2 or Level=4 or Level>5) and (EventID=7) and TimeCreated[@SystemTime>='2026-01-01T00:00:00.000Z' and @SystemTime<='2026-01-02T00:00:00.0009999Z']]]",
     );
-    expect(eventXPath({}, 99)).to.equal('*[System[(EventRecordID>99)]]');
-    expect(recordXPath(4711)).to.equal('*[System[(EventRecordID=4711)]]');
+    expect(eventXPath({}, { afterRecord: 99 })).to.equal('*[System[(EventRecordID>99)]]');
+    expect(recordsXPath([4711])).to.equal('*[System[(EventRecordID=4711)]]');
   });
 
   it('parses the plain output of wevtutil', () => {
@@ -109,7 +109,7 @@ describe('agent: Windows events', () => {
       'name: System\r\nlogging:\r\n  logFileName: %SystemRoot%\\x.evtx\r\n  maxSize: 20971520\r\n',
     );
     expect(settings.get('maxsize')).to.equal('20971520');
-    const names = parseLogNames(
+    const names = parseNames(
       '\uFEFFHardwareEvents\r\nSystem\r\nMicrosoft-Windows-Foo/Debug\r\nApplication\r\n\r\n',
     );
     expect(listedLogs(names)).to.deep.equal(['Application', 'System', 'HardwareEvents']);

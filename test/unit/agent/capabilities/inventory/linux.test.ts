@@ -13,6 +13,8 @@ import {
   parseSnap,
 } from '../../../../../src/agent/capabilities/inventory/linux-packages.ts';
 import { lastUserOf, cleanDmi } from '../../../../../src/agent/capabilities/inventory/collector.ts';
+import { collectInventory } from '../../../../../src/agent/capabilities/inventory/collect.ts';
+import { Reading } from '../../../../../src/agent/core/reading.ts';
 import { recordedSources } from './recorded-sources.ts';
 
 /** As the programs print it, or the files have it. */
@@ -192,16 +194,69 @@ describe('agent: the inventory of a Linux machine', () => {
     expect(software!.map(({ name }) => name)).to.deep.equal(['adduser', 'libc6', 'libc6', 'GIMP']);
   });
 
-  it('has no software list without a package manager, and fails when a list cannot be read', async () => {
+  it('has no software list without a package manager', async () => {
     const bare = recordedSources({ os: 'linux' });
     expect((await collectOnLinux(bare, { software: true })).software).to.equal(undefined);
-    const broken = recordedSources({
-      os: 'linux',
-      outputs: { 'dpkg-query': DPKG, rpm: new Error('rpmdb is locked'), lspci: new Error('no') },
+  });
+
+  describe('of which one source fails', () => {
+    const outputs = {
+      'dpkg-query': DPKG,
+      rpm: RPM,
+      flatpak: 'GIMP\t2.10\tflathub\n',
+      snap: SNAP,
+      lspci: LSPCI,
+    };
+    const files = {
+      '/sys/class/dmi/id/product_name': 'OptiPlex 7010\n',
+      '/lib/apk/db/installed': APK,
+    };
+    const own = { eth0: [{ address: '10.0.0.7', mac: '02:00:00:00:00:01', internal: false }] };
+    const machine = (more: object) => ({
+      ...recordedSources({ os: 'linux', files, outputs, interfaces: own as never }),
+      ...more,
     });
-    const failure = await collectOnLinux(broken, { software: true }).catch((error: Error) => error.message);
-    expect(failure).to.equal('rpmdb is locked');
-    const facts = await collectOnLinux(broken, { software: false });
-    expect(facts.software).to.equal(undefined);
+    const sourceOf: Record<string, string> = { 'dpkg-query': 'dpkg' };
+
+    for (const program of Object.keys(outputs)) {
+      it(`has everything else where ${program} fails, and names it`, async () => {
+        const broken = { ...outputs, [program]: new Error('error: cannot communicate\nwith server') };
+        const sources = recordedSources({ os: 'linux', files, outputs: broken, interfaces: own as never });
+        const gathered = await collectInventory(sources, expect.fail);
+        const source = sourceOf[program] ?? program;
+        expect(gathered.failed).to.deep.equal([{ source, message: 'error: cannot communicate' }]);
+        expect(gathered.hardware).to.deep.include({ model: 'OptiPlex 7010' });
+        expect(gathered.interfaces?.map(({ name }) => name)).to.deep.equal(['eth0']);
+        const listed = new Set(gathered.software?.map((entry) => entry.source));
+        const all = ['dpkg', 'rpm', 'apk', 'flatpak', 'snap'];
+        expect(listed).to.deep.equal(new Set(all.filter((name) => name !== source)));
+      });
+    }
+
+    it('has everything else where the interfaces cannot be listed, and where a file hangs', async () => {
+      const broken = machine({
+        interfaces() {
+          throw new Error('uv_interface_addresses returned Unknown system error 13');
+        },
+      });
+      const gathered = await collectInventory(broken, expect.fail);
+      expect(gathered).not.to.have.any.keys('interfaces', 'network');
+      expect(gathered.failed?.map(({ source }) => source)).to.deep.equal(['interfaces']);
+      expect(gathered.software).not.to.deep.equal([]);
+
+      const reading = new Reading();
+      const late = reading.from('apk', () => new Promise<string>(() => {}), 20);
+      expect([await late, reading.failed.map(({ source }) => source)]).to.deep.equal([undefined, ['apk']]);
+    });
+
+    it('delivers an empty list where its only package manager fails', async () => {
+      const snap = new Error('error: cannot list snaps');
+      const gathered = await collectInventory(
+        recordedSources({ os: 'linux', outputs: { snap } }),
+        expect.fail,
+      );
+      expect(gathered.software).to.deep.equal([]);
+      expect(gathered.failed?.map(({ source }) => source)).to.deep.equal(['snap']);
+    });
   });
 });

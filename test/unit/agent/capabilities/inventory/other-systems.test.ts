@@ -164,11 +164,16 @@ describe('agent: the inventory of a Windows machine', () => {
     const outputs = { powershell: '{"software":null,"manufacturer":"HP"}' };
     const gathered = await collectInventory(recordedSources({ os: 'windows', outputs }), expect.fail);
     expect(gathered).not.to.have.property('software');
+    expect(gathered.failed?.map(({ source }) => source)).to.deep.equal(['programs']);
     for (const powershell of ['', 'Access is denied.', '{"software":"all"}']) {
       const sources = recordedSources({ os: 'windows', outputs: { powershell } });
-      const told = await collectInventory(sources, expect.fail).catch((error: Error) => error.message);
-      expect(told, powershell).to.include('could not be parsed');
-      // Whoever enrolls does so with what Node knows.
+      const told = await collectInventory(sources, expect.fail);
+      expect(told, powershell).not.to.have.property('software');
+      expect(told.failed?.[0]).to.deep.include({ source: 'powershell' });
+      expect(told.failed?.[0]?.message).to.include('could not be parsed');
+      expect(told.hardware).to.include.keys('cpuCores', 'ramTotalMb');
+      expect(sendable(told)).to.deep.equal([]);
+      // A machine enrolls with what Node knows.
       expect((await collectFacts(sources)).hardware).to.include.keys('cpuCores', 'ramTotalMb');
     }
   });
@@ -197,13 +202,39 @@ describe('agent: the inventory of a Mac', () => {
         version: '145.0',
         publisher: 'Mozilla Corporation',
         installedAt: '2026-01-05T10:11:12.000Z',
+        source: 'applications',
       },
-      { name: 'Own Tool' },
-      { name: 'Safari', version: '18.1', publisher: 'Apple', installedAt: '2025-11-04T08:00:00.000Z' },
-      { name: 'com.docker.cli', version: '0' },
-      { name: 'org.nodejs.node.pkg', version: 'v20.20.2', installedAt: '2025-01-05T10:11:12.000Z' },
+      { name: 'Own Tool', source: 'applications' },
+      {
+        name: 'Safari',
+        version: '18.1',
+        publisher: 'Apple',
+        installedAt: '2025-11-04T08:00:00.000Z',
+        source: 'applications',
+      },
+      { name: 'com.docker.cli', version: '0', source: 'pkgutil' },
+      {
+        name: 'org.nodejs.node.pkg',
+        version: 'v20.20.2',
+        installedAt: '2025-01-05T10:11:12.000Z',
+        source: 'pkgutil',
+      },
     ]);
     expect(sendable(gathered)).to.deep.equal([]);
+  });
+
+  it('names each list that cannot be read, and has the rest', async () => {
+    for (const [program, sources] of [
+      ['pkgutil', ['pkgutil']],
+      ['system_profiler', ['system_profiler', 'applications']],
+    ] as const) {
+      const outputs = { system_profiler: MACOS, pkgutil: PKGUTIL, [program]: new Error('no') };
+      const machine = recordedSources({ os: 'macos', outputs, interfaces: interfaces('en0') });
+      const gathered = await collectInventory(machine, expect.fail);
+      expect(gathered.failed?.map(({ source }) => source)).to.deep.equal(sources);
+      expect(gathered.software).not.to.deep.equal([]);
+      expect(gathered.interfaces).not.to.deep.equal([]);
+    }
   });
 
   it('has no packages when pkgutil lists none', () => {

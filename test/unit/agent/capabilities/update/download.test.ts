@@ -6,6 +6,7 @@ import { bringDownload } from '../../../../../src/agent/capabilities/update/down
 import { UpdateFault } from '../../../../../src/agent/capabilities/update/update-fault.ts';
 import { NetworkError } from '../../../../../src/agent/os/network/network-error.ts';
 import type { Network } from '../../../../../src/agent/os/network/network.ts';
+import { eventually } from '../../../../support/eventually.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 import { useTestClock } from '../../../../support/use-test-clock.ts';
 
@@ -34,7 +35,10 @@ describe('the download of a release', () => {
     [asked, lastSignal] = [[], undefined];
     answer = async () => whole();
   });
-  afterEach(() => remove());
+  afterEach(async () => {
+    expect(testClock.pending, 'timers left behind').to.equal(0);
+    await remove();
+  });
 
   const network = {
     async request(url: Request[0], { headers, signal, silentMs }: NonNullable<Request[1]>) {
@@ -53,6 +57,11 @@ describe('the download of a release', () => {
       signal: new AbortController().signal,
       ...more,
     });
+  const eventuallyAsked = () =>
+    eventually(
+      () => asked.length,
+      (count) => count > 0,
+    );
   async function faultOf(work: Promise<unknown>): Promise<[string, string, boolean]> {
     const error = await work.catch((thrown: unknown) => thrown);
     if (!(error instanceof UpdateFault)) throw error;
@@ -189,15 +198,23 @@ describe('the download of a release', () => {
 
   it('ends after two hours, and when the agent stops', async () => {
     const stop = new AbortController();
-    await bring({ signal: stop.signal });
-    expect(lastSignal?.aborted).to.equal(false);
+    // As the network does, which answers nothing and heeds the signal.
+    answer = () =>
+      new Promise((_, reject) => {
+        lastSignal?.addEventListener('abort', () => reject(new NetworkError('ABORTED', 'aborted')));
+      });
+    const late = bring({ signal: stop.signal }).catch((error: unknown) => error);
+    await eventuallyAsked();
     await testClock.advance(2 * 3_600_000 - 1);
     expect(lastSignal?.aborted).to.equal(false);
     await testClock.advance(1);
     expect(lastSignal?.aborted).to.equal(true);
-    await have('');
-    await bring({ signal: stop.signal });
+    expect(await late).to.be.instanceOf(UpdateFault);
+    asked = [];
+    const stopped = bring({ signal: stop.signal }).catch((error: unknown) => error);
+    await eventuallyAsked();
     stop.abort();
     expect(lastSignal?.aborted).to.equal(true);
+    expect(await stopped).to.be.instanceOf(UpdateFault);
   });
 });

@@ -101,6 +101,7 @@ describe('the updater of an agent', () => {
       get beatEveryMs() {
         return beatEveryMs;
       },
+      answerChecks() {},
       heartbeat() {},
       connection() {},
       install(request) {

@@ -67,12 +67,13 @@ describe('the state of the upgrades of a machine', () => {
     expect((await state()).trial).to.deep.equal({ ...RELEASE, starts: 2 });
   });
 
-  it('has the newest failure, and when that release is tried again where it is still offered', async () => {
+  it('has the newest failure, and when that release is tried again unless another one is offered', async () => {
     await fail({ sha256: 'b'.repeat(64), version: '4.0.0' });
     await testClock.advance(1000);
     await fail();
-    const failed = { release: RELEASE, code: 'CRASHED', message: 'It ended.', at: at(), nextTryAt: null };
-    expect((await state()).lastFailure, 'no longer offered').to.deep.equal(failed);
+    const failed = { release: RELEASE, code: 'CRASHED', message: 'It ended.', at: at() };
+    const waits = { ...failed, nextTryAt: at(HOUR_MS) };
+    expect((await state()).lastFailure, 'the server offers it again at that time').to.deep.equal(waits);
     for (const other of [
       { component: 'watchdog', version: '5.0.0' },
       { component: 'agent', version: '5.0.1' },
@@ -81,7 +82,7 @@ describe('the state of the upgrades of a machine', () => {
       expect((await state()).lastFailure?.nextTryAt, other.component).to.equal(null);
     }
     await writeOfferState(dataDir, RELEASE);
-    expect((await state()).lastFailure).to.deep.equal({ ...failed, nextTryAt: at(HOUR_MS) });
+    expect((await state()).lastFailure).to.deep.equal(waits);
     expect((await state(false)).lastFailure?.nextTryAt, 'not by itself').to.equal(null);
   });
 
@@ -126,8 +127,15 @@ describe('the state of the upgrades of a machine, in sentences,', () => {
   });
 
   it('says what has failed, and when it is tried again', () => {
-    const last = (more: object) => sentences({ lastFailure: { ...failure, ...more } })[1];
-    expect(last({})).to.equal(`${happened} It is not tried again by itself.`);
+    const last = (more: object, offer: UpgradeState['offer'] = RELEASE) =>
+      sentences({ offer, lastFailure: { ...failure, ...more } })[1];
+    expect(last({})).to.equal(`${happened} The server offers another release now.`);
+    expect(sentences({ automatic: false, lastFailure: failure })[2]).to.equal(
+      `${happened} It is not tried again by itself.`,
+    );
+    expect(last({ nextTryAt: '2026-01-31T09:00:00.000Z' }, null)).to.equal(
+      `${happened} It is tried again at 2026-01-31T09:00:00.000Z at the earliest, if the server offers it then.`,
+    );
     expect(last({ release: null })).to.match(/^The last upgrade that failed was to a release, at /);
     for (const [next, when] of [
       ['2026-01-31T08:00:00.000Z', 'with the next heartbeat'],

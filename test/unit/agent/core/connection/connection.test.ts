@@ -178,6 +178,30 @@ describe('the agent’s connection', () => {
     expect(testClock.monotonic() - downAt).to.be.greaterThan(200);
   });
 
+  it('never waits for ten seconds while the server cannot be reached, however long that lasts', async () => {
+    const dataDir = temporary.folder;
+    agent = await startTestAgent({ server: hub.url, dataDir, live: {}, random: () => 0.999 });
+    await connected();
+    const { port } = new URL(hub.url);
+    await hub.close();
+    const downAt = testClock.now();
+    const waits: number[] = [];
+    await eventually(
+      async () => {
+        const last = agent!.states.at(-1)!;
+        if (last.state === 'waiting') {
+          waits.push(Date.parse(last.nextTryAt) - testClock.now());
+          await passWait(agent!, testClock);
+        }
+        return testClock.now() - downAt;
+      },
+      (ms) => ms > 81_000,
+    );
+    expect(Math.max(...waits)).to.be.within(2000, 8300);
+    hub = await startScriptedHub(Number(port));
+    await reconnected(1);
+  });
+
   it('drops a connection on which heartbeats are not acknowledged', async function () {
     hub.answersHeartbeats = false;
     await connect({}, 100);

@@ -91,6 +91,17 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     });
   }
 
+  it('make the agent try its socket soon, because the server is back', async () => {
+    blocker.upgrades = { status: 502 };
+    // Waits are as long as they can be.
+    await start({ random: () => 0.999 });
+    await shown('http_only');
+    const since = testClock.now();
+    blocker.upgrades = 'pass';
+    await shown('connected');
+    expect(testClock.now() - since).to.be.below(10_000);
+  });
+
   it('are not sent while the server cannot be reached at all, or has only restarted', async () => {
     await start();
     await blocker.close();

@@ -21,6 +21,8 @@ const snapshot = (daysAgo: number, more: Partial<SnapshotFigures> = {}): Snapsho
   changedFiles: 10,
   receivedBytes: null,
   isPartial: false,
+  lacksFiles: false,
+  emptySources: null,
   consistency: null,
   ...more,
 });

@@ -34,7 +34,16 @@ function told(reports: readonly Parameters<typeof afterReport>[1][]): readonly A
 }
 
 /** The steps in their order, written down a second time. */
-const STEPS = ['downloading', 'verifying', 'installing', 'restarting', 'failed', 'completed', 'rolled_back'];
+const STEPS = [
+  'downloading',
+  'verifying',
+  'installing',
+  'restarting',
+  'trial',
+  'failed',
+  'completed',
+  'rolled_back',
+];
 
 describe('the history of upgrades', () => {
   it('ends in the highest step of an attempt, in any order and however often a report comes', () => {

@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { type Claims, identityFrom } from '../../../../../src/features/sso/oidc/claims.ts';
+import {
+  Claims as ClaimsSchema,
+  type Claims,
+  identityFrom,
+} from '../../../../../src/features/sso/oidc/claims.ts';
 import { isMultiFactor } from '../../../../../src/features/sso/oidc/second-factor.ts';
 
 const mapping = { email: 'email', name: 'name' };
@@ -40,11 +44,13 @@ describe('claims of OpenID Connect', () => {
       expect(verified({ email }, { email_verified: 'false' })).to.equal(false);
     });
 
-    it('verified only in the document that the address comes from', () => {
-      expect(verified({ email }, { email: 'other@customer.test', email_verified: true })).to.equal(undefined);
-      expect(verified({ email }, { email, email_verified: true })).to.equal(undefined);
-      expect(verified({ email_verified: true }, { email })).to.equal(undefined);
+    it('verified in either document, but not beside another address', () => {
+      expect(verified({ email }, { email, email_verified: true })).to.equal(true);
+      expect(verified({ email }, { email: 'Ann@Customer.test', email_verified: ' TRUE ' })).to.equal(true);
+      expect(verified({ email_verified: true }, { email })).to.equal(true);
       expect(verified({}, { email, email_verified: true })).to.equal(true);
+      expect(verified({ email }, { email: 'other@customer.test', email_verified: true })).to.equal(undefined);
+      expect(verified({ email, email_verified: true }, { email: 'other@customer.test' })).to.equal(undefined);
     });
 
     it('verified only if it is the one that `email_verified` is about', () => {
@@ -72,7 +78,11 @@ describe('claims of OpenID Connect', () => {
       '',
       '  ',
       1,
-      ['a@b.test'],
+      true,
+      [],
+      [null, '', {}],
+      [['a@b.test']],
+      'Ann Example',
       { a: 1 },
       `${'x'.repeat(250)}@b.test`,
       'a\0@b.test',
@@ -80,6 +90,48 @@ describe('claims of OpenID Connect', () => {
       const found = identity({ idToken: { email, email_verified: true } });
       expect(found).to.include({ email: undefined, emailVerified: undefined });
     }
+  });
+
+  it('name an address in a text, in a list, or with blanks around it', () => {
+    const address = 'a@b.test';
+    for (const email of [
+      address,
+      [address],
+      ['', address, 'c@d.test'],
+      [7, address],
+      ' \ta@b.test\n',
+      [' a@b.test '],
+    ]) {
+      expect(identity({ idToken: { email } }).email, JSON.stringify(email)).to.equal(address);
+      expect(
+        identity({ idToken: {}, userinfo: { emails: email } }, { email: 'emails', name: 'name' }).email,
+      ).to.equal(address);
+    }
+  });
+
+  it('name the address in `upn` or `preferred_username` where there is none in the mapped claim', () => {
+    const byName = { preferred_username: 'ann@b.test', email_verified: true };
+    expect(identity({ idToken: byName })).to.include({ email: 'ann@b.test', emailVerified: undefined });
+    expect(identity({ idToken: { ...byName, upn: 'upn@b.test', email: ' ' } }).email).to.equal('upn@b.test');
+    expect(identity({ idToken: byName, userinfo: { email: 'e@b.test' } }).email).to.equal('e@b.test');
+    expect(identity({ idToken: { preferred_username: 'ann' } }).email).to.equal(undefined);
+  });
+
+  it('may be numbers, also the subject', () => {
+    expect(identity({ idToken: { name: 4711, email: 'a@b.test' } }).name).to.equal('4711');
+    expect(ClaimsSchema.parse({ sub: 4711 }).sub).to.equal('4711');
+    for (const sub of [1.5, Number.MAX_SAFE_INTEGER + 1, '', '  ', true, null, ['a'], 'x'.repeat(256)]) {
+      expect(ClaimsSchema.safeParse({ sub }).success, JSON.stringify(sub)).to.equal(false);
+    }
+  });
+
+  it('name groups in a list or in one text', () => {
+    const groups = (value: unknown) =>
+      identity({ idToken: { roles: value } }, { ...mapping, groups: 'roles' }).profile.groups;
+    expect(groups(['a', 'b'])).to.deep.equal(['a', 'b']);
+    expect(groups('a')).to.deep.equal(['a']);
+    expect(groups([1, ' b ', '', null])).to.deep.equal(['1', 'b']);
+    expect(groups(undefined)).to.equal(undefined);
   });
 
   it('are not looked for where every object has something', () => {

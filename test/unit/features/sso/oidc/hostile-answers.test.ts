@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { SignJWT } from 'jose';
 import type { RequestListener } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { SsoProvider } from '../../../../../src/features/sso/providers/provider.model.ts';
@@ -182,6 +183,59 @@ describe('a hostile OpenID provider', () => {
     };
     for (const [title, change] of Object.entries(USERS)) {
       it(title, () => expectRefused('answer_invalid', { userinfo: (claims) => ({ ...claims, ...change }) }));
+    }
+  });
+
+  describe('sends the claims of the userinfo endpoint as a signed token, which', () => {
+    type Signing = () => Promise<string>;
+    const token =
+      (make: Signing): RequestListener =>
+      (_request, response) =>
+        void make().then((jwt) => response.writeHead(200, { 'content-type': 'application/jwt' }).end(jwt));
+    const claims = (change: object = {}) => ({
+      sub: 'subject-1',
+      email: 'ann@customer.test',
+      email_verified: 'true',
+      iss: idp.issuer,
+      aud: idp.clientId,
+      ...change,
+    });
+    const sending = (make: Signing) => ({ endpoint: { '/userinfo': token(make) } });
+
+    it('counts like the document', async () => {
+      for (const change of [{}, { iss: undefined, aud: undefined }, { aud: ['other', idp.clientId] }]) {
+        idp.departures = sending(() => signed(claims(change), idp.key));
+        const identity = await signIn(testProtocol(), honest, idp.signIn);
+        expect(identity).to.include({ email: 'ann@customer.test', emailVerified: true });
+      }
+    });
+
+    const FORGED: Record<string, [SsoFailureReason, Signing]> = {
+      'with another subject': ['answer_invalid', () => signed(claims({ sub: 'subject-2' }), idp.key)],
+      'without a subject': ['answer_invalid', () => signed(claims({ sub: undefined }), idp.key)],
+      'of another issuer': ['issuer_mismatch', () => signed(claims({ iss: 'https://evil.test' }), idp.key)],
+      'for another client': ['audience_mismatch', () => signed(claims({ aud: ['other'] }), idp.key)],
+      'that has expired': ['answer_expired', () => signed(claims({ exp: 1 }), idp.key)],
+      'with a changed signature': [
+        'signature_invalid',
+        async () => (await signed(claims(), idp.key)).replace(/\.[^.]*$/, `.${'A'.repeat(342)}`),
+      ],
+      'signed by nobody': [
+        'algorithm_not_allowed',
+        async () => `${btoa('{"alg":"none"}')}.${btoa(JSON.stringify(claims())).replaceAll('=', '')}.`,
+      ],
+      'signed with the secret of the client': [
+        'algorithm_not_allowed',
+        () =>
+          new SignJWT(claims())
+            .setProtectedHeader({ alg: 'HS256' })
+            .sign(Buffer.from(idp.clientSecret.padEnd(32))),
+      ],
+      'that is encrypted': ['signature_invalid', () => Promise.resolve('a.b.c.d.e')],
+      'that is JSON': ['signature_invalid', () => Promise.resolve(JSON.stringify(claims()))],
+    };
+    for (const [title, [reason, make]] of Object.entries(FORGED)) {
+      it(`is refused ${title}`, () => expectRefused(reason, sending(make)));
     }
   });
 

@@ -65,6 +65,16 @@ describe('the identity in an assertion', () => {
     expect(email).to.equal('first@example.com');
   });
 
+  it('takes the first address, wherever it is named', () => {
+    const email = (attributes: Record<string, string[]>) => identityOf(asserted(attributes), MAPPING).email;
+    expect(email({ email: ['', 'Ada', ' ada@example.com '] })).to.equal('ada@example.com');
+    expect(email({ email: ['ada'], [`${CLAIM}/emailaddress`]: ['ada@example.com'] })).to.equal(
+      'ada@example.com',
+    );
+    expect(email({ [`${CLAIM}/upn`]: ['ada@example.com'] })).to.equal('ada@example.com');
+    expect(email({ [`${CLAIM}/upn`]: ['EXAMPLE\\ada'] })).to.equal(undefined);
+  });
+
   it('has an email address from the NameID only where that says that it is one', () => {
     const named = { nameId: 'ada@example.com' };
     expect(identityOf(asserted({}, { ...named, nameIdFormat: EMAIL_FORMAT }), MAPPING).email).to.equal(

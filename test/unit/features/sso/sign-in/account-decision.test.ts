@@ -5,8 +5,12 @@ import {
   type Candidate,
   decideAccount,
   type DecidingProvider,
-  emailDomain,
 } from '../../../../../src/features/sso/sign-in/account-decision.ts';
+import {
+  addressForms,
+  emailDomain,
+  isSameAddress,
+} from '../../../../../src/features/sso/flow/asserted-text.ts';
 import { SsoFailure } from '../../../../../src/features/sso/flow/sso-failure.ts';
 import type { AssertedIdentity } from '../../../../../src/features/sso/flow/sso-protocol.ts';
 
@@ -56,6 +60,25 @@ describe('which account a proved identity signs in to', () => {
     expect(decide(PARTNER, { emailVerified: undefined }, { byEmail: account('by-email') })).to.equal(
       'by-email',
     );
+  });
+
+  it('is no account that is there already, whatever the provider says, unless the owner owns the domain', () => {
+    const unproven = { byEmail: account('by-email'), isDomainProven: false };
+    for (const provider of [ORGANIZATION, PARTNER]) {
+      for (const emailVerified of [true, undefined]) {
+        const expected = 'domain_not_proven';
+        expect(decide(provider, { emailVerified }, unproven)).to.equal(expected);
+      }
+      expect(decide(provider, {}, { ...unproven, linked: account('linked') })).to.equal('linked');
+    }
+    expect(decide(ORGANIZATION, {}, { isDomainProven: false })).to.equal('new Ada@Example.com Ada Lovelace');
+    expect(decide(PARTNER, {}, { isDomainProven: false })).to.equal('invitation_required');
+  });
+
+  it('is none with more permissions than whoever has configured the provider, unless it is linked', () => {
+    const greater = account('admin', { exceedsConfigurer: true });
+    expect(decide(ORGANIZATION, {}, { byEmail: greater })).to.equal('configurer_has_less');
+    expect(decide(ORGANIZATION, {}, { linked: greater })).to.equal('admin');
   });
 
   it('is a new one where an organization allows that', () => {
@@ -120,7 +143,10 @@ describe('which account a proved identity signs in to', () => {
           const provider = { ...(isPartner ? PARTNER : ORGANIZATION), autoProvision };
           const answer = decide(provider, { emailVerified }, facts);
           const chosen = facts.linked ?? facts.byEmail;
-          if (answer === chosen?.userId) expect(chosen).to.include({ isActive: true, isMember: true });
+          if (answer === chosen?.userId) {
+            expect(chosen).to.include({ isActive: true, isMember: true });
+            expect(facts.linked !== undefined || facts.isDomainProven).to.equal(true);
+          }
           if (answer.startsWith('new')) {
             expect([chosen, isPartner, autoProvision]).to.deep.equal([undefined, false, true]);
             expect(emailVerified === true || facts.isDomainProven).to.equal(true);
@@ -136,5 +162,18 @@ describe('the domain of an address', () => {
     expect(emailDomain('Ada@Example.COM')).to.equal('example.com');
     expect(emailDomain('ada@müller.example')).to.equal('xn--mller-kva.example');
     expect(emailDomain('ada')).to.equal(undefined);
+  });
+});
+
+describe('an internationalized address', () => {
+  it('is the same in each form of its domain, of its letters, and of its capitalization', () => {
+    const forms = ['ada@münchen.example', 'ada@xn--mnchen-3ya.example', 'Ada@MU\u0308NCHEN.example'];
+    for (const one of forms) {
+      for (const other of forms) expect(isSameAddress(one, other), `${one} ${other}`).to.equal(true);
+      expect(addressForms(one)).to.include.members(['ada@münchen.example', 'ada@xn--mnchen-3ya.example']);
+    }
+    expect(isSameAddress('ada@munchen.example', 'ada@münchen.example')).to.equal(false);
+    expect(isSameAddress('j\u00fcrgen@example.com', 'ju\u0308rgen@example.com')).to.equal(true);
+    expect(isSameAddress('jurgen@example.com', 'jürgen@example.com')).to.equal(false);
   });
 });

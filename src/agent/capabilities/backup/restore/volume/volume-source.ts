@@ -1,9 +1,14 @@
 import { clock } from '../../../../../clock.ts';
-import { type FileSystemReader, ProgressMeter, type VolumeEntry } from '../../../../../engine/index.ts';
+import {
+  type FileSystemReader,
+  ProgressMeter,
+  SelectedPaths,
+  type VolumeEntry,
+} from '../../../../../engine/index.ts';
 import { OpenFolder } from '../../../../os/files/open-folder.ts';
 import { openPrivateFolder } from '../../../../os/files/private-folder.ts';
 import type { RestoreSource } from '../restore-source.ts';
-import { type Entry, SelectedPaths, selectFrom } from '../selection.ts';
+import { type Entry, selectFrom } from '../selection.ts';
 import { whyNotHere } from './possible-name.ts';
 import { TreeWriter } from './tree-writer.ts';
 
@@ -15,6 +20,7 @@ const KINDS: Partial<Record<VolumeEntry['type'], string>> = {
   dev: 'a device, which is not restored',
   chardev: 'a device, which is not restored',
   fifo: 'a pipe, which is not restored',
+  socket: 'a socket, which is not restored',
   irregular: 'of an unknown kind',
 };
 
@@ -28,7 +34,8 @@ export function volumeSource(files: FileSystemReader, signal: AbortSignal): Rest
       if (leftOutAt !== undefined && entry.depth > leftOutAt) continue;
       leftOutAt = undefined;
       // A socket is nothing without the program that has made it. restic does not restore them either.
-      if (entry.type === 'socket' || !isWanted(entry.path)) continue;
+      const isMissed = entry.type !== 'socket' || wanted?.names(entry.path) === true;
+      if (!isMissed || !isWanted(entry.path)) continue;
       const leftOut = entry.leftOut ?? whyLeftOut(entry);
       if (leftOut !== undefined) leftOutAt = entry.depth;
       yield { ...entry, leftOut, size: entry.sizeBytes, mtime: entry.inode?.modifiedAt };
@@ -37,6 +44,7 @@ export function volumeSource(files: FileSystemReader, signal: AbortSignal): Rest
 
   return {
     continues: true,
+    isPathLimited: false,
     select: (selected, onEntry) => selectFrom(entries, selected, onEntry),
     async fetch(folder, { selected, expected }, onProgress) {
       const meter = new ProgressMeter();

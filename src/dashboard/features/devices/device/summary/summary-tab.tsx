@@ -27,6 +27,7 @@ const MIB = 1024 ** 2;
 export function SummaryTab({ device }: { device: Device }) {
   const inventory = useQuery(apiQuery('GET /devices/{id}/inventory', { params: { id: device.id } }));
   const { presence, lastSeenAt } = device;
+  const mayRun = useDeviceRefusals(device).command('script.run');
   const isAway = presence.state === 'disconnected';
   return (
     <Stack gap="sm">
@@ -60,7 +61,7 @@ export function SummaryTab({ device }: { device: Device }) {
                 What you see is what it last reported, <When at={lastSeenAt} />.{' '}
               </>
             )}
-            {lastSeenAt !== null && 'Scripts and commands wait for it, for a day.'}
+            {lastSeenAt !== null && mayRun === undefined && 'Scripts and commands wait for it, for a day.'}
           </Text>
         </Alert>
       )}
@@ -119,7 +120,7 @@ const softwareLink = (device: Device, count: number | undefined) =>
         />
       )}
     >
-      {formatCounted(count, 'title')}
+      {formatCounted(count, 'program')}
     </Anchor>
   );
 
@@ -150,11 +151,11 @@ function PresenceCard({ device }: { device: Device }) {
 }
 
 const AGENT_STATES: Record<NonNullable<Device['agentState']>['state'], string> = {
-  running: 'Runs',
-  restarting: 'Is being restarted',
-  silent: 'Does not answer',
-  crash_loop: 'Ends again and again',
-  stopped: 'Was stopped',
+  running: 'Running',
+  restarting: 'Restarting',
+  silent: 'Not responding',
+  crash_loop: 'Crashes repeatedly',
+  stopped: 'Stopped',
 };
 
 function AgentCard({ device }: { device: Device }) {
@@ -178,7 +179,7 @@ function AgentCard({ device }: { device: Device }) {
             ),
           ],
           [
-            'Can do',
+            'Capabilities',
             <Tooltip
               key="can"
               multiline
@@ -187,7 +188,7 @@ function AgentCard({ device }: { device: Device }) {
             >
               {/* Reached by keyboard, because the list is nowhere else. */}
               {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-              <span tabIndex={0}>{formatCount(device.capabilities.length)} capabilities</span>
+              <span tabIndex={0}>{formatCount(device.capabilities.length)}</span>
             </Tooltip>,
           ],
         ]}
@@ -195,7 +196,7 @@ function AgentCard({ device }: { device: Device }) {
       <Tooltip label={refusals.write} disabled={!isRefused} multiline maw={320}>
         <Switch
           mt="xs"
-          label="Installs upgrades by itself"
+          label="Automatic updates"
           checked={device.autoUpdate}
           aria-disabled={isRefused}
           aria-description={refusals.write}
@@ -224,7 +225,7 @@ function HardwareCard({ device: { hardware }, collectedAt }: { device: Device; c
     >
       <Facts
         facts={[
-          ['Maker', hardware.manufacturer],
+          ['Manufacturer', hardware.manufacturer],
           ['Model', hardware.model],
           ['Serial number', hardware.serialNumber],
           [

@@ -70,7 +70,7 @@ export function AgentLogsTab({ device: { id } }: { device: Device }) {
           loading={query.isRefetching}
           onClick={() => void query.refetch()}
         >
-          Read again
+          Refresh
         </Button>
       </Group>
       <Text size="xs" mb="xs">

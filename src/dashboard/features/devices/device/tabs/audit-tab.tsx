@@ -24,12 +24,12 @@ const COLUMNS: readonly Column<AuditLog>[] = [
     width: 200,
     cell: ({ user, ipAddress }) => (
       <>
-        {user.name ?? user.email ?? 'Muster itself'}
+        {user.name ?? user.email ?? 'Muster'}
         {ipAddress !== null && <Text size="xs">from {ipAddress}</Text>}
       </>
     ),
   },
-  { header: 'Action', cell: ({ action }) => action, isName: true, width: 190 },
+  { header: 'Action', cell: ({ action }) => formatWord(action), isName: true, width: 190 },
   {
     header: 'Result',
     width: 110,
@@ -59,7 +59,7 @@ export function AuditTab({ device: { id } }: { device: Device }) {
       <Group gap="xs" mb="xs">
         <RangeSelect value={range} onChange={(next) => change({ range: next })} />
         <Button variant="default" loading={query.isRefetching} onClick={() => void query.refetch()}>
-          Read again
+          Refresh
         </Button>
       </Group>
       <Loaded query={query} what="Reading the audit trail">

@@ -76,7 +76,7 @@ export function StoredEventsTab({ device: { id } }: { device: Device }) {
           loading={query.isRefetching}
           onClick={() => void query.refetch()}
         >
-          Read again
+          Refresh
         </Button>
       </Group>
       <Loaded query={query} what="Reading the events">

@@ -33,6 +33,7 @@ const TONES: Record<DeviceUpgrade['state'] | 'completed', Tone> = {
   verifying: 'busy',
   installing: 'busy',
   restarting: 'busy',
+  trial: 'busy',
   failed: 'bad',
   rolled_back: 'bad',
 };
@@ -108,11 +109,11 @@ function Component({ device, upgrade }: { device: Device; upgrade: DeviceUpgrade
       </Group>
       <Facts
         facts={[
-          ['Runs', current],
-          ['Should run', target ?? 'No release is promoted for it'],
+          ['Current version', current],
+          ['Target version', target ?? 'None: no release is promoted for its platform'],
           ['Reason', reason === null ? undefined : formatWord(reason)],
           ['Next try', nextAt === undefined ? undefined : formatTime(new Date(nextAt))],
-          ['Set by', `version: ${levels.pin}, policy: ${levels.policy}, window: ${levels.window}`],
+          ['Set by', setBy(levels)],
         ]}
       />
       {history.length > 0 && (
@@ -125,6 +126,18 @@ function Component({ device, upgrade }: { device: Device; upgrade: DeviceUpgrade
       )}
     </Card>
   );
+}
+
+const LEVELS = {
+  default: 'the default of Muster',
+  partner: 'the provider',
+  organization: 'the organization',
+} as const;
+
+/** Where version, policy and window come from, as a sentence. */
+function setBy({ pin, policy, window }: DeviceUpgrade['levels']): string {
+  if (pin === policy && policy === window) return `Version, policy and window are set by ${LEVELS[pin]}.`;
+  return `The version is set by ${LEVELS[pin]}, the policy by ${LEVELS[policy]}, the window by ${LEVELS[window]}.`;
 }
 
 function refused({ state, target }: DeviceUpgrade): string | undefined {

@@ -85,7 +85,7 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
         aria-label="Which devices"
         data={[
           { value: 'all', label: 'All' },
-          { value: 'open', label: 'Going on' },
+          { value: 'open', label: 'Running' },
           { value: 'bad', label: 'Refused or failed' },
         ]}
         value={shows}

@@ -1,0 +1,1 @@
+export { GettingStarted, NextStep } from './getting-started.tsx';

@@ -1,0 +1,90 @@
+import type { Me } from '../../session/index.ts';
+
+/** The way from an empty server to the first device that is online, as a list of steps. Pure. */
+
+/** What is there already. */
+export interface FirstFound {
+  scope: Me['scope'];
+  /** Whether only one organization, which exists, is looked at. */
+  isOfOne?: boolean;
+  providers: number;
+  organizations: readonly { id: string; name: string }[];
+  /** The organization of each site. */
+  sites: readonly { orgId: string }[];
+  /** Whether a release of the agent is promoted, which the install line needs. */
+  isInstallable: boolean;
+  /** Whether a key is there that a device can enroll with. */
+  hasKey: boolean;
+}
+
+export interface Step {
+  title: string;
+  /** What it is for, in one sentence. */
+  help: string;
+  isDone: boolean;
+  /** The page where it is done; absent where this person cannot do it. */
+  page?: StepPage;
+}
+
+export type StepPage =
+  | { to: '/providers' | '/organizations' | '/agents' | '/enrollment' }
+  | { to: '/organizations/$organizationId'; params: { organizationId: string } };
+
+/** All steps that concern this person, in their order. Those of an organization name the first that lacks something. */
+export function stepsOf(found: FirstFound): Step[] {
+  const { scope, isOfOne = false, organizations, sites } = found;
+  const withSite = new Set(sites.map(({ orgId }) => orgId));
+  const organization = organizations.find(({ id }) => !withSite.has(id)) ?? organizations[0];
+  const steps: Step[] = [];
+  if (scope === 'system' && !isOfOne) {
+    steps.push({
+      title: 'Create a provider',
+      help: 'The company that looks after customers. It can be your own.',
+      isDone: found.providers > 0,
+      page: { to: '/providers' },
+    });
+  }
+  if (scope !== 'organization' && !isOfOne) {
+    steps.push({
+      title: 'Create an organization',
+      help: 'A customer, with devices and people of its own.',
+      isDone: organizations.length > 0,
+      page: { to: '/organizations' },
+    });
+  }
+  steps.push(
+    {
+      title: organization === undefined ? 'Create a site' : `Create a site of ${organization.name}`,
+      help: 'A place with devices. Its time zone decides when schedules and windows begin.',
+      isDone: sites.length > 0,
+      ...(organization === undefined
+        ? {}
+        : { page: { to: '/organizations/$organizationId', params: { organizationId: organization.id } } }),
+    },
+    {
+      title: 'Register a release of the agent',
+      help:
+        scope === 'system'
+          ? 'The program that the install line downloads. It is uploaded once, or fetched from GitHub.'
+          : 'A system administrator of this server does it, once for all providers.',
+      isDone: found.isInstallable,
+      ...(scope === 'system' ? { page: { to: '/agents' } } : {}),
+    },
+    {
+      title: 'Create an enrollment key',
+      help: 'It lets machines join one organization.',
+      isDone: found.hasKey,
+      page: { to: '/enrollment' },
+    },
+    {
+      title: 'Run the install line on a machine',
+      help: 'Enrollment shows the line with each new key. The machine appears as soon as its agent is connected.',
+      isDone: false,
+      page: { to: '/enrollment' },
+    },
+  );
+  return steps;
+}
+
+/** The first that is not done. */
+export const nextOf = (steps: readonly Step[]): Step | undefined => steps.find(({ isDone }) => !isDone);

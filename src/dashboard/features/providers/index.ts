@@ -1,0 +1,1 @@
+export { providerPages } from './providers.pages.ts';

@@ -1,0 +1,107 @@
+import type { Claimant, IdentityConflict } from '../../../hub/ports.ts';
+import type { Tx } from '../../../platform/db/transaction.ts';
+import { type NewAlert, raiseAlert, raiseAlerts, resolveAlerts } from '../../alerts/index.ts';
+
+/** The alerts about machines whose identity is in doubt. Each names both sides. */
+
+const KIND = 'machine_identity_conflict';
+
+/** What is known of one side. */
+export interface Side {
+  deviceId: string;
+  hostname: string;
+  serialNumber?: string | undefined;
+  macAddresses?: readonly string[] | undefined;
+  ip?: string | null | undefined;
+}
+
+const alert = (about: Omit<NewAlert, 'kind' | 'severity'>): NewAlert => ({
+  kind: KIND,
+  severity: 'high',
+  ...about,
+});
+
+/** The machine as a person recognizes it: by its name, and by what tells it from another one of that name. */
+function describe({
+  hostname,
+  serialNumber,
+  ip,
+}: Pick<Side, 'serialNumber' | 'ip'> & { hostname?: string | undefined }) {
+  const more = [
+    ...(serialNumber === undefined ? [] : [`serial number ${serialNumber}`]),
+    ...(ip == null ? [] : [`address ${ip}`]),
+  ];
+  return `${hostname ?? 'a machine without a name'}${more.length === 0 ? '' : ` (${more.join(', ')})`}`;
+}
+
+/** A machine was enrolled with the machine id of a connected device, and waits for approval. */
+export async function raiseEnrollmentConflict(
+  tx: Tx,
+  { orgId, newcomer, known }: { orgId: string; newcomer: Side; known: Side },
+): Promise<void> {
+  await raiseAlert(
+    tx,
+    alert({
+      orgId,
+      deviceId: newcomer.deviceId,
+      title: `${newcomer.hostname} claims the identity of ${known.hostname}`,
+      message: `${describe(newcomer)} was enrolled with the machine id of ${describe(known)}, which is connected. It is given nothing until somebody approves it as a device of its own, approves it in place of ${known.hostname}, or removes it.`,
+      details: { cause: 'enrollment', device: newcomer, conflictsWith: known },
+    }),
+  );
+}
+
+/** Two programs use the token of one device at the same time. */
+export async function raiseConnectionConflict(tx: Tx, conflict: IdentityConflict): Promise<void> {
+  const { deviceId, orgId, holder, other } = conflict;
+  const device = await tx('devices')
+    .where({ id: deviceId, org_id: orgId })
+    .first<{ hostname: string } | undefined>('hostname');
+  if (device === undefined) return;
+  const { hostname } = device;
+  const shown = ({ bootId: _bootId, ...side }: Claimant) => ({ deviceId, hostname, ...side });
+  await raiseAlert(
+    tx,
+    alert({
+      orgId,
+      deviceId,
+      title: `Two machines use the identity of ${hostname}`,
+      message: `${describe(shown(holder))} is connected, and ${describe(shown(other))} connects with the same token. The second one is refused while the first one is connected. One of them is probably a copy, such as a clone of a virtual machine: enroll it as a device of its own.`,
+      details: { cause: 'connection', holder: shown(holder), refused: shown(other) },
+    }),
+  );
+}
+
+export interface ChangedSerial {
+  orgId: string;
+  deviceId: string;
+  hostname: string;
+  before: string;
+  after: string;
+}
+
+/** Devices report another serial number than before: another machine, or another mainboard. */
+export async function raiseSerialConflicts(tx: Tx, changed: readonly ChangedSerial[]): Promise<void> {
+  if (changed.length === 0) return;
+  await raiseAlerts(
+    tx,
+    changed.map(({ orgId, deviceId, hostname, before, after }) =>
+      alert({
+        orgId,
+        deviceId,
+        title: `${hostname} has another serial number`,
+        message: `${hostname} had the serial number ${before} and now reports ${after}. Either its mainboard was replaced, or another machine uses its identity, such as a copy of its disk.`,
+        details: {
+          cause: 'serial_number',
+          device: { deviceId, hostname, serialNumber: after },
+          conflictsWith: { deviceId, hostname, serialNumber: before },
+        },
+      }),
+    ),
+  );
+}
+
+/** Somebody has decided about these devices. */
+export async function resolveConflicts(tx: Tx, deviceIds: readonly string[], why: string): Promise<void> {
+  await resolveAlerts(tx, { kind: KIND, deviceIds, details: {}, why });
+}

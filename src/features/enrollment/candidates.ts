@@ -1,0 +1,84 @@
+import type { Claimant } from '../../hub/ports.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
+import { DeviceModel, deviceOfToken } from '../devices/index.ts';
+import type { Candidate } from './place.ts';
+
+/** The devices that a machine may be by its machine id, and which of them are held by a living program. */
+
+/** More machines than anybody approves under one machine id. */
+const CANDIDATES_MAX = 20;
+
+export interface KnownDevice extends Candidate {
+  device: DeviceModel;
+  holder: Claimant | undefined;
+}
+
+/** Devices that are held at this moment; `undefined` for one that reports over HTTP, without a connection. */
+export type Held = ReadonlyMap<string, Claimant | undefined>;
+
+/** Asks before the key is locked, because a program that does not answer takes a few seconds. */
+export async function findHeld(
+  ctx: PublicContext,
+  { enrollmentKey, machineId }: { enrollmentKey: string; machineId: string },
+  hub: Pick<DeviceHub, 'provenHolder'>,
+): Promise<Held> {
+  const devices = await ctx.withSystem('find the devices that a machine may be', async (tx) => {
+    const { rows } = await tx.raw<{ rows: { id: string; reports: boolean }[] }>(
+      `select d.id, coalesce(p.reports_until > now(), false) as reports
+      from enrollment_keys k join devices d on d.org_id = k.org_id
+      left join device_presence p on p.device_id = d.id and p.org_id = d.org_id
+      where k.key_hash = ? and (d.machine_id = ? or d.claimed_machine_id = ?) and d.condition <> 'decommissioned'
+      order by d.id limit ${CANDIDATES_MAX}`,
+      [tokenHash(enrollmentKey), machineId, machineId],
+    );
+    return rows;
+  });
+  const held = await Promise.all(
+    devices.map(async ({ id, reports }) => {
+      const holder = await hub.provenHolder(id);
+      return holder === undefined && !reports ? [] : [[id, holder] as const];
+    }),
+  );
+  return new Map(held.flat());
+}
+
+/** Reads and locks the candidates. Machines with one id enroll one after another. */
+export async function lockCandidates(
+  tx: Tx,
+  {
+    orgId,
+    machineId,
+    bearer,
+    held,
+  }: { orgId: string; machineId: string; bearer: string | undefined; held: Held },
+): Promise<KnownDevice[]> {
+  await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`machine ${orgId} ${machineId}`]);
+  const proven = bearer === undefined ? undefined : await deviceOfToken(tx, bearer);
+  const devices = await DeviceModel.query(tx)
+    .where('org_id', orgId)
+    .where(
+      (either) =>
+        void either
+          .where('machine_id', machineId)
+          .orWhere(
+            (claim) =>
+              void claim.where('claimed_machine_id', machineId).whereNot('condition', 'decommissioned'),
+          ),
+    )
+    .orderBy('id')
+    .limit(CANDIDATES_MAX)
+    .forUpdate();
+  return devices.map((device) => ({
+    device,
+    id: device.id,
+    ownsId: device.machineId === machineId,
+    isPending: device.condition === 'pending',
+    serialNumber: device.hardware.serialNumber,
+    isHeld: held.has(device.id),
+    holder: held.get(device.id),
+    isProven: device.id === proven,
+  }));
+}
