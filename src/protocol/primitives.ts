@@ -40,7 +40,8 @@ export const reportedText = (max: number, min = 1) =>
     .string()
     .min(min)
     .overwrite((value) => shortened(storableText(value), max))
-    .meta({ description: `Cut to ${max} characters.` });
+    // Behind the cut, so that it refuses nothing and says how long the text can be.
+    .max(max);
 
 /** No half of a surrogate pair stays at the end. */
 export const shortened = (value: string, max: number): string =>

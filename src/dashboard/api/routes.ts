@@ -1850,54 +1850,27 @@ enrollmentKey: string
  */
 hostname: string
 osType: ("windows" | "macos" | "linux")
-/**
- * Cut to 200 characters.
- */
 osVersion: string
 osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
-/**
- * Cut to 50 characters.
- */
 agentVersion: string
 /**
  * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
 hardware?: ({
-/**
- * Cut to 255 characters.
- */
 manufacturer?: (string | null)
-/**
- * Cut to 255 characters.
- */
 model?: (string | null)
 serialNumber?: (string | null)
-/**
- * Cut to 255 characters.
- */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
-/**
- * Cut to 255 characters.
- */
 gpuModel?: (string | null)
 } | null)
 network?: ({
-/**
- * Cut to 45 characters.
- */
 ipAddress?: (string | null)
-/**
- * Cut to 45 characters.
- */
 publicIp?: (string | null)
-/**
- * Cut to 17 characters.
- */
 macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -2060,21 +2033,12 @@ body: {
  * The time by the clock of the device.
  */
 at: string
-/**
- * Cut to 50 characters.
- */
 agentVersion: string
-/**
- * Cut to 50 characters.
- */
 watchdogVersion?: (string | null)
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
 osVersion?: (string | null)
-/**
- * Cut to 100 characters.
- */
 osBuild?: (string | null)
 uptimeSeconds?: (number | null)
 metrics?: ({
@@ -2447,9 +2411,6 @@ params: {
 id: string
 }
 body: {
-/**
- * Cut to 50 characters.
- */
 watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
@@ -2471,9 +2432,6 @@ updates: {
  * What is being updated, such as `agent`.
  */
 component: string
-/**
- * Cut to 50 characters.
- */
 targetVersion: string
 /**
  * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
@@ -2936,39 +2894,18 @@ id: string
 }
 body: {
 hardware?: ({
-/**
- * Cut to 255 characters.
- */
 manufacturer?: (string | null)
-/**
- * Cut to 255 characters.
- */
 model?: (string | null)
 serialNumber?: (string | null)
-/**
- * Cut to 255 characters.
- */
 cpuModel?: (string | null)
 cpuCores?: (number | null)
 ramTotalMb?: (number | null)
 diskTotalGb?: (number | null)
-/**
- * Cut to 255 characters.
- */
 gpuModel?: (string | null)
 } | null)
 network?: ({
-/**
- * Cut to 45 characters.
- */
 ipAddress?: (string | null)
-/**
- * Cut to 45 characters.
- */
 publicIp?: (string | null)
-/**
- * Cut to 17 characters.
- */
 macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -2976,13 +2913,7 @@ macAddress?: (string | null)
 macAddresses?: (string[] | null)
 } | null)
 interfaces?: ({
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 64 characters.
- */
 macAddress?: (string | null)
 ipAddresses?: (string[] | null)
 /**
@@ -2994,17 +2925,8 @@ isPrimary?: (boolean | null)
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
 software?: ({
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 255 characters.
- */
 version?: (string | null)
-/**
- * Cut to 255 characters.
- */
 publisher?: (string | null)
 installedAt?: (string | null)
 /**
@@ -3012,9 +2934,6 @@ installedAt?: (string | null)
  */
 source?: (string | null)
 }[] | null)
-/**
- * Cut to 255 characters.
- */
 lastUser?: (string | null)
 /**
  * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
@@ -4167,13 +4086,7 @@ body: {
 logs: {
 timestamp: string
 level: ("debug" | "info" | "warn" | "error")
-/**
- * Cut to 100 characters.
- */
 component: string
-/**
- * Cut to 32768 characters.
- */
 message: string
 fields?: ({
 [k: string]: unknown
@@ -5986,13 +5899,7 @@ token: string
  */
 session?: (string | null)
 machine: {
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 }
@@ -6005,9 +5912,6 @@ recoveryId: string
 session?: string
 sessionExpiresAt: string
 snapshotId: string
-/**
- * Cut to 255 characters.
- */
 machineName: string
 details: ({
 kind: "image"
@@ -6020,9 +5924,6 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: number
 /**
@@ -6073,13 +5974,7 @@ body: {
 token: string
 session: string
 progress: {
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: (string | null)
 done: number
 total: number
@@ -6106,40 +6001,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: (string | null)
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 }
@@ -9007,39 +8881,18 @@ customFields: {
 [k: string]: unknown
 }
 hardware: {
-/**
- * Cut to 255 characters.
- */
 manufacturer?: string
-/**
- * Cut to 255 characters.
- */
 model?: string
 serialNumber?: string
-/**
- * Cut to 255 characters.
- */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
-/**
- * Cut to 255 characters.
- */
 gpuModel?: string
 }
 network: {
-/**
- * Cut to 45 characters.
- */
 ipAddress?: string
-/**
- * Cut to 45 characters.
- */
 publicIp?: string
-/**
- * Cut to 17 characters.
- */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -9101,39 +8954,18 @@ export interface DeviceInventory {
 deviceId: string
 orgId: string
 hardware: {
-/**
- * Cut to 255 characters.
- */
 manufacturer?: string
-/**
- * Cut to 255 characters.
- */
 model?: string
 serialNumber?: string
-/**
- * Cut to 255 characters.
- */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
-/**
- * Cut to 255 characters.
- */
 gpuModel?: string
 }
 network: {
-/**
- * Cut to 45 characters.
- */
 ipAddress?: string
-/**
- * Cut to 45 characters.
- */
 publicIp?: string
-/**
- * Cut to 17 characters.
- */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -9141,13 +8973,7 @@ macAddress?: string
 macAddresses?: string[]
 }
 interfaces: {
-/**
- * Cut to 255 characters.
- */
 name: string
-/**
- * Cut to 64 characters.
- */
 macAddress?: string
 ipAddresses: string[]
 /**
@@ -10144,9 +9970,6 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * As `backup.databases` lists it.
  */
 instance: string
-/**
- * Items: Cut to 255 characters.
- */
 databases: string[]
 backupType: ("full" | "differential" | "log")
 /**
@@ -10196,9 +10019,6 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: number
 /**
@@ -10226,9 +10046,6 @@ kind: "machines"
 hypervisor: ("hyperv" | "kvm")
 machines: {
 id: string
-/**
- * Cut to 255 characters.
- */
 name: string
 /**
  * Of Hyper-V.
@@ -10322,9 +10139,6 @@ version: 1
  * The disks of the device itself, or those of a guest on it.
  */
 source: ("disk" | "kvm" | "hyperv")
-/**
- * Cut to 255 characters.
- */
 machine: string
 system: (string | null)
 takenAt: string
@@ -10350,9 +10164,6 @@ model: (string | null)
 serial: (string | null)
 partitionTable: ({
 label: ("gpt" | "dos")
-/**
- * Cut to 255 characters.
- */
 id: string
 unit: "sectors"
 firstlba?: number
@@ -10362,17 +10173,8 @@ partitions: {
 number: number
 start: number
 size: number
-/**
- * Cut to 255 characters.
- */
 type: string
-/**
- * Cut to 255 characters.
- */
 uuid?: string
-/**
- * Cut to 255 characters.
- */
 name?: string
 bootable?: boolean
 }[]
@@ -10757,9 +10559,6 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * What a configuration names: where the server listens on the machine.
  */
 instance: string
-/**
- * Cut to 255 characters.
- */
 version: string
 port: (number | null)
 dataFolder: (string | null)
@@ -10767,9 +10566,6 @@ dataFolder: (string | null)
  * The first 1000. Names are as the server has them.
  */
 databases: {
-/**
- * Cut to 255 characters.
- */
 name: string
 sizeBytes: (number | null)
 }[]
@@ -10777,13 +10573,7 @@ sizeBytes: (number | null)
  * Why it cannot be backed up as it is, such as a program that is missing.
  */
 problems: {
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 500 characters.
- */
 message: string
 }[]
 id: string
@@ -11178,24 +10968,12 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: string
 done: number
 total: number
@@ -11210,40 +10988,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: string
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 } | null)
@@ -11289,24 +11046,12 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
-/**
- * Cut to 255 characters.
- */
 hostname: string
-/**
- * Cut to 100 characters.
- */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
-/**
- * Cut to 50 characters.
- */
 phase: string
-/**
- * Cut to 100 characters.
- */
 disk?: string
 done: number
 total: number
@@ -11321,40 +11066,19 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
-/**
- * Cut to 100 characters.
- */
 disk: string
-/**
- * Cut to 500 characters.
- */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
-/**
- * Cut to 100 characters.
- */
 name: string
 ok: boolean
-/**
- * Cut to 500 characters.
- */
 message?: string
 }[]
 }[]
-/**
- * Items: Cut to 500 characters.
- */
 warnings: string[]
 error: ({
-/**
- * Cut to 64 characters.
- */
 code: string
-/**
- * Cut to 2000 characters.
- */
 message: string
 } | null)
 } | null)
@@ -11380,9 +11104,6 @@ data: {
  */
 status: ("ready" | "busy" | "failed" | "unknown")
 writers: {
-/**
- * Cut to 255 characters.
- */
 name: string
 writerId: string
 instanceId: (string | null)
@@ -11397,18 +11118,12 @@ status: ("stable" | "waiting" | "failed" | "unknown")
 lastError: string
 }[]
 providers: {
-/**
- * Cut to 255 characters.
- */
 name: string
 providerId: string
 /**
  * In the language of the machine.
  */
 type: string
-/**
- * Cut to 50 characters.
- */
 version: string
 }[]
 deviceId: string
@@ -11455,9 +11170,6 @@ rctEnabled: (boolean | null)
 hasPassthroughDisks: boolean
 checkpoints: {
 id: string
-/**
- * Cut to 256 characters.
- */
 name: string
 parentId: (string | null)
 createdAt: (string | null)
