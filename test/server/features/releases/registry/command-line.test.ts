@@ -34,11 +34,11 @@ describe('muster releases', function () {
       out: '',
       err: 'The file is version 0.2.0 of the agent, and not 0.3.0. It was not stored.\n',
     });
-    expect((await muster('list')).out).to.equal('There are no releases.\n');
+    expect((await muster('list')).out).to.match(/^There are no releases\./);
   });
 
   it('adds a file that the server serves, promotes it, lists it, and is audited', async () => {
-    expect((await muster('list')).out).to.equal('There are no releases.\n');
+    expect((await muster('list')).out).to.match(/^There are no releases\./);
     const bytes = randomBytes(4000);
     await mkdir(path.join(bench.dataDir, 'build'));
     const file = path.join(bench.dataDir, 'build', 'agent of linux');
