@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { programMark } from '../protocol/index.ts';
 
 /** Programs as one file of CommonJS, which needs nothing beside it but the runtime. */
 
@@ -48,8 +47,8 @@ export async function bundle(component: Component, version?: string): Promise<Bu
     write: false,
     metafile: true,
     logLevel: 'silent',
-    // Whoever publishes the file is told where this is not the version that it is published as.
-    footer: { js: programMark(component, used) },
+    // Where the file is published as another version, the server refuses it (`ProgramScan`).
+    footer: { js: `/* muster-program ${component} ${used} */` },
     define: {
       MUSTER_IS_PACKAGED: 'true',
       // Without these, `ws` looks for native modules that are not there, and Node warns of it at every start.

@@ -15,9 +15,19 @@ const program = new Command('build:agent')
     own(),
   )
   .option('--out <folder>', 'folder for the files', path.join('dist', 'agent'))
-  .action(async ({ platform, out }: { platform: Platform[]; out: string }) => {
+  .option(
+    '--version <version>',
+    'in place of the versions in the source, such as 1.4.0 or 1.4.0-rc.2',
+    parseVersion,
+  )
+  .action(async ({ platform, out, version }: { platform: Platform[]; out: string; version?: string }) => {
     if (platform.length === 0) throw new Error(`This machine is none of ${ALL.join(', ')}: give --platform.`);
-    const { failed } = await buildAgent({ platforms: platform, out, report: (line) => console.log(line) });
+    const { failed } = await buildAgent({
+      platforms: platform,
+      out,
+      ...(version === undefined ? {} : { versions: { agent: version, watchdog: version } }),
+      report: (line) => console.log(line),
+    });
     if (failed.length > 0) process.exitCode = 1;
   });
 
@@ -34,6 +44,11 @@ function parsePlatforms(text: string): Platform[] {
     if (!isPlatform(name)) throw new InvalidArgumentError(`${name} is none of ${ALL.join(', ')}.`);
     return name;
   });
+}
+
+function parseVersion(text: string): string {
+  if (/^\d+\.\d+\.\d+(-rc\.\d+)?$/.test(text) && text.length <= 20) return text;
+  throw new InvalidArgumentError('Give a version such as 1.4.0 or 1.4.0-rc.2.');
 }
 
 /** The platform of this machine, where it is one of them. */

@@ -4,7 +4,6 @@ export * from './primitives.ts';
 export * from './path-text.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
-export * from './program-mark.ts';
 export * from './releases.ts';
 export * from './upgrade-waits.ts';
 export * from './agent-messages.ts';

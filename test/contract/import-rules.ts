@@ -33,6 +33,7 @@ const mayImport = {
 const singleFiles: Record<string, Zone> = {
   'src/main.ts': 'main',
   'src/server.ts': 'server',
+  'src/database-and-secrets.ts': 'server',
   'src/run-server.ts': 'server',
   'src/start-failure.ts': 'server',
   'src/api-info.ts': 'server',
@@ -93,6 +94,8 @@ const NOT_DOORS = new Set(['src/features/index.ts', 'src/dashboard/features/inde
 const SIDE_DOORS = [
   // What the hub needs from above, as interfaces that features implement.
   /^src\/hub\/ports(\.ts$|\/)/,
+  // What commands beside the server need of a feature, without loading the rest of it.
+  /^src\/features\/(audit|releases)\/operator\.ts$/,
   // Tables are loaded with the pages that have one, apart from the controls of every page.
   /^src\/dashboard\/ui\/data-table\/index\.ts$/,
   TYPED_REQUESTS,

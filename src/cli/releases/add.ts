@@ -1,5 +1,9 @@
-import { addRelease } from '../../features/releases/registry/operator.ts';
-import type { Architecture, Component, OperatingSystem } from '../../features/releases/registry/platform.ts';
+import {
+  addRelease,
+  type Architecture,
+  type Component,
+  type OperatingSystem,
+} from '../../features/releases/operator.ts';
 import { type CommandIo, fileOf } from '../io.ts';
 import { filesToAdd } from './files-to-add.ts';
 import { printPromotion } from './print-promotion.ts';

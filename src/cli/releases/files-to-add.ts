@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { Architecture, Component, OperatingSystem } from '../../features/releases/index.ts';
+import { Architecture, Component, OperatingSystem } from '../../features/releases/operator.ts';
 
 /** A file of a release, and what it is for. */
 export interface FileToAdd {

@@ -1,4 +1,4 @@
-import { listAllReleases } from '../../features/releases/registry/operator.ts';
+import { listAllReleases } from '../../features/releases/operator.ts';
 import type { CommandIo } from '../io.ts';
 import { described } from './add.ts';
 import { withReleases } from './with-releases.ts';

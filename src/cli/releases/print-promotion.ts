@@ -1,4 +1,4 @@
-import type { Promotion } from '../../features/releases/registry/promotion.ts';
+import type { Promotion } from '../../features/releases/operator.ts';
 import type { CommandIo } from '../io.ts';
 
 export function printPromotion({ stdout }: CommandIo, { promoted, demoted }: Promotion): void {

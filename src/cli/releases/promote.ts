@@ -1,5 +1,4 @@
-import { promoteVersion } from '../../features/releases/registry/operator.ts';
-import type { PromoteRequest } from '../../features/releases/registry/release.schema.ts';
+import { promoteVersion, type PromoteRequest } from '../../features/releases/operator.ts';
 import type { CommandIo } from '../io.ts';
 import { printPromotion } from './print-promotion.ts';
 import { withReleases } from './with-releases.ts';

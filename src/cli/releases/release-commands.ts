@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
-import { Architecture, Component, OperatingSystem } from '../../features/releases/registry/platform.ts';
-import { Version } from '../../features/releases/registry/version.ts';
+import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/operator.ts';
 import type { CommandLine } from '../io.ts';
 import type { AddOptions } from './add.ts';
 

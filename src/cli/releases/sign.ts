@@ -1,4 +1,4 @@
-import { signReleases } from '../../features/releases/registry/operator.ts';
+import { signReleases } from '../../features/releases/operator.ts';
 import type { CommandIo } from '../io.ts';
 import { withReleases } from './with-releases.ts';
 

@@ -1,8 +1,5 @@
-// The doors of these features load all of them, which takes longer than any of these commands.
-import { createAuditTrail } from '../../features/audit/recording/audit-trail.ts';
-import type { OperatorParts } from '../../features/releases/registry/operator.ts';
-import { openReleaseFiles } from '../../features/releases/registry/release-files.ts';
-import { ReleaseKeys } from '../../features/releases/registry/release-keys.ts';
+import { createAuditTrail } from '../../features/audit/operator.ts';
+import { type OperatorParts, openReleaseFiles, ReleaseKeys } from '../../features/releases/operator.ts';
 import type { CommandIo } from '../io.ts';
 import { withInstallation } from '../with-installation.ts';
 

@@ -18,18 +18,11 @@ import { upgradeRetention } from './upgrades/retention.ts';
 export {
   addRelease,
   listAllReleases,
-  type OperatorParts,
-  promoteVersion,
-  rotateReleaseKey,
-  signReleases,
 } from './registry/operator.ts';
 export { Architecture, Component, OperatingSystem } from './registry/platform.ts';
-export type { Promotion } from './registry/promotion.ts';
-export type { PromoteRequest } from './registry/release.schema.ts';
 export { openReleaseFiles } from './registry/release-files.ts';
 export { ReleaseKeys, SEALED_RELEASE_KEY } from './registry/release-keys.ts';
 export { releaseLimits } from './registry/release-limits.ts';
-export { Version } from './registry/version.ts';
 export { removeIfUnused } from './registry/unused-file.ts';
 export { assertRegisteredPins } from './targets/registered-pins.ts';
 export { ReleaseTrust } from './targets/release-trust.ts';

@@ -1,4 +1,3 @@
-import { printable } from '../../agent/core/plain-text.ts';
 import { withoutSecrets } from '../../agent/os/diagnostics/without-secrets.ts';
 
 const LINES = 12;
@@ -20,8 +19,11 @@ export class LastLines {
 
   get lines(): string[] {
     return [...this.#lines, this.#open]
-      .map((line) => printable(withoutSecrets(line), LINE_MAX).trim())
+      .map((line) => plain(withoutSecrets(line).slice(0, LINE_MAX)))
       .filter((line) => line !== '')
       .slice(-LINES);
   }
 }
+
+/** Without control characters, and without halves of characters that were cut. */
+const plain = (line: string) => line.replaceAll(/[\p{Cc}\p{Cf}\p{Surrogate}]+/gu, ' ').trim();

@@ -1,13 +1,10 @@
-import type { ChildEnd } from '../supervision/supervised-child.ts';
+import type { TrialEnd } from '../../agent/os/upgrades/trial-file.ts';
 
 /** Why a release is not used, as people read it in the history, the alert and on the machine. Pure. */
 export interface Cause {
   code: string;
   message: string;
 }
-
-/** How a run of a release has ended, as it is kept for the report. */
-export type KnownEnd = Pick<ChildEnd, 'how' | 'isSilent' | 'output'>;
 
 /** As long as a report may be. */
 const MESSAGE_MAX = 2000;
@@ -19,7 +16,7 @@ export function withOutput(sentence: string, output: readonly string[]): string 
 }
 
 /** @param starts  how often it was started, which is more than there are ends where the watchdog was ended as well */
-export function endedInTrial(starts: number, ends: readonly KnownEnd[]): Cause {
+export function endedInTrial(starts: number, ends: readonly TrialEnd[]): Cause {
   const counted = `The release ended ${times(starts)} during its trial`;
   if (ends.length === 0) {
     return {
@@ -36,7 +33,7 @@ export function endedInTrial(starts: number, ends: readonly KnownEnd[]): Cause {
 
 /** A release that was healthy in its trial, and ends more often than the one before it. */
 export function endedAfterTrial(facts: {
-  ends: readonly KnownEnd[];
+  ends: readonly TrialEnd[];
   count: number;
   withinMs: number;
   before: number;
@@ -46,10 +43,10 @@ export function endedAfterTrial(facts: {
   return { code: codeOf(ends), message: withOutput(sentence, ends.at(-1)?.output ?? []) };
 }
 
-const codeOf = (ends: readonly KnownEnd[]) => (ends.every(({ isSilent }) => isSilent) ? 'HUNG' : 'CRASHED');
+const codeOf = (ends: readonly TrialEnd[]) => (ends.every(({ isSilent }) => isSilent) ? 'HUNG' : 'CRASHED');
 
 /** Each way once, the last one first. */
-function howTheyEnded(ends: readonly KnownEnd[]): string {
+function howTheyEnded(ends: readonly TrialEnd[]): string {
   return [...new Set(ends.map(({ how }) => how).reverse())].join(' Before: ');
 }
 

@@ -5,7 +5,7 @@ import { clock } from '../../clock.ts';
 import { readPrivateJson } from '../../agent/os/files/private-file.ts';
 import { Trial, TrialEnd } from '../../agent/os/upgrades/trial-file.ts';
 import { upgradesIn, writeNote } from '../../agent/os/upgrades/upgrade-files.ts';
-import { type Cause, endedAfterTrial, type KnownEnd } from './cause.ts';
+import { type Cause, endedAfterTrial } from './cause.ts';
 
 /**
  * The day after a trial. A release can be healthy in its trial and end again and again afterwards, each time after it has
@@ -76,7 +76,7 @@ export async function endObservation(dataDir: string, { version }: Pick<Trial, '
 export async function countEnd(
   dataDir: string,
   observation: Observation,
-  end: KnownEnd,
+  end: TrialEnd,
 ): Promise<Cause | undefined> {
   const counted = afterEnd(observation, end);
   await writeNote(dataDir, OBSERVATION, counted);
@@ -87,7 +87,7 @@ export async function countEnd(
 export const isOver = ({ since }: Pick<Observation, 'since'>, now: number): boolean => now - since > DAY_MS;
 
 /** Pure. */
-export const afterEnd = (observation: Observation, { how, isSilent, output }: KnownEnd): Observation => ({
+export const afterEnd = (observation: Observation, { how, isSilent, output }: TrialEnd): Observation => ({
   ...observation,
   count: observation.count + 1,
   ends: [...observation.ends, { how, isSilent, output }].slice(-MORE_THAN_BEFORE),

@@ -12,6 +12,8 @@ export const TrialEnd = z.object({
   output: z.array(z.string()).max(20),
 });
 
+export type TrialEnd = z.infer<typeof TrialEnd>;
+
 /** A release that must prove itself. The file exists from before the switch until everything about the end is written. */
 export const Trial = z.object({
   component: UpgradableComponent,

@@ -4,7 +4,8 @@ import type { AuditNote } from '../../../platform/http/route.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import type { Target } from './platform.ts';
 import type { Promotion } from './promotion.ts';
-import type { Registration, ReleaseName } from './registration.ts';
+import type { Registration } from './registration.ts';
+import type { ReleaseName } from './platform.ts';
 
 /** What the audit trail says of releases, be it done by a route or by the command line. */
 

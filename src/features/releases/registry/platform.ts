@@ -13,3 +13,5 @@ export type Architecture = z.infer<typeof Architecture>;
 
 export const Target = z.object({ component: Component, os: OperatingSystem, architecture: Architecture });
 export type Target = z.infer<typeof Target>;
+
+export type ReleaseName = Target & { version: string };

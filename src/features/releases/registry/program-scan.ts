@@ -1,12 +1,14 @@
 import { invalid } from '../../../platform/errors.ts';
-import { PROGRAM_MARK, programMarks } from '../../../protocol/index.ts';
-import type { Architecture, OperatingSystem } from './platform.ts';
-import type { ReleaseName } from './registration.ts';
+import type { Architecture, OperatingSystem, ReleaseName } from './platform.ts';
 
 /**
  * What the bytes of a file say of themselves: the programs that it holds with their versions, and the platform of an
  * executable. A file that says nothing, such as the program of somebody else, is taken for what it is named.
  */
+
+/** How the mark begins that `src/packaging/bundle.ts` puts into each program. */
+const MARK = '/* muster-program ';
+const WHOLE_MARK = /^\/\* muster-program ([a-z]{1,20}) ([0-9A-Za-z.+-]{1,50}) \*\//;
 
 /** Where the headers of an executable are. */
 const HEAD_BYTES = 4096;
@@ -72,9 +74,10 @@ export class ProgramScan {
   }
 
   #look(bytes: Buffer): void {
-    for (let at = bytes.indexOf(PROGRAM_MARK); at !== -1; at = bytes.indexOf(PROGRAM_MARK, at + 1)) {
+    for (let at = bytes.indexOf(MARK); at !== -1; at = bytes.indexOf(MARK, at + 1)) {
       const text = bytes.toString('latin1', at, at + OVERLAP_BYTES);
-      for (const { component, version } of programMarks(text)) this.#versions.set(component, version);
+      const [, component, version] = WHOLE_MARK.exec(text) ?? [];
+      if (component !== undefined && version !== undefined) this.#versions.set(component, version);
     }
   }
 }

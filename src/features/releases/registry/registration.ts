@@ -1,6 +1,6 @@
 import { AppError } from '../../../platform/errors.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
-import type { Target } from './platform.ts';
+import type { ReleaseName } from './platform.ts';
 import { type Promotion, promoteNewest } from './promotion.ts';
 import type { ReceivedFile, ReleaseFiles } from './release-files.ts';
 import type { ReleaseKeys } from './release-keys.ts';
@@ -14,8 +14,6 @@ export interface RegistryParts {
   /** AGENT_AUTO_PROMOTE. */
   promotesItself: boolean;
 }
-
-export type ReleaseName = Target & { version: string };
 
 /** Where the bytes of a release are: in a file that was received, or where GitHub serves them to devices. */
 export type Content =

@@ -6,7 +6,7 @@ import { clock } from '../../../clock.ts';
 import { AppError, invalid } from '../../../platform/errors.ts';
 import { S3Error, type S3Options, S3Store } from '../../../platform/storage/s3.ts';
 import { ProgramScan } from './program-scan.ts';
-import type { ReleaseName } from './registration.ts';
+import type { ReleaseName } from './platform.ts';
 
 /**
  * The files of local releases: DATA_DIR/releases or a bucket, each under its SHA-256. No name that a client sends gets there.

@@ -7,7 +7,7 @@ import { Redirect } from '../../../platform/http/browser-answer.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { liveRollouts } from '../rollouts/live-rollouts.ts';
 import type { Target } from './platform.ts';
-import type { ReleaseName } from './registration.ts';
+import type { ReleaseName } from './platform.ts';
 import type { ReleaseFiles } from './release-files.ts';
 import { lockReleases } from './release-lock.ts';
 import { AgentRelease } from './release.model.ts';

@@ -3,7 +3,7 @@ import { AppError } from '../../../platform/errors.ts';
 import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
 import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
 import { ProgramScan } from '../registry/program-scan.ts';
-import type { ReleaseName } from '../registry/registration.ts';
+import type { ReleaseName } from '../registry/platform.ts';
 import type { ReceivedFile, ReleaseFiles } from '../registry/release-files.ts';
 import type { Asset } from './github-release.ts';
 

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { programMark } from '../../../../../src/protocol/index.ts';
 import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
 import {
   createReleaseBench,
@@ -29,17 +28,17 @@ describe('muster releases', function () {
 
   it('refuses a file that is another version than the one that is named', async () => {
     const file = path.join(bench.dataDir, 'old.cjs');
-    await writeFile(file, `run();\n${programMark('agent', '0.2.0')}\n`);
+    await writeFile(file, `run();\n/* muster-program agent 0.2.0 */\n`);
     expect(await muster('add', file, '--version', '0.3.0', ...PLATFORM)).to.deep.equal({
       code: 2,
       out: '',
       err: 'The file is version 0.2.0 of the agent, and not 0.3.0. It was not stored.\n',
     });
-    expect((await muster('list')).out).to.equal('There are no releases.\n');
+    expect((await muster('list')).out).to.match(/^There are no releases\./);
   });
 
   it('adds a file that the server serves, promotes it, lists it, and is audited', async () => {
-    expect((await muster('list')).out).to.equal('There are no releases.\n');
+    expect((await muster('list')).out).to.match(/^There are no releases\./);
     const bytes = randomBytes(4000);
     await mkdir(path.join(bench.dataDir, 'build'));
     const file = path.join(bench.dataDir, 'build', 'agent of linux');

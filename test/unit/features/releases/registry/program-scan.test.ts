@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ProgramScan } from '../../../../../src/features/releases/registry/program-scan.ts';
-import type { ReleaseName } from '../../../../../src/features/releases/registry/registration.ts';
-import { programMark, programMarks } from '../../../../../src/protocol/index.ts';
+import type { ReleaseName } from '../../../../../src/features/releases/registry/platform.ts';
 
 const NAME: ReleaseName = { component: 'agent', version: '1.2.0', os: 'linux', architecture: 'x64' };
 
@@ -19,7 +18,7 @@ function fault(pieces: readonly Buffer[], name: Partial<ReleaseName> = {}): stri
 }
 
 const script = (component: string, version: string) =>
-  Buffer.from(`run();\n${programMark(component, version)}\n`);
+  Buffer.from(`run();\n/* muster-program ${component} ${version} */\n`);
 
 function elf(machine: number): Buffer {
   const head = Buffer.alloc(64);
@@ -82,9 +81,5 @@ describe('a file that is published as a release', () => {
         expect(fault(pieces)).to.include('is version 1.1.0');
       }),
     );
-  });
-
-  it('holds no mark for the code that looks for marks', () => {
-    expect(programMarks(programMark.toString() + programMarks.toString())).to.deep.equal([]);
   });
 });
