@@ -2,6 +2,7 @@ import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import pg from 'pg';
+import { LogBudgets } from '../src/features/log-budgets/index.ts';
 import { AuditSealer, createAuditTrail, RepeatedReads, SigningKeys } from '../src/features/audit/index.ts';
 import { storedLogRoutes } from '../src/features/event-logs/stored-logs.routes.ts';
 import type { AgentCaller } from '../src/platform/context.ts';
@@ -165,7 +166,7 @@ async function serve(caller: AgentCaller): Promise<{ port: number; close: () => 
   const app = express();
   app.use(beginRequest(quietLog, createMetrics(), { proxies: undefined, cfConnectingIp: false }));
   app.use(
-    mount([storedLogRoutes({ reads: new RepeatedReads() })], '/api/v1', {
+    mount([storedLogRoutes({ reads: new RepeatedReads(), logBudgets: new LogBudgets() })], '/api/v1', {
       db: bench.db,
       authenticator: { authenticate: () => Promise.reject(new Error('no people here')) },
       agents: { authenticate: async () => caller },

@@ -16,6 +16,7 @@ import { feature as eventLogs } from './event-logs/index.ts';
 import { feature as filters } from './filters/index.ts';
 import { feature as groups, groupsUseFilters } from './groups/index.ts';
 import { feature as inventory } from './inventory/index.ts';
+import { feature as logBudgets } from './log-budgets/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
@@ -61,6 +62,7 @@ export const FEATURES = [
   webhooks,
   recovery,
   logRetention,
+  logBudgets,
   audit,
   service,
 ] as const;

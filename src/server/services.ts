@@ -20,6 +20,7 @@ import {
 import { recoveryLimits } from '../features/backup/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder } from '../features/event-logs/index.ts';
+import { LogBudgets } from '../features/log-budgets/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
 import { serviceLimits } from '../features/service/index.ts';
 import { breakGlassGuard, createPasswordPolicy } from '../features/sso/index.ts';
@@ -82,6 +83,7 @@ export async function createServices(
     verifyChain: createChainVerifier({ db: database.jobPool, keys: auditKeys }),
     logReads,
     reads: new RepeatedReads(),
+    logBudgets: new LogBudgets(),
     trail,
     limits,
     tokenLimits: tokenLimits(nodeLimits),

@@ -19,6 +19,7 @@ interface Column {
 
 /** Values that a column's type alone does not give: they satisfy a check of the table. */
 const SPECIAL: Record<string, Record<string, unknown>> = {
+  stored_log_days: { day: '2026-01-01' },
   c2c_connections: { provider: 'microsoft_365', auth_method: 'platform_app' },
   c2c_jobs: { type: 'backup', trigger: 'manual' },
   c2c_outcomes: { kind: 'mail' },

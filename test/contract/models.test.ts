@@ -29,6 +29,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   device_group_changes: 'written with the members',
   idempotency_keys: 'owned by the HTTP pipeline',
   backup_usage_days: 'written and read as sums of days',
+  stored_log_days: 'written and read as sums of days',
   backup_objects: 'read and written by prepared statements, many times a second',
   backup_store_credentials: 'the store reads them by a function of the database',
   backup_schedule_slots: 'one upsert in the transaction that locks the configuration',

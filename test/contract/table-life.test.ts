@@ -135,6 +135,8 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
   }) => `insert into device_upgrades (id, org_id, device_id, component, attempt_id,
       target_version, state, started_at, finished_at)
     values ($id, '${orgId}', '${deviceId}', 'agent', $id, '1.0.0', 'completed', $at, $at)`,
+  stored_log_days: ({ deviceId, orgId }) => `insert into stored_log_days (device_id, org_id, day)
+    values ('${deviceId}', '${orgId}', ($at)::date)`,
   device_event_logs: ({
     deviceId,
     orgId,

@@ -47,7 +47,10 @@ export function addEventLog(program: Command): void {
         limit: Number(options.limit),
       });
       const entries = (await openEventLogs()).reader.query(query, interrupted());
-      for await (const entry of entries) print(entry, options.json);
+      let step = await entries.next();
+      for (; step.done !== true; step = await entries.next()) print(step.value, options.json);
+      const { truncated, note } = step.value;
+      if (truncated) console.error(`Not everything was read. ${note ?? ''}`.trim());
     });
 
   withConditions(

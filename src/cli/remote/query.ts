@@ -207,6 +207,8 @@ function report(
       output.remark(
         `${hostname}: ${WORDS[outcome.outcome]}${outcome.message === undefined ? '' : `: ${outcome.message}`}`,
       );
+    } else if (outcome.truncated === true) {
+      output.remark(visible(`${hostname}: not everything was read. ${outcome.note ?? ''}`).trim());
     }
     if (!output.isJson && outcome.truncated === true && outcome.outcome === 'answered') {
       const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';

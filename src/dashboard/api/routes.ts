@@ -849,6 +849,17 @@ headline?: (string | null)
 response: LoginBranding
 }
 /**
+ * Read whether people can register themselves
+ */
+"GET /auth/registration": {
+response: {
+/**
+ * False where accounts are created by invitation only.
+ */
+enabled: boolean
+}
+}
+/**
  * Register a provider with its first administrator
  */
 "POST /auth/register-partner": {
@@ -7914,6 +7925,10 @@ category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "c
 orgId?: string
 from?: string
 to?: string
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: boolean
 }
 response: null
 }
@@ -7923,6 +7938,10 @@ response: null
 "POST /audit-logs/export": {
 body: {
 format?: (("csv" | "json") | null)
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: (boolean | null)
 filters?: ({
 /**
  * Part of the e-mail address or name of the user, case-insensitive.
@@ -8047,6 +8066,12 @@ response: null
  * Load the script that starts the reference
  */
 "GET /docs/start.js": {
+response: null
+}
+/**
+ * Load the search of the reference of the socket messages
+ */
+"GET /docs/sockets.js": {
 response: null
 }
 /**

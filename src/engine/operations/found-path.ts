@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { pathBytes, pathText, printedPath } from '../../protocol/index.ts';
 import type { ReadNames } from '../output/exact-names.ts';
@@ -42,6 +43,23 @@ export const foundPath = (folder: string, printed: string): Promise<string> =>
         const names = await readdir(at.length === 0 ? '/' : at, { encoding: 'buffer' }).catch(() => []);
         return names.map((each) => pathText(each));
       });
+
+/**
+ * What really lies below a folder: no part of the way is a link, or leads up. `undefined` otherwise, and where nothing is
+ * there. What restic prints follows from names that an attacker may have chosen.
+ */
+export async function plainBelow(folder: string, path: string): Promise<Stats | undefined> {
+  const names = path.split('/').slice(1);
+  if (!path.startsWith('/') || names.some((name) => name === '' || name === '.' || name === '..'))
+    return undefined;
+  let found: Stats | undefined;
+  for (const n of names.keys()) {
+    if (n > 0 && found?.isDirectory() !== true) return undefined;
+    const at = pathBelow(folder, `/${names.slice(0, n + 1).join('/')}`);
+    found = await lstat(at).catch(() => undefined);
+  }
+  return found;
+}
 
 /** `unknown`: this user may not look there. */
 export async function whetherThere(at: Buffer): Promise<'there' | 'too_long' | 'missing' | 'unknown'> {

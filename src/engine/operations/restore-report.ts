@@ -1,9 +1,11 @@
-import { lstat, unlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { unlink } from 'node:fs/promises';
 import { PATH_TEXT_MAX, pathText } from '../../protocol/index.ts';
+import { EngineError } from '../engine-error.ts';
 import { parseNotRestored, type UnreadablePath } from '../output/backup-output.ts';
 import { PathList } from '../output/path-list.ts';
-import { foundPath, pathBelow, whetherThere } from './found-path.ts';
-import type { FolderSize } from './restore-target.ts';
+import { foundPath, pathBelow, plainBelow, whetherThere } from './found-path.ts';
+import { filesIn, type FolderSize } from './restore-target.ts';
 
 /** What a restore has not restored: by what restic says, and by what lies on the disk. */
 
@@ -42,6 +44,8 @@ const WHY_MISSING: Partial<Record<Awaited<ReturnType<typeof whetherThere>>, stri
 };
 
 const NAMED_MAX = 100_000;
+/** More files of which a part is missing than these are not looked after one by one. */
+const TORN_MAX = 1_000_000;
 /** A path and twice as much for the reason, which holds it with that of the target. */
 const LINE_MAX = 3 * PATH_TEXT_MAX;
 const IS_FILE = /^(ignoring error for |\{"message_type":"error")/;
@@ -51,7 +55,8 @@ const IS_FULL = /no space left on device|not enough space|quota exceeded/i;
 /** It has gone through the whole snapshot. Without this line, something else has ended it. */
 const HAS_ENDED = /There were \d+ errors/;
 /** What the file contains is whole then. */
-const IS_METADATA = /\b(l?chown|l?chmod|l?utimes\w*|l?xattr|attributes?|acl|security descriptor)\b/i;
+const IS_METADATA =
+  /\b(l?chown|l?chmod|l?utimes\w*|\w*xattr|attributes?|acl|security descriptor|operation not (permitted|supported))\b/i;
 
 /** Reads what restic says about single files. */
 export class RestoreObserver {
@@ -72,8 +77,9 @@ export class RestoreObserver {
     this.isTargetFull ||= (isFile || isMore) && IS_FULL.test(line);
     this.#hasEnded ||= HAS_ENDED.test(line);
     if (isMore) this.#lines.push(`${this.#lines.pop() ?? ''}\n${line}`.slice(0, LINE_MAX));
-    else if (isFile && this.#lines.length < NAMED_MAX) this.#lines.push(line);
-    this.#isOpen = isMore || (isFile && !line.startsWith('{'));
+    const isKept = isFile && this.#lines.length < (IS_METADATA.test(line) ? NAMED_MAX : TORN_MAX);
+    if (isKept) this.#lines.push(line);
+    this.#isOpen = isMore || (isKept && !line.startsWith('{'));
     return isFile || isMore;
   }
 
@@ -88,14 +94,31 @@ export class RestoreObserver {
       failed.add({ path, reason });
       if (!IS_METADATA.test(reason)) torn.add(path);
     }
-    for (const path of torn) {
-      const at = pathBelow(target, path);
-      const found = await lstat(at).catch(() => undefined);
-      if (found?.isFile() === true) await unlink(at);
-    }
+    if (this.#lines.length >= TORN_MAX) throw new EngineError('REPOSITORY_DAMAGED');
+    await removeTorn(target, torn, failed);
     return failed;
   }
 }
+
+/** With their other names, of which restic makes links to the first one whatever has become of it. */
+async function removeTorn(target: string, torn: ReadonlySet<string>, failed: PathList): Promise<void> {
+  const named = new Set<string>();
+  for (const path of torn) {
+    const found = await plainBelow(target, path);
+    if (found?.isFile() !== true) continue;
+    if (found.nlink > 1) named.add(fileId(found));
+    await unlink(pathBelow(target, path));
+  }
+  if (named.size === 0) return;
+  for await (const path of filesIn(target)) {
+    const found = await plainBelow(target, path);
+    if (found === undefined || !named.has(fileId(found))) continue;
+    failed.add({ path, reason: 'a part of the file is missing' });
+    await unlink(pathBelow(target, path));
+  }
+}
+
+const fileId = ({ dev, ino }: Stats) => `${dev} ${ino}`;
 
 const nativeText = (path: Buffer): string =>
   process.platform === 'win32' ? path.toString('utf8') : pathText(path);
@@ -107,8 +130,7 @@ async function namedPath(target: string, line: string): Promise<UnreadablePath> 
   const text = `${named.path}: ${named.reason}`;
   for (let at = text.lastIndexOf(': '); at > named.path.length; at = text.lastIndexOf(': ', at - 1)) {
     const path = text.slice(0, at);
-    const isThere = (await whetherThere(pathBelow(target, path))) === 'there';
-    if (isThere) return { path, reason: text.slice(at + 2) };
+    if ((await plainBelow(target, path)) !== undefined) return { path, reason: text.slice(at + 2) };
   }
   return named;
 }

@@ -72,6 +72,22 @@ export async function measureFolder(
   return size;
 }
 
+/** The paths of all regular files in a folder, as `pathText` writes them. Links are not followed. */
+export async function* filesIn(folder: string): AsyncGenerator<string, void> {
+  const folders = [''];
+  for (let within = folders.pop(); within !== undefined; within = folders.pop()) {
+    const entries = await readdir(pathBelow(folder, within), {
+      withFileTypes: true,
+      encoding: 'buffer',
+    }).catch(() => []);
+    for (const entry of entries) {
+      const each = `${within}/${pathText(entry.name)}`;
+      if (entry.isDirectory()) folders.push(each);
+      else if (entry.isFile()) yield each;
+    }
+  }
+}
+
 /**
  * Removes from a restored folder what was not selected, and is there because a pattern of restic also matches paths that
  * look like the selected ones.

@@ -8,11 +8,18 @@ import {
   LOG_BATCH_MAX_BYTES,
 } from '../../protocol/index.ts';
 import type { RepeatedReads } from '../audit/index.ts';
+import { bytesOf, type LogBudgets } from '../log-budgets/index.ts';
 import { DiagnosticLogPage, DiagnosticLogQuery } from './diagnostic-log.schema.ts';
 import { storeDiagnosticLines } from './diagnostic-log.queries.ts';
 import { listDiagnosticLogs } from './diagnostic-log.service.ts';
 
-export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
+export const diagnosticLogRoutes = ({
+  reads,
+  logBudgets,
+}: {
+  reads: RepeatedReads;
+  logBudgets: LogBudgets;
+}): RouteGroup => ({
   name: 'Diagnostic logs',
   description: 'The agents’ own logs, for diagnosing problems with an agent.',
   routes: [
@@ -20,14 +27,23 @@ export const diagnosticLogRoutes = ({ reads }: { reads: RepeatedReads }): RouteG
       method: 'post',
       path: '/agents/:id/logs',
       summary: 'Store lines of the agent’s own log',
-      description: `At most ${LOG_BATCH_MAX} lines at once. All of them are stored, or none: a 400 names the invalid line by its index.`,
+      description: `At most ${LOG_BATCH_MAX} lines at once. All of them are stored, or none: a 400 names the invalid line by its index. They count in the budgets of PUT /agents/{id}/eventlogs.`,
       access: 'agent',
       params: IdParams,
       body: DiagnosticBatch,
       bodyLimit: LOG_BATCH_MAX_BYTES,
       response: DiagnosticReceipt,
       status: 201,
-      handler: ({ ctx, body }) => storeDiagnosticLines(ctx, body.logs),
+      errors: ['rate_limited'],
+      handler: ({ ctx, body: { logs } }) =>
+        logBudgets.spend(ctx, async () => {
+          const bytes = logs.reduce(
+            (sum, { component, message, fields }) => sum + bytesOf([component, message], fields),
+            0,
+          );
+          const answer = await storeDiagnosticLines(ctx, logs);
+          return { answer, stored: { entries: logs.length, bytes } };
+        }),
       unaudited: 'lines of a log, many times an hour',
     }),
     route({

@@ -14,9 +14,10 @@ export const feature = defineFeature({
     hub,
     logReads,
     reads,
+    logBudgets,
   }: Parameters<typeof storedLogRoutes>[0] & { hub: DeviceHub; logReads: LogReads }) => [
     liveLogRoutes({ logs: liveLogs({ hub, reads: logReads }) }),
-    storedLogRoutes({ reads }),
+    storedLogRoutes({ reads, logBudgets }),
   ],
   tables: byRules(eventLogRetention),
 });

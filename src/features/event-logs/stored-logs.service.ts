@@ -5,6 +5,7 @@ import { type Page, toPage } from '../../platform/http/pagination.ts';
 import type { RepeatedReads } from '../audit/index.ts';
 import type { DeviceEvent, EventReceipt } from '../../protocol/index.ts';
 import { findDevice } from '../devices/index.ts';
+import { bytesOf, type LogBudgets } from '../log-budgets/index.ts';
 import { readEvents } from './event-batch.ts';
 import { StoredEvent } from './stored-event.model.ts';
 import { storeGroup } from './stored-event.queries.ts';
@@ -17,17 +18,26 @@ const GROUP = 100;
 export async function storeEvents(
   ctx: AgentContext,
   sent: readonly unknown[],
+  budgets: LogBudgets,
 ): Promise<EventReceipt & { audited: Record<string, unknown>; hostname: string }> {
   const { events, refused, cut, faults } = readEvents(sent);
   events.sort(byKey);
-  let count = 0;
-  let hostname = '';
-  // An empty batch runs once as well, to check that the device exists.
-  for (let from = 0; from === 0 || from < events.length; from += GROUP) {
-    const group = await storeGroup(ctx, events.slice(from, from + GROUP));
-    count += group.stored;
-    hostname = group.hostname;
-  }
+  const { count, hostname } = await budgets.spend(ctx, async () => {
+    let [stored, name] = [0, ''];
+    // An empty batch runs once as well, to check that the device exists.
+    for (let from = 0; from === 0 || from < events.length; from += GROUP) {
+      const group = await storeGroup(ctx, events.slice(from, from + GROUP));
+      stored += group.stored;
+      name = group.hostname;
+    }
+    const bytes = events.reduce(
+      (sum, { source, message, details }) => sum + bytesOf([source, message], details),
+      0,
+    );
+    // Which of them were known already is not told apart: each takes its share.
+    const share = Math.ceil((bytes * stored) / Math.max(events.length, 1));
+    return { answer: { count: stored, hostname: name }, stored: { entries: stored, bytes: share } };
+  });
   return {
     success: true,
     count,

@@ -1,5 +1,5 @@
 import { BaseModel } from '../../platform/db/base-model.ts';
-import type { OsType, ScriptLanguage } from '../../protocol/index.ts';
+import type { OsType, SavedScriptLanguage } from '../../protocol/index.ts';
 
 export class Script extends BaseModel {
   static override tableName = 'scripts';
@@ -7,7 +7,7 @@ export class Script extends BaseModel {
   declare partnerId: string | null;
   declare name: string;
   declare description: string | null;
-  declare language: ScriptLanguage;
+  declare language: SavedScriptLanguage;
   declare content: string;
   declare osTypes: OsType[];
   declare timeoutSeconds: number;

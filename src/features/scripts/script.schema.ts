@@ -3,9 +3,9 @@ import { Id, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   OsType,
+  SavedScriptLanguage,
   SCRIPT_MAX_BYTES,
   SCRIPT_TIMEOUT_MAX_SECONDS,
-  ScriptLanguage,
   ScriptParameters,
   scriptSecrets,
   SECRET_MAX_LENGTH,
@@ -19,7 +19,7 @@ export const Script = z
     partnerId: z.uuid().nullable().describe('Set for scripts that belong to the whole partner.'),
     name: z.string(),
     description: z.string().nullable(),
-    language: ScriptLanguage,
+    language: SavedScriptLanguage,
     content: z.string(),
     osTypes: z.array(OsType).describe('Empty for any operating system.'),
     timeoutSeconds: z.number().int(),
@@ -32,7 +32,7 @@ export const Script = z
 const fields = {
   name: text(255),
   description: text(1000, 0).nullable().optional(),
-  language: ScriptLanguage,
+  language: SavedScriptLanguage,
   content: text(SCRIPT_MAX_BYTES),
   osTypes: z
     .array(OsType)
@@ -53,7 +53,7 @@ export type ScriptPatch = z.infer<typeof ScriptPatch>;
 
 export const ScriptQuery = PageQuery.extend({
   orgId: Id.optional().describe('Only scripts that can run in this organization.'),
-  language: ScriptLanguage.optional(),
+  language: SavedScriptLanguage.optional(),
   search: text(255)
     .transform((part) => part.trim())
     .optional()

@@ -3,8 +3,12 @@ import { reportedText, text } from '../primitives.ts';
 import { SecretRef } from './secrets.ts';
 import type { CommandTable } from './shape.ts';
 
-export const ScriptLanguage = z.enum(['bash', 'powershell', 'python']);
+export const ScriptLanguage = z.enum(['bash', 'powershell', 'python', 'cmd']);
 export type ScriptLanguage = z.infer<typeof ScriptLanguage>;
+
+/** The languages of scripts that are kept. Windows commands are run as they are typed, and not kept. */
+export const SavedScriptLanguage = ScriptLanguage.exclude(['cmd']);
+export type SavedScriptLanguage = z.infer<typeof SavedScriptLanguage>;
 
 /** The largest script, in characters. */
 export const SCRIPT_MAX_BYTES = 200_000;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';
 import {
@@ -14,6 +14,7 @@ import {
   type Repository,
   restore,
 } from '../../../src/engine/index.ts';
+import { RestoreObserver } from '../../../src/engine/operations/restore-report.ts';
 import { mountSmallDisk, needsSmallDisk } from '../../support/small-disk.ts';
 import { failureOf, openWorkbench, stockRestic, type Workbench, writeFiles } from './engine-support.ts';
 
@@ -184,6 +185,39 @@ describe('backup and restore with restic', function () {
       expect(await run(folder), folder).to.equal('TARGET_UNSAFE');
     }
     expect(await readdir(real)).to.deep.equal([]);
+  });
+
+  it('removes files of which a part is missing with all their names, and nothing outside of its folder', async () => {
+    const folder = await target();
+    await writeFiles(folder, {
+      'outside/kept': 'kept',
+      'in/torn': 'torn',
+      'in/mode': 'mode',
+      'in/f: open /x/y': '',
+    });
+    await link(path.join(folder, 'in/torn'), path.join(folder, 'in/second'));
+    await mkdir(path.join(folder, 'in/a: open '));
+    await symlink(path.join(folder, 'outside'), path.join(folder, 'in/a: open /dir'));
+    const observed = new RestoreObserver();
+    for (const line of [
+      'ignoring error for /torn: ciphertext verification failed',
+      'ignoring error for /mode: chmod /in/mode: not possible',
+      'ignoring error for /../outside/kept: invalid child node name',
+      'ignoring error for /a: open /dir/kept: ciphertext verification failed',
+      'Fatal: There were 4 errors',
+    ]) {
+      observed.readError(line);
+    }
+    const failed = (await observed.failed(path.join(folder, 'in'))).report();
+    expect(failed.paths.map((each) => each.path)).to.deep.equal([
+      '/torn',
+      '/mode',
+      '/../outside/kept',
+      '/a',
+      '/second',
+    ]);
+    expect(await readdir(path.join(folder, 'outside'))).to.deep.equal(['kept']);
+    expect((await readdir(path.join(folder, 'in'))).sort()).to.deep.equal(['a: open ', 'f: open ', 'mode']);
   });
 
   it('goes on in the folder of an interrupted restore', async () => {

@@ -1,6 +1,6 @@
 import { AgentErrorCode, type LogEntry, type LogMetadata } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
-import type { EventLogReader } from './reader.ts';
+import { sayAtEnd, type EventLogReader } from './reader.ts';
 
 /** Offers the logs of two readers. A log that both have is that of the first. */
 export function combinedReader(first: EventLogReader, second: EventLogReader): EventLogReader {
@@ -11,7 +11,13 @@ export function combinedReader(first: EventLogReader, second: EventLogReader): E
       const logs: LogMetadata[] = ours.status === 'fulfilled' ? ours.value : [];
       const names = new Set(logs.map(({ name }) => name.toLowerCase()));
       const others = theirs.status === 'fulfilled' ? theirs.value : [];
-      return [...logs, ...others.filter(({ name }) => !names.has(name.toLowerCase()))];
+      const all = [...logs, ...others.filter(({ name }) => !names.has(name.toLowerCase()))];
+      const failure = [ours, theirs].find((one) => one.status === 'rejected');
+      if (failure === undefined) return all;
+      return sayAtEnd(
+        all,
+        `Other logs are missing, because they could not be read: ${messageOf(failure.reason)}.`,
+      );
     },
     async get(name, signal) {
       return orElse(
@@ -47,6 +53,8 @@ export function combinedReader(first: EventLogReader, second: EventLogReader): E
 /** A reader says that it has no such log before it returns anything of it. */
 const isLogNotFound = (error: unknown) =>
   error instanceof AgentError && error.code === AgentErrorCode.logNotFound;
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 async function orElse<T>(work: () => Promise<T>, other: () => Promise<T>): Promise<T> {
   try {

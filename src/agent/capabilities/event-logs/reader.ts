@@ -24,9 +24,13 @@ export function cut(text: string, max = MESSAGE_MAX): string {
 
 /** Says at the end of a list that it was cut, where it was. */
 export function sayOmitted(logs: LogMetadata[], omitted: number): LogMetadata[] {
+  if (omitted <= 0) return logs;
+  return sayAtEnd(logs, `The list ends here; ${omitted} more logs are not listed and can be read by name.`);
+}
+
+/** A list of logs has no place for remarks but those of its logs. */
+export function sayAtEnd(logs: LogMetadata[], remark: string): LogMetadata[] {
   const last = logs.at(-1);
-  if (last === undefined || omitted <= 0) return logs;
-  const remark = `The list ends here; ${omitted} more logs are not listed and can be read by name.`;
-  last.note = last.note === undefined ? remark : `${last.note} ${remark}`;
+  if (last !== undefined) last.note = last.note === undefined ? remark : `${last.note} ${remark}`;
   return logs;
 }

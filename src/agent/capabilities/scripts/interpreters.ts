@@ -9,6 +9,8 @@ export interface Interpreter {
   extension: string;
   /** Text that the file needs before the script. */
   head: string;
+  /** How lines end in the file, where the interpreter needs them to end in one way. */
+  lineEnd?: '\r\n';
 }
 
 export type Interpreters = { readonly [L in ScriptLanguage]?: Interpreter };
@@ -27,9 +29,20 @@ const KNOWN = [
     extension: '.ps1',
     head: BYTE_ORDER_MARK,
   },
+  {
+    language: 'cmd',
+    names: process.platform === 'win32' ? ['cmd'] : [],
+    // /d leaves out the commands that the registry may hold for each start.
+    args: ['/d', '/q', '/c'],
+    extension: '.cmd',
+    // Without this code page, characters beyond ASCII are those of the machine's own.
+    head: '@chcp 65001 >nul\r\n',
+    // Jumps to labels fail with others.
+    lineEnd: '\r\n',
+  },
 ] as const satisfies readonly (Omit<Interpreter, 'command'> & {
   language: ScriptLanguage;
-  names: string[];
+  names: readonly string[];
 })[];
 
 /** The languages that this machine supports, with the first program for each on the search path. */

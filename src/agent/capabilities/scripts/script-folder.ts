@@ -42,7 +42,7 @@ export class ScriptFolder {
 
   /** Calls `use` with the script's file and an empty working folder. Both are removed afterwards, also after a failure. */
   async with<T>(
-    { extension, head }: Interpreter,
+    { extension, head, lineEnd }: Interpreter,
     content: string,
     use: (script: PreparedScript) => Promise<T>,
   ): Promise<T> {
@@ -51,7 +51,8 @@ export class ScriptFolder {
     try {
       const file = path.join(folder, `script${extension}`);
       const workFolder = path.join(folder, 'work');
-      await writeFile(file, head + content, { mode: 0o600, flag: 'wx' });
+      const text = lineEnd === undefined ? content : content.replace(/\r?\n/g, lineEnd);
+      await writeFile(file, head + text, { mode: 0o600, flag: 'wx' });
       await mkdir(workFolder, { mode: 0o700 });
       return await use({
         file,

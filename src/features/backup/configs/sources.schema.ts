@@ -7,6 +7,7 @@ import {
   MachineName,
   MACHINES_PER_SNAPSHOT,
   PATH_TEXT_MAX,
+  pathBytes,
   SqlDatabase,
   SqlInstance,
   SqlPath,
@@ -15,12 +16,14 @@ import {
 /** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
 
 const MAX_PATHS = 200;
+const PATH_BYTES_MAX = 4096;
 
 const path = (isAbsolute: RegExp, example: string) =>
   z
     .string()
     .min(1)
     .max(PATH_TEXT_MAX)
+    .refine((value) => pathBytes(value).length <= PATH_BYTES_MAX, `must have at most ${PATH_BYTES_MAX} bytes`)
     .refine(isStorableText, 'must not contain NUL characters or halves of surrogate pairs')
     .refine((value) => !/[\r\n]/.test(value), 'must not contain line breaks')
     .regex(isAbsolute, `must be an absolute path, such as ${example}`)

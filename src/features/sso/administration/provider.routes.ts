@@ -38,7 +38,7 @@ interface RouteParts extends ProviderParts {
 export const providerRoutes = (parts: RouteParts): RouteGroup => ({
   name: 'Single sign-on providers',
   description:
-    'The identity providers with which the people of organizations and partners sign in. Every change of a provider ends the sign-ins with it that are in progress.',
+    'The identity providers with which the people of organizations and partners sign in. Whoever changes a provider needs every permission that a sign-in with it can give: all permissions that the members of the organization have, or `*:*` and access to all organizations for a partner’s provider. Every change of a provider ends the sign-ins with it that are in progress.',
   routes: [
     route({
       method: 'get',
@@ -101,7 +101,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       path: '/sso/providers/:id',
       summary: 'Change a provider',
       description:
-        'If the issuer changes, the endpoints are read from the discovery document of the new issuer; if that fails, nothing is changed. If a change selects another identity provider (another issuer, client id, endpoint, entity ID or SSO URL), a person has to sign in with it once before it can be enforced.',
+        'If the issuer changes, the endpoints are read from the discovery document of the new issuer; if that fails, nothing is changed. If a change selects another identity provider (another issuer, client id, endpoint, entity ID or SSO URL), a person has to sign in with it once before it can be enforced. Another issuer or entity ID also ends the sessions that the provider has opened, and removes its links to accounts.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       body: ProviderChange,
@@ -125,7 +125,8 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       method: 'delete',
       path: '/sso/providers/:id',
       summary: 'Delete a provider',
-      description: 'Also deletes the sign-ins with it that are in progress, and its links to accounts.',
+      description:
+        'Also ends the sessions that it has opened, and deletes the sign-ins with it that are in progress and its links to accounts.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
@@ -144,7 +145,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       path: '/sso/providers/:id/status',
       summary: 'Activate or deactivate a provider',
       description:
-        'Only a provider that is fully configured can become active. People sign in with active providers only.',
+        'Only a provider that is fully configured can become active. People sign in with active providers only, and the sessions that it has opened end when it is deactivated.',
       access: CONFIGURE_SIGN_IN,
       params: IdParams,
       body: StatusChange,

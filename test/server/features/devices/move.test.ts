@@ -167,6 +167,10 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, now(), 'info', 'system', 's', 'm')`,
       [device.deviceId, tenant.orgId],
     );
+    await sql('insert into stored_log_days (device_id, org_id, day) values (?, ?, now())', [
+      device.deviceId,
+      tenant.orgId,
+    ]);
     await sql(
       `insert into alerts (id, device_id, org_id, kind, severity, title, message)
       values (gen_random_uuid(), ?, ?, 'test', 'low', 't', 'm')`,

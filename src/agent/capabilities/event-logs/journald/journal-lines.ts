@@ -14,10 +14,15 @@ const LOWER_U = 117;
  * that was cut anywhere else cannot be parsed and would be missing.
  */
 export class JournalLines {
+  readonly #max: number;
   #rest = '';
   #shortenAt = LINE_MAX;
   #isSkipping = false;
   #lost = 0;
+
+  constructor(max = SHORTENED_MAX) {
+    this.#max = max;
+  }
 
   /** How many lines were left out. */
   get lost(): number {
@@ -53,7 +58,7 @@ export class JournalLines {
     if (this.#rest.length <= this.#shortenAt) return;
     this.#rest = shortenValues(this.#rest, VALUE_MAX);
     this.#shortenAt = this.#rest.length + LINE_MAX;
-    if (this.#rest.length <= SHORTENED_MAX) return;
+    if (this.#rest.length <= this.#max) return;
     this.#rest = '';
     this.#isSkipping = true;
     this.#lost += 1;

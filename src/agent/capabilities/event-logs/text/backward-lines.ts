@@ -15,11 +15,14 @@ export interface RawLine {
   text: string;
 }
 
-export interface LineRange {
+export interface ByteRange {
   /** Where a line begins. */
   from: number;
   /** Where a line ends, or the file does. */
   to: number;
+}
+
+export interface LineRange extends ByteRange {
   encoding: TextEncoding;
 }
 
@@ -35,7 +38,6 @@ export interface BackwardOptions {
   onRead?: (position: number) => void;
 }
 
-const BLOCK = 64 * 1024;
 /** How many bytes on each side of two blocks make a seam: more than the longest text that is looked for. */
 const SEAM = 4 * 1024;
 const EMPTY = Buffer.alloc(0);
@@ -72,12 +74,7 @@ export async function* linesBackward(
     const lines = splitter.split(block.bytes, block.position);
     return block.position === range.from ? [...lines, ...splitter.end(range.from)] : lines;
   };
-  for await (const block of blocksBackward(
-    handle,
-    range,
-    signal,
-    mayMatch === undefined ? BLOCK : BLOCK_MAX,
-  )) {
+  for await (const block of blocksBackward(handle, range, signal)) {
     const next = { ...block, mayMatch: mayMatch === undefined || mayMatch(block.bytes) };
     if (held !== undefined) {
       if (mayMatch !== undefined && !(next.mayMatch && held.mayMatch) && mayMatch(seamOf(next, held))) {
@@ -104,12 +101,11 @@ async function* blocksBackward(
   handle: FileHandle,
   { from, to, encoding }: LineRange,
   signal: AbortSignal,
-  size: number,
 ): AsyncGenerator<{ bytes: Buffer; position: number }, void> {
-  const buffers = [0, 1, 2].map(() => Buffer.allocUnsafe(size));
+  const buffers = [0, 1, 2].map(() => Buffer.allocUnsafe(BLOCK_MAX));
   let position = encoding === 'bytes' ? to : to - ((to - from) % 2);
   for (let turn = 0; position > from && !signal.aborted; turn += 1) {
-    const length = Math.min(size, position - from);
+    const length = Math.min(BLOCK_MAX, position - from);
     position -= length;
     const bytes = await readFully(handle, buffers[turn % 3] ?? EMPTY, length, position);
     if (bytes === undefined) return;

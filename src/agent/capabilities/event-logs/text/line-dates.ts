@@ -99,8 +99,9 @@ function usualDateAt(text: string, from: number): FoundDate | undefined {
     }
   }
   // Digits that were none have made the sum NaN.
-  if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3)))
+  if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3))) {
     return undefined;
+  }
   ZONE_HERE.lastIndex = end;
   const zone = ZONE_HERE.exec(text)?.[0];
   const at = instant(day, { hour, minute, second, ms, zone: zone === '' ? undefined : zone });

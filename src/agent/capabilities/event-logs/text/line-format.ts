@@ -40,8 +40,9 @@ const NESTING_MAX = 4;
 
 function headOf(line: string, hints: DateHints, depth: number): LineHead | undefined {
   const first = line.charCodeAt(0);
-  if (first >= 48 && first <= 57)
+  if (first >= 48 && first <= 57) {
     return datedHead(line, hints) ?? redisHead(line, hints) ?? accessHead(line, hints);
+  }
   if (depth > NESTING_MAX) return undefined;
   if (first === BRACE) return fieldsHead(line, hints);
   if (first === ANGLE) return priorityHead(line, hints, depth);
@@ -93,8 +94,9 @@ function syslogBody(text: string): Body {
   if (container !== null) return { message: text.slice(container[0].length) };
   const tail = SYSLOG_TAIL.exec(text);
   const [all = '', computer, source] = tail ?? [];
-  if (computer === undefined || source === undefined || levelOfName(computer) !== undefined)
+  if (computer === undefined || source === undefined || levelOfName(computer) !== undefined) {
     return { message: text };
+  }
   return { computer, source, message: text.slice(all.length) };
 }
 

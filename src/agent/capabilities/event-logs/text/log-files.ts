@@ -25,13 +25,12 @@ export interface TextLog {
 
 export interface FoundLogs {
   logs: TextLog[];
-  /** How many logs, or folders and files that may be logs, are left out. */
-  omitted: number;
+  /** How many files and folders were not looked at, because there are too many or they are too deep. */
+  unsearched: number;
 }
 
 /** Deep enough for the logs of containers: `pods/<pod>/<container>/0.log`. */
 const DEPTH = 5;
-const LOGS_MAX = 500;
 const FILES_MAX = 20_000;
 
 /** The names of logs without an ending. */
@@ -78,20 +77,20 @@ const isLog = (name: string) => KNOWN.has(name) || LOG_NAME.test(name);
 
 export async function findTextLogs(root: string): Promise<FoundLogs> {
   const top = await OpenFolder.open(root).catch(() => undefined);
-  if (top === undefined) return { logs: [], omitted: 0 };
+  if (top === undefined) return { logs: [], unsearched: 0 };
   const logs = new Map<string, { age: number; part: LogPart }[]>();
   let files = 0;
-  let omitted = 0;
+  let unsearched = 0;
 
   async function walk(folder: OpenFolder, depth: number): Promise<void> {
     for (const entry of await folder.entries()) {
       if (files >= FILES_MAX) {
-        omitted += 1;
+        unsearched += 1;
         continue;
       }
       if (entry.isDirectory()) {
         if (depth < DEPTH) await within(() => folder.folder(entry.name), depth + 1);
-        else omitted += 1;
+        else unsearched += 1;
         continue;
       }
       files += 1;
@@ -150,7 +149,7 @@ export async function findTextLogs(root: string): Promise<FoundLogs> {
   const found = [...logs]
     .map(([name, parts]) => ({ name, parts: parts.sort((a, b) => a.age - b.age).map(({ part }) => part) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { logs: found.slice(0, LOGS_MAX), omitted: omitted + Math.max(0, found.length - LOGS_MAX) };
+  return { logs: found, unsearched };
 }
 
 /** All readers open logs here: a part is opened where it was found, or not at all. */

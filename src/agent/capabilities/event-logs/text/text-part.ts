@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import path from 'node:path';
 import type { LogEntry } from '../../../../protocol/index.ts';
-import { linesBackward, type BackwardOptions, type RawLine } from './backward-lines.ts';
+import { linesBackward, type BackwardOptions, type ByteRange, type RawLine } from './backward-lines.ts';
 import { ForwardLines } from './forward-lines.ts';
 import { dayFirstIn } from './line-dates.ts';
 import { parseHead } from './line-format.ts';
@@ -16,7 +16,6 @@ import {
   type PartContext,
 } from './text-entries.ts';
 import { encodingOf, unitOf, type TextEncoding } from './text-encoding.ts';
-import type { ByteRange } from './time-window.ts';
 
 /** Reads entries from an open part of a text log: all of a range from its end, or one by its offset. */
 

@@ -4,7 +4,7 @@ import { recordNotFound } from '../../../core/agent-error.ts';
 import { entryMatcher, instantMs } from '../conditions.ts';
 import { findLog } from '../find-log.ts';
 import { pageOf } from '../page.ts';
-import { sayOmitted, type EventLogReader } from '../reader.ts';
+import { sayAtEnd, sayOmitted, type EventLogReader } from '../reader.ts';
 import { ScanReport } from '../scan-report.ts';
 import { findTextLogs, type LogPart, type TextLog } from './log-files.ts';
 import { splitRecordId, type PartTools } from './open-part.ts';
@@ -13,9 +13,11 @@ import { COUNT_BYTES_MAX, describeTextLog } from './text-metadata.ts';
 import { entriesBackward, entryAt, readPart, type ReadablePart } from './text-part.ts';
 import { blockSearch } from './text-search.ts';
 import { followText } from './text-tail.ts';
-import { timeWindow, type TimeSpan } from './time-window.ts';
+import { DISORDER_MS, timeWindow, type TimeSpan } from './time-window.ts';
 import { temporarySpace, type UnpackSpace } from './unpack-space.ts';
 import { unpack, type Unpack } from './unpackers.ts';
+
+const LISTED_MAX = 500;
 
 export interface TextReaderOptions {
   root?: string;
@@ -42,13 +44,16 @@ export function textReader(options: TextReaderOptions = {}): EventLogReader {
     async list(signal) {
       const budget = { bytes: COUNT_BYTES_MAX };
       const described: LogMetadata[] = [];
-      const { logs, omitted } = await findTextLogs(root);
-      for (const log of logs) {
+      const { logs, unsearched } = await findTextLogs(root);
+      for (const log of logs.slice(0, LISTED_MAX)) {
         // A log that was removed meanwhile must not hide the others.
         const metadata = await describe(log, budget, signal).catch(() => undefined);
         if (metadata !== undefined) described.push(metadata);
       }
-      return sayOmitted(described, omitted);
+      sayOmitted(described, logs.length - LISTED_MAX);
+      if (unsearched === 0) return described;
+      const remark = `${unsearched} files and folders were not looked at: there are too many, or they are too deep.`;
+      return sayAtEnd(described, remark);
     },
     async get(name, signal) {
       return describe(await logNamed(name), { bytes: COUNT_BYTES_MAX }, signal);
@@ -111,7 +116,7 @@ async function* newestFirst(
       return;
     }
     // No entry of a rotated part is newer than its last write.
-    if (index > 0 && file.writtenAt < span.start) continue;
+    if (index > 0 && file.writtenAt < span.start - DISORDER_MS) continue;
     const part = await readPart(log, file, signal, tools).catch((error: unknown) => {
       // A damaged old part must not hide the others.
       if (index === 0) throw error;

@@ -1,3 +1,4 @@
+import type { ByteRange } from './backward-lines.ts';
 import type { ReadablePart } from './text-part.ts';
 import { unitOf } from './text-encoding.ts';
 import { ForwardLines } from './forward-lines.ts';
@@ -11,13 +12,8 @@ export interface TimeSpan {
   end: number;
 }
 
-export interface ByteRange {
-  from: number;
-  to: number;
-}
-
 /** Clocks are set back and writers race, so a file is only nearly ordered. What is this close is read too. */
-const DISORDER_MS = 3_600_000;
+export const DISORDER_MS = 3_600_000;
 /** Smaller ranges are read instead of divided. */
 const RANGE_MIN = 1024 * 1024;
 const SAMPLES = 24;

@@ -73,7 +73,9 @@ export function windowsReader(
       throw error;
     }
     unreadable += splitter.lost;
-    if (unreadable > 0) report.missed(`${unreadable} events could not be read.`);
+    if (unreadable > 0) {
+      report.missed(`${unreadable} ${unreadable === 1 ? 'event' : 'events'} could not be read.`);
+    }
   }
 
   let known: { names: readonly string[]; at: number } | undefined;

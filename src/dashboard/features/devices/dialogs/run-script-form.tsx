@@ -9,8 +9,13 @@ import { givenBy, isName, type Started, Variables, type Variable } from '../../s
 import { DialogForm } from './dialog-form.tsx';
 import { runScript, type ScriptToRun } from './run-script.ts';
 
-const LANGUAGES = ['bash', 'powershell', 'python'] as const;
-const LANGUAGE_NAMES = { bash: 'Bash', powershell: 'PowerShell', python: 'Python' };
+const LANGUAGES = ['bash', 'powershell', 'python', 'cmd'] as const;
+const LANGUAGE_NAMES = {
+  bash: 'Bash',
+  powershell: 'PowerShell',
+  python: 'Python',
+  cmd: 'Windows command (cmd)',
+};
 
 /** Asks for a script and runs it on the devices. */
 export function RunScriptForm({

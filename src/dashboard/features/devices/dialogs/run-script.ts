@@ -4,7 +4,12 @@ import { type Given, type Started, startedOrRefused } from '../../scripts/index.
 /** A script that is run on devices: a saved one, or one that is written for this once. */
 export type ScriptToRun =
   | { kind: 'saved'; id: string; given: Given }
-  | { kind: 'written'; language: 'bash' | 'powershell' | 'python'; content: string; timeoutSeconds: number };
+  | {
+      kind: 'written';
+      language: 'bash' | 'powershell' | 'python' | 'cmd';
+      content: string;
+      timeoutSeconds: number;
+    };
 
 /** How many devices one request of each kind may name. */
 export const SCRIPT_DEVICES_MAX = 500;

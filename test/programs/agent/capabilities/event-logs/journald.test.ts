@@ -201,6 +201,101 @@ describe('agent: a real journal through journalctl', () => {
 });
 
 describe('agent: journalctl as a child process', () => {
+  /** A journalctl that notes its arguments and prints these lines. */
+  async function standIn(folder: string, lines: readonly string[], more = ''): Promise<string> {
+    const command = path.join(folder, 'journalctl');
+    await writeFile(path.join(folder, 'lines'), lines.map((text) => `${text}\n`).join(''));
+    await writeFile(command, `#!/bin/sh\necho "$*" >> ${folder}/calls\n${more}\ncat ${folder}/lines\n`);
+    await chmod(command, 0o755);
+    return command;
+  }
+  const record = (n: number, change: object = {}) =>
+    JSON.stringify({
+      ...RECORD,
+      __CURSOR: `s=1;i=${(5000 + n).toString(16)};t=1`,
+      MESSAGE: `message ${n}`,
+      ...change,
+    });
+
+  it('opens each of the entries of one microsecond', async () => {
+    const { folder, remove } = await temporaryFolder();
+    try {
+      // One journal has no sequence numbers: then the content tells entries apart.
+      for (const cursor of [{}, { __CURSOR: 'c1' }]) {
+        const command = await standIn(
+          folder,
+          [1, 2, 3].map((n) => record(n, cursor)),
+        );
+        const reader = journaldReader({ command });
+        const { rows } = await ask(reader, { name: 'System' });
+        expect(new Set(rows.map(({ recordId }) => recordId)).size).to.equal(3);
+        for (const row of rows) {
+          expect((await reader.record('System', row.recordId, never)).message).to.equal(row.message);
+        }
+      }
+    } finally {
+      await remove();
+    }
+  });
+
+  it('shows an entry with a field of two megabytes, and the entries around it', async () => {
+    const { folder, remove } = await temporaryFolder();
+    try {
+      const long = 'ä\\"\n'.repeat(400_000);
+      const bytes = Array.from({ length: 500_000 }, () => 255);
+      const command = await standIn(folder, [record(1), record(2, { MESSAGE: long, X: bytes }), record(3)]);
+      const { rows, summary } = await ask(journaldReader({ command }), { name: 'System' });
+      expect(rows.map(({ message }) => message.slice(0, 9))).to.deep.equal([
+        'message 1',
+        'ä\\"\nä\\"\nä',
+        'message 3',
+      ]);
+      expect(summary.truncated).to.equal(false);
+    } finally {
+      await remove();
+    }
+  });
+
+  it('leaves text, source and priority to journalctl', async () => {
+    const { folder, remove } = await temporaryFolder();
+    try {
+      const fields =
+        'case "$*" in *--field=SYSLOG_IDENTIFIER*) echo SSHD; echo sshd; exit;; *--field=*) exit;; esac';
+      const command = await standIn(folder, [record(1)], fields);
+      const query = { name: 'Kernel', text: 'Message', source: 'Sshd', level: ['warning' as const] };
+      expect((await ask(journaldReader({ command }), query)).rows).to.have.length(1);
+      const asked = (await readFile(path.join(folder, 'calls'), 'utf8')).trim().split('\n').at(-1);
+      expect(asked).to.match(/--priority=4\.\.4 --grep=Message --case-sensitive=no /);
+      expect(asked).to.match(
+        / _TRANSPORT=kernel SYSLOG_IDENTIFIER=SSHD \+ _TRANSPORT=kernel SYSLOG_IDENTIFIER=sshd$/,
+      );
+    } finally {
+      await remove();
+    }
+  });
+
+  it('compares the messages itself where journalctl was built without patterns', async () => {
+    const { folder, remove } = await temporaryFolder();
+    try {
+      const refuses =
+        'case "$*" in *--grep=*) echo "Compiled without pattern matching support" >&2; exit 1;; esac';
+      const command = await standIn(folder, [record(1), record(2)], refuses);
+      const { rows } = await ask(journaldReader({ command }), { name: 'System', text: 'message 2' });
+      expect(rows.map(({ message }) => message)).to.deep.equal(['message 2']);
+      // As grep does, it ends with 1 where nothing fits.
+      const finds = await standIn(folder, [], 'case "$*" in *--grep=*) exit 1;; esac');
+      expect(
+        (await ask(journaldReader({ command: finds }), { name: 'System', text: 'x' })).summary,
+      ).to.deep.equal({
+        scanned: 0,
+        truncated: false,
+        total: 0,
+      });
+    } finally {
+      await remove();
+    }
+  });
+
   it('is killed with its whole group when a tail is stopped', async function () {
     if (process.platform !== 'linux') this.skip();
     const { folder, remove } = await temporaryFolder();

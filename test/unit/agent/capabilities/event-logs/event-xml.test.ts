@@ -38,6 +38,9 @@ function split(text: string, size = text.length): string[] {
   return [...found, ...splitter.end()];
 }
 
+/** Characters that mean something to a format, and others. The whole of Unicode takes seconds to set up. */
+const odd = fc.constantFrom(...'<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001');
+
 describe('agent: no Windows event is lost', () => {
   const shown: [string, string, object][] = [
     ['data with text of its own', event('<EventData>own<Data>a</Data></EventData>'), { message: 'own\na' }],
@@ -58,7 +61,7 @@ describe('agent: no Windows event is lost', () => {
     ],
     [
       'deep nesting',
-      event(`<UserData>${'<a>'.repeat(5_000)}deep${'</a>'.repeat(5_000)}</UserData>`),
+      event(`<UserData>${'<a>'.repeat(1_000)}deep${'</a>'.repeat(1_000)}</UserData>`),
       { message: 'a: deep' },
     ],
     [
@@ -149,7 +152,7 @@ describe('agent: no Windows event is lost', () => {
       text.replace(/[<>&'"]/g, (character) => `&#${character.charCodeAt(0)};`).replace(/\r/g, '&#xD;');
     fc.assert(
       fc.property(
-        fc.array(fc.string({ unit: 'binary' }), { maxLength: 4 }),
+        fc.array(fc.string({ unit: odd }), { maxLength: 4 }),
         fc.integer({ min: 5, max: 90 }),
         (texts, size) => {
           const [first, second, ...others] = split(
@@ -204,7 +207,7 @@ describe('agent: no Windows event is lost', () => {
     .map((up) => path.resolve(up, 'shared/real/windows/event-logs'))
     .find((found) => existsSync(found));
   it('shows each of the recorded events of twenty real logs', function () {
-    if (folder === undefined) return this.skip();
+    if (folder === undefined) this.skip();
     let failed = 0;
     let withUserData = 0;
     for (const file of readdirSync(folder).filter((name) => name.endsWith('.xml.gz'))) {

@@ -15,6 +15,9 @@ interface Expected {
   computer?: string;
 }
 
+/** Characters that mean something to a format, and others. The whole of Unicode takes seconds to set up. */
+const odd = fc.constantFrom(...'<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001');
+
 describe('agent: the dates and fields of log lines', () => {
   const lines: [string, Expected][] = [
     // Dates
@@ -282,7 +285,7 @@ describe('agent: the dates and fields of log lines', () => {
     );
     fc.assert(
       fc.property(
-        fc.array(fc.oneof(token, fc.string({ unit: 'binary', maxLength: 5 })), { maxLength: 12 }),
+        fc.array(fc.oneof(token, fc.string({ unit: odd, maxLength: 5 })), { maxLength: 12 }),
         (parts) => {
           const head = parseHead(parts.join(''), WRITTEN);
           if (head !== undefined) expect(Number.isNaN(new Date(head.at).getTime())).to.equal(false);

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import * as fc from 'fast-check';
 import { parsePartName } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
+import { unpack } from '../../../../../src/agent/capabilities/event-logs/text/unpackers.ts';
 import { LogEntry, type LogLevel } from '../../../../../src/protocol/index.ts';
 import {
   ask,
@@ -276,6 +277,256 @@ describe('agent: text logs', () => {
     expect(seen.map(({ message }) => message)).to.deep.equal([3, 5, 6, 7].map((n) => `message ${n}`));
     const { rows } = await ask(reader(), { name: 'app.log' });
     expect(seen.at(-1)).to.deep.equal(rows[0]);
+  });
+
+  it('follows a file that is emptied and filled with more than before, and loses nothing of it', async () => {
+    await put('app.log', lines(0, 3));
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const following = (async () => {
+      for await (const entry of reader().tail({ name: 'app.log' }, stop.signal)) seen.push(entry.message);
+    })();
+    const file = path.join(root, 'app.log');
+    for (let last = 100; seen.length === 0; last++) {
+      await appendFile(file, line(last));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    seen.length = 0;
+    await writeFile(file, lines(200, 400));
+    await until(() => seen.includes('message 399'), 'the last entry');
+    stop.abort();
+    await following;
+    expect(seen.slice(-200)).to.deep.equal(Array.from({ length: 200 }, (_, n) => `message ${200 + n}`));
+  });
+
+  it('follows a program that writes on behind the zeros where its file was emptied', async () => {
+    await put('app.log', lines(0, 3));
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const following = (async () => {
+      for await (const entry of reader().tail({ name: 'app.log' }, stop.signal)) seen.push(entry.message);
+    })();
+    const file = path.join(root, 'app.log');
+    const handle = await open(file, 'r+');
+    let at = (await handle.stat()).size;
+    for (let last = 100; seen.length === 0; last++) {
+      at += (await handle.write(line(last), at)).bytesWritten;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await handle.truncate(0);
+    await handle.write(line(7), at);
+    await handle.close();
+    await until(() => seen.at(-1) === 'message 7', 'the entry behind the zeros');
+    stop.abort();
+    await following;
+    const { rows } = await ask(reader(), { name: 'app.log' });
+    expect(rows.map(({ message }) => message)).to.deep.equal(['message 7']);
+    expect((await reader().record('app.log', rows[0]?.recordId ?? 0, never)).message).to.equal('message 7');
+  });
+
+  it('reads lines beside zeros, wherever they stand, and opens each of them', async () => {
+    const zeros = (count: number) => '\0'.repeat(count);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(0, 0, 0, 1, 5, 4096, 65_536, 150_000), { minLength: 1, maxLength: 6 }),
+        async (runs) => {
+          await put(
+            'zeros.log',
+            runs.map((count, n) => zeros(count) + line(n)).join('') + zeros(runs[0] ?? 0),
+          );
+          const { rows } = await ask(reader(), { name: 'zeros.log' });
+          expect(rows.map(({ message }) => message)).to.deep.equal(
+            runs.map((_, n) => `message ${n}`).reverse(),
+          );
+          for (const row of rows) {
+            expect(await reader().record('zeros.log', row.recordId, never)).to.deep.equal(row);
+          }
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  it('passes over a hole of 300 MB', async () => {
+    const handle = await open(path.join(root, 'hole.log'), 'w');
+    await handle.write(line(1), 0);
+    await handle.write(line(2), 300 * 1024 ** 2);
+    await handle.close();
+    const { rows, summary } = await ask(reader(), { name: 'hole.log' });
+    expect(rows.map(({ message }) => message)).to.deep.equal(['message 2', 'message 1']);
+    expect(summary).to.deep.equal({ scanned: 2, truncated: false, total: 2 });
+  });
+
+  it('reads UTF-16 of both orders, with a byte order mark and without, and older encodings', async () => {
+    const text = lines(0, 600) + line(600, 'Grüße 😀 чай') + line(601, 'end').trimEnd();
+    const little = Buffer.from(text, 'utf16le');
+    const big = Buffer.from(little).swap16();
+    await put('le.log', Buffer.concat([Buffer.from([0xff, 0xfe]), little]));
+    await put('be.log', Buffer.concat([Buffer.from([0xfe, 0xff]), big]));
+    await put('plain.log', little);
+    await put('odd.log', Buffer.concat([little, Buffer.from([10])]));
+    for (const name of ['le.log', 'be.log', 'plain.log', 'odd.log']) {
+      const rows = await askAllPages(reader(), { name, limit: 500 });
+      expect(rows.length, name).to.equal(602);
+      expect(rows.slice(0, 3).map(({ message }) => message)).to.deep.equal([
+        'end',
+        'Grüße 😀 чай',
+        'message 599',
+      ]);
+      for (const row of [rows[0]!, rows[1]!, rows[601]!]) {
+        expect(await reader().record(name, row.recordId, never)).to.deep.equal(row);
+      }
+      expect((await ask(reader(), { name, text: 'ЧАЙ' })).rows).to.have.length(1);
+    }
+    await put('latin.log', Buffer.from(line(1, 'Größe 20 °C'), 'latin1'));
+    await put('euro.log', Buffer.concat([Buffer.from(line(1, '5 ').trimEnd()), Buffer.from([0x20, 0x80])]));
+    await put('mark.log', `\uFEFF${line(1)}`);
+    const messageOf = async (name: string) => (await ask(reader(), { name })).rows[0]?.message;
+    expect(await messageOf('latin.log')).to.equal('Größe 20 °C');
+    expect(await messageOf('euro.log')).to.equal('5 €');
+    expect(await messageOf('mark.log')).to.equal('message 1');
+  });
+
+  it('finds what stands in the other fields of an entry, and not what stands in its header', async () => {
+    const json = (user: string) =>
+      `${JSON.stringify({ time: stamp(1), level: 'info', msg: 'sign-in', user })}\n`;
+    await put('app.log', json('anna') + json('ben') + line(2, 'plain'));
+    expect((await ask(reader(), { name: 'app.log', text: 'ANNA' })).rows).to.have.length(1);
+    expect((await ask(reader(), { name: 'app.log', text: 'host app' })).rows).to.have.length(0);
+  });
+
+  it('names the parts that this machine cannot unpack', async () => {
+    await put('app.log', line(9));
+    await put('app.log.1', line(8));
+    await put('app.log.2.xz', 'xz');
+    await put('app.log.3.zst', 'zstd');
+    await put('app.log.4.gz', gzipSync(line(5)));
+    const without = textReader({
+      root,
+      unpack: async (packing, ...rest) => (packing === 'gz' ? unpack(packing, ...rest) : undefined),
+    });
+    const { rows, summary } = await ask(without, { name: 'app.log' });
+    expect(rows.map(({ message }) => message)).to.deep.equal(['message 9', 'message 8', 'message 5']);
+    expect(summary.truncated).to.equal(true);
+    expect(summary.total).to.equal(undefined);
+    expect(summary.note).to.match(/app\.log\.2\.xz was left out: .*app\.log\.3\.zst was left out: /);
+    expect((await without.get('app.log', never)).note).to.include('leaves out 2 compressed parts');
+    // A page that is full before them has everything that was asked for.
+    expect((await ask(without, { name: 'app.log', limit: 2 })).summary).to.deep.equal({
+      scanned: 2,
+      truncated: false,
+    });
+  });
+
+  it('estimates the entries of a compressed part by its content, and reads one that was cut off', async () => {
+    const packed = gzipSync(lines(0, 20_000));
+    await put('app.log', line(30_000));
+    await put('app.log.1.gz', packed.subarray(0, packed.length / 2));
+    const { recordCount } = await reader().get('app.log', never);
+    expect(recordCount).to.be.within(5_000, 15_000);
+    const { summary } = await ask(reader(), { name: 'app.log', limit: 500, text: 'no such text' });
+    expect(summary.note).to.equal('app.log.1.gz could not be unpacked completely.');
+  });
+
+  it('offers the logs of many programs, with parts of many rotations', async () => {
+    for (const name of [
+      'a.out',
+      'b.err',
+      'c.txt',
+      'httpd/error_log',
+      'httpd/access_log',
+      'samba/log.smbd',
+      'mail.warn',
+      'pods/p/c/0.log',
+    ]) {
+      await put(name, line(1));
+    }
+    for (const [at, end] of ['', '.1', '-20260101', '.2025-12-31.gz', '-2025-12-30.xz', '.old'].entries()) {
+      await put(`app.log${end}`, end.endsWith('.gz') ? gzipSync(line(at)) : line(at));
+    }
+    for (const name of ['wtmp', 'data.db', 'mysql-bin.000001', 'a.log.lck']) await put(name, line(1));
+    const names = (await reader().list(never)).map(({ name }) => name);
+    expect(names).to.deep.equal([
+      'a.out',
+      'app.log',
+      'b.err',
+      'c.txt',
+      'httpd/access_log',
+      'httpd/error_log',
+      'mail.warn',
+      'pods/p/c/0.log',
+      'samba/log.smbd',
+    ]);
+  });
+
+  it('says what share of a large log it has read when time is up', async () => {
+    await put('app.log', lines(0, 40_000));
+    await put('app.log.1', line(0));
+    const stop = new AbortController();
+    const answer = reader().query(
+      { name: 'app.log', page: 1, limit: 500, level: ['information'] },
+      stop.signal,
+    );
+    await answer.next();
+    stop.abort();
+    let step = await answer.next();
+    while (step.done !== true) step = await answer.next();
+    expect(step.value.truncated).to.equal(true);
+    expect(step.value.note).to.match(
+      /^Time was up after \d+ % of app\.log \(0\.\d MB\) had been read\. Time was up before app\.log\.1 and what is older/,
+    );
+  });
+
+  it('finds the same by bytes and by times as by reading everything', async function () {
+    const words = ['plain', 'ÄRGER', 'Kelvin \u212a', 'İstanbul', '\x1b[31mre\x1b[0md', 'needle'];
+    // Entries of several lines, some out of order, over several blocks.
+    const filler = 'x'.repeat(400);
+    const all = Array.from({ length: 6_000 }, (_, n) => {
+      const at = n % 500 === 7 ? n - 2_000 : n;
+      const word = n % 700 < words.length ? words[n % 700] : '';
+      const more = n % 900 === 1 ? `${`  at ${filler}\n`.repeat(80)}  Needle ${n}\n` : '';
+      return new Date(BEGIN + at * 20_000).toISOString() + ` host app: ${n} ${word} ${filler}\n${more}`;
+    });
+    await put('app.log', all.join(''));
+    const whole = await askAllPages(reader(), { name: 'app.log', limit: 500 });
+    expect(whole).to.have.length(6_000);
+    const time = fc.option(fc.integer({ min: -100, max: 6_100 }), { nil: undefined });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.option(
+          fc.constantFrom('needle', 'NEEDLE 1801', 'ärger', 'k', 'kel', 'ist', 'red', '599', 'no such', 'ä'),
+          { nil: undefined },
+        ),
+        time,
+        time,
+        async (text, from, to) => {
+          const startTime = from === undefined ? undefined : new Date(BEGIN + from * 20_000).toISOString();
+          const endTime = to === undefined ? undefined : new Date(BEGIN + to * 20_000).toISOString();
+          const rows = (
+            await ask(reader(), {
+              name: 'app.log',
+              limit: 500,
+              ...(text && { text }),
+              ...(startTime && { startTime }),
+              ...(endTime && { endTime }),
+            })
+          ).rows;
+          // An entry that is dated hours earlier than those around it is found only among them.
+          const expected = whole.filter(
+            (entry) =>
+              (text === undefined || entry.message.toLowerCase().includes(text.toLowerCase())) &&
+              (startTime === undefined || entry.timeCreated >= startTime) &&
+              (endTime === undefined || entry.timeCreated <= endTime),
+          );
+          const inOrder = (entries: LogEntry[]) =>
+            entries
+              .filter(({ message }) => Number(message.split(' ')[0]) % 500 !== 7)
+              .map(({ recordId }) => recordId);
+          expect(inOrder(rows).slice(0, 300)).to.deep.equal(inOrder(expected).slice(0, 300));
+        },
+      ),
+      { numRuns: 15, seed: 11 },
+    );
   });
 
   it('parses the names of rotated parts', () => {

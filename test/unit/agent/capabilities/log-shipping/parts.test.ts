@@ -233,6 +233,8 @@ describe('the parts of log shipping', () => {
 
     it('is searched in logs that together hold everything once', () => {
       expect(shippedLogs('linux')).to.include('System').and.include('syslog');
+      // The text files of a machine with a journal repeat it.
+      expect(shippedLogs('linux', true)).to.deep.equal(['System']);
       expect(shippedLogs('win32')).to.include('Security');
       expect(shippedLogs('darwin')).to.deep.equal(['Errors']);
     });
