@@ -16,8 +16,8 @@ export interface KnownDevice extends Candidate {
   holder: Claimant | undefined;
 }
 
-/** Devices that are held at this moment; `undefined` for one that reports over HTTP, without a connection. */
-export type Held = ReadonlyMap<string, Claimant | undefined>;
+/** Devices that are held at this moment, each with its holder. One that only reports over HTTP is not connected. */
+export type Held = ReadonlyMap<string, Claimant>;
 
 /** Asks before the key is locked, because a program that does not answer takes a few seconds. */
 export async function findHeld(
@@ -26,10 +26,8 @@ export async function findHeld(
   hub: Pick<DeviceHub, 'provenHolder'>,
 ): Promise<Held> {
   const devices = await ctx.withSystem('find the devices that a machine may be', async (tx) => {
-    const { rows } = await tx.raw<{ rows: { id: string; reports: boolean }[] }>(
-      `select d.id, coalesce(p.reports_until > now(), false) as reports
-      from enrollment_keys k join devices d on d.org_id = k.org_id
-      left join device_presence p on p.device_id = d.id and p.org_id = d.org_id
+    const { rows } = await tx.raw<{ rows: { id: string }[] }>(
+      `select d.id from enrollment_keys k join devices d on d.org_id = k.org_id
       where k.key_hash = ? and (d.machine_id = ? or d.claimed_machine_id = ?) and d.condition <> 'decommissioned'
       order by d.id limit ${CANDIDATES_MAX}`,
       [tokenHash(enrollmentKey), machineId, machineId],
@@ -37,9 +35,9 @@ export async function findHeld(
     return rows;
   });
   const held = await Promise.all(
-    devices.map(async ({ id, reports }) => {
+    devices.map(async ({ id }) => {
       const holder = await hub.provenHolder(id);
-      return holder === undefined && !reports ? [] : [[id, holder] as const];
+      return holder === undefined ? [] : [[id, holder] as const];
     }),
   );
   return new Map(held.flat());

@@ -48,11 +48,14 @@ interface Dispute {
 export class IdentityGuard {
   readonly #parts: Parts;
   readonly #disputes = new Map<string, Dispute>();
-  readonly #open = new Map<string, (holder: Claimant | undefined) => void>();
+  readonly #open = new Map<string, { nodeId: string; settle: (holder: Claimant | undefined) => void }>();
   readonly #recording = new Set<Promise<void>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    parts.bus.onNodeLost((lost) => {
+      for (const { nodeId, settle } of this.#open.values()) if (nodeId === lost) settle(undefined);
+    });
   }
 
   /** Why the claimant has to wait; `undefined` where it may connect. */
@@ -92,7 +95,7 @@ export class IdentityGuard {
     const parsed = IdentityMessage.safeParse(raw);
     if (!parsed.success) return false;
     const message = parsed.data;
-    if (message.kind === 'challenged') this.#open.get(message.id)?.(message.holder ?? undefined);
+    if (message.kind === 'challenged') this.#open.get(message.id)?.settle(message.holder ?? undefined);
     else void this.#answer(from, message);
     return true;
   }
@@ -137,7 +140,7 @@ export class IdentityGuard {
     const id = newId();
     let timer: Timer | undefined;
     const answer = new Promise<Claimant | undefined>((resolve) => {
-      this.#open.set(id, resolve);
+      this.#open.set(id, { nodeId, settle: resolve });
       timer = clock.setTimeout(() => resolve(undefined), PROOF_MS + TRANSIT_MS);
     });
     try {

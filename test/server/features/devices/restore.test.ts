@@ -130,6 +130,7 @@ describe('a decommissioned device', () => {
       const agent = siteId === site ? await connectDevice(app, device.token) : undefined;
       const answer = await app.call('POST', '/agents/enroll', {
         body: { ...MACHINE, machineId: 'machine-1', enrollmentKey: key },
+        ...(agent === undefined ? {} : { token: device.token }),
       });
       expect(answer.body.deviceId).to.equal(device.deviceId);
       // A connection under the token of before is over.
