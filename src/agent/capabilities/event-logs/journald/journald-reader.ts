@@ -215,8 +215,9 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
         if (query.text === undefined || !canGrep || !(error instanceof ChildFailure)) throw error;
         // As grep does, journalctl ends with 1 where it has found nothing.
         if (error.code === 1 && error.detail === '') return { scanned: 0, truncated: false, total: 0 };
-        // Some systems build it without the library for patterns. Then the messages are compared here.
-        if (!/pattern/i.test(error.detail)) throw error;
+        // Some systems build it without the library for patterns, and old ones do not know the option. Then the messages
+        // are compared here.
+        if (!/pattern|option/i.test(error.detail)) throw error;
         canGrep = false;
         return yield* selected(log, query, signal);
       }

@@ -48,7 +48,9 @@ describe('the program that a task of Windows starts', () => {
     // What an upgrade renames, because it runs.
     await writeFile(`${stableProgram(programs)}.0123456789abcdef.old`, 'former');
     await removeParts(programs);
-    expect((await readdir(path.join(programs, 'watchdog'))).filter((name) => name.endsWith('.old'))).to.deep.equal([]);
+    expect(
+      (await readdir(path.join(programs, 'watchdog'))).filter((name) => name.endsWith('.old')),
+    ).to.deep.equal([]);
     expect(await started()).to.equal('program 1.0.0');
   });
 
