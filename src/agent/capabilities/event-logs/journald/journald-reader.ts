@@ -59,7 +59,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     const split = new JournalLines();
     for await (const text of streamText(command, [...prefix, ...args], { signal })) yield* split.add(text);
     yield* split.end();
-    if (split.lost > 0) report.missed(`${split.lost} entries are too long to be read.`);
+    report.unreadable += split.lost;
   }
 
   async function* entries(
