@@ -51,7 +51,7 @@ export { type OpenedMachine, openMachine, openMachineIn } from './machine/read-m
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
 export { type Engine, openEngine } from './engine.ts';
-export { literalPattern } from './output/literal-pattern.ts';
+export { includePattern, literalPattern } from './output/literal-pattern.ts';
 export type { EngineEntry } from './output/documents.ts';
 export type { ReadNames } from './output/exact-names.ts';
 export { PathList, type PathReport } from './output/path-list.ts';

@@ -12,6 +12,7 @@ export * from './jobs.ts';
 export * from './dashboard-messages.ts';
 export * from './enrollment.ts';
 export * from './stored-logs.ts';
+export { FailedSource } from './failed-source.ts';
 export * from './inventory.ts';
 export * from './machine-identity.ts';
 export * from './recovery.ts';

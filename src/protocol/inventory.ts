@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
-import { atMost, cutLine, ReportedInstant, reportedText } from './primitives.ts';
+import { FailedSource, SourceName } from './failed-source.ts';
+import { atMost, ReportedInstant, reportedText } from './primitives.ts';
 
 /** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
@@ -25,15 +26,6 @@ export type NetworkInterface = z.infer<typeof NetworkInterface>;
 const trimmedName = reportedText(255)
   .transform((name) => name.trim())
   .refine((name) => name !== '', 'must not be blank');
-
-const SourceName = cutLine(50);
-
-/** A part of the machine that could not be read, such as one of its package managers. */
-export const FailedSource = z.object({
-  source: SourceName.describe('Such as `snap` or `interfaces`.'),
-  message: cutLine(300).describe('For people.'),
-});
-export type FailedSource = z.infer<typeof FailedSource>;
 
 export const SoftwareEntry = z.object({
   name: trimmedName,

@@ -31,8 +31,20 @@ export const atMost = <S extends z.ZodType>(max: number, entry: S) =>
 export const text = (max: number, min = 1) =>
   z.string().min(min).max(max).refine(isStorableText, UNSTORABLE_RULE);
 
-/** Text that a machine reports. Characters that cannot be stored are replaced. */
-export const reportedText = (max: number, min = 1) => z.string().min(min).max(max).overwrite(storableText);
+/**
+ * Text that a machine reports. Characters that cannot be stored are replaced, and a text that is too long is cut and ends
+ * with an ellipsis: what a machine says of itself is never refused for its length.
+ */
+export const reportedText = (max: number, min = 1) =>
+  z
+    .string()
+    .min(min)
+    .overwrite((value) => shortened(storableText(value), max))
+    .meta({ description: `Cut to ${max} characters.` });
+
+/** No half of a surrogate pair stays at the end. */
+export const shortened = (value: string, max: number): string =>
+  value.length <= max ? value : `${value.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 
 /** Text of one line that a machine reports. Characters that move the cursor or the direction of writing are replaced. */
 export const reportedLine = (max: number) =>

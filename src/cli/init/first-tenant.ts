@@ -1,6 +1,7 @@
 import { createEnrollmentKey } from '../../features/enrollment/index.ts';
 import { createOrganization, Organization } from '../../features/organizations/index.ts';
 import { createPartner, Partner } from '../../features/partners/index.ts';
+import { assertRegisteredPins } from '../../features/releases/index.ts';
 import { slugCandidates } from '../../features/registration/index.ts';
 import { createSite, Site } from '../../features/sites/index.ts';
 import { SYSTEM_ROLES, type User } from '../../features/users/index.ts';
@@ -67,7 +68,14 @@ async function providerNamed(ctx: Context, name: string | undefined): Promise<Na
   const known = await Partner.query(ctx.tx).whereNull('deleted_at').where({ name }).first();
   if (known !== undefined) return { id: known.id, name, isNew: false };
   const slug = await freeSlug(name, (each) => Partner.query(ctx.tx).where({ slug: each }).resultSize());
-  const { id } = await createPartner(ctx, { name, slug }, { clientAddressIsKnown: true });
+  const { id } = await createPartner(
+    ctx,
+    { name, slug },
+    {
+      clientAddressIsKnown: true,
+      checkPins: assertRegisteredPins,
+    },
+  );
   await record(ctx, 'partner', { id, name, partnerId: id });
   return { id, name, isNew: true };
 }
@@ -81,7 +89,7 @@ async function organizationNamed(ctx: Context, partnerId: string, name: string |
   const slug = await freeSlug(name, (each) =>
     Organization.query(ctx.tx).where({ partner_id: partnerId, slug: each }).resultSize(),
   );
-  const { id } = await createOrganization(ctx, { name, slug, partnerId });
+  const { id } = await createOrganization(ctx, { name, slug, partnerId }, assertRegisteredPins);
   await record(ctx, 'organization', { id, name, orgId: id, partnerId });
   return { id, name, isNew: true };
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
+import { endEverySession } from '../../features/auth/index.ts';
 import { openDatabase } from '../../platform/db/database.ts';
 import { clearDatabase } from '../../platform/db/dump/clear-database.ts';
 import { SYSTEM_ROLES } from '../../features/users/index.ts';
@@ -189,9 +190,7 @@ const UNFINISHED_SIGN_INS = ['sso_exchange_codes', 'sso_sessions', 'mfa_challeng
 
 /** A session that was ended after the backup would be open again, so all sessions end. People sign in again. */
 async function endSignIns(tx: Db, tables: ReadonlySet<string>): Promise<void> {
-  await tx.raw(
-    `update sessions set revoked_at = now(), revoked_reason = 'installation_restored' where revoked_at is null`,
-  );
+  await endEverySession(tx, 'installation_restored');
   for (const table of UNFINISHED_SIGN_INS) {
     if (tables.has(table)) await tx.raw(`delete from ${table}`);
   }

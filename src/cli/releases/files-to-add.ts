@@ -1,7 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Architecture, Component, OperatingSystem } from '../../features/releases/index.ts';
-import type { AddOptions } from './add.ts';
 
 /** A file of a release, and what it is for. */
 export interface FileToAdd {
@@ -20,7 +19,7 @@ const NAME = /^muster-(?<component>[a-z]+)-(?<os>[a-z]+)-(?<architecture>[a-z0-9
  */
 export async function filesToAdd(
   given: readonly string[],
-  { component, os, architecture }: Pick<AddOptions, 'component' | 'os' | 'architecture'>,
+  { component, os, architecture }: Partial<Target>,
 ): Promise<FileToAdd[]> {
   const found: FileToAdd[] = [];
   for (const place of given) {

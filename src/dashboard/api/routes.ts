@@ -198,7 +198,7 @@ body: {
 /**
  * For clients without cookies.
  */
-refreshToken?: string
+refreshToken?: (string | null)
 }
 response: {
 tokens: Tokens
@@ -358,7 +358,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: string
+currentPassword?: (string | null)
 }
 response: {
 /**
@@ -394,7 +394,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: string
+currentPassword?: (string | null)
 /**
  * The six digits of the authenticator app, or a recovery code.
  */
@@ -412,7 +412,7 @@ body: {
 /**
  * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
  */
-currentPassword?: string
+currentPassword?: (string | null)
 /**
  * The six digits of the authenticator app, or a recovery code.
  */
@@ -462,7 +462,7 @@ body: {
 /**
  * Default: organization.
  */
-ownerScope?: ("organization" | "partner")
+ownerScope?: (("organization" | "partner") | null)
 /**
  * The organization that owns the provider. Ignored if ownerScope is `partner`.
  */
@@ -479,11 +479,11 @@ clientId?: (string | null)
  * Stored encrypted, and never returned.
  */
 clientSecret?: (string | null)
-tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
+tokenAuthMethod?: (("client_secret_basic" | "client_secret_post") | null)
 /**
  * Separated by spaces, such as `openid profile email`.
  */
-scopes?: string
+scopes?: (string | null)
 authorizationUrl?: (string | null)
 tokenUrl?: (string | null)
 userInfoUrl?: (string | null)
@@ -494,8 +494,8 @@ ssoUrl?: (string | null)
  * One or several certificates as PEM. Several are useful while the provider changes its key.
  */
 certificate?: (string | null)
-attributeMapping?: SsoAttributeMapping
-autoProvision?: boolean
+attributeMapping?: (SsoAttributeMapping | null)
+autoProvision?: (boolean | null)
 /**
  * The role of an account that a first sign-in creates.
  */
@@ -503,19 +503,19 @@ defaultRoleId?: (string | null)
 /**
  * Mail domains, separated by commas. Empty means all domains.
  */
-allowedDomains?: string
+allowedDomains?: (string | null)
 /**
  * Can be true only after a successful sign-in with this provider.
  */
-enforceSSO?: boolean
+enforceSSO?: (boolean | null)
 /**
  * If true, a second factor that the identity provider reports counts as a second factor of Muster.
  */
-trustsIdpMfa?: boolean
+trustsIdpMfa?: (boolean | null)
 /**
  * The ids of people who may sign in with a password although single sign-on is enforced.
  */
-breakGlassUserIds?: string[]
+breakGlassUserIds?: (string[] | null)
 }
 response: SsoProvider
 }
@@ -536,7 +536,7 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * The endpoints are read from the discovery document of this issuer.
  */
@@ -546,11 +546,11 @@ clientId?: (string | null)
  * Stored encrypted, and never returned.
  */
 clientSecret?: (string | null)
-tokenAuthMethod?: ("client_secret_basic" | "client_secret_post")
+tokenAuthMethod?: (("client_secret_basic" | "client_secret_post") | null)
 /**
  * Separated by spaces, such as `openid profile email`.
  */
-scopes?: string
+scopes?: (string | null)
 authorizationUrl?: (string | null)
 tokenUrl?: (string | null)
 userInfoUrl?: (string | null)
@@ -561,8 +561,8 @@ ssoUrl?: (string | null)
  * One or several certificates as PEM. Several are useful while the provider changes its key.
  */
 certificate?: (string | null)
-attributeMapping?: SsoAttributeMapping
-autoProvision?: boolean
+attributeMapping?: (SsoAttributeMapping | null)
+autoProvision?: (boolean | null)
 /**
  * The role of an account that a first sign-in creates.
  */
@@ -570,19 +570,19 @@ defaultRoleId?: (string | null)
 /**
  * Mail domains, separated by commas. Empty means all domains.
  */
-allowedDomains?: string
+allowedDomains?: (string | null)
 /**
  * Can be true only after a successful sign-in with this provider.
  */
-enforceSSO?: boolean
+enforceSSO?: (boolean | null)
 /**
  * If true, a second factor that the identity provider reports counts as a second factor of Muster.
  */
-trustsIdpMfa?: boolean
+trustsIdpMfa?: (boolean | null)
 /**
  * The ids of people who may sign in with a password although single sign-on is enforced.
  */
-breakGlassUserIds?: string[]
+breakGlassUserIds?: (string[] | null)
 }
 response: SsoProvider
 }
@@ -745,7 +745,7 @@ body: {
 /**
  * Required in partner and system scope. In organization scope, the default is the caller’s organization.
  */
-orgId?: string
+orgId?: (string | null)
 domain: string
 }
 response: SsoDomain
@@ -839,11 +839,25 @@ response: LoginBranding
  */
 "PUT /partners/me/login-branding": {
 body: {
+/**
+ * An https:// URL, or a base64 data: URI of a PNG, JPEG or WebP image of at most 256 kB.
+ */
 logoUrl?: (string | null)
 accentColor?: (string | null)
 headline?: (string | null)
 }
 response: LoginBranding
+}
+/**
+ * Read whether people can register themselves
+ */
+"GET /auth/registration": {
+response: {
+/**
+ * False where accounts are created by invitation only.
+ */
+enabled: boolean
+}
 }
 /**
  * Register a provider with its first administrator
@@ -936,7 +950,7 @@ body: {
 /**
  * The key is good in this organization only.
  */
-orgId?: string
+orgId?: (string | null)
 name: string
 /**
  * Permissions; none that its maker lacks.
@@ -946,7 +960,7 @@ expiresAt?: (string | null)
 /**
  * Requests an hour; default 1000.
  */
-rateLimit?: number
+rateLimit?: (number | null)
 }
 response: {
 id: string
@@ -997,16 +1011,16 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * Permissions; none that its maker lacks.
  */
-scopes?: string[]
+scopes?: (string[] | null)
 expiresAt?: (string | null)
 /**
  * Requests an hour; default 1000.
  */
-rateLimit?: number
+rateLimit?: (number | null)
 }
 response: ApiKey
 }
@@ -1122,19 +1136,19 @@ roleId: string
 /**
  * For users of a partner: which organizations they can access.
  */
-orgAccess?: ("all" | "selected" | "none")
+orgAccess?: (("all" | "selected" | "none") | null)
 /**
  * Used when orgAccess is selected.
  */
-orgIds?: string[]
+orgIds?: (string[] | null)
 /**
  * Invites into this organization instead of the partner.
  */
-orgId?: string
+orgId?: (string | null)
 /**
  * Required in system scope for a role of a partner; in partner scope the own partner, if given.
  */
-partnerId?: string
+partnerId?: (string | null)
 }
 response: {
 id: string
@@ -1184,8 +1198,8 @@ params: {
 id: string
 }
 body: {
-name?: string
-status?: ("active" | "disabled")
+name?: (string | null)
+status?: (("active" | "disabled") | null)
 }
 response: User
 }
@@ -1212,11 +1226,11 @@ roleId: string
 /**
  * For users of a partner: which organizations they can access.
  */
-orgAccess?: ("all" | "selected" | "none")
+orgAccess?: (("all" | "selected" | "none") | null)
 /**
  * Used when orgAccess is selected.
  */
-orgIds?: string[]
+orgIds?: (string[] | null)
 }
 response: User
 }
@@ -1265,7 +1279,7 @@ description?: (string | null)
 /**
  * Whom it is for; the caller’s own scope when left out.
  */
-scope?: ("system" | "partner" | "organization")
+scope?: (("system" | "partner" | "organization") | null)
 permissions: string[]
 }
 response: Role
@@ -1287,9 +1301,9 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 description?: (string | null)
-permissions?: string[]
+permissions?: (string[] | null)
 }
 response: Role
 }
@@ -1315,15 +1329,15 @@ response: Partner
  */
 "PATCH /orgs/partners/me": {
 body: {
-name?: string
+name?: (string | null)
 billingEmail?: (string | null)
-settings?: {
+settings?: ({
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: ("24/7" | "business" | "extended" | "custom")
+preset?: (("24/7" | "business" | "extended" | "custom") | null)
 custom?: ({
 [k: string]: {
 start: string
@@ -1338,20 +1352,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: {
+security?: ({
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: string[]
-}
-organizationOrder?: string[]
+ipAllowlist?: (string[] | null)
+} | null)
+organizationOrder?: (string[] | null)
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: (string | null)
-watchdog?: (string | null)
+agent?: ((string | null) | null)
+watchdog?: ((string | null) | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1366,11 +1380,11 @@ start: string
 end: string
 } | null)
 } | null)
-}
+} | null)
 /**
  * Take an IP allowlist that does not hold the address this request comes from.
  */
-force?: boolean
+force?: (boolean | null)
 }
 response: Partner
 }
@@ -1400,18 +1414,18 @@ pagination: Pagination
 body: {
 name: string
 slug: string
-type?: ("msp" | "enterprise" | "internal")
-plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
+type?: (("msp" | "enterprise" | "internal") | null)
+plan?: (("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited") | null)
 maxOrganizations?: (number | null)
 maxDevices?: (number | null)
 billingEmail?: (string | null)
-settings?: {
+settings?: ({
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: ("24/7" | "business" | "extended" | "custom")
+preset?: (("24/7" | "business" | "extended" | "custom") | null)
 custom?: ({
 [k: string]: {
 start: string
@@ -1426,20 +1440,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: {
+security?: ({
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: string[]
-}
-organizationOrder?: string[]
+ipAllowlist?: (string[] | null)
+} | null)
+organizationOrder?: (string[] | null)
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: (string | null)
-watchdog?: (string | null)
+agent?: ((string | null) | null)
+watchdog?: ((string | null) | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1454,10 +1468,10 @@ start: string
 end: string
 } | null)
 } | null)
-}
-ssoConfig?: {
+} | null)
+ssoConfig?: ({
 [k: string]: unknown
-}
+} | null)
 }
 response: Partner
 }
@@ -1478,20 +1492,20 @@ params: {
 id: string
 }
 body: {
-name?: string
-slug?: string
-type?: ("msp" | "enterprise" | "internal")
-plan?: ("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited")
+name?: (string | null)
+slug?: (string | null)
+type?: (("msp" | "enterprise" | "internal") | null)
+plan?: (("free" | "starter" | "community" | "pro" | "enterprise" | "unlimited") | null)
 maxOrganizations?: (number | null)
 maxDevices?: (number | null)
 billingEmail?: (string | null)
-settings?: {
+settings?: ({
 timezone?: (string | null)
 dateFormat?: (("MM/DD/YYYY" | "DD/MM/YYYY" | "YYYY-MM-DD") | null)
 timeFormat?: (("12h" | "24h") | null)
 language?: ("en" | null)
 businessHours?: ({
-preset?: ("24/7" | "business" | "extended" | "custom")
+preset?: (("24/7" | "business" | "extended" | "custom") | null)
 custom?: ({
 [k: string]: {
 start: string
@@ -1506,20 +1520,20 @@ email?: (string | null)
 phone?: (string | null)
 website?: (string | null)
 } | null)
-security?: {
+security?: ({
 /**
  * Empty: no restriction. It governs the partner’s users and API keys, not its customers’ users.
  */
-ipAllowlist?: string[]
-}
-organizationOrder?: string[]
+ipAllowlist?: (string[] | null)
+} | null)
+organizationOrder?: (string[] | null)
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: (string | null)
-watchdog?: (string | null)
+agent?: ((string | null) | null)
+watchdog?: ((string | null) | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1534,15 +1548,15 @@ start: string
 end: string
 } | null)
 } | null)
-}
-ssoConfig?: {
+} | null)
+ssoConfig?: ({
 [k: string]: unknown
-}
-status?: ("pending" | "active" | "suspended" | "churned")
+} | null)
+status?: (("pending" | "active" | "suspended" | "churned") | null)
 /**
  * Take an IP allowlist that does not hold the address this request comes from.
  */
-force?: boolean
+force?: (boolean | null)
 }
 response: Partner
 }
@@ -1592,17 +1606,17 @@ pagination: Pagination
 body: {
 name: string
 slug: string
-type?: ("customer" | "internal")
-status?: ("active" | "suspended" | "trial" | "churned")
+type?: (("customer" | "internal") | null)
+status?: (("active" | "suspended" | "trial" | "churned") | null)
 maxDevices?: (number | null)
-settings?: {
+settings?: ({
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: (string | null)
-watchdog?: (string | null)
+agent?: ((string | null) | null)
+watchdog?: ((string | null) | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1618,10 +1632,10 @@ end: string
 } | null)
 } | null)
 [k: string]: unknown
-}
-ssoConfig?: {
+} | null)
+ssoConfig?: ({
 [k: string]: unknown
-}
+} | null)
 contractStart?: (string | null)
 contractEnd?: (string | null)
 /**
@@ -1633,7 +1647,7 @@ billingContact?: {
 /**
  * Required in system scope; in partner scope the own partner, if given.
  */
-partnerId?: string
+partnerId?: (string | null)
 }
 response: Organization
 }
@@ -1665,19 +1679,19 @@ params: {
 id: string
 }
 body: {
-name?: string
-slug?: string
-type?: ("customer" | "internal")
-status?: ("active" | "suspended" | "trial" | "churned")
+name?: (string | null)
+slug?: (string | null)
+type?: (("customer" | "internal") | null)
+status?: (("active" | "suspended" | "trial" | "churned") | null)
 maxDevices?: (number | null)
-settings?: {
+settings?: ({
 agentUpdates?: ({
 /**
  * A pin of an organization overrides the one of its partner, also with `latest`.
  */
 pins?: ({
-agent?: (string | null)
-watchdog?: (string | null)
+agent?: ((string | null) | null)
+watchdog?: ((string | null) | null)
 } | null)
 policy?: (("auto" | "staged" | "manual") | null)
 maintenanceWindow?: ({
@@ -1693,10 +1707,10 @@ end: string
 } | null)
 } | null)
 [k: string]: unknown
-}
-ssoConfig?: {
+} | null)
+ssoConfig?: ({
 [k: string]: unknown
-}
+} | null)
 contractStart?: (string | null)
 contractEnd?: (string | null)
 /**
@@ -1708,7 +1722,7 @@ billingContact?: {
 /**
  * Cannot be changed: taken only where it is the present one.
  */
-partnerId?: string
+partnerId?: (string | null)
 }
 response: Organization
 }
@@ -1753,7 +1767,7 @@ pagination: Pagination
 "POST /orgs/sites": {
 body: {
 name: string
-timezone?: string
+timezone?: (string | null)
 /**
  * Any JSON; null clears it.
  */
@@ -1766,9 +1780,9 @@ address?: {
 contact?: {
 [k: string]: unknown
 }
-settings?: {
+settings?: ({
 [k: string]: unknown
-}
+} | null)
 orgId: string
 }
 response: Site
@@ -1790,8 +1804,8 @@ params: {
 id: string
 }
 body: {
-name?: string
-timezone?: string
+name?: (string | null)
+timezone?: (string | null)
 /**
  * Any JSON; null clears it.
  */
@@ -1804,13 +1818,13 @@ address?: {
 contact?: {
 [k: string]: unknown
 }
-settings?: {
+settings?: ({
 [k: string]: unknown
-}
+} | null)
 /**
  * Cannot be changed: taken only where it is the present one.
  */
-orgId?: string
+orgId?: (string | null)
 }
 response: Site
 }
@@ -1836,34 +1850,61 @@ enrollmentKey: string
  */
 hostname: string
 osType: ("windows" | "macos" | "linux")
+/**
+ * Cut to 200 characters.
+ */
 osVersion: string
 osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
 /**
  * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
  */
 machineId?: (string | null)
-hardware?: {
-manufacturer?: string
-model?: string
-serialNumber?: string
-cpuModel?: string
-cpuCores?: number
-ramTotalMb?: number
-diskTotalGb?: number
-gpuModel?: string
-}
-network?: {
-ipAddress?: string
-publicIp?: string
-macAddress?: string
+hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
+manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
+model?: (string | null)
+serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
+cpuModel?: (string | null)
+cpuCores?: (number | null)
+ramTotalMb?: (number | null)
+diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
+gpuModel?: (string | null)
+} | null)
+network?: ({
+/**
+ * Cut to 45 characters.
+ */
+ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
+publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
+macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
  */
-macAddresses?: string[]
-}
-capabilities?: string[]
+macAddresses?: (string[] | null)
+} | null)
+capabilities?: (string[] | null)
 }
 response: {
 agentId: string
@@ -2019,15 +2060,24 @@ body: {
  * The time by the clock of the device.
  */
 at: string
+/**
+ * Cut to 50 characters.
+ */
 agentVersion: string
-watchdogVersion?: string
+/**
+ * Cut to 50 characters.
+ */
+watchdogVersion?: (string | null)
 /**
  * The name of the system, such as "Debian GNU/Linux 12 (bookworm)".
  */
-osVersion?: string
-osBuild?: string
-uptimeSeconds?: number
-metrics?: {
+osVersion?: (string | null)
+/**
+ * Cut to 100 characters.
+ */
+osBuild?: (string | null)
+uptimeSeconds?: (number | null)
+metrics?: ({
 /**
  * The average since the heartbeat before.
  */
@@ -2037,31 +2087,31 @@ ramPercent: number
  * The part of the system disk that is in use.
  */
 diskPercent: number
-}
+} | null)
 /**
  * The addresses of all external interfaces.
  */
-ipAddresses?: string[]
+ipAddresses?: (string[] | null)
 /**
  * The user who signed in last.
  */
-lastUser?: string
+lastUser?: (string | null)
 /**
  * True where the system waits for a restart.
  */
-pendingReboot?: boolean
+pendingReboot?: (boolean | null)
 /**
  * Whether the agent installs offered releases by itself.
  */
-autoUpdate?: boolean
+autoUpdate?: (boolean | null)
 /**
  * The name of the machine, as its system has it now.
  */
-hostname?: string
+hostname?: (string | null)
 /**
  * Over HTTP: as in the handshake of a socket.
  */
-bootId?: string
+bootId?: (string | null)
 }
 response: {
 ok: true
@@ -2298,7 +2348,7 @@ version: string
 /**
  * Absent: every component that has this version.
  */
-component?: ("agent" | "watchdog" | "helper" | "backup")
+component?: (("agent" | "watchdog" | "helper" | "backup") | null)
 }
 response: {
 promoted: {
@@ -2385,7 +2435,7 @@ body: {
 /**
  * Default: the first that can be upgraded.
  */
-component?: ("agent" | "watchdog")
+component?: (("agent" | "watchdog") | null)
 }
 response: DeviceUpgrade
 }
@@ -2397,11 +2447,14 @@ params: {
 id: string
 }
 body: {
+/**
+ * Cut to 50 characters.
+ */
 watchdogVersion: string
 /**
  * The release of the agent that the watchdog runs.
  */
-agentVersion?: string
+agentVersion?: (string | null)
 /**
  * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
  */
@@ -2409,7 +2462,7 @@ agentState: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
 /**
  * For people: how the agent ended last.
  */
-message?: string
+message?: (string | null)
 /**
  * Phases that the agent could not report, in the order in which they happened.
  */
@@ -2418,6 +2471,9 @@ updates: {
  * What is being updated, such as `agent`.
  */
 component: string
+/**
+ * Cut to 50 characters.
+ */
 targetVersion: string
 /**
  * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
@@ -2426,23 +2482,23 @@ phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "c
 /**
  * Why the update has failed.
  */
-error?: string
+error?: (string | null)
 /**
  * The same for programs, such as `CHECKSUM_MISMATCH`.
  */
-code?: string
+code?: (string | null)
 /**
  * What ran before.
  */
-fromVersion?: string
+fromVersion?: (string | null)
 /**
  * One value for all phases of one attempt, so that a report that arrives twice counts once.
  */
-attemptId?: string
+attemptId?: (string | null)
 /**
  * With `failed` and `rolled_back`: how long the device waits before it tries the release again. The server offers it again no earlier.
  */
-retryInSeconds?: number
+retryInSeconds?: (number | null)
 }[]
 }
 response: {
@@ -2479,11 +2535,11 @@ pagination: Pagination
 "POST /agent-rollouts": {
 body: {
 version: string
-component?: ("agent" | "watchdog")
+component?: (("agent" | "watchdog") | null)
 /**
  * Shares of the fleet, which sum to at most 100. Left out: up to 1, 5, 20, 50 and 100 percent, the first wave with at least a tenth of the fleet or 100 devices.
  */
-waves?: {
+waves?: ({
 /**
  * The share of the fleet that this wave adds to the waves before it.
  */
@@ -2492,21 +2548,21 @@ percent: number
  * How long the wave is observed before the next one opens.
  */
 soakMinutes: number
-}[]
-haltWhen?: {
+}[] | null)
+haltWhen?: ({
 /**
  * Halt when so large a share of the devices that have finished failed, and at least two.
  */
-failedPercent?: number
+failedPercent?: (number | null)
 /**
  * How long a device may be unheard of after its upgrade before it counts as silent.
  */
-silentMinutes?: number
+silentMinutes?: (number | null)
 /**
  * The share of failures counts when so many devices have finished, or all that have begun.
  */
-minDevices?: number
-}
+minDevices?: (number | null)
+} | null)
 }
 response: AgentRolloutDetails
 }
@@ -2632,21 +2688,21 @@ displayName?: (string | null)
 /**
  * All tags of the device.
  */
-tags?: string[]
+tags?: (string[] | null)
 /**
  * Values by custom field key: null removes a value, and values that are left out stay.
  */
-customFields?: {
+customFields?: ({
 [k: string]: unknown
-}
+} | null)
 /**
  * Also sent to the agent, which stores it.
  */
-autoUpdate?: boolean
+autoUpdate?: (boolean | null)
 /**
  * Another site of the organization.
  */
-siteId?: string
+siteId?: (string | null)
 }
 response: Device
 }
@@ -2669,8 +2725,8 @@ body: {
 deviceIds: string[]
 action: ({
 type: "tags"
-add?: string[]
-remove?: string[]
+add?: (string[] | null)
+remove?: (string[] | null)
 } | {
 type: "maintenance"
 enabled: boolean
@@ -2749,7 +2805,7 @@ body: {
 /**
  * The device that this machine replaces: its record, history, groups and backups continue with this machine, and its own token ends.
  */
-replaces?: string
+replaces?: (string | null)
 }
 response: Device
 }
@@ -2773,7 +2829,7 @@ body: {
 /**
  * Another organization of the same partner; any organization in system scope.
  */
-orgId?: string
+orgId?: (string | null)
 siteId: string
 }
 response: {
@@ -2847,11 +2903,11 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * Can only be changed while no device has a value.
  */
-type?: ("string" | "number" | "boolean" | "date" | "list")
+type?: (("string" | "number" | "boolean" | "date" | "list") | null)
 description?: (string | null)
 }
 response: CustomField
@@ -2879,61 +2935,100 @@ params: {
 id: string
 }
 body: {
-hardware?: {
-manufacturer?: string
-model?: string
-serialNumber?: string
-cpuModel?: string
-cpuCores?: number
-ramTotalMb?: number
-diskTotalGb?: number
-gpuModel?: string
-}
-network?: {
-ipAddress?: string
-publicIp?: string
-macAddress?: string
+hardware?: ({
+/**
+ * Cut to 255 characters.
+ */
+manufacturer?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
+model?: (string | null)
+serialNumber?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
+cpuModel?: (string | null)
+cpuCores?: (number | null)
+ramTotalMb?: (number | null)
+diskTotalGb?: (number | null)
+/**
+ * Cut to 255 characters.
+ */
+gpuModel?: (string | null)
+} | null)
+network?: ({
+/**
+ * Cut to 45 characters.
+ */
+ipAddress?: (string | null)
+/**
+ * Cut to 45 characters.
+ */
+publicIp?: (string | null)
+/**
+ * Cut to 17 characters.
+ */
+macAddress?: (string | null)
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
  */
-macAddresses?: string[]
-}
-interfaces?: {
+macAddresses?: (string[] | null)
+} | null)
+interfaces?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
-macAddress?: string
-ipAddresses?: string[]
+/**
+ * Cut to 64 characters.
+ */
+macAddress?: (string | null)
+ipAddresses?: (string[] | null)
 /**
  * True for the interface of the default route: one at most.
  */
-isPrimary?: boolean
-}[]
+isPrimary?: (boolean | null)
+}[] | null)
 /**
  * A name may occur in several versions. Duplicates of a name and version count once.
  */
-software?: {
+software?: ({
+/**
+ * Cut to 255 characters.
+ */
 name: string
-version?: string
-publisher?: string
-installedAt?: string
+/**
+ * Cut to 255 characters.
+ */
+version?: (string | null)
+/**
+ * Cut to 255 characters.
+ */
+publisher?: (string | null)
+installedAt?: (string | null)
 /**
  * What has listed it, such as `dpkg`.
  */
-source?: string
-}[]
-lastUser?: string
+source?: (string | null)
+}[] | null)
+/**
+ * Cut to 255 characters.
+ */
+lastUser?: (string | null)
 /**
  * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
  */
-failed?: {
+failed?: ({
 /**
- * Such as `snap` or `interfaces`.
+ * Such as `snap`, `interfaces` or `mariadb`.
  */
 source: string
 /**
  * For people.
  */
 message: string
-}[]
+}[] | null)
 collectedAt: string
 }
 response: {
@@ -3081,7 +3176,7 @@ pagination: Pagination
  */
 "POST /groups": {
 body: {
-type?: ("static" | "dynamic")
+type?: (("static" | "dynamic") | null)
 /**
  * Required for dynamic groups: a saved filter of the organization.
  */
@@ -3099,7 +3194,7 @@ orgId: string
 /**
  * Static groups only.
  */
-deviceIds?: string[]
+deviceIds?: (string[] | null)
 }
 response: Group
 }
@@ -3120,7 +3215,7 @@ params: {
 id: string
 }
 body: {
-type?: ("static" | "dynamic")
+type?: (("static" | "dynamic") | null)
 /**
  * Required for dynamic groups: a saved filter of the organization.
  */
@@ -3128,7 +3223,7 @@ filterId?: (string | null)
 /**
  * Unique within the organization, case-insensitive.
  */
-name?: string
+name?: (string | null)
 description?: (string | null)
 /**
  * The site that the group is filed under. Its devices may be at any site of the organization.
@@ -3137,7 +3232,7 @@ siteId?: (string | null)
 /**
  * Cannot be changed; accepted only if equal to the current one.
  */
-orgId?: string
+orgId?: (string | null)
 }
 response: Group
 }
@@ -3294,7 +3389,7 @@ conditions: ConditionGroup
 /**
  * Required in partner and system scope; ignored in organization scope.
  */
-orgId?: string
+orgId?: (string | null)
 }
 response: Filter
 }
@@ -3304,15 +3399,15 @@ response: Filter
 "POST /filters/preview": {
 body: {
 conditions: ConditionGroup
-limit?: number
+limit?: (number | null)
 /**
  * Only devices of this organization. Default: of all that the caller can access.
  */
-orgId?: string
+orgId?: (string | null)
 /**
  * Only devices of this site.
  */
-siteId?: string
+siteId?: (string | null)
 }
 response: {
 data: {
@@ -3337,11 +3432,11 @@ evaluatedAt: string
  */
 "POST /filters/explain": {
 body: {
-conditions?: ConditionGroup
+conditions?: (ConditionGroup | null)
 /**
  * Instead of conditions.
  */
-filterId?: string
+filterId?: (string | null)
 deviceId: string
 }
 response: {
@@ -3384,9 +3479,9 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 description?: (string | null)
-conditions?: ConditionGroup
+conditions?: (ConditionGroup | null)
 }
 response: Filter
 }
@@ -3482,11 +3577,11 @@ name: string
 description?: (string | null)
 language: ("bash" | "powershell" | "python")
 content: string
-osTypes?: ("windows" | "macos" | "linux")[]
+osTypes?: (("windows" | "macos" | "linux")[] | null)
 /**
  * Default 300.
  */
-timeoutSeconds?: number
+timeoutSeconds?: (number | null)
 /**
  * Leave it out in partner scope for a script of all organizations.
  */
@@ -3511,15 +3606,15 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 description?: (string | null)
-language?: ("bash" | "powershell" | "python")
-content?: string
-osTypes?: ("windows" | "macos" | "linux")[]
+language?: (("bash" | "powershell" | "python") | null)
+content?: (string | null)
+osTypes?: (("windows" | "macos" | "linux")[] | null)
 /**
  * Default 300.
  */
-timeoutSeconds?: number
+timeoutSeconds?: (number | null)
 }
 response: Script
 }
@@ -3542,23 +3637,23 @@ params: {
 id: string
 }
 body: {
-deviceIds?: string[]
+deviceIds?: (string[] | null)
 /**
  * Instead of deviceIds: the devices that match a saved filter, at most 500.
  */
-filterId?: string
+filterId?: (string | null)
 /**
  * Environment variables of the script: PARAM_<name>.
  */
-parameters?: {
+parameters?: ({
 [k: string]: string
-}
+} | null)
 /**
  * Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.
  */
-secrets?: {
+secrets?: ({
 [k: string]: string
-}
+} | null)
 }
 response: {
 executionId: string
@@ -3598,13 +3693,13 @@ results: SearchResult[]
 body: {
 deviceIds: string[]
 type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
-payload?: {
+payload?: ({
 [k: string]: unknown
-}
+} | null)
 /**
  * How long the command waits for a device that is offline.
  */
-ttlSeconds?: number
+ttlSeconds?: (number | null)
 }
 response: {
 commands: Command[]
@@ -3650,13 +3745,13 @@ id: string
 }
 body: {
 type: ("script.run" | "agent.set-auto-update" | "agent.refresh-inventory" | "agent.reboot")
-payload?: {
+payload?: ({
 [k: string]: unknown
-}
+} | null)
 /**
  * How long the command waits for a device that is offline.
  */
-ttlSeconds?: number
+ttlSeconds?: (number | null)
 }
 response: Command
 }
@@ -3994,14 +4089,14 @@ source: string
 /**
  * Identifies the event within its source. A second event with the same id is ignored.
  */
-eventId?: string
+eventId?: (string | null)
 /**
  * Cut to 32768 characters.
  */
 message: string
-details?: {
+details?: ({
 [k: string]: unknown
-}
+} | null)
 }[]
 }
 response: {
@@ -4072,15 +4167,21 @@ body: {
 logs: {
 timestamp: string
 level: ("debug" | "info" | "warn" | "error")
+/**
+ * Cut to 100 characters.
+ */
 component: string
+/**
+ * Cut to 32768 characters.
+ */
 message: string
-fields?: {
+fields?: ({
 [k: string]: unknown
-}
+} | null)
 /**
  * Defaults to the present version of the device.
  */
-agentVersion?: string
+agentVersion?: (string | null)
 }[]
 }
 response: {
@@ -4306,49 +4407,49 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: boolean
+isDefault?: (boolean | null)
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: BackupRetention
+retention?: (BackupRetention | null)
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: {
+targets?: ({
 /**
  * Every device of the organization.
  */
-all?: boolean
-deviceIds?: string[]
-groupIds?: string[]
+all?: (boolean | null)
+deviceIds?: (string[] | null)
+groupIds?: (string[] | null)
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: string
-}
-limits?: {
+filterId?: (string | null)
+} | null)
+limits?: ({
 /**
  * KiB a second.
  */
-uploadKiBps?: number
+uploadKiBps?: (number | null)
 /**
  * Of all processors together.
  */
-cpuPercent?: number
-}
+cpuPercent?: (number | null)
+} | null)
 provider: "server"
 /**
  * `server`: Muster keeps the data itself.
  */
-details?: {
+details?: ({
 
-}
+} | null)
 } | {
 orgId: string
 name: string
@@ -4359,54 +4460,54 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: boolean
+isDefault?: (boolean | null)
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: BackupRetention
+retention?: (BackupRetention | null)
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: {
+targets?: ({
 /**
  * Every device of the organization.
  */
-all?: boolean
-deviceIds?: string[]
-groupIds?: string[]
+all?: (boolean | null)
+deviceIds?: (string[] | null)
+groupIds?: (string[] | null)
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: string
-}
-limits?: {
+filterId?: (string | null)
+} | null)
+limits?: ({
 /**
  * KiB a second.
  */
-uploadKiBps?: number
+uploadKiBps?: (number | null)
 /**
  * Of all processors together.
  */
-cpuPercent?: number
-}
+cpuPercent?: (number | null)
+} | null)
 provider: "s3"
 /**
  * `s3`: a bucket of the customer.
  */
 details: {
 bucket: string
-region?: string
+region?: (string | null)
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: string
-prefix?: string
+endpoint?: (string | null)
+prefix?: (string | null)
 accessKey: string
 /**
  * Stored sealed, and never returned.
@@ -4423,42 +4524,42 @@ encryptionKeyId: string
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: boolean
+isDefault?: (boolean | null)
 sources: BackupSources
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: BackupRetention
+retention?: (BackupRetention | null)
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: {
+targets?: ({
 /**
  * Every device of the organization.
  */
-all?: boolean
-deviceIds?: string[]
-groupIds?: string[]
+all?: (boolean | null)
+deviceIds?: (string[] | null)
+groupIds?: (string[] | null)
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: string
-}
-limits?: {
+filterId?: (string | null)
+} | null)
+limits?: ({
 /**
  * KiB a second.
  */
-uploadKiBps?: number
+uploadKiBps?: (number | null)
 /**
  * Of all processors together.
  */
-cpuPercent?: number
-}
+cpuPercent?: (number | null)
+} | null)
 provider: "local"
 /**
  * `local`: a path on the device.
@@ -4489,59 +4590,59 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * Default true. A configuration that is not enabled begins no backup.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * The configuration of the organization that counts where a request names none. At most one is.
  */
-isDefault?: boolean
-sources?: BackupSources
+isDefault?: (boolean | null)
+sources?: (BackupSources | null)
 /**
  * Without one, backups begin by hand only.
  */
 schedule?: (BackupSchedule | null)
-retention?: BackupRetention
+retention?: (BackupRetention | null)
 /**
  * Devices that any of these fields names. Without any, backups of the configuration begin by hand only.
  */
-targets?: {
+targets?: ({
 /**
  * Every device of the organization.
  */
-all?: boolean
-deviceIds?: string[]
-groupIds?: string[]
+all?: (boolean | null)
+deviceIds?: (string[] | null)
+groupIds?: (string[] | null)
 /**
  * The devices that match a saved filter of the organization.
  */
-filterId?: string
-}
-limits?: {
+filterId?: (string | null)
+} | null)
+limits?: ({
 /**
  * KiB a second.
  */
-uploadKiBps?: number
+uploadKiBps?: (number | null)
 /**
  * Of all processors together.
  */
-cpuPercent?: number
-}
-details?: ({
+cpuPercent?: (number | null)
+} | null)
+details?: (({
 bucket: string
-region?: string
+region?: (string | null)
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: string
-prefix?: string
+endpoint?: (string | null)
+prefix?: (string | null)
 accessKey: string
 /**
  * The stored one stays where it is left out.
  */
-secretKey?: string
+secretKey?: (string | null)
 } | {
 /**
  * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
@@ -4549,7 +4650,7 @@ secretKey?: string
 path: string
 } | {
 
-})
+}) | null)
 }
 response: BackupConfig
 }
@@ -4582,7 +4683,7 @@ body: {
 /**
  * The device that tests the destination. Required with the providers `s3` and `local`, whose destination only devices reach.
  */
-deviceId?: string
+deviceId?: (string | null)
 }
 response: BackupConfigTest
 }
@@ -4597,11 +4698,11 @@ body: {
 /**
  * Default: the default configuration of the organization, else its only one.
  */
-configId?: string
+configId?: (string | null)
 /**
  * Of a database. Default: what its chain needs next, by the configuration.
  */
-backupType?: ("full" | "differential" | "log")
+backupType?: (("full" | "differential" | "log") | null)
 }
 response: BackupJob
 }
@@ -4623,7 +4724,7 @@ deviceId?: string
 configId?: string
 status?: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
 /**
- * Jobs that were created on this day, in UTC.
+ * Jobs that were created on this day, in UTC; of a time, on the day of it.
  */
 date?: string
 /**
@@ -4631,7 +4732,7 @@ date?: string
  */
 from?: string
 /**
- * Jobs that were created before this time.
+ * Jobs that were created before or at this time. A day counts as a whole.
  */
 to?: string
 }
@@ -4688,7 +4789,7 @@ name: string
 /**
  * 32 bytes in base64. Where it is left out, the server makes the key. It is never returned.
  */
-material?: string
+material?: (string | null)
 }
 response: BackupEncryptionKey
 }
@@ -4792,11 +4893,11 @@ body: {
 /**
  * False releases it, which needs a second factor.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * Required to set it.
  */
-reason?: string
+reason?: (string | null)
 }
 response: BackupSnapshot
 }
@@ -4811,15 +4912,15 @@ body: {
 /**
  * From now on.
  */
-immutableDays?: number
+immutableDays?: (number | null)
 /**
  * Of both, the later time counts.
  */
-extendUntil?: string
+extendUntil?: (string | null)
 /**
  * For the audit trail.
  */
-reason?: string
+reason?: (string | null)
 }
 response: BackupSnapshot
 }
@@ -5039,66 +5140,66 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: string
+machine?: (string | null)
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
-targetDeviceId?: string
+targetDeviceId?: (string | null)
 vmName: string
 /**
  * Default: a network of its own, from which it reaches nothing, because its original may still run.
  */
-network?: ({
+network?: (({
 type: "none"
 } | {
 type: "user"
 /**
  * False: it reaches the networks and the services of its host, with the address of the host.
  */
-isIsolated?: boolean
+isIsolated?: (boolean | null)
 /**
  * Ports of the machine that are reached at ports of the loopback address of its host.
  */
-forwards?: number[]
+forwards?: (number[] | null)
 } | {
 type: "bridge"
 /**
  * The network of this bridge of the host, as a machine of its own.
  */
 bridge: string
-})
+}) | null)
 /**
  * A folder of the host for its disks. Default: one of the agent.
  */
-targetPath?: string
+targetPath?: (string | null)
 hypervisor: ("hyperv" | "kvm")
 /**
  * Default: those of the machine that was backed up.
  */
-vmSpecs?: {
-memoryMb?: number
-cpuCount?: number
+vmSpecs?: ({
+memoryMb?: (number | null)
+cpuCount?: (number | null)
 /**
  * The first disk grows to this size.
  */
-diskSizeGb?: number
-}
+diskSizeGb?: (number | null)
+} | null)
 /**
  * What the caller expects. Another one than that of the machine is refused, because it would not start.
  */
-bootMode?: ("bios" | "uefi")
+bootMode?: (("bios" | "uefi") | null)
 /**
  * With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.
  */
-grow?: boolean
+grow?: (boolean | null)
 /**
  * Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.
  */
-format?: ("qcow2" | "raw" | "vhdx")
+format?: (("qcow2" | "raw" | "vhdx") | null)
 /**
  * Default: yes, and no for `vhdx`.
  */
-start?: boolean
+start?: (boolean | null)
 }
 response: VmRestore
 }
@@ -5111,7 +5212,7 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: string
+machine?: (string | null)
 }
 response: VmEstimate
 }
@@ -5127,46 +5228,46 @@ snapshotId: string
 /**
  * Of a snapshot of several machines: the id or the name of one.
  */
-machine?: string
+machine?: (string | null)
 /**
  * The host, which is a device of the same organization. Default: the device that was backed up.
  */
-targetDeviceId?: string
+targetDeviceId?: (string | null)
 vmName: string
 /**
  * Default: a network of its own, from which it reaches nothing, because its original may still run.
  */
-network?: ({
+network?: (({
 type: "none"
 } | {
 type: "user"
 /**
  * False: it reaches the networks and the services of its host, with the address of the host.
  */
-isIsolated?: boolean
+isIsolated?: (boolean | null)
 /**
  * Ports of the machine that are reached at ports of the loopback address of its host.
  */
-forwards?: number[]
+forwards?: (number[] | null)
 } | {
 type: "bridge"
 /**
  * The network of this bridge of the host, as a machine of its own.
  */
 bridge: string
-})
+}) | null)
 /**
  * A folder of the host for its disks. Default: one of the agent.
  */
-targetPath?: string
-hypervisor?: "kvm"
+targetPath?: (string | null)
+hypervisor?: ("kvm" | null)
 /**
  * Default: those of the machine that was backed up.
  */
-vmSpecs?: {
-memoryMb?: number
-cpuCount?: number
-}
+vmSpecs?: ({
+memoryMb?: (number | null)
+cpuCount?: (number | null)
+} | null)
 }
 response: VmRestore
 }
@@ -5304,40 +5405,43 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: string
+deviceId?: (string | null)
 /**
  * An absolute path on the device, and not the root of a disk. The data comes there below its whole path. Default: a new folder of the agent, which the finished restore names.
  */
-targetPath?: string
+targetPath?: (string | null)
 /**
  * Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.
  */
-selectedPaths?: string[]
-volume?: BackupRestoredVolume1
+selectedPaths?: (string[] | null)
+/**
+ * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
+ */
+volume?: (BackupRestoredVolume | null)
 /**
  * `selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.
  */
-restoreType?: ("full" | "selective" | "image")
+restoreType?: (("full" | "selective" | "image") | null)
 /**
  * Of an image: the disk to restore. Default: the only one.
  */
-disk?: string
+disk?: (string | null)
 /**
  * Of an image: the last partition reaches the end of a larger disk. Default: no.
  */
-grow?: boolean
+grow?: (boolean | null)
 /**
  * What happens to files that are there already.
  */
-overwrite?: ("never" | "ifNewer" | "always")
+overwrite?: (("never" | "ifNewer" | "always") | null)
 /**
  * Nothing is written. The result counts what would be.
  */
-dryRun?: boolean
+dryRun?: (boolean | null)
 /**
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
-asOf?: string
+asOf?: (string | null)
 }
 response: BackupRestore
 }
@@ -5446,7 +5550,7 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: string
+deviceId?: (string | null)
 /**
  * An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.
  */
@@ -5454,19 +5558,19 @@ targetPath: string
 /**
  * Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.
  */
-targetDatabase?: string
+targetDatabase?: (string | null)
 /**
  * With a time zone. Default: the end of the snapshot.
  */
-pointInTime?: string
+pointInTime?: (string | null)
 /**
  * The files are laid ready, and recovered when the server of the database starts with them.
  */
-noRecovery?: boolean
+noRecovery?: (boolean | null)
 /**
  * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
  */
-asOf?: string
+asOf?: (string | null)
 }
 response: BackupRestore
 }
@@ -5480,11 +5584,11 @@ verificationType: ("integrity" | "test_restore")
 /**
  * Needed where the device has repositories of several configurations.
  */
-configId?: string
+configId?: (string | null)
 /**
  * Of a test restore: which snapshot. The newest one where it is left out.
  */
-snapshotId?: string
+snapshotId?: (string | null)
 }
 response: BackupVerification
 }
@@ -5553,23 +5657,23 @@ deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: string
+configId?: (string | null)
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: string
+encryptionKeyId?: (string | null)
 /**
  * Default: Vault.
  */
-name?: string
+name?: (string | null)
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: boolean
+syncAfterBackup?: (boolean | null)
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5577,40 +5681,40 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: number
+retentionCount?: (number | null)
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: number
+maxLagHours?: (number | null)
 provider: "server"
 /**
  * `server`: Muster keeps the data itself.
  */
-details?: {
+details?: ({
 
-}
+} | null)
 } | {
 deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: string
+configId?: (string | null)
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: string
+encryptionKeyId?: (string | null)
 /**
  * Default: Vault.
  */
-name?: string
+name?: (string | null)
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: boolean
+syncAfterBackup?: (boolean | null)
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5618,23 +5722,23 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: number
+retentionCount?: (number | null)
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: number
+maxLagHours?: (number | null)
 provider: "s3"
 /**
  * `s3`: a bucket of the customer.
  */
 details: {
 bucket: string
-region?: string
+region?: (string | null)
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: string
-prefix?: string
+endpoint?: (string | null)
+prefix?: (string | null)
 accessKey: string
 /**
  * Stored sealed, and never returned.
@@ -5646,23 +5750,23 @@ deviceId: string
 /**
  * Whose backups of the device are copied. It may be left out where there is one only.
  */
-configId?: string
+configId?: (string | null)
 /**
  * The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.
  */
-encryptionKeyId?: string
+encryptionKeyId?: (string | null)
 /**
  * Default: Vault.
  */
-name?: string
+name?: (string | null)
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: boolean
+syncAfterBackup?: (boolean | null)
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5670,11 +5774,11 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: number
+retentionCount?: (number | null)
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: number
+maxLagHours?: (number | null)
 provider: "local"
 /**
  * `local`: a path on the device.
@@ -5708,15 +5812,15 @@ body: {
 /**
  * Default: Vault.
  */
-name?: string
+name?: (string | null)
 /**
  * Default true. A vault that is not active is not synced.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 /**
  * A sync begins after each backup that has succeeded. Default: true without a schedule.
  */
-syncAfterBackup?: boolean
+syncAfterBackup?: (boolean | null)
 /**
  * Syncs by the clock, with or without those after backups.
  */
@@ -5724,24 +5828,24 @@ schedule?: (BackupSchedule | null)
 /**
  * So many of the newest snapshots are copied, and with those of databases everything that they need. Default 3.
  */
-retentionCount?: number
+retentionCount?: (number | null)
 /**
  * An alert is raised where the vault lacks a snapshot for longer. Default 48.
  */
-maxLagHours?: number
-details?: ({
+maxLagHours?: (number | null)
+details?: (({
 bucket: string
-region?: string
+region?: (string | null)
 /**
  * Of an S3 service other than Amazon’s.
  */
-endpoint?: string
-prefix?: string
+endpoint?: (string | null)
+prefix?: (string | null)
 accessKey: string
 /**
  * The stored one stays where it is left out.
  */
-secretKey?: string
+secretKey?: (string | null)
 } | {
 /**
  * A folder as the device sees it: a disk or a share. Each device has a folder of its own in it.
@@ -5749,7 +5853,7 @@ secretKey?: string
 path: string
 } | {
 
-})
+}) | null)
 }
 response: BackupVault
 }
@@ -5791,7 +5895,7 @@ body: {
 /**
  * Copies only this snapshot of the device. Default: the newest ones.
  */
-snapshotId?: string
+snapshotId?: (string | null)
 }
 response: BackupVaultSync
 }
@@ -5835,21 +5939,21 @@ body: {
  * An image of whole disks.
  */
 snapshotId: string
-expiresInHours?: number
+expiresInHours?: (number | null)
 /**
  * `selective`: the disks of `targetConfig`. The others: every disk that it does not leave out.
  */
-restoreType?: ("full" | "selective" | "bare_metal")
-targetConfig?: {
+restoreType?: (("full" | "selective" | "bare_metal") | null)
+targetConfig?: ({
 /**
  * The disks of the image. Default: all.
  */
-disks?: string[]
+disks?: (string[] | null)
 /**
  * The last partition reaches the end of a larger disk. Default: no.
  */
-grow?: boolean
-}
+grow?: (boolean | null)
+} | null)
 }
 response: CreatedRecoveryToken
 }
@@ -5880,9 +5984,15 @@ token: string
 /**
  * Of an earlier start with this token, which this one goes on with.
  */
-session?: string
+session?: (string | null)
 machine: {
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 }
@@ -5895,6 +6005,9 @@ recoveryId: string
 session?: string
 sessionExpiresAt: string
 snapshotId: string
+/**
+ * Cut to 255 characters.
+ */
 machineName: string
 details: ({
 kind: "image"
@@ -5907,6 +6020,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -5957,12 +6073,18 @@ body: {
 token: string
 session: string
 progress: {
+/**
+ * Cut to 50 characters.
+ */
 phase: string
-disk?: string
+/**
+ * Cut to 100 characters.
+ */
+disk?: (string | null)
 done: number
 total: number
-rate?: number
-etaSeconds?: number
+rate?: (number | null)
+etaSeconds?: (number | null)
 }
 }
 response: {
@@ -5984,19 +6106,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
-message?: string
+/**
+ * Cut to 500 characters.
+ */
+message?: (string | null)
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 }
@@ -6065,17 +6208,17 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
-consistencyType?: ("application" | "crash")
+vmName?: (string | null)
+vmId?: (string | null)
+consistencyType?: (("application" | "crash") | null)
 /**
  * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
  */
-exportPath?: string
+exportPath?: (string | null)
 /**
  * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
  */
-configId?: string
+configId?: (string | null)
 }
 response: MachineWork
 }
@@ -6088,23 +6231,23 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: string
+deviceId?: (string | null)
 /**
  * Its name or id in the snapshot. Default: the only one there.
  */
-machine?: string
+machine?: (string | null)
 /**
  * What it is called then. Default: as before.
  */
-vmName?: string
+vmName?: (string | null)
 /**
  * False fails where the machine is still there.
  */
-generateNewId?: boolean
+generateNewId?: (boolean | null)
 /**
  * A folder of the device. Default: where the hypervisor keeps new machines.
  */
-targetPath?: string
+targetPath?: (string | null)
 }
 response: BackupRestore
 }
@@ -6117,11 +6260,11 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
+vmName?: (string | null)
+vmId?: (string | null)
 action: ("create" | "delete" | "apply")
-checkpointName?: string
-checkpointId?: string
+checkpointName?: (string | null)
+checkpointId?: (string | null)
 }
 response: MachineWork
 }
@@ -6134,8 +6277,8 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
+vmName?: (string | null)
+vmId?: (string | null)
 state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 }
 response: MachineWork
@@ -6191,17 +6334,17 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
-consistencyType?: ("application" | "crash")
+vmName?: (string | null)
+vmId?: (string | null)
+consistencyType?: (("application" | "crash") | null)
 /**
  * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
  */
-exportPath?: string
+exportPath?: (string | null)
 /**
  * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
  */
-configId?: string
+configId?: (string | null)
 }
 response: MachineWork
 }
@@ -6214,23 +6357,23 @@ snapshotId: string
 /**
  * Default: the device that was backed up. Another one of its organization.
  */
-deviceId?: string
+deviceId?: (string | null)
 /**
  * Its name or id in the snapshot. Default: the only one there.
  */
-machine?: string
+machine?: (string | null)
 /**
  * What it is called then. Default: as before.
  */
-vmName?: string
+vmName?: (string | null)
 /**
  * False fails where the machine is still there.
  */
-generateNewId?: boolean
+generateNewId?: (boolean | null)
 /**
  * A folder of the device. Default: where the hypervisor keeps new machines.
  */
-targetPath?: string
+targetPath?: (string | null)
 }
 response: BackupRestore
 }
@@ -6243,11 +6386,11 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
+vmName?: (string | null)
+vmId?: (string | null)
 action: ("create" | "delete" | "apply")
-checkpointName?: string
-checkpointId?: string
+checkpointName?: (string | null)
+checkpointId?: (string | null)
 }
 response: MachineWork
 }
@@ -6260,8 +6403,8 @@ deviceId: string
 /**
  * As it was last listed. Names of several machines are refused.
  */
-vmName?: string
-vmId?: string
+vmName?: (string | null)
+vmId?: (string | null)
 state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
 }
 response: MachineWork
@@ -6333,7 +6476,7 @@ backupType: ("full" | "differential" | "log")
 /**
  * A full backup which the differential ones of others ignore.
  */
-copyOnly?: boolean
+copyOnly?: (boolean | null)
 /**
  * A folder as the service of SQL Server sees it, which writes there with its own account. The file gets a new name.
  */
@@ -6359,15 +6502,15 @@ targetDatabase: string
 /**
  * `differential` and `log` go on with a database that was restored with `noRecovery`.
  */
-backupType?: ("full" | "differential" | "log")
+backupType?: (("full" | "differential" | "log") | null)
 /**
  * True where more backups follow.
  */
-noRecovery?: boolean
+noRecovery?: (boolean | null)
 /**
  * Of a log: until when, by the clock of the machine.
  */
-stopAt?: string
+stopAt?: (string | null)
 }
 response: SqlWork
 }
@@ -6461,19 +6604,19 @@ rpoTargetMinutes: number
  * How long a restore may take, by the estimate.
  */
 rtoTargetMinutes: number
-targetDevices?: string[]
+targetDevices?: (string[] | null)
 /**
  * Without devices and groups: all devices that are backed up.
  */
-targetGroups?: string[]
+targetGroups?: (string[] | null)
 /**
  * Default true.
  */
-alertOnBreach?: boolean
+alertOnBreach?: (boolean | null)
 /**
  * Default true. Without it, nothing is a breach.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 }
 response: BackupSlaConfig
 }
@@ -6485,28 +6628,28 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * How old the newest snapshot may be.
  */
-rpoTargetMinutes?: number
+rpoTargetMinutes?: (number | null)
 /**
  * How long a restore may take, by the estimate.
  */
-rtoTargetMinutes?: number
-targetDevices?: string[]
+rtoTargetMinutes?: (number | null)
+targetDevices?: (string[] | null)
 /**
  * Without devices and groups: all devices that are backed up.
  */
-targetGroups?: string[]
+targetGroups?: (string[] | null)
 /**
  * Default true.
  */
-alertOnBreach?: boolean
+alertOnBreach?: (boolean | null)
 /**
  * Default true. Without it, nothing is a breach.
  */
-isActive?: boolean
+isActive?: (boolean | null)
 }
 response: BackupSlaConfig
 }
@@ -6608,7 +6751,7 @@ provider: "microsoft_365"
 /**
  * The app of this server is connected by GET /c2c/m365/consent-url only, which proves the directory.
  */
-authMethod?: "manual"
+authMethod?: ("manual" | null)
 displayName: string
 tenantId: string
 clientId: string
@@ -6639,15 +6782,15 @@ params: {
 id: string
 }
 body: {
-displayName?: string
+displayName?: (string | null)
 /**
  * Only with a new secret, and of the same directory.
  */
-clientId?: string
+clientId?: (string | null)
 /**
  * Replaces one that has expired. It is stored sealed, and never returned.
  */
-clientSecret?: string
+clientSecret?: (string | null)
 }
 response: CloudConnection
 }
@@ -6717,11 +6860,11 @@ backupScope: ("mail" | "calendar" | "contacts" | "onedrive")[]
 /**
  * Every user of the directory, also those who come later.
  */
-allUsers?: boolean
+allUsers?: (boolean | null)
 /**
  * Addresses of users.
  */
-targetUsers?: string[]
+targetUsers?: (string[] | null)
 /**
  * Without one, runs begin by hand only. Default time zone: UTC.
  */
@@ -6729,20 +6872,20 @@ schedule?: (BackupSchedule | null)
 /**
  * Without any, everything is kept. The newest content of an item that exists is always kept.
  */
-retention?: {
+retention?: ({
 /**
  * Days after which items that were deleted, and contents that were replaced, are removed.
  */
-keepDays?: number
+keepDays?: (number | null)
 /**
  * Newest contents of an item that are kept.
  */
-keepVersions?: number
-}
+keepVersions?: (number | null)
+} | null)
 /**
  * Default true.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 }
 response: CloudBackupConfig
 }
@@ -6763,16 +6906,16 @@ params: {
 id: string
 }
 body: {
-name?: string
-backupScope?: ("mail" | "calendar" | "contacts" | "onedrive")[]
+name?: (string | null)
+backupScope?: (("mail" | "calendar" | "contacts" | "onedrive")[] | null)
 /**
  * Every user of the directory, also those who come later.
  */
-allUsers?: boolean
+allUsers?: (boolean | null)
 /**
  * Addresses of users.
  */
-targetUsers?: string[]
+targetUsers?: (string[] | null)
 /**
  * Without one, runs begin by hand only. Default time zone: UTC.
  */
@@ -6780,20 +6923,20 @@ schedule?: (BackupSchedule | null)
 /**
  * Without any, everything is kept. The newest content of an item that exists is always kept.
  */
-retention?: {
+retention?: ({
 /**
  * Days after which items that were deleted, and contents that were replaced, are removed.
  */
-keepDays?: number
+keepDays?: (number | null)
 /**
  * Newest contents of an item that are kept.
  */
-keepVersions?: number
-}
+keepVersions?: (number | null)
+} | null)
 /**
  * Default true.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 }
 response: CloudBackupConfig
 }
@@ -6983,19 +7126,19 @@ itemIds: string[]
 /**
  * An earlier content of the one item. Default: the newest contents.
  */
-versionId?: string
+versionId?: (string | null)
 /**
  * Another connection of the organization. Default: that of the configuration.
  */
-targetConnectionId?: string
+targetConnectionId?: (string | null)
 /**
  * Default: the user of each item.
  */
-targetUser?: string
+targetUser?: (string | null)
 /**
  * The folder, calendar or folder of contacts that takes the items; it is made where it is missing. Default: Restored by Muster. Nothing that exists is overwritten.
  */
-targetFolder?: string
+targetFolder?: (string | null)
 }
 response: CloudBackupJob
 }
@@ -7072,7 +7215,7 @@ eventTypes: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.
 /**
  * Default true.
  */
-enabled?: boolean
+enabled?: (boolean | null)
 /**
  * Leave it out in partner scope for the events of all organizations.
  */
@@ -7147,27 +7290,13 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * https only, with a public address.
  */
-url?: string
-/**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
-enabled?: boolean
+url?: (string | null)
+eventTypes?: (("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[] | null)
+enabled?: (boolean | null)
 }
 response: Webhook
 }
@@ -7193,7 +7322,7 @@ body: {
 /**
  * How long the old secret signs as well; 24 when it is left out.
  */
-overlapHours?: number
+overlapHours?: (number | null)
 }
 response: {
 id: string
@@ -7344,22 +7473,8 @@ to: string
 /**
  * Which are sent again; only failed ones when it is left out.
  */
-statuses?: ("delivered" | "failed")[]
-/**
- * Items: `alert.raised`: An alert was raised, or is active again. A device that is offline has the kind device_offline.
- * `alert.acknowledged`: A user acknowledged an alert.
- * `alert.resolved`: An alert was resolved, by a user or because its cause ended.
- * `device.created`: A device was enrolled.
- * `device.decommissioned`: A device was decommissioned.
- * `device.restored`: A decommissioned device was restored.
- * `command.ended`: A command for a device ended. Its payload and output are left out.
- * `backup.job_ended`: A backup of a device ended.
- * `backup.restore_ended`: A restore to a device ended.
- * `cloud_backup.job_ended`: A backup or restore of Microsoft 365 ended.
- * `rollout.halted`: The server halted the rollout of an agent version, because devices failed with it.
- * `audit.recorded`: An entry of the audit trail was sealed.
- */
-eventTypes?: ("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[]
+statuses?: (("delivered" | "failed")[] | null)
+eventTypes?: (("alert.raised" | "alert.acknowledged" | "alert.resolved" | "device.created" | "device.decommissioned" | "device.restored" | "command.ended" | "backup.job_ended" | "backup.restore_ended" | "cloud_backup.job_ended" | "rollout.halted" | "audit.recorded")[] | null)
 }
 response: {
 /**
@@ -7397,7 +7512,7 @@ body: {
 /**
  * Default: the organization of the caller.
  */
-orgId?: string
+orgId?: (string | null)
 name: string
 description?: (string | null)
 /**
@@ -7411,7 +7526,7 @@ rtoTargetMinutes?: (number | null)
 /**
  * Default draft. An archived plan is not executed.
  */
-status?: ("draft" | "active" | "archived")
+status?: (("draft" | "active" | "archived") | null)
 /**
  * When rehearsals begin by themselves. Default time zone: UTC.
  */
@@ -7436,7 +7551,7 @@ params: {
 id: string
 }
 body: {
-name?: string
+name?: (string | null)
 description?: (string | null)
 /**
  * How old the restored data may be.
@@ -7449,7 +7564,7 @@ rtoTargetMinutes?: (number | null)
 /**
  * Default draft. An archived plan is not executed.
  */
-status?: ("draft" | "active" | "archived")
+status?: (("draft" | "active" | "archived") | null)
 /**
  * When rehearsals begin by themselves. Default time zone: UTC.
  */
@@ -7502,11 +7617,11 @@ id: string
 groupId: string
 }
 body: {
-name?: string
+name?: (string | null)
 /**
  * A group begins when all groups of lower numbers are completed. Equal ones run together.
  */
-sequence?: number
+sequence?: (number | null)
 /**
  * It also waits for this group of the plan, whose sequence must not be higher.
  */
@@ -7514,7 +7629,7 @@ dependsOnGroupId?: (string | null)
 /**
  * All at the same time.
  */
-devices?: RecoveryDevice[]
+devices?: (RecoveryDevice[] | null)
 estimatedDurationMinutes?: (number | null)
 }
 response: RecoveryGroup
@@ -7543,15 +7658,15 @@ executionType: ("rehearsal" | "failover" | "failback")
 /**
  * Why it is done. It stands in the audit log and in the report.
  */
-note?: string
+note?: (string | null)
 /**
  * Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.
  */
-machinesAreBack?: boolean
+machinesAreBack?: (boolean | null)
 /**
  * Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.
  */
-saveMachines?: boolean
+saveMachines?: (boolean | null)
 }
 response: RecoveryExecutionDetail
 }
@@ -7624,11 +7739,11 @@ eventDays: number
 /**
  * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
  */
-commandDays?: number
+commandDays?: (number | null)
 /**
  * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
  */
-alertDays?: number
+alertDays?: (number | null)
 }
 response: LogRetention
 }
@@ -7936,6 +8051,10 @@ category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "c
 orgId?: string
 from?: string
 to?: string
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: boolean
 }
 response: null
 }
@@ -7944,30 +8063,34 @@ response: null
  */
 "POST /audit-logs/export": {
 body: {
-format?: ("csv" | "json")
-filters?: {
+format?: (("csv" | "json") | null)
+/**
+ * A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.
+ */
+bom?: (boolean | null)
+filters?: ({
 /**
  * Part of the e-mail address or name of the user, case-insensitive.
  */
-user?: string
+user?: (string | null)
 /**
  * The exact action, such as `site.create`.
  */
-action?: string
+action?: (string | null)
 /**
  * The resource type, or part of the resource name, case-insensitive.
  */
-resource?: string
-category?: ("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system")
+resource?: (string | null)
+category?: (("authentication" | "device" | "automation" | "policy" | "alert" | "compliance" | "organization" | "system") | null)
 /**
  * Only entries of this organization.
  */
-orgId?: string
-}
-dateRange?: {
-from?: string
-to?: string
-}
+orgId?: (string | null)
+} | null)
+dateRange?: ({
+from?: (string | null)
+to?: (string | null)
+} | null)
 }
 response: {
 data: FullAuditLog[]
@@ -8069,6 +8192,12 @@ response: null
  * Load the script that starts the reference
  */
 "GET /docs/start.js": {
+response: null
+}
+/**
+ * Load the search of the reference of the socket messages
+ */
+"GET /docs/sockets.js": {
 response: null
 }
 /**
@@ -8878,18 +9007,39 @@ customFields: {
 [k: string]: unknown
 }
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -8951,18 +9101,39 @@ export interface DeviceInventory {
 deviceId: string
 orgId: string
 hardware: {
+/**
+ * Cut to 255 characters.
+ */
 manufacturer?: string
+/**
+ * Cut to 255 characters.
+ */
 model?: string
 serialNumber?: string
+/**
+ * Cut to 255 characters.
+ */
 cpuModel?: string
 cpuCores?: number
 ramTotalMb?: number
 diskTotalGb?: number
+/**
+ * Cut to 255 characters.
+ */
 gpuModel?: string
 }
 network: {
+/**
+ * Cut to 45 characters.
+ */
 ipAddress?: string
+/**
+ * Cut to 45 characters.
+ */
 publicIp?: string
+/**
+ * Cut to 17 characters.
+ */
 macAddress?: string
 /**
  * The hardware addresses of its interfaces. The first 32 are kept.
@@ -8970,7 +9141,13 @@ macAddress?: string
 macAddresses?: string[]
 }
 interfaces: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
+/**
+ * Cut to 64 characters.
+ */
 macAddress?: string
 ipAddresses: string[]
 /**
@@ -8993,7 +9170,7 @@ receivedAt: (string | null)
  */
 failedSources: {
 /**
- * Such as `snap` or `interfaces`.
+ * Such as `snap`, `interfaces` or `mariadb`.
  */
 source: string
 /**
@@ -9967,6 +10144,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * As `backup.databases` lists it.
  */
 instance: string
+/**
+ * Items: Cut to 255 characters.
+ */
 databases: string[]
 backupType: ("full" | "differential" | "log")
 /**
@@ -10016,6 +10196,9 @@ source: ("disk" | "kvm" | "hyperv")
  */
 machine: string
 disks: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: number
 /**
@@ -10043,6 +10226,9 @@ kind: "machines"
 hypervisor: ("hyperv" | "kvm")
 machines: {
 id: string
+/**
+ * Cut to 255 characters.
+ */
 name: string
 /**
  * Of Hyper-V.
@@ -10136,6 +10322,9 @@ version: 1
  * The disks of the device itself, or those of a guest on it.
  */
 source: ("disk" | "kvm" | "hyperv")
+/**
+ * Cut to 255 characters.
+ */
 machine: string
 system: (string | null)
 takenAt: string
@@ -10161,6 +10350,9 @@ model: (string | null)
 serial: (string | null)
 partitionTable: ({
 label: ("gpt" | "dos")
+/**
+ * Cut to 255 characters.
+ */
 id: string
 unit: "sectors"
 firstlba?: number
@@ -10170,8 +10362,17 @@ partitions: {
 number: number
 start: number
 size: number
+/**
+ * Cut to 255 characters.
+ */
 type: string
+/**
+ * Cut to 255 characters.
+ */
 uuid?: string
+/**
+ * Cut to 255 characters.
+ */
 name?: string
 bootable?: boolean
 }[]
@@ -10547,20 +10748,6 @@ disk: string
 partition?: number
 }
 /**
- * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
- */
-export interface BackupRestoredVolume1 {
-/**
- * Of a snapshot of several machines: the id or the name of one.
- */
-machine?: string
-disk: string
-/**
- * By its number. Left out for a disk without partitions.
- */
-partition?: number
-}
-/**
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupDatabaseInstance".
  */
@@ -10570,6 +10757,9 @@ engine: ("postgresql" | "mariadb" | "mssql")
  * What a configuration names: where the server listens on the machine.
  */
 instance: string
+/**
+ * Cut to 255 characters.
+ */
 version: string
 port: (number | null)
 dataFolder: (string | null)
@@ -10577,6 +10767,9 @@ dataFolder: (string | null)
  * The first 1000. Names are as the server has them.
  */
 databases: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 sizeBytes: (number | null)
 }[]
@@ -10584,7 +10777,13 @@ sizeBytes: (number | null)
  * Why it cannot be backed up as it is, such as a program that is missing.
  */
 problems: {
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 500 characters.
+ */
 message: string
 }[]
 id: string
@@ -10979,12 +11178,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -10999,19 +11210,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -11057,12 +11289,24 @@ authentications: number
  * The machine that is recovered, as it describes itself.
  */
 machine: ({
+/**
+ * Cut to 255 characters.
+ */
 hostname: string
+/**
+ * Cut to 100 characters.
+ */
 agentVersion: string
 bootMode: ("bios" | "uefi")
 } | null)
 progress: ({
+/**
+ * Cut to 50 characters.
+ */
 phase: string
+/**
+ * Cut to 100 characters.
+ */
 disk?: string
 done: number
 total: number
@@ -11077,19 +11321,40 @@ bytesRestored: number
  */
 validated: boolean
 disks: {
+/**
+ * Cut to 100 characters.
+ */
 disk: string
+/**
+ * Cut to 500 characters.
+ */
 target: string
 sha256: string
 continuedFrom: number
 checks: {
+/**
+ * Cut to 100 characters.
+ */
 name: string
 ok: boolean
+/**
+ * Cut to 500 characters.
+ */
 message?: string
 }[]
 }[]
+/**
+ * Items: Cut to 500 characters.
+ */
 warnings: string[]
 error: ({
+/**
+ * Cut to 64 characters.
+ */
 code: string
+/**
+ * Cut to 2000 characters.
+ */
 message: string
 } | null)
 } | null)
@@ -11115,6 +11380,9 @@ data: {
  */
 status: ("ready" | "busy" | "failed" | "unknown")
 writers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 writerId: string
 instanceId: (string | null)
@@ -11129,12 +11397,18 @@ status: ("stable" | "waiting" | "failed" | "unknown")
 lastError: string
 }[]
 providers: {
+/**
+ * Cut to 255 characters.
+ */
 name: string
 providerId: string
 /**
  * In the language of the machine.
  */
 type: string
+/**
+ * Cut to 50 characters.
+ */
 version: string
 }[]
 deviceId: string
@@ -11181,6 +11455,9 @@ rctEnabled: (boolean | null)
 hasPassthroughDisks: boolean
 checkpoints: {
 id: string
+/**
+ * Cut to 256 characters.
+ */
 name: string
 parentId: (string | null)
 createdAt: (string | null)

@@ -1,5 +1,6 @@
 import type { LinkProps } from '@tanstack/react-router';
 import {
+  IconApps,
   IconBell,
   IconBriefcase,
   IconBuilding,
@@ -36,6 +37,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Groups', to: '/groups', icon: IconFolders, requires: 'devices:read' },
   { label: 'Filters', to: '/filters', icon: IconFilter, requires: 'filters:read' },
   { label: 'Event logs', to: '/event-logs', icon: IconListSearch, requires: 'devices:read' },
+  { label: 'Software', to: '/software', icon: IconApps, requires: 'devices:read' },
   { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
   { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
   { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },

@@ -17,6 +17,7 @@ import { recoveryPages } from './recovery/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
 import { signInPages } from './sign-in/index.ts';
+import { softwarePages } from './software/index.ts';
 import { systemHealthPages } from './system-health/index.ts';
 
 /** Every page of the dashboard: those for who is not signed in, and those inside the frame. */
@@ -28,6 +29,7 @@ export const signedInPages = [
   ...eventLogPages,
   ...groupPages,
   ...filterPages,
+  ...softwarePages,
   ...scriptPages,
   ...alertPages,
   ...backupPages,

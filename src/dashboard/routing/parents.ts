@@ -1,6 +1,5 @@
 import { createRootRoute, createRoute, retainSearchParams } from '@tanstack/react-router';
 import { z } from 'zod';
-import type { Requirement } from '../session/index.ts';
 
 /** The routes under which every page hangs. The app gives them their components. */
 
@@ -9,7 +8,9 @@ declare module '@tanstack/react-router' {
     /** The title of the page, also in the tab of the browser. */
     title?: string;
     /** Without this permission, or as another kind of account, the page says so in place of its content. */
-    permission?: Requirement;
+    permission?:
+      | string
+      | { permission?: string; scopes?: readonly ('system' | 'partner' | 'organization')[] };
   }
 }
 

@@ -1,5 +1,8 @@
-/** A spreadsheet would run a cell that begins with one of these as a formula (OWASP, CSV injection). */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * A spreadsheet may run a cell as a formula that begins with a sign of one, also in full width, after invisible characters
+ * or behind a tab or a line end (OWASP, CSV injection). The server exports by the same rule.
+ */
+const FORMULA = /^(?:[\t\r\n]|[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠])/u;
 
 function cell(value: string | number | null | undefined): string {
   if (value === null || value === undefined) return '';

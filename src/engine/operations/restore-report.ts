@@ -107,8 +107,8 @@ async function namedPath(target: string, line: string): Promise<UnreadablePath> 
   const text = `${named.path}: ${named.reason}`;
   for (let at = text.lastIndexOf(': '); at > named.path.length; at = text.lastIndexOf(': ', at - 1)) {
     const path = text.slice(0, at);
-    if ((await whetherThere(pathBelow(target, path))) === 'there')
-      return { path, reason: text.slice(at + 2) };
+    const isThere = (await whetherThere(pathBelow(target, path))) === 'there';
+    if (isThere) return { path, reason: text.slice(at + 2) };
   }
   return named;
 }

@@ -78,8 +78,9 @@ function alikeIn(names: readonly string[]): Map<string, string[]> {
     if (known === undefined) alike.set(printed, [name]);
     else known.push(name);
   }
-  for (const same of alike.values())
+  for (const same of alike.values()) {
     same.sort((one, other) => Buffer.compare(pathBytes(one), pathBytes(other)));
+  }
   return alike;
 }
 

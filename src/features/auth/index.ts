@@ -15,6 +15,7 @@ export { signInLimits, type SignInLimits, tokenLimits } from './sign-in-limits.t
 export { authService, type AuthService } from './sign-in/sign-in.service.ts';
 export { createAuthenticator, createRightsLookup } from './sessions/authenticator.ts';
 export { createSecondFactor } from './mfa/mfa.service.ts';
+export { endEverySession } from './sessions/session.queries.ts';
 export { assertAddressAllowed } from './sessions/ip-allowlist.ts';
 export {
   findCaller,

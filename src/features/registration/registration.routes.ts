@@ -6,6 +6,7 @@ import {
   NextSteps,
   PartnerRegistered,
   PartnerRegistration,
+  RegistrationState,
   UserRegistration,
 } from './registration.schema.ts';
 import type { Registration } from './registration.service.ts';
@@ -20,6 +21,16 @@ export function registrationRoutes(parts: {
     name: 'Registration',
     description: 'Self-registration of providers and users, where the server allows it.',
     routes: [
+      route({
+        method: 'get',
+        path: '/auth/registration',
+        summary: 'Read whether people can register themselves',
+        access: 'public',
+        before: registration.beforeQuestion,
+        response: RegistrationState,
+        errors: ['rate_limited'],
+        handler: () => ({ enabled: registration.isEnabled }),
+      }),
       route({
         method: 'post',
         path: '/auth/register-partner',

@@ -33,3 +33,7 @@ export const PartnerRegistered = z.union([
   SignedIn.extend({ partner: z.object({ id: z.uuid(), name: z.string(), slug: z.string() }) }),
   NextSteps,
 ]);
+
+export const RegistrationState = z.object({
+  enabled: z.boolean().describe('False where accounts are created by invitation only.'),
+});

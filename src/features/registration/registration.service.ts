@@ -1,7 +1,7 @@
 import type { ClientInfo, PublicContext } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
-import { addressLimiter } from '../../platform/http/address-limits.ts';
+import { addressLimiter, clientLimit } from '../../platform/http/address-limits.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -24,6 +24,7 @@ import type { AddressConfirmation, PartnerRegistration, UserRegistration } from 
 import { slugCandidates } from './slug.ts';
 
 const HOUR = 3600;
+const QUESTIONS = { points: 300, seconds: 60 };
 const NEXT_STEPS = {
   success: true as const,
   message: 'Thank you. If the address can be used, you will receive a mail with the next steps.',
@@ -86,6 +87,9 @@ export function createRegistration({
   }
 
   return {
+    isEnabled,
+    beforeQuestion: clientLimit(limits, 'registration-state', QUESTIONS),
+
     /** Counts every attempt, valid or not (SPEC 4.9). */
     async beforePartner({ ip }: ClientInfo): Promise<void> {
       assertEnabled();

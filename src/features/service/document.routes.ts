@@ -6,6 +6,7 @@ import {
   referencePage,
   referenceScript,
   socketsPage,
+  socketsScript,
 } from '../../platform/http/docs/docs-pages.ts';
 import { KeptDocument, madeOnce } from '../../platform/http/files/kept-document.ts';
 import { type AnyRoute, route } from '../../platform/http/route.ts';
@@ -26,6 +27,7 @@ export function documentRoutes({ title, openApi, serviceLimits }: DocumentParts)
   const reference = madeOnce(() => referencePage(title));
   const script = madeOnce(() => referenceScript('/api/v1/openapi.json'));
   const sockets = madeOnce(() => socketsPage(title, SOCKET_REFERENCE));
+  const search = madeOnce(() => socketsScript());
   const all = {
     method: 'get',
     access: 'public',
@@ -59,6 +61,13 @@ export function documentRoutes({ title, openApi, serviceLimits }: DocumentParts)
       summary: 'Load the script that starts the reference',
       media: ['text/javascript'],
       handler: () => script(),
+    }),
+    route({
+      ...page,
+      path: '/docs/sockets.js',
+      summary: 'Load the search of the reference of the socket messages',
+      media: ['text/javascript'],
+      handler: () => search(),
     }),
     route({
       ...page,

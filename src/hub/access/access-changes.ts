@@ -67,6 +67,11 @@ export class AccessChanges {
   #agentsChanged(deviceIds: readonly string[]): void {
     const { registry, credentials } = this.#parts;
     credentials.forget(deviceIds);
+    for (const id of deviceIds) {
+      const actor = registry.get(id);
+      // Somebody has decided about a device that waited. Its agent learns what when it reconnects.
+      if (actor?.isPending === true) actor.stop(undefined, 'socket_closed');
+    }
     this.#check(deviceIds.filter((id) => registry.get(id) !== undefined));
   }
 

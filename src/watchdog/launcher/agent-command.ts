@@ -19,7 +19,10 @@ export async function runAgentCommand(words: readonly string[]): Promise<void> {
   const place = { programs: programs ?? defaultProgramsDir(), dataDir: dataDirIn(rest) ?? defaultDataDir() };
   if (release === undefined && asksForVersion(rest)) {
     const current = await currentRelease(place.programs, 'agent');
-    if (current !== undefined) return console.log(current);
+    if (current !== undefined) {
+      process.stdout.write(`${current}\n`);
+      return;
+    }
   }
   let script: AgentScript;
   try {

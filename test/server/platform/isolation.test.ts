@@ -548,6 +548,10 @@ describe('the way across tenants', () => {
         // Answers who knows the credential of a backup repository, and only after its secret was compared.
         { name: 'backup_store_request', public: false },
         // A cap is one of all organizations of a partner, of which the caller may see some.
+        // What ends with a person, a provider or a device is not seen by whoever ends it.
+        { name: 'end_open_links', public: false },
+        { name: 'end_sessions_of_provider', public: false },
+        { name: 'end_store_credentials_of_device', public: false },
         // Adds a job with the deed of a tenant, who sees none.
         { name: 'enqueue_job', public: false },
         // A backup job follows its command, whoever changes that.
@@ -562,6 +566,7 @@ describe('the way across tenants', () => {
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },
+        { name: 'person_still_holds', public: false },
         // A person who causes an event may not see the webhooks that want it.
         { name: 'record_webhook_event', public: false },
         { name: 'record_webhook_event_of_partners', public: false },

@@ -50,6 +50,6 @@ describe('the last lines of a program', () => {
   it('have no secrets and no control characters', () => {
     const token = `magt_${'a'.repeat(46)}`;
     const [line] = linesOf(`\u001b[31mBearer ${token} https://u:p4ssw0rd@host/?token=abc\u001b[0m\n`);
-    expect(line).to.not.match(/a{10}|p4ssw0rd|abc|\u001b/);
+    expect(line).to.not.match(/a{10}|p4ssw0rd|abc|\p{Cc}/u);
   });
 });

@@ -6,6 +6,7 @@ import {
   type CommandOutput,
   type CommandPayload,
   NAMED_PATHS_MAX,
+  PATH_TEXT_MAX,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import { firstCharacters } from '../../core/plain-text.ts';
@@ -21,7 +22,6 @@ import { presentSources, sourcesWithoutFiles } from './sources.ts';
 import type { ChosenSources, LeftOut } from './virtual-file-systems.ts';
 
 const isWindows = osType() === 'windows';
-const PATH_MAX = 4096;
 
 /** Makes one snapshot of this machine. */
 export const runBackup = (parts: BackupParts) => ({
@@ -109,7 +109,7 @@ function withSources(result: BackupResult, { leftOut, refused }: ChosenSources):
       count: leftOut.length,
       paths: leftOut
         .slice(0, NAMED_PATHS_MAX)
-        .map(({ path: folder, type }) => ({ path: firstCharacters(folder, PATH_MAX), message: type })),
+        .map(({ path: folder, type }) => ({ path: firstCharacters(folder, PATH_TEXT_MAX), message: type })),
     },
   };
 }

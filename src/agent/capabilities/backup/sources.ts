@@ -2,10 +2,11 @@ import { lstat, opendir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import { osType } from '../../os/machine/os-type.ts';
+import { nameBytes, nameText } from '../../os/files/path-bytes.ts';
 import { readMounts } from '../../os/files/mounts.ts';
 import { type ChosenSources, chooseSources } from './virtual-file-systems.ts';
 
-/** The sources of a backup as they are on this machine. */
+/** The sources of a backup as they are on this machine. Paths are as `pathText` writes them. */
 
 /** A share that does not answer would keep a call waiting for as long as it is away. */
 const PATIENCE_MS = 5000;
@@ -19,12 +20,15 @@ export async function presentSources(paths: readonly string[]): Promise<ChosenSo
   const sources = await Promise.all(
     paths.map(async (each) => {
       const plain = path.posix.resolve(each);
-      const folder = await within(realpath(path.dirname(plain)), path.dirname(plain));
-      return { path: plain, real: path.posix.join(folder, path.basename(plain)) };
+      const folder = await within(realFolder(path.posix.dirname(plain)), path.posix.dirname(plain));
+      return { path: plain, real: path.posix.join(folder, path.posix.basename(plain)) };
     }),
   );
   return chooseSources(sources, mounts);
 }
+
+const realFolder = async (folder: string) =>
+  nameText(await realpath(nameBytes(folder), { encoding: 'buffer' }));
 
 /** So many folders are looked into; a source with more of them is taken to have files. */
 const FOLDERS_MAX = 1000;
@@ -37,14 +41,18 @@ export async function sourcesWithoutFiles(paths: readonly string[]): Promise<str
 
 /** A link is not followed, so a source that is one has no files either. */
 async function holdsNothing(source: string): Promise<boolean> {
-  const found = await lstat(source);
+  const root = nameBytes(source);
+  const found = await lstat(root);
   if (!found.isDirectory()) return found.isSymbolicLink();
-  const folders = [source];
+  const folders = [root];
   for (let n = 0; n < folders.length; n += 1) {
     if (n >= FOLDERS_MAX) return false;
-    for await (const entry of await opendir(folders[n] ?? source)) {
+    const folder = folders[n] ?? root;
+    // Latin-1 has a character for each byte of a name.
+    for await (const entry of await opendir(folder, { encoding: 'latin1' })) {
       if (!entry.isDirectory()) return false;
-      if (folders.length <= FOLDERS_MAX) folders.push(path.join(entry.parentPath, entry.name));
+      const name = Buffer.from(path.sep + entry.name, 'latin1');
+      if (folders.length <= FOLDERS_MAX) folders.push(Buffer.concat([folder, name]));
     }
   }
   return true;

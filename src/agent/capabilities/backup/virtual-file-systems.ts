@@ -1,4 +1,4 @@
-import { literalPattern } from '../../../engine/index.ts';
+import { includePattern } from '../../../engine/index.ts';
 import type { Mount } from '../../os/files/mounts.ts';
 
 /**
@@ -43,6 +43,7 @@ const VIRTUAL_TYPES = new Set([
 /** They hold files, until the next start. */
 const MEMORY_TYPES = new Set(['tmpfs', 'ramfs']);
 
+/** Paths are as `pathText` writes them. */
 export interface Source {
   /** As the configuration names it. */
   path: string;
@@ -91,7 +92,7 @@ export function chooseSources(sources: readonly Source[], mounts: readonly Mount
     const exceptions = chosen.flatMap((other) =>
       isWithin(other.real, real) ? exceptionFor(other.path, path) : [],
     );
-    (exceptions.length === 0 ? patterns : firstPatterns).push(`${pattern(path)}/*`, ...exceptions);
+    (exceptions.length === 0 ? patterns : firstPatterns).push(`${includePattern(path)}/*`, ...exceptions);
   }
   return {
     paths: chosen.map(({ path }) => path),
@@ -110,13 +111,10 @@ function exceptionFor(source: string, folder: string): string[] {
   if (!isWithin(source, folder)) return [];
   const names = source.slice(folder.length + 1).split('/');
   return names.flatMap((_name, n) => {
-    const step = pattern(join(folder, names.slice(0, n + 1).join('/')));
+    const step = includePattern(join(folder, names.slice(0, n + 1).join('/')));
     return n < names.length - 1 ? [`!${step}`, `${step}/*`] : [`!${step}`];
   });
 }
-
-/** Bytes that are not UTF-8 can only be matched as any character. */
-const pattern = (path: string) => literalPattern(path).replaceAll('\uFFFD', '?');
 
 type Folders = ReadonlyMap<string, LeftOut>;
 

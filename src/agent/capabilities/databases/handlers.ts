@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DATABASE_INSTANCES_MAX } from '../../../protocol/index.ts';
+import { Reading } from '../../core/reading.ts';
 import type { BackupParts } from '../../repository/backup-parts.ts';
 import type { DurableHandlers } from '../../work/durable-handler.ts';
 import type { RunSql } from '../../sql-server/sqlcmd.ts';
@@ -33,15 +34,25 @@ export async function openDatabases(
   const processes = new KnownProcesses(parts.folder);
   await processes.clear();
   await rm(path.join(parts.folder, 'spool'), { recursive: true, force: true });
-  const discoverers = ports.flatMap(({ discover }) => discover ?? []);
+  const discoverers = ports.flatMap(({ engine, discover }) =>
+    discover === undefined ? [] : [{ engine, discover }],
+  );
   return {
     live:
       discoverers.length === 0
         ? {}
         : {
             'backup.databases': async (_payload, { signal }) => {
-              const found = await Promise.all(discoverers.map((discover) => discover(signal)));
-              return { instances: found.flat().slice(0, DATABASE_INSTANCES_MAX) };
+              const reading = new Reading();
+              const found = await Promise.all(
+                discoverers.map(({ engine, discover }) => reading.from(engine, () => discover(signal))),
+              );
+              signal.throwIfAborted();
+              const { failed } = reading;
+              return {
+                instances: found.flatMap((instances) => instances ?? []).slice(0, DATABASE_INSTANCES_MAX),
+                ...(failed.length === 0 ? {} : { failed }),
+              };
             },
           },
     durable: {

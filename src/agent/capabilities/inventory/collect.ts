@@ -5,7 +5,7 @@ import { fitToLimits, type MachineInventory } from './fit.ts';
 import { collectOnLinux } from './linux.ts';
 import type { Collector } from './collector.ts';
 import { collectOnMacos } from './macos.ts';
-import { Reading } from './reading.ts';
+import { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 import { collectOnWindows } from './windows.ts';
 

@@ -1,5 +1,5 @@
 import { firmwareValue, type Hardware } from '../../../protocol/index.ts';
-import type { Reading } from './reading.ts';
+import type { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 /** What a system reports about itself beyond what Node can read on every system. */

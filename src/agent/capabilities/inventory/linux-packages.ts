@@ -1,5 +1,5 @@
 import { type FoundSoftware, nonEmpty } from './collector.ts';
-import type { Reading } from './reading.ts';
+import type { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 /** The software of a Linux machine, from each package manager that it has. */

@@ -1,6 +1,6 @@
 import { lastUserOf, type Collector, cleanDmi } from './collector.ts';
 import { linuxSoftware } from './linux-packages.ts';
-import { Reading } from './reading.ts';
+import { Reading } from '../../core/reading.ts';
 import type { Sources } from './sources.ts';
 
 const DMI = '/sys/class/dmi/id';

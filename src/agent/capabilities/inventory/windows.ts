@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
-import { Reading } from './reading.ts';
+import { Reading } from '../../core/reading.ts';
 import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './collector.ts';
 
 /**

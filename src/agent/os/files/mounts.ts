@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { clock } from '../../../clock.ts';
+import { nameText } from './path-bytes.ts';
 import { readOutput } from '../processes/child-process.ts';
 
 /** Mounted folders of Linux, dead ones included: each call here has a limit of time, and none blocks this process. */
@@ -12,6 +13,7 @@ export interface Mount {
   id: number;
   /** The mount in which its folder lies. */
   parentId: number;
+  /** As `pathText` writes it. */
   point: string;
   /** The kind of file system, such as `ext4` or `proc`. */
   type: string;
@@ -31,15 +33,19 @@ export function parseMounts(mountinfo: string): Mount[] {
   });
 }
 
-/** The folders at which something is mounted now; a folder is named as often as something is stacked on it. */
+/** The folders at which something is mounted now, as `pathText` writes them, each as often as something is stacked on it. */
 export const mountPoints = async (): Promise<string[]> => (await readMounts()).map(({ point }) => point);
 
 /** Spaces, tabs, ends of lines and backslashes are written as three octal digits. */
 const unescaped = (text: string) =>
-  Buffer.from(
-    text.replaceAll(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
-    'latin1',
-  ).toString('utf8');
+  nameText(
+    Buffer.from(
+      text.replaceAll(/\\([0-7]{3})/g, (_all, octal: string) =>
+        String.fromCharCode(Number.parseInt(octal, 8)),
+      ),
+      'latin1',
+    ),
+  );
 
 /**
  * The size of a file on a mount that may be dead; `undefined` where it cannot be read in time. A call of our own would
@@ -55,12 +61,13 @@ export async function sizeOnMount(file: string, timeoutMs = STAT_MS): Promise<nu
 
 /** Removes everything that is mounted at a folder, also what is dead or in use. Returns whether that has succeeded. */
 export async function unmountAll(folder: string): Promise<boolean> {
+  const isMounted = async () => (await mountPoints()).includes(nameText(Buffer.from(folder)));
   for (let round = 0; round < ROUNDS; round += 1) {
-    if (!(await mountPoints()).includes(folder)) return true;
+    if (!(await isMounted())) return true;
     await readOutput('umount', ['-l', '--', folder]).catch(() =>
       readOutput('fusermount3', ['-uz', '--', folder]).catch(() => ''),
     );
-    if (!(await mountPoints()).includes(folder)) return true;
+    if (!(await isMounted())) return true;
     await clock.sleep(ROUND_MS);
   }
   return false;

@@ -26,7 +26,11 @@ export async function placeStableProgram(programs: string, version: string): Pro
   try {
     await copyFile(from, draft);
     const handle = await open(draft, 'r+');
-    await handle.sync().finally(() => handle.close());
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
     await rename(draft, to).catch(async (error: unknown) => {
       if (!IN_USE.some((code) => hasCode(error, code))) throw error;
       await rename(to, former);

@@ -25,8 +25,14 @@ async function agents(db: Db): Promise<Finding> {
     if (isBehind(version, promoted.get(`${os} ${architecture}`))) behind += devices;
   }
   const listed = [...byVersion].sort(([, one], [, other]) => other - one);
+  const pending = inUse.reduce((sum, each) => sum + each.pending, 0);
   const details = listed.slice(0, VERSIONS_MAX).map(([version, devices]) => `${version}: ${devices} devices`);
   if (listed.length > VERSIONS_MAX) details.push(`and ${listed.length - VERSIONS_MAX} more versions`);
+  if (pending > 0) {
+    details.push(
+      `${pending} of these devices wait for approval, which somebody gives in the list of devices`,
+    );
+  }
   if (promoted.size === 0) {
     return { ...ok(`${total} devices are enrolled. No release of the agent is promoted.`), details };
   }

@@ -41,7 +41,6 @@ function useSeconds(isShown: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
     if (!isShown) return undefined;
-    setNow(Date.now());
     const timer = setInterval(() => setNow(Date.now()), 1000);
     return () => clearInterval(timer);
   }, [isShown]);

@@ -10,6 +10,7 @@ import { safePath } from './safe-path.ts';
 import { SecondFactorForm } from './second-factor-form.tsx';
 import { ssoFailureText } from './sso-failure.ts';
 import { ToPage } from './to-page.tsx';
+import { useRegistration } from './use-registration.ts';
 
 const route = getRouteApi('/public/login');
 
@@ -26,6 +27,7 @@ export function LoginPage() {
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
   });
+  const registration = useRegistration();
   if (session.state === 'signed_in') return <ToPage path={safePath(redirect)} />;
   if (session.state === 'opening') return <Loading what="Signing in" />;
   // A form that is replaced by a single sign-on would have taken what somebody types.
@@ -58,6 +60,11 @@ export function LoginPage() {
         </Alert>
       )}
       <Choices context={context.data} onSecondFactor={setPending} redirect={safePath(redirect)} />
+      {registration.data?.enabled === true && (
+        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/register" />}>
+          Register your company
+        </Anchor>
+      )}
     </PublicCard>
   );
 }

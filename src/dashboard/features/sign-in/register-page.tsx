@@ -1,11 +1,12 @@
-import { Alert, Button, Checkbox, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Alert, Button, Checkbox, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../api/index.ts';
 import { Failure, useSubmit } from '../../ui/index.ts';
 import { ToSignIn } from './mailed-links/link-parts.tsx';
 import { PublicCard } from './public-card.tsx';
+import { useRegistration } from './use-registration.ts';
 
-/** Registers a provider, where the server allows it; otherwise the server says so. */
+/** Registers a provider, where the server allows it; otherwise says how people come in. */
 export function RegisterPage() {
   const [fields, setFields] = useState({ companyName: '', name: '', email: '', password: '' });
   const [accepts, setAccepts] = useState(false);
@@ -26,6 +27,8 @@ export function RegisterPage() {
     },
     error: faults[name],
   });
+  const registration = useRegistration();
+  if (registration.data?.enabled === false) return <NoRegistration />;
   return (
     <PublicCard title="Register your company">
       {isSent ? (
@@ -59,6 +62,18 @@ export function RegisterPage() {
           </Stack>
         </form>
       )}
+      <ToSignIn label="I have an account" />
+    </PublicCard>
+  );
+}
+
+function NoRegistration() {
+  return (
+    <PublicCard title="No registration on this server">
+      <Text size="sm">
+        Accounts are created by invitation. Ask your provider, or the administrator of this server, to invite
+        you.
+      </Text>
       <ToSignIn label="I have an account" />
     </PublicCard>
   );

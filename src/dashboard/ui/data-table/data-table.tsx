@@ -1,8 +1,10 @@
 import { Checkbox } from '@mantine/core';
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import styles from './data-table.module.css';
+import { rememberedPlace, useKeptPlace } from './kept-place.ts';
+import { useIsPrinting } from './use-is-printing.ts';
 import { heldOrder, sortRows, type Sort, type SortedRows } from './held-order.ts';
 import { MemoizedRow, type DataColumn, type RowActs } from './table-row.tsx';
 
@@ -19,11 +21,24 @@ interface Props<Row> {
   selected?: ReadonlySet<string>;
   onSelect?: (keys: ReadonlySet<string>) => void;
   rowHeight?: number;
+  /** Names the visit of the page: whoever comes back to it finds the table scrolled as they left it. */
+  place?: string | undefined;
+  /** `j`, `k` and Enter work as soon as the page is open, without a click into the table. */
+  takesKeys?: boolean;
   /** A class for a row, such as one that marks an error. */
   rowClass?: (row: Row) => string | undefined;
 }
 
 const CHECK_WIDTH = 36;
+/** More rows than anybody prints would only stop the browser. */
+const PRINTED_ROWS = 5000;
+
+/** Whether a key was pressed where it means nothing else: on the page itself or its heading. */
+const isFreeOfControls = (target: EventTarget | null): boolean =>
+  target instanceof Element &&
+  target.closest(
+    'a, button, input, select, textarea, summary, [contenteditable], [role=grid], [role=dialog], [role=menu], [role=tab]',
+  ) === null;
 
 /**
  * A table of any length, of which only the visible rows are drawn. By keyboard: arrows or `j` and `k` move, Home and End
@@ -41,10 +56,13 @@ export function DataTable<Row>({
   onSelect,
   rowHeight = 32,
   rowClass,
+  place: visit,
+  takesKeys = false,
 }: Props<Row>) {
   const frame = useRef<HTMLDivElement>(null);
   const [isPointedAt, setPointedAt] = useState(false);
-  const [active, setActive] = useState(0);
+  const [active, setActive] = useState(() => rememberedPlace(visit)?.active ?? 0);
+  const isPrinting = useIsPrinting();
   const shown = useRef<readonly string[]>([]);
   const lastSort = useRef(sort);
   const lastSorted = useRef<SortedRows<Row>>(undefined);
@@ -73,8 +91,10 @@ export function DataTable<Row>({
     count: placed.length,
     getScrollElement: () => frame.current,
     estimateSize: () => rowHeight,
-    overscan: 8,
+    // On paper nobody scrolls.
+    overscan: isPrinting ? PRINTED_ROWS : 8,
   });
+  useKeptPlace({ visit, frame, active, height: virtual.getTotalSize() });
 
   const template = `${onSelect === undefined ? '' : `${CHECK_WIDTH}px `}${columns
     .map(({ width }, place) => (place === 0 ? `minmax(${width}px, 1fr)` : `${width}px`))
@@ -95,9 +115,14 @@ export function DataTable<Row>({
     if (!next.delete(key)) next.add(key);
     onSelect(next);
   };
-  const latest = useRef({ onOpen, toggle });
+  const focusActive = () => move(active);
+  const openActive = () => {
+    const row = placed[active];
+    if (row !== undefined) onOpen?.(row);
+  };
+  const latest = useRef({ onOpen, toggle, focusActive, openActive });
   useLayoutEffect(() => {
-    latest.current = { onOpen, toggle };
+    latest.current = { onOpen, toggle, focusActive, openActive };
   });
   const acts = useMemo(
     (): RowActs<Row> => ({
@@ -128,6 +153,19 @@ export function DataTable<Row>({
     event.preventDefault();
     step();
   };
+
+  useEffect(() => {
+    if (!takesKeys) return undefined;
+    const onPageKey = (event: globalThis.KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (!isFreeOfControls(event.target) || !['j', 'k', 'Enter'].includes(event.key)) return;
+      event.preventDefault();
+      if (event.key === 'Enter') latest.current.openActive();
+      else latest.current.focusActive();
+    };
+    document.addEventListener('keydown', onPageKey);
+    return () => document.removeEventListener('keydown', onPageKey);
+  }, [takesKeys]);
 
   const all =
     onSelect !== undefined && placed.length > 0 && placed.every((row) => selected?.has(keyOf(row)) === true);

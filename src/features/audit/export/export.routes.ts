@@ -28,7 +28,7 @@ export const exportRoutes: AnyRoute[] = [
     body: ExportRequest,
     response: z.object({ data: z.array(FullEntry) }),
     media: ['application/json', 'text/csv'],
-    handler: ({ ctx, body }) => exportEntries(ctx, body.format, { ...body.filters, ...body.dateRange }),
+    handler: ({ ctx, body }) => exportEntries(ctx, body, { ...body.filters, ...body.dateRange }),
     audit: AUDIT,
   }),
   route({
@@ -41,7 +41,7 @@ export const exportRoutes: AnyRoute[] = [
     query: ExportQuery,
     response: z.string(),
     media: ['text/csv'],
-    handler: ({ ctx, query }) => exportEntries(ctx, 'csv', query),
+    handler: ({ ctx, query: { bom, ...filter } }) => exportEntries(ctx, { format: 'csv', bom }, filter),
     audit: AUDIT,
   }),
 ];

@@ -16,12 +16,13 @@ const BATCH_SIZE = 500;
  */
 export async function exportEntries(
   ctx: Context,
-  format: 'csv' | 'json',
+  { format, bom }: { format: 'csv' | 'json'; bom: boolean },
   filter: EntryFilter,
 ): Promise<Download> {
   const ids = await newestIds(ctx, filter, { limit: MAX_ROWS });
   const noted = { format, rows: ids.length, ...filter };
-  const pieces = (within: Within) => (format === 'csv' ? csvPieces : jsonPieces)(portions(within, ids));
+  const pieces = (within: Within) =>
+    format === 'csv' ? csvPieces(portions(within, ids), { bom }) : jsonPieces(portions(within, ids));
   return format === 'csv'
     ? new Download({ type: 'text/csv', fileName: `audit-logs-${today()}.csv`, pieces, noted })
     : new Download({ type: 'application/json', fileName: undefined, pieces, noted });
@@ -40,8 +41,11 @@ async function* portions(within: Within, ids: readonly string[]): AsyncGenerator
   }
 }
 
-async function* csvPieces(entries: AsyncIterable<FullEntry[]>): AsyncGenerator<string> {
-  yield CSV_HEAD;
+async function* csvPieces(
+  entries: AsyncIterable<FullEntry[]>,
+  { bom }: { bom: boolean },
+): AsyncGenerator<string> {
+  yield bom ? `\uFEFF${CSV_HEAD}` : CSV_HEAD;
   for await (const some of entries) yield some.map(csvEntry).join('');
 }
 

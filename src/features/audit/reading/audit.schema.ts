@@ -63,12 +63,21 @@ export const EntrySearch = z
 export const ReportQuery = z.object({ orgId: conditions.orgId, ...range }).superRefine(inOrder);
 export type ReportQuery = z.infer<typeof ReportQuery>;
 
+const BOM =
+  'A CSV file begins with a byte order mark, by which spreadsheets know UTF-8; false leaves it out.';
+
 export const ExportQuery = z
-  .object({ userId: z.uuid().optional(), ...conditions, ...range })
+  .object({
+    userId: z.uuid().optional(),
+    ...conditions,
+    ...range,
+    bom: z.stringbool().default(true).meta({ type: 'boolean', default: true, description: BOM }),
+  })
   .superRefine(inOrder);
 
 export const ExportRequest = z.strictObject({
   format: z.enum(['csv', 'json']).default('json'),
+  bom: z.boolean().default(true).describe(BOM),
   filters: z.strictObject(conditions).default({}),
   dateRange: z.strictObject(range).superRefine(inOrder).default({}),
 });

@@ -1,3 +1,4 @@
+import type { Db } from '../../../platform/db/pool.ts';
 import { runPrepared } from '../../../platform/db/prepared.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 
@@ -35,4 +36,9 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<void> 
   const { sessionId, userId, days, mfa, mfaByProvider, ssoProviderId, ipAddress, userAgent } = session;
   const how = [mfa, mfaByProvider, ssoProviderId, ipAddress, userAgent];
   await runPrepared(tx, INSERT_SESSION, [sessionId, userId, days, ...how, session.refreshTokenHash]);
+}
+
+/** Ends the sessions of all people of all tenants. */
+export async function endEverySession(tx: Db, reason: string): Promise<void> {
+  await tx('sessions').whereNull('revoked_at').update({ revoked_at: tx.fn.now(), revoked_reason: reason });
 }

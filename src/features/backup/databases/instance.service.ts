@@ -4,7 +4,7 @@ import type { Context, DetachedContext } from '../../../platform/context.ts';
 import { inTenant } from '../../../platform/db/tenant-filter.ts';
 import { toPage } from '../../../platform/http/pagination.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { DatabaseInstance } from '../../../protocol/index.ts';
+import type { CommandOutput } from '../../../protocol/index.ts';
 import { findAskableDevice } from '../../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import type { DeviceInstanceQuery, InstanceQuery } from './databases.schema.ts';
@@ -65,15 +65,22 @@ async function discover(ctx: DetachedContext, deviceId: string, { hub }: Instanc
     timeoutMs: remainingQueryMs(ctx.arrivedAt),
   });
   if (!outcome.ok) throw liveQueryError(outcome);
-  await ctx.withTenant((tenant) => keep(tenant, deviceId, outcome.output.instances));
+  await ctx.withTenant((tenant) => keep(tenant, deviceId, outcome.output));
 }
 
-/** What a device lists no more is gone. */
-async function keep(ctx: Context, deviceId: string, instances: readonly DatabaseInstance[]): Promise<void> {
+/** What a device lists no more is gone, unless it could not look for servers of that engine. */
+async function keep(
+  ctx: Context,
+  deviceId: string,
+  { instances, failed = [] }: CommandOutput<'backup.databases'>,
+): Promise<void> {
+  const unread = new Set(failed.map(({ source }) => source));
   const { orgId } = await findAskableDevice(ctx, deviceId);
   const listed = new Map(instances.map((each) => [JSON.stringify([each.engine, each.instance]), each]));
   const known = await BackupDatabaseInstance.query(ctx.tx).where('device_id', deviceId);
-  const gone = known.filter(({ engine, instance }) => !listed.has(JSON.stringify([engine, instance])));
+  const gone = known.filter(
+    ({ engine, instance }) => !unread.has(engine) && !listed.has(JSON.stringify([engine, instance])),
+  );
   await BackupDatabaseInstance.query(ctx.tx)
     .delete()
     .whereIn(

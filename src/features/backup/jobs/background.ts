@@ -5,6 +5,7 @@ import type { DeviceHub } from '../../../hub/index.ts';
 import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
 import { defineJob, type JobRun } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
+import { eachByItself } from '../../../platform/each-by-itself.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import { type AddedCommand, announceCommands } from '../../commands/index.ts';
 import type { DurableCommandType } from '../../../protocol/index.ts';
@@ -121,19 +122,22 @@ async function handOverDue({ db, jobs, hub, secrets, log }: BackgroundParts): Pr
     dueJobs(tx, await closedWindows(tx, clock.date())),
   );
   const commands: AddedCommand[] = [];
-  for (const { id: jobId, canBackUp, isInitialized } of due) {
+  const begin = async ({ id: jobId, canBackUp, isInitialized }: (typeof due)[number]) => {
     if (canBackUp && !isInitialized) {
       // Where all attempts of an hour have failed, the next hour brings new ones.
       const key = `${jobId} ${Math.floor(clock.now() / HOUR_MS)}`;
       await jobs.enqueue(undefined, PREPARE, { jobId }, { key });
-      continue;
+      return;
     }
     const outcome = await withSystem(db, 'give a backup job to its device', async (tx) =>
       canBackUp ? handOver(tx, jobId, secrets) : failIncapable(tx, jobId),
     );
     if (outcome === 'failed') log.info({ backupJobId: jobId }, 'backup.job_refused');
     else if (outcome !== 'waits') commands.push(outcome.command);
-  }
+  };
+  await eachByItself(due, begin, (error, { id }) =>
+    log.error({ err: error, backupJobId: id }, 'backup.job_not_handed_over'),
+  );
   if (commands.length > 0) announceCommands(hub, commands);
 }
 

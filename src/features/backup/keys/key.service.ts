@@ -11,7 +11,7 @@ import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { ROTATE } from '../rotation/rotate-job.ts';
+import { ROTATE } from './rotate-job.ts';
 import { passwordOf, sealedVersion } from './key-material.ts';
 import { EncryptionKey, EncryptionKeyVersion } from './key.model.ts';
 import type { KeyQuery, NewEncryptionKey } from './key.schema.ts';

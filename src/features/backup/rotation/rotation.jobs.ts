@@ -6,7 +6,7 @@ import { AppError } from '../../../platform/errors.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import type { Logger } from '../../../platform/logger.ts';
 import type { OwnAccessParts } from '../access/make-repository.ts';
-import { ROTATE, type RotationProgress } from './rotate-job.ts';
+import { ROTATE, type RotationProgress } from '../keys/rotate-job.ts';
 import { rotateRepository } from './rotate-repository.ts';
 
 export function addRotationJobs(jobs: Jobs, parts: OwnAccessParts): void {

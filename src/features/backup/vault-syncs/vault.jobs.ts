@@ -2,7 +2,9 @@ import { clock } from '../../../clock.ts';
 import { EngineError } from '../../../engine/index.ts';
 import type { DeviceHub } from '../../../hub/index.ts';
 import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
+import { type Tx, withSavepoint, withSystem } from '../../../platform/db/transaction.ts';
+import { eachByItself } from '../../../platform/each-by-itself.ts';
+import type { Logger } from '../../../platform/logger.ts';
 import type { JobRun } from '../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../platform/jobs/jobs.ts';
 import { type AddedCommand, announceCommands } from '../../commands/index.ts';
@@ -22,6 +24,7 @@ import { nextSyncOf } from '../vaults/vault.service.ts';
 export interface VaultJobParts extends RepositoryAccessParts, OwnAccessParts {
   jobs: Jobs;
   hub: DeviceHub;
+  log: Logger;
 }
 
 export function addVaultJobs(parts: VaultJobParts): void {
@@ -39,16 +42,16 @@ export function addVaultJobs(parts: VaultJobParts): void {
 const HOUR_MS = 3_600_000;
 const SCHEDULED_AT_ONCE = 200;
 
-async function handOverDue({ db, jobs, hub, secrets }: VaultJobParts): Promise<void> {
+async function handOverDue({ db, jobs, hub, secrets, log }: VaultJobParts): Promise<void> {
   await withSystem(db, 'end vault syncs that could not begin in time', expireSyncs);
-  await runSchedules(db);
+  await runSchedules(db, log);
   const commands: AddedCommand[] = [];
-  for (const due of await withSystem(db, 'find the vault syncs that are due', dueSyncs)) {
+  const handOver = async (due: DueSync) => {
     if (due.canSync && !due.lacksEngine && !due.isInitialized) {
       // Where all attempts of an hour have failed, the next hour brings new ones.
       const key = `${due.id} ${Math.floor(clock.now() / HOUR_MS)}`;
       await jobs.enqueue(undefined, PREPARE, { syncId: due.id }, { key });
-      continue;
+      return;
     }
     const outcome = await withSystem(
       db,
@@ -57,7 +60,11 @@ async function handOverDue({ db, jobs, hub, secrets }: VaultJobParts): Promise<v
         due.canSync && !due.lacksEngine ? handOverSync(tx, due.id, secrets) : refuse(tx, due),
     );
     if (typeof outcome === 'object') commands.push(outcome.command);
-  }
+  };
+  const all = await withSystem(db, 'find the vault syncs that are due', dueSyncs);
+  await eachByItself(all, handOver, (error, { id }) =>
+    log.error({ err: error, vaultSyncId: id }, 'backup.vault_not_handed_over'),
+  );
   if (commands.length > 0) announceCommands(hub, commands);
 }
 
@@ -89,7 +96,7 @@ const expireSyncs = async (tx: Tx): Promise<void> => {
 };
 
 /** Several servers take turns: the rows stay locked until the next times are set. */
-const runSchedules = (db: Db): Promise<void> =>
+const runSchedules = (db: Db, log: Logger): Promise<void> =>
   withSystem(db, 'add the vault syncs that are due', async (tx) => {
     const vaults = await BackupVault.query(tx)
       .where('is_active', true)
@@ -102,7 +109,18 @@ const runSchedules = (db: Db): Promise<void> =>
       tx,
       vaults.map(({ id }) => id),
     );
-    for (const vault of vaults) await vault.$query(tx).patch({ nextSyncAt: await nextSyncOf({ tx }, vault) });
+    await eachByItself(
+      vaults,
+      (vault) =>
+        withSavepoint(tx, async (part) =>
+          vault.$query(part).patch({ nextSyncAt: await nextSyncOf({ tx: part }, vault) }),
+        ),
+      (error, vault) => {
+        log.error({ err: error, vaultId: vault.id }, 'backup.vault_not_scheduled');
+        // Otherwise it would stand before all others in every round.
+        return vault.$query(tx).patch({ nextSyncAt: new Date(clock.now() + HOUR_MS) });
+      },
+    );
   });
 
 /** Makes the repository, and then gives the sync to its device. What does not pass with time fails the sync. */

@@ -53,7 +53,11 @@ export async function findLapsed(
 ): Promise<(Standing & { device_id: string })[]> {
   const { rows } = await tx.raw(
     `select * from (
-      select asked.id as device_id, coalesce(d.condition, 'unknown') as condition,
+      select asked.id as device_id, case
+        -- Its agent goes on as another device, and is not told that it was decommissioned.
+        when d.condition = 'decommissioned' and exists (
+          select from agent_credentials c where c.enrolled_as = d.id and c.org_id = d.org_id and c.revoked_at is null
+        ) then 'replaced' else coalesce(d.condition, 'unknown') end as condition,
         coalesce(${TENANT_GONE}, false) as tenant_gone,
         not exists (
           select from agent_credentials c where c.device_id = d.id and c.org_id = d.org_id and c.revoked_at is null

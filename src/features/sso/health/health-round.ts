@@ -13,6 +13,8 @@ const AT_ONCE = 8;
  * The limit for one partner and its organizations, so that hanging providers of one partner hardly delay the others.
  */
 const AT_ONCE_OF_PARTNER = 2;
+/** Of those that failed the last time and may hang again, so that they never take all places of their partner. */
+const FAILING_AT_ONCE_OF_PARTNER = 1;
 
 export interface RoundParts {
   db: Db;
@@ -50,9 +52,12 @@ export async function checkActiveProviders(
   const providers = await activeProviders(parts.db);
   await Promise.all(
     providers.map((provider) => {
+      const { trailPartnerId, discoveryFailures } = provider;
+      const failing = { key: `failing ${trailPartnerId}`, max: FAILING_AT_ONCE_OF_PARTNER };
       const shares = [
         { key: 'all', max: AT_ONCE },
-        { key: provider.trailPartnerId, max: AT_ONCE_OF_PARTNER },
+        { key: trailPartnerId, max: AT_ONCE_OF_PARTNER },
+        ...(discoveryFailures > 0 ? [failing] : []),
       ];
       return limiter.run(shares, () => checkInTurn(provider), { isPatient: true });
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, nullAsAbsent } from '../../../platform/http/fields.ts';
+import { Id } from '../../../platform/http/fields.ts';
 import { PROVIDER_TYPES } from '../providers/provider.model.ts';
 
 export const OrgParams = z.object({ orgId: Id });
@@ -23,7 +23,7 @@ export const CallbackQuery = z.record(z.string(), z.unknown());
 
 export const ExchangeRequest = z.object({
   code: z.string().min(1, 'must not be empty').max(200, 'must have at most 200 characters'),
-  signedInAs: nullAsAbsent(Id).describe(
+  signedInAs: Id.optional().describe(
     'The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.',
   ),
 });

@@ -69,19 +69,19 @@ function fieldsMarkdown(fields: readonly SchemaField[]): string {
 export function socketHtml(reference: SocketReference): string {
   const contents = reference.map(
     ({ namespace, messages }) =>
-      `<h4>${code(namespace)}</h4><ul>${messages.map(({ name }) => `<li><a href="/docs/sockets#${idOf(namespace, name)}">${escapeHtml(name)}</a></li>`).join('')}</ul>`,
+      `<h2>${code(namespace)}</h2><ul>${messages.map(({ name }) => `<li><a href="/docs/sockets#${idOf(namespace, name)}">${escapeHtml(name)}</a></li>`).join('')}</ul>`,
   );
   const sections = reference.map(
     ({ namespace, intro, messages }) =>
       `<section><h2>Namespace ${code(namespace)}</h2><p>${withCode(intro)}</p>${messages.map((message) => messageHtml(namespace, message)).join('\n')}</section>`,
   );
-  return `<div class="sockets"><nav>${contents.join('')}</nav><main><h1>${TITLE}</h1><p>${withCode(INTRO)}</p>${sections.join('\n')}</main></div>`;
+  return `<div class="sockets"><nav aria-label="Messages"><label>Search <input type="search" id="search" autocomplete="off"></label><p id="found" role="status"></p>${contents.join('')}</nav><main><h1>${TITLE}</h1><p>${withCode(INTRO)}</p>${sections.join('\n')}</main></div>`;
 }
 
 function messageHtml(namespace: string, message: Message): string {
   const parts = partsOf(message).map(
     ({ title, fields, example }) =>
-      `<h4>${title}</h4>${fields.length === 0 ? '<p>No fields.</p>' : fieldsHtml(fields)}<pre><code>${escapeHtml(example)}</code></pre>`,
+      `<h4>${title}</h4>${fields.length === 0 ? '<p>No fields.</p>' : fieldsHtml(fields)}<pre tabindex="0" aria-label="Example"><code>${escapeHtml(example)}</code></pre>`,
   );
   return `<article id="${idOf(namespace, message.name)}"><h3><span class="direction">${escapeHtml(message.direction)}</span> ${code(message.name)}</h3><p>${withCode(message.summary)}</p>${parts.join('')}</article>`;
 }
@@ -98,10 +98,31 @@ function fieldsHtml(fields: readonly SchemaField[]): string {
   return `<table><thead><tr><th>Field (* required)</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
 }
 
-export const SOCKET_STYLE = `.sockets{display:flex;gap:2rem;max-width:80rem;margin:0 auto;font:15px/1.5 system-ui,sans-serif;color:#3b4151}
+/** The search of the page: messages whose name, meaning or fields have the words. Runs in the browser. */
+export const SOCKET_SEARCH = `
+const field = document.getElementById('search');
+const found = document.getElementById('found');
+const articles = [...document.querySelectorAll('article')];
+const texts = articles.map((article) => article.textContent.toLowerCase());
+const links = new Map([...document.querySelectorAll('nav a')].map((link) => [decodeURIComponent(link.hash.slice(1)), link.parentElement]));
+field.addEventListener('input', () => {
+  const wanted = field.value.trim().toLowerCase();
+  let count = 0;
+  articles.forEach((article, at) => {
+    article.hidden = !texts[at].includes(wanted);
+    const link = links.get(article.id);
+    if (link !== undefined) link.hidden = article.hidden;
+    if (!article.hidden) count += 1;
+  });
+  found.textContent = wanted === '' ? '' : count + (count === 1 ? ' message' : ' messages');
+});
+`;
+
+export const SOCKET_STYLE = `body{margin:0}.sockets nav h2{font-size:1rem}.sockets nav input{display:block;width:100%;box-sizing:border-box;font:inherit;padding:.3rem}.sockets a{color:#1f5fa8}[hidden]{display:none!important}
+.sockets{display:flex;gap:2rem;max-width:80rem;margin:0 auto;font:15px/1.5 system-ui,sans-serif;color:#3b4151}
 .sockets nav{position:sticky;top:0;max-height:100vh;overflow:auto;flex:0 0 15rem;padding:1rem}.sockets nav ul{list-style:none;margin:0;padding:0}
 .sockets main{flex:1;min-width:0;padding:1rem}.sockets article{border:1px solid #61affe;border-radius:4px;background:#f5faff;margin:1rem 0;padding:0 1rem 1rem}
-.sockets .direction{background:#61affe;color:#fff;border-radius:3px;padding:.2rem .6rem;font-size:.8rem}.sockets table{width:100%;border-collapse:collapse;background:#fff}
+.sockets .direction{background:#1f5fa8;color:#fff;border-radius:3px;padding:.2rem .6rem;font-size:.8rem}.sockets table{width:100%;border-collapse:collapse;background:#fff}
 .sockets th,.sockets td{text-align:left;vertical-align:top;border-bottom:1px solid #e3e6eb;padding:.35rem .5rem}.sockets pre{background:#333;color:#fff;border-radius:4px;padding:.8rem;overflow:auto}
 @media(max-width:50rem){.sockets{display:block}.sockets nav{position:static}}`;
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import type { Response } from 'express';
 import { isKnownTo } from './etag.ts';
 
@@ -11,6 +12,8 @@ export class KeptDocument {
   readonly bytes: Buffer;
   readonly #tag: string;
   readonly #maxAgeSeconds: number;
+  /** Made for the first client that takes it; `false` where it is no smaller. */
+  #packed: Buffer | false | undefined;
 
   /** @param maxAgeSeconds  for which a client need not ask again; 0 where each use asks whether it is still the same */
   constructor(type: string, content: string | Buffer, maxAgeSeconds = 0) {
@@ -23,13 +26,27 @@ export class KeptDocument {
   send(response: Response): void {
     const cache = this.#maxAgeSeconds === 0 ? 'no-cache' : `public, max-age=${this.#maxAgeSeconds}`;
     response.setHeader('Cache-Control', cache);
-    response.setHeader('ETag', `"${this.#tag}"`);
-    if (isKnownTo(response.req, this.#tag)) {
+    const packed = response.req.acceptsEncodings('gzip') === 'gzip' ? this.#gzipped() : false;
+    // The bytes differ, so their tags do.
+    const tag = packed === false ? this.#tag : `${this.#tag}-gzip`;
+    response.setHeader('ETag', `"${tag}"`);
+    response.vary('Accept-Encoding');
+    if (isKnownTo(response.req, tag)) {
       response.status(304).end();
       return;
     }
-    response.type(this.type).setHeader('Content-Length', this.bytes.length);
-    response.end(this.bytes);
+    const bytes = packed === false ? this.bytes : packed;
+    if (packed !== false) response.setHeader('Content-Encoding', 'gzip');
+    response.type(this.type).setHeader('Content-Length', bytes.length);
+    response.end(bytes);
+  }
+
+  #gzipped(): Buffer | false {
+    if (this.#packed === undefined) {
+      const packed = gzipSync(this.bytes);
+      this.#packed = packed.length < this.bytes.length && packed;
+    }
+    return this.#packed;
   }
 }
 

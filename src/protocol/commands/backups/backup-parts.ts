@@ -91,7 +91,7 @@ export const BackupResult = z.object({
     'Virtual file systems below the sources, such as /proc, which are never backed up. The message is the type.',
   ),
   emptySources: z
-    .array(reportedText(4096, 0))
+    .array(reportedText(PATH_TEXT_MAX, 0))
     .max(200)
     .optional()
     .describe('Sources that are there and have no file, as the folder of a disk that is not mounted.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FailedSource } from '../../failed-source.ts';
 import { atMost, reportedLine, reportedText, text } from '../../primitives.ts';
 import {
   BackupRepositoryAccess,
@@ -50,7 +51,12 @@ const ChainPart = z.object({
 export const DATABASE_COMMANDS = {
   'backup.databases': {
     payload: z.object({}),
-    output: z.object({ instances: atMost(DATABASE_INSTANCES_MAX, DatabaseInstance) }),
+    output: z.object({
+      instances: atMost(DATABASE_INSTANCES_MAX, DatabaseInstance),
+      failed: atMost(DatabaseEngine.options.length, FailedSource)
+        .optional()
+        .describe('Engines whose servers could not be looked for. What is known of them stays.'),
+    }),
   },
   'backup.database': {
     lane: 'bulk',

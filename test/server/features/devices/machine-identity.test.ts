@@ -160,8 +160,9 @@ describe('a machine with the machine id of another one', () => {
         await send('POST', `/backup/jobs/run/${id}`, {}),
         await send('GET', `/devices/${id}/eventlogs/System`),
       ];
-      for (const { status, body } of refusals)
+      for (const { status, body } of refusals) {
         expect([status, body.code]).to.deep.equal([409, 'DEVICE_PENDING']);
+      }
       const bulk = await send('POST', '/devices/bulk/commands', {
         deviceIds: [id, first.deviceId],
         type: 'agent.refresh-inventory',

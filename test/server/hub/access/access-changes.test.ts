@@ -278,6 +278,20 @@ describe('rights that change on one server while clients are connected to anothe
     });
   });
 
+  it('reconnect the agent of a device that was approved, which is given work from then on', async () => {
+    const machine = { machineId: 'm-1' };
+    const first = await buildDevice(here, tenant.orgId, machine);
+    open.push(await connectDevice(here, first.token));
+    const second = await buildDevice(here, tenant.orgId, machine);
+    const waiting = await agentOf(second.token);
+    expect(await waiting.heartbeat()).to.deep.include({ isPending: true });
+    await send('POST', `/devices/${second.deviceId}/approve`, tenant.admin, {});
+    await ended(waiting);
+    expect(waiting.notices).to.deep.equal([]);
+    const approved = await agentOf(second.token);
+    expect(await approved.heartbeat()).not.to.have.property('isPending');
+  });
+
   it('disconnect a decommissioned agent from a server that has just admitted it', async () => {
     const device = await buildDevice(here, tenant.orgId);
     const agent = await agentOf(device.token);

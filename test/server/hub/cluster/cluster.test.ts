@@ -10,7 +10,7 @@ import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster
 import { AppError } from '../../../../src/platform/errors.ts';
 import { createMetrics } from '../../../../src/platform/metrics.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { connectDevice, type FakeDevice, Refused } from '../../../support/fake-device.ts';
+import { connectDevice, type FakeDevice, type Refused } from '../../../support/fake-device.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
 const QUERY = { name: 'System', page: 1, limit: 100 };

@@ -1,6 +1,7 @@
 import { clock } from '../../../../clock.ts';
 import type { LogEntry, LogMetadata, LogQuery, LogQuerySummary } from '../../../../protocol/index.ts';
 import { logNotFound, recordNotFound } from '../../../core/agent-error.ts';
+import { printable } from '../../../core/plain-text.ts';
 import { ChildFailure, readOutput, streamText } from '../../../os/processes/child-process.ts';
 import { entryMatcher } from '../conditions.ts';
 import { findLog } from '../find-log.ts';
@@ -189,17 +190,25 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     async list(signal) {
       const until = clock.monotonic() + LIST_BUDGET_MS;
       const survey = new JournalSurvey();
+      const takeSurvey = async () => {
+        for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
+      };
+      // What cannot be read hides nothing of the rest.
       const [units, boots] = await Promise.all([
-        unitLogs(signal),
+        unitLogs(signal).catch(() => []),
         bootLogs(signal),
-        (async () => {
-          for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
-        })(),
+        takeSurvey().catch(() => undefined),
       ]);
+      signal.throwIfAborted();
       const found = [...FIXED_LOGS, ...units.slice(0, UNITS_MAX), ...boots.slice(0, BOOTS_MAX)];
       const described: LogMetadata[] = [];
       for (let at = 0; at < found.length; at += 4) {
-        const some = found.slice(at, at + 4).map((log) => summarize(log, survey, until, signal));
+        const some = found.slice(at, at + 4).map((log) =>
+          summarize(log, survey, until, signal).catch((error: unknown) => {
+            signal.throwIfAborted();
+            return unreadable(log, error);
+          }),
+        );
         described.push(...(await Promise.all(some)));
       }
       return sayOmitted(described, FIXED_LOGS.length + units.length + boots.length - found.length);
@@ -257,3 +266,11 @@ function metadataOf(
     ...(note !== undefined && { note }),
   };
 }
+
+/** A log whose newest entry cannot be read is listed all the same. */
+const unreadable = (log: JournalLog, error: unknown): LogMetadata =>
+  metadataOf(log, {
+    count: 0,
+    lastWriteTime: '',
+    note: `This log could not be read: ${printable(error instanceof Error ? error.message : String(error))}`,
+  });

@@ -20,6 +20,7 @@ import {
 import { rememberDevice } from '../recent-devices.ts';
 import { DeviceActions } from './device-actions.tsx';
 import { DEVICE_TABS, type DeviceTab } from './device-tabs.ts';
+import { PendingNotice } from './pending-notice.tsx';
 import { isMissing, useDevice } from './use-device.ts';
 
 const route = getRouteApi('/signed-in/devices/$deviceId');
@@ -128,6 +129,7 @@ function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) 
       description={<Standing device={device} isStale={isStale} />}
       actions={<DeviceActions device={device} />}
     >
+      {device.status === 'pending' && <PendingNotice device={device} />}
       <Tabs
         value={shown}
         onChange={(value) => {

@@ -8,13 +8,14 @@ export function useDeviceRefusals(device: Device) {
   const remove = useRefusal('devices:delete');
   const isGone = device.status === 'decommissioned';
   const gone = isGone ? 'This device is decommissioned. Restore it first.' : undefined;
+  const waits = device.status === 'pending' ? 'This device waits for approval.' : undefined;
   const needs = (type: string) => (supports(device, type) ? undefined : refusedCommand(device, type));
   return {
     write: write ?? gone,
     execute,
     maintenance: write ?? gone ?? refusedMaintenance(device.status),
     /** To send a command of this type. */
-    command: (type: string) => execute ?? gone ?? needs(type),
+    command: (type: string) => execute ?? gone ?? waits ?? needs(type),
     decommission: remove ?? gone,
     restore: remove ?? (isGone ? undefined : 'This device is in service.'),
   };

@@ -1,10 +1,10 @@
-import { Alert, Button, Group, Modal, Text } from '@mantine/core';
+import { Alert, Anchor, Group, Modal, Text } from '@mantine/core';
 import { IconUserQuestion } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Device } from '../../../api/index.ts';
-import { Action, DeviceLink } from '../../../ui/index.ts';
+import { Action } from '../../../ui/index.ts';
 import { DialogForm } from '../dialogs/dialog-form.tsx';
 import { REFRESHES } from '../dialogs/simple-forms.tsx';
 import { useDeviceRefusals } from './device-refusals.ts';
@@ -19,7 +19,12 @@ const TITLES = {
 export function PendingNotice({ device }: { device: Device }) {
   const refusals = useDeviceRefusals(device);
   const [dialog, setDialog] = useState<keyof typeof TITLES>();
-  const other = useOther(device.conflictsWith);
+  const { conflictsWith } = device;
+  const found = useQuery({
+    ...apiQuery('GET /devices/{id}', { params: { id: conflictsWith ?? '' } }),
+    enabled: conflictsWith !== null,
+  });
+  const other = conflictsWith === null ? undefined : found.data;
   return (
     <Alert
       color="orange"
@@ -30,8 +35,20 @@ export function PendingNotice({ device }: { device: Device }) {
     >
       <Text size="sm">
         It was enrolled with the machine id of{' '}
-        {other === undefined ? 'another device' : <DeviceLink device={other} />}, which was connected. It may
-        be a copy of that machine. Until somebody decides, it gets no commands, upgrades or backups.
+        {other === undefined ? (
+          'another device'
+        ) : (
+          <Anchor
+            inherit
+            renderRoot={(props) => (
+              <Link {...props} to="/devices/$deviceId" params={{ deviceId: other.id }} />
+            )}
+          >
+            {nameOf(other)}
+          </Anchor>
+        )}
+        , which was connected. It may be a copy of that machine. Until somebody decides, it gets no commands,
+        upgrades or backups.
       </Text>
       <Group gap="xs" mt="xs">
         <Action variant="default" refusal={refusals.write} onClick={() => setDialog('approve')}>
@@ -62,4 +79,67 @@ export function PendingNotice({ device }: { device: Device }) {
       </Modal>
     </Alert>
   );
+}
+
+const nameOf = ({ displayName, hostname }: Device) => displayName ?? hostname;
+
+function Decision({
+  dialog,
+  device,
+  other,
+  onClose,
+}: {
+  dialog: keyof typeof TITLES;
+  device: Device;
+  other: Device | undefined;
+  onClose: () => void;
+}) {
+  const navigate = useNavigate();
+  const approve = useApiChange('POST /devices/{id}/approve', { refreshes: REFRESHES });
+  const remove = useApiChange('DELETE /devices/{id}', { refreshes: REFRESHES });
+  const params = { id: device.id };
+  const name = nameOf(device);
+  switch (dialog) {
+    case 'approve':
+      return (
+        <DialogForm confirm="Approve" onClose={onClose} run={() => approve.mutateAsync({ params, body: {} })}>
+          <Text size="sm">
+            {name} becomes a device of its own, beside {other === undefined ? 'the other one' : nameOf(other)}
+            .
+          </Text>
+        </DialogForm>
+      );
+    case 'replace':
+      return (
+        <DialogForm
+          confirm="Replace"
+          color="red"
+          isReady={other !== undefined}
+          onClose={onClose}
+          run={async () => {
+            if (other === undefined) return;
+            await approve.mutateAsync({ params, body: { replaces: other.id } });
+            await navigate({ to: '/devices/$deviceId', params: { deviceId: other.id }, search: {} });
+          }}
+        >
+          <Text size="sm">
+            The machine {name} continues the record of{' '}
+            {other === undefined ? 'the other device' : nameOf(other)}, with its groups, history and backups.
+            The machine that is connected there now can no longer sign in. This needs a session with a second
+            factor.
+          </Text>
+        </DialogForm>
+      );
+    case 'remove':
+      return (
+        <DialogForm confirm="Remove" color="red" onClose={onClose} run={() => remove.mutateAsync({ params })}>
+          <Text size="sm">
+            {name} leaves the lists and can no longer sign in. With an enrollment key, its agent can enroll
+            again and then waits again.
+          </Text>
+        </DialogForm>
+      );
+    default:
+      return dialog satisfies never;
+  }
 }

@@ -1,7 +1,7 @@
 import { Anchor, Button, Group, Text, TextInput } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconDownload, IconSearch } from '@tabler/icons-react';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useLocation } from '@tanstack/react-router';
 import { useMemo, useRef, useState } from 'react';
 import { z } from 'zod';
 import { DeviceStatus, OsType, type DeviceSummary } from '../../../../protocol/index.ts';
@@ -12,6 +12,7 @@ import {
   ChipChoice,
   Failure,
   formatCount,
+  formatCounted,
   Loading,
   Page,
   saveFile,
@@ -48,6 +49,7 @@ export function DevicesPage() {
   const [remembered, setVisible] = useRemembered<readonly string[]>('muster-device-columns', ColumnIds);
   const visible = remembered ?? DEFAULT_COLUMNS;
   const filterName = useFilterName(search.filter);
+  const historyKey = useLocation({ select: ({ state }) => state.__TSR_key });
   const [bulkRun, setRun] = useState<Run>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const searchField = useRef<HTMLInputElement>(null);
@@ -75,6 +77,10 @@ export function DevicesPage() {
   const byStatus = useMemo(
     () => facetCounts(live.devices.filter(deviceMatcher({ q, os }, textsOf)), (device) => device.status),
     [live.devices, q, os, textsOf],
+  );
+  const waiting = useMemo(
+    () => live.devices.filter((device) => device.status === 'pending').length,
+    [live.devices],
   );
   const byOs = useMemo(
     () => facetCounts(live.devices.filter(deviceMatcher({ q, status }, textsOf)), (device) => device.osType),
@@ -105,9 +111,23 @@ export function DevicesPage() {
       fill
       description={
         <output>
-          {formatCount(rows.length)} of {formatCount(live.counts.total)} shown
+          {!live.complete && live.state === 'live'
+            ? `${formatCount(rows.length)} shown so far, more are being sent`
+            : `${formatCount(rows.length)} of ${formatCount(live.counts.total)} shown`}
           {live.state === 'stale' && ', not up to date'}
-          {!live.complete && live.state === 'live' && ', more are being sent'}
+          {waiting > 0 && (
+            <>
+              {' · '}
+              <Anchor
+                inherit
+                component="button"
+                type="button"
+                onClick={() => change({ status: ['pending'], q: undefined, os: undefined })}
+              >
+                {formatCounted(waiting, 'device')} {waiting === 1 ? 'waits' : 'wait'} for approval
+              </Anchor>
+            </>
+          )}
           {' · '}
           <Anchor inherit renderRoot={(props) => <Link {...props} to="/devices/decommissioned" />}>
             Decommissioned
@@ -191,6 +211,8 @@ export function DevicesPage() {
           onOpen={(device) => void navigate({ to: '/devices/$deviceId', params: { deviceId: device.id } })}
           selected={selected}
           onSelect={setSelected}
+          place={historyKey}
+          takesKeys
         />
       )}
       <OutcomeDrawer run={bulkRun} onClose={() => setRun(undefined)} />

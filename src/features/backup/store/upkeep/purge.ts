@@ -1,5 +1,7 @@
 import type { Db } from '../../../../platform/db/pool.ts';
 import { withSystem } from '../../../../platform/db/transaction.ts';
+import { eachByItself } from '../../../../platform/each-by-itself.ts';
+import type { Logger } from '../../../../platform/logger.ts';
 import { OBJECT_TYPES, type ObjectType } from '../protocol/object-name.ts';
 import { forgetObjects } from '../records/objects.ts';
 import type { ObjectStorage } from '../storage/storage.ts';
@@ -18,16 +20,25 @@ interface Trashed {
  * the record, so that a run that is interrupted is made up for by the next one.
  */
 export async function purgeTrash(
-  { db, storage }: { db: Db; storage: ObjectStorage },
+  { db, storage, log }: { db: Db; storage: ObjectStorage; log: Logger },
   { days, signal }: { days: number; signal: AbortSignal },
 ): Promise<{ removed: number }> {
   let removed = 0;
   while (!signal.aborted) {
     const batch = await beginBatch(db, days);
-    for (const object of batch) await storage.remove(object.repositoryId, object);
-    for (const [id, type, names] of grouped(batch)) await forgetObjects(db, id, type, names);
-    removed += batch.length;
-    if (batch.length < AT_ONCE) break;
+    const gone: Trashed[] = [];
+    const failed = await eachByItself(
+      batch,
+      async (object) => {
+        await storage.remove(object.repositoryId, object);
+        gone.push(object);
+      },
+      (error, { repositoryId }) => log.error({ err: error, repositoryId }, 'backup_store.object_not_removed'),
+    );
+    for (const [id, type, names] of grouped(gone)) await forgetObjects(db, id, type, names);
+    removed += gone.length;
+    // The next run tries those again that have failed, so it would find them first now.
+    if (batch.length < AT_ONCE || failed > 0) break;
   }
   return { removed };
 }

@@ -4,6 +4,7 @@ import type { Db } from '../../../../platform/db/pool.ts';
 import { withSystem } from '../../../../platform/db/transaction.ts';
 import { defineJob } from '../../../../platform/jobs/definition.ts';
 import type { Jobs } from '../../../../platform/jobs/jobs.ts';
+import { eachByItself } from '../../../../platform/each-by-itself.ts';
 import type { Logger } from '../../../../platform/logger.ts';
 import { forgetObjects } from '../records/objects.ts';
 import { purgeTrash } from './purge.ts';
@@ -59,7 +60,8 @@ export function addUpkeepJobs(jobs: Jobs, parts: UpkeepParts): void {
 export async function removeEndedLocks({
   db,
   storage,
-}: Pick<UpkeepParts, 'db' | 'storage'>): Promise<number> {
+  log,
+}: Pick<UpkeepParts, 'db' | 'storage' | 'log'>): Promise<number> {
   let removed = 0;
   for (;;) {
     const locks = await withSystem(db, 'find the locks of ended backup jobs', (tx) =>
@@ -70,12 +72,17 @@ export async function removeEndedLocks({
         .limit(LOCKS_AT_ONCE)
         .select<{ repositoryId: string; name: string }[]>('o.repository_id as repositoryId', 'o.name'),
     );
-    for (const { repositoryId, name } of locks) {
-      await storage.remove(repositoryId, { type: 'locks', name, trashedAt: null });
-      await forgetObjects(db, repositoryId, 'locks', [name]);
-    }
-    removed += locks.length;
-    if (locks.length < LOCKS_AT_ONCE) return removed;
+    const failed = await eachByItself(
+      locks,
+      async ({ repositoryId, name }) => {
+        await storage.remove(repositoryId, { type: 'locks', name, trashedAt: null });
+        await forgetObjects(db, repositoryId, 'locks', [name]);
+      },
+      (error, { repositoryId }) => log.error({ err: error, repositoryId }, 'backup_store.lock_not_removed'),
+    );
+    removed += locks.length - failed;
+    // The next round tries those again that have failed.
+    if (locks.length < LOCKS_AT_ONCE || failed > 0) return removed;
   }
 }
 

@@ -142,6 +142,7 @@ describe('backups and restores of any names', function () {
       sums[whole] += 1;
       sums[some] += 1;
     }
+    // oxlint-disable-next-line no-console -- the figures of a long run
     if (process.env['MUSTER_NAMED_TREES'] !== undefined) console.log(JSON.stringify(sums));
     expect(sums.completed).to.be.greaterThan(0);
   });

@@ -91,6 +91,26 @@ describe('exporting the audit trail', () => {
     expect(lines[1]).to.contain(id);
   });
 
+  it('begins CSV with a byte order mark, unless that is to be left out', async () => {
+    const { reader } = await place();
+    const firstBytes = async (query: string, init: RequestInit = {}) => {
+      const headers = { Authorization: `Bearer ${reader.token}`, 'Content-Type': 'application/json' };
+      const answer = await fetch(`${app.url}/api/v1/audit-logs/export${query}`, { headers, ...init });
+      expect(answer.status).to.equal(200);
+      return Buffer.from(await answer.arrayBuffer())
+        .subarray(0, 5)
+        .toString('latin1');
+    };
+    const post = (body: object) => firstBytes('', { method: 'POST', body: JSON.stringify(body) });
+    expect([await firstBytes(''), await post({ format: 'csv' })]).to.deep.equal(
+      Array(2).fill('\xef\xbb\xbfid'),
+    );
+    expect([await firstBytes('?bom=false'), await post({ format: 'csv', bom: false })]).to.deep.equal(
+      Array(2).fill('id,ti'),
+    );
+    expect(await post({ format: 'json' })).to.equal('{"dat');
+  });
+
   it('gives the newest 10,000 and no more', async () => {
     const { add, get } = await place();
     await add({ timestamp: '2026-01-01T00:00:00Z', resource_name: 'oldest' });

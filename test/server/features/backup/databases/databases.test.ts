@@ -142,6 +142,11 @@ describe('databases of devices', function () {
     expect(again.body.data[0]).to.include({ instance: '/run/a', version: '16' });
     expect(again.body.data).to.have.length(1);
 
+    // An engine whose servers could not be looked for has lost none of them.
+    const failed = [{ source: listed({}).engine, message: 'The list of processes could not be read.' }];
+    const unread = await ask(`${where}?refresh=true`, { instances: [], failed });
+    expect(instances(unread)).to.deep.equal(['/run/a']);
+
     // What no device would list is refused as a whole, and changes nothing.
     const many = Array.from({ length: 20_000 }, () => ({ name: 'x', sizeBytes: -1 }));
     const absurd = await ask(`${where}?refresh=true`, {

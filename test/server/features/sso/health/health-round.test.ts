@@ -298,6 +298,35 @@ describe('the regular check of providers', function () {
       for (const id of good) expect(await failuresOf(id)).to.equal(0);
     });
 
+    it('leaves a place of a partner to those that worked the last time', async () => {
+      const { orgId, partnerId } = await buildSsoTenant(app);
+      for (let i = 0; i < 6; i++) {
+        const organization = await buildOrganization(app, partnerId);
+        await oidc({ org_id: organization }, { issuer: 'https://127.0.0.1:9/hangs', discovery_failures: 1 });
+      }
+      await oidc({ org_id: orgId });
+      const { ssoFetch, ...others } = parts();
+      const end = new AbortController();
+      const ended = new Promise<void>((resolve) => {
+        end.signal.addEventListener('abort', () => resolve());
+      });
+      const result = await checkActiveProviders(
+        {
+          ...others,
+          onChecked: (_type, outcome) => (outcome === 'ok' ? end.abort() : undefined),
+          ssoFetch: {
+            assertPermitted: (url) => ssoFetch.assertPermitted(url),
+            async fetch(url, request) {
+              if (url.includes('hangs')) await ended;
+              return ssoFetch.fetch(url, request);
+            },
+          },
+        },
+        { now: new Date(), signal: end.signal },
+      );
+      expect(result).to.deep.equal({ checked: 2, failing: 1, skipped: 5 });
+    });
+
     it('goes on where one cannot be checked for a reason of ours', async () => {
       const { orgId, partnerId } = await buildSsoTenant(app);
       const other = await buildOrganization(app, partnerId);

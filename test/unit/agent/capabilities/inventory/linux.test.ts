@@ -14,7 +14,7 @@ import {
 } from '../../../../../src/agent/capabilities/inventory/linux-packages.ts';
 import { lastUserOf, cleanDmi } from '../../../../../src/agent/capabilities/inventory/collector.ts';
 import { collectInventory } from '../../../../../src/agent/capabilities/inventory/collect.ts';
-import { Reading } from '../../../../../src/agent/capabilities/inventory/reading.ts';
+import { Reading } from '../../../../../src/agent/core/reading.ts';
 import { recordedSources } from './recorded-sources.ts';
 
 /** As the programs print it, or the files have it. */

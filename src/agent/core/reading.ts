@@ -1,11 +1,11 @@
-import { clock } from '../../../clock.ts';
-import type { FailedSource } from '../../../protocol/index.ts';
-import { firstCharacters } from '../../core/plain-text.ts';
+import { clock } from '../../clock.ts';
+import type { FailedSource } from '../../protocol/index.ts';
+import { firstCharacters } from './plain-text.ts';
 
 /** Longer than any program is given, which ends it by itself. */
 const SOURCE_MS = 60_000;
 
-/** Reads the sources of one inventory, each by itself: one that fails or hangs costs its own part only. */
+/** Reads the sources of one answer, each by itself: one that fails or hangs costs its own part only. */
 export class Reading {
   readonly failed: FailedSource[] = [];
 

@@ -1,0 +1,1 @@
+export { softwarePages } from './software.pages.ts';
