@@ -11,6 +11,8 @@ export class ScanReport {
   #isWhole = true;
   /** Records that were passed over without being parsed, because their bytes showed that they cannot match. */
   skipped = 0;
+  /** Records that are there and could not be read. */
+  unreadable = 0;
 
   /** To be called for each part that is missing from the answer. */
   missed(remark: string): void {
@@ -20,9 +22,12 @@ export class ScanReport {
   }
 
   summary(scanned: number, stopped: boolean, total?: number): LogQuerySummary {
-    const truncated = stopped || !this.#isWhole;
+    const truncated = stopped || !this.#isWhole || this.unreadable > 0;
+    const { unreadable } = this;
+    const unread =
+      unreadable === 0 ? [] : [`${unreadable} ${unreadable === 1 ? 'record' : 'records'} could not be read.`];
     const more = this.#omitted === 0 ? [] : [`${this.#omitted} more parts are missing.`];
-    const note = cut([...this.#remarks, ...more].join(' '), NOTE_MAX);
+    const note = cut([...unread, ...this.#remarks, ...more].join(' '), NOTE_MAX);
     return {
       scanned: scanned + this.skipped,
       truncated,

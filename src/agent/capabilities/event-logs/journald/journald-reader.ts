@@ -60,7 +60,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     const split = new JournalLines();
     for await (const text of streamText(command, [...prefix, ...args], { signal })) yield* split.add(text);
     yield* split.end();
-    if (split.lost > 0) report.missed(`${split.lost} entries are too long to be read.`);
+    report.unreadable += split.lost;
   }
 
   async function* entries(
@@ -224,8 +224,9 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
         if (query.text === undefined || !canGrep || !(error instanceof ChildFailure)) throw error;
         // As grep does, journalctl ends with 1 where it has found nothing.
         if (error.code === 1 && error.detail === '') return { scanned: 0, truncated: false, total: 0 };
-        // Some systems build it without the library for patterns. Then the messages are compared here.
-        if (!/pattern/i.test(error.detail)) throw error;
+        // Some systems build it without the library for patterns, and old ones do not know the option. Then the messages
+        // are compared here.
+        if (!/pattern|option/i.test(error.detail)) throw error;
         canGrep = false;
         return yield* selected(log, query, signal);
       }

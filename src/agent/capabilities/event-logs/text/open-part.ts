@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { parseHead } from './line-format.ts';
 import { openLogFile, type LogPart } from './log-files.ts';
 import { isZero } from './text-encoding.ts';
 import { noRoom, type UnpackSpace } from './unpack-space.ts';
@@ -89,7 +90,7 @@ const IDENTITY_BITS = 18;
 const OFFSET_BITS = 35;
 
 /**
- * The base of the record ids of a part: 18 bits from the hash of its first line, above 35 bits for the offset (32 GiB),
+ * The base of the record ids of a part: 18 bits from the hash of its first line with a time, above 35 bits for the offset (32 GiB),
  * together within 2^53. Rotation and compression change the name and the inode of a file but not its first line, so each
  * entry keeps its id.
  */
@@ -97,8 +98,12 @@ export async function idBaseOf(handle: FileHandle, start: number): Promise<numbe
   const buffer = Buffer.alloc(IDENTITY_BYTES);
   const { bytesRead } = await handle.read(buffer, 0, IDENTITY_BYTES, start);
   const lines = buffer.toString('latin1', 0, bytesRead).split('\n');
-  const first = (lines.find((line) => line.trim() !== '') ?? '').slice(0, IDENTITY_LINE_MAX);
-  const digest = createHash('sha256').update(first, 'latin1').digest();
+  const complete = lines.slice(0, -1);
+  const first =
+    complete.find((line) => parseHead(line, 0) !== undefined) ??
+    lines.find((line) => line.trim() !== '') ??
+    '';
+  const digest = createHash('sha256').update(first.slice(0, IDENTITY_LINE_MAX), 'latin1').digest();
   return (digest.readUInt32BE(0) >>> (32 - IDENTITY_BITS)) * 2 ** OFFSET_BITS;
 }
 

@@ -56,13 +56,13 @@ export function windowsReader(
     const splitter = new EventSplitter();
     const format = rendering === 'plain' ? '/f:XML' : '/f:RenderedXml';
     const args = ['qe', name, `/q:${xpath}`, ...more, format, '/uni:true'];
-    let unreadable = 0;
-    const entriesOf = (found: readonly string[]) =>
-      found.flatMap((xml) => {
-        const entry = parseEventXml(xml);
-        if (entry === undefined) unreadable += 1;
-        return entry ?? [];
-      });
+    let lost = 0;
+    const entriesOf = (found: readonly string[]) => {
+      const entries = found.flatMap((xml) => parseEventXml(xml) ?? []);
+      report.unreadable += found.length - entries.length + splitter.lost - lost;
+      lost = splitter.lost;
+      return entries;
+    };
     try {
       for await (const text of streamText(command, args, { signal, decode: windowsEncoding })) {
         yield* entriesOf(splitter.add(text));
@@ -71,10 +71,6 @@ export function windowsReader(
     } catch (error) {
       await assertLog(name, signal);
       throw error;
-    }
-    unreadable += splitter.lost;
-    if (unreadable > 0) {
-      report.missed(`${unreadable} ${unreadable === 1 ? 'event' : 'events'} could not be read.`);
     }
   }
 
@@ -141,8 +137,12 @@ export function windowsReader(
       const some = entries.slice(at, at + RECORDS_PER_XPATH);
       const xpath = recordsXPath(some.map(({ recordId }) => recordId));
       const rendered = new Map<number, LogEntry>();
-      for await (const entry of events({ name, xpath, rendering: 'rendered' }, signal)) {
-        rendered.set(entry.recordId, entry);
+      try {
+        for await (const entry of events({ name, xpath, rendering: 'rendered' }, signal)) {
+          rendered.set(entry.recordId, entry);
+        }
+      } catch {
+        // An entry without its message still has its data.
       }
       for (const entry of some) {
         const full = rendered.get(entry.recordId);

@@ -111,7 +111,7 @@ describe('agent: Windows event logs through wevtutil', () => {
 
   it('says how many events could not be read', async () => {
     const { summary } = await ask(reader(), { name: 'Log1' });
-    expect(summary).to.deep.equal({ scanned: 60, truncated: true, note: '1 event could not be read.' });
+    expect(summary).to.deep.equal({ scanned: 60, truncated: true, note: '1 record could not be read.' });
   });
 
   it('reads what PowerShell says about the logs', () => {

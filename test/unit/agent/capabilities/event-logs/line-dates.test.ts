@@ -16,7 +16,7 @@ interface Expected {
 }
 
 /** Characters that mean something to a format, and others. The whole of Unicode takes seconds to set up. */
-const odd = fc.constantFrom(...'<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001');
+const odd = fc.constantFrom(...Array.from('<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001'));
 
 describe('agent: the dates and fields of log lines', () => {
   const lines: [string, Expected][] = [

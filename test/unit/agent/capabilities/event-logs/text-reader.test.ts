@@ -59,6 +59,32 @@ describe('agent: text logs', () => {
     for (const row of rows) expect(await reader().record('app.log', row.recordId, never)).to.deep.equal(row);
   });
 
+  it('tells parts apart that begin with the same line', async () => {
+    await put('app.log', `# started\n${lines(10, 20)}`);
+    await put('app.log.1', `# started\n${lines(20, 30)}`);
+    const { rows } = await ask(reader(), { name: 'app.log' });
+    expect(new Set(rows.map(({ recordId }) => recordId)).size).to.equal(rows.length);
+    for (const row of rows) expect(await reader().record('app.log', row.recordId, never)).to.deep.equal(row);
+  });
+
+  it('reads past entries with a wrong date, which hide none behind them', async () => {
+    const filler = 'x'.repeat(500);
+    const wrong = `1970-01-01T00:00:07.000Z host app: clock not set ${filler}\n`.repeat(300);
+    const some = (from: number) =>
+      Array.from({ length: 2_000 }, (_, n) => line(from + n, `message ${from + n} ${filler}`)).join('');
+    await put('app.log', some(0) + wrong + some(2_000));
+    for (const startTime of [stamp(1_900), stamp(0)]) {
+      const { rows, summary } = await ask(reader(), {
+        name: 'app.log',
+        startTime,
+        endTime: stamp(2_100),
+        text: 'message 19',
+      });
+      expect(rows).to.have.length(startTime === stamp(0) ? 111 : 100);
+      expect(summary.truncated).to.equal(false);
+    }
+  });
+
   it('fails with RECORD_NOT_FOUND for ids at which no entry starts', async () => {
     await put('app.log', lines(0, 3));
     const { rows } = await ask(reader(), { name: 'app.log' });
