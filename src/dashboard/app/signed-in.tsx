@@ -3,7 +3,7 @@ import { Outlet, useLocation, useMatches, useNavigate } from '@tanstack/react-ro
 import { useEffect } from 'react';
 import { useHubSoon } from '../live/index.ts';
 import { openSession, refusalOf, useSession, type Me } from '../session/index.ts';
-import { Empty, Forbidden, Loading } from '../ui/index.ts';
+import { Empty, Forbidden, Loading, Page } from '../ui/index.ts';
 import { Frame } from './frame/frame.tsx';
 
 /** The frame for who is signed in; the sign-in page for who is not, which leads back here afterwards. */
@@ -56,11 +56,12 @@ function ToLogin({ ended }: { ended: boolean }) {
 
 /** The page, or why this person may not see it. */
 function Permitted({ me }: { me: Me }) {
-  const permission = useMatches().at(-1)?.staticData.permission;
+  const { permission, title = 'Muster' } = useMatches().at(-1)?.staticData ?? {};
   const refusal = refusalOf(me, permission);
-  return refusal === undefined ? (
-    <Outlet />
-  ) : (
-    <Forbidden reason={refusal} isGrantable={typeof permission === 'string'} />
+  if (refusal === undefined) return <Outlet />;
+  return (
+    <Page title={title}>
+      <Forbidden reason={refusal} isGrantable={typeof permission === 'string'} />
+    </Page>
   );
 }

@@ -152,14 +152,14 @@ describe('the pages of administration', () => {
     await page.getByRole('textbox', { name: 'Search' }).fill('custom_field');
     const entries = page.getByRole('table', { name: 'Audit entries' });
     await page.waitForURL(/q=custom_field/);
-    await entries.getByRole('link', { name: 'custom_field.update' }).click();
+    await entries.getByRole('link', { name: 'Custom field update' }).click();
     await page.getByText('Place in the chain').waitFor();
     await assertAccessible(page);
     await page.getByRole('button', { name: 'Close the entry' }).click();
     await choose(page, 'Category', 'Authentication');
     await page.getByText('No entry matches').waitFor();
     await page.getByRole('textbox', { name: 'Search' }).fill('login');
-    await entries.getByRole('link', { name: 'user.login' }).first().waitFor();
+    await entries.getByRole('link', { name: 'User login' }).first().waitFor();
   });
 
   it('verify the audit chains, and lead to the entry that somebody has changed', async () => {

@@ -70,10 +70,8 @@ describe('an empty server', () => {
     await page.getByRole('note', { name: 'The next step' }).getByText('Run the install line').waitFor();
 
     const key = /key=([^']+)/.exec(line ?? '')?.[1] ?? '';
-    const enrolled = await agentCommand([
-      ...['enroll', '--server', dashboard.url, '--key', key],
-      ...['--hostname', 'FIRST-ONE', '--data-dir', dataDir],
-    ]);
+    const where = ['--server', dashboard.url, '--data-dir', dataDir];
+    const enrolled = await agentCommand(['enroll', ...where, '--key', key, '--hostname', 'FIRST-ONE']);
     expect(enrolled.code, enrolled.output).to.equal(0);
     agent = startAgent(['run', '--data-dir', dataDir]);
     const arrived = page.getByRole('log', { name: 'Devices that have arrived' });

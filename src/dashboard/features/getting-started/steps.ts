@@ -1,16 +1,13 @@
-import type { Me } from '../../session/index.ts';
-
 /** The way from an empty server to the first device that is online, as a list of steps. Pure. */
 
 /** What is there already. */
 export interface FirstFound {
-  scope: Me['scope'];
+  scope: 'system' | 'partner' | 'organization';
   /** Whether only one organization, which exists, is looked at. */
   isOfOne?: boolean;
   providers: number;
   organizations: readonly { id: string; name: string }[];
-  /** The organization of each site. */
-  sites: readonly { orgId: string }[];
+  sites: readonly object[];
   /** Whether a release of the agent is promoted, which the install line needs. */
   isInstallable: boolean;
   /** Whether a key is there that a device can enroll with. */
@@ -30,11 +27,10 @@ export type StepPage =
   | { to: '/providers' | '/organizations' | '/agents' | '/enrollment' }
   | { to: '/organizations/$organizationId'; params: { organizationId: string } };
 
-/** All steps that concern this person, in their order. Those of an organization name the first that lacks something. */
+/** All steps that concern this person, in their order. */
 export function stepsOf(found: FirstFound): Step[] {
   const { scope, isOfOne = false, organizations, sites } = found;
-  const withSite = new Set(sites.map(({ orgId }) => orgId));
-  const organization = organizations.find(({ id }) => !withSite.has(id)) ?? organizations[0];
+  const [organization] = organizations;
   const steps: Step[] = [];
   if (scope === 'system' && !isOfOne) {
     steps.push({
@@ -54,7 +50,10 @@ export function stepsOf(found: FirstFound): Step[] {
   }
   steps.push(
     {
-      title: organization === undefined ? 'Create a site' : `Create a site of ${organization.name}`,
+      title:
+        organization === undefined || sites.length > 0
+          ? 'Create a site'
+          : `Create a site of ${organization.name}`,
       help: 'A place with devices. Its time zone decides when schedules and windows begin.',
       isDone: sites.length > 0,
       ...(organization === undefined

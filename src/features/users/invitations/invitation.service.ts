@@ -125,8 +125,9 @@ async function partnerOf(
 ): Promise<string | null> {
   const { caller } = ctx;
   if (caller.scope !== 'system') {
-    if (given !== undefined && given !== caller.partnerId)
+    if (given !== undefined && given !== caller.partnerId) {
       throw new AppError('forbidden', 'partnerId mismatch');
+    }
     return caller.partnerId;
   }
   if (role?.scope !== 'partner') {

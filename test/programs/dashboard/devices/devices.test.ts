@@ -136,6 +136,23 @@ describe('the pages of devices', () => {
     notebook.close();
   });
 
+  it('take the keys of a list at once, and are found again at the same place', async () => {
+    const page = await dashboard.open('/devices', { person: tenant.admin });
+    await row(page, 'BACK-OFFICE').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    const second = page.locator('[data-place="1"]');
+    await page.locator('[data-place="1"]:focus').waitFor();
+    const name = await second.getByRole('link').first().textContent();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: name ?? '' }).waitFor();
+    await page.goBack();
+    await row(page, 'BACK-OFFICE').waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Devices' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: name ?? '' }).waitFor();
+  });
+
   it('miss no state where a message of the hub is lost', async () => {
     const page = await dashboard.newPage();
     let loses = false;

@@ -1,8 +1,10 @@
-import type { AgentRelease } from '../../../api/index.ts';
-
 /** The files of a release as `npm run build:agent` and GitHub name them: `muster-agent-linux-x64.cjs`. Pure. */
 
-export type ReleaseTarget = Pick<AgentRelease, 'component' | 'os' | 'architecture'>;
+export interface ReleaseTarget {
+  component: 'agent' | 'watchdog' | 'helper' | 'backup';
+  os: 'linux' | 'windows' | 'macos';
+  architecture: 'x64' | 'arm64';
+}
 
 const NAME =
   /^muster-(?<component>agent|watchdog|helper|backup)-(?<os>linux|windows|macos)-(?<architecture>x64|arm64)(?:\.(?:cjs|exe))?$/;
