@@ -50,8 +50,8 @@ export const foundPath = (folder: string, printed: string): Promise<string> =>
  */
 export async function plainBelow(folder: string, path: string): Promise<Stats | undefined> {
   const names = path.split('/').slice(1);
-  if (!path.startsWith('/') || names.some((name) => name === '' || name === '.' || name === '..'))
-    return undefined;
+  const isPlain = names.every((name) => name !== '' && name !== '.' && name !== '..');
+  if (!path.startsWith('/') || !isPlain) return undefined;
   let found: Stats | undefined;
   for (const n of names.keys()) {
     if (n > 0 && found?.isDirectory() !== true) return undefined;
