@@ -19,7 +19,6 @@ export {
   addRelease,
   listAllReleases,
 } from './registry/operator.ts';
-export { Architecture, Component, OperatingSystem } from './registry/platform.ts';
 export { openReleaseFiles } from './registry/release-files.ts';
 export { ReleaseKeys, SEALED_RELEASE_KEY } from './registry/release-keys.ts';
 export { releaseLimits } from './registry/release-limits.ts';

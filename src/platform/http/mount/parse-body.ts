@@ -54,8 +54,9 @@ function without(body: unknown, paths: readonly Path[]): unknown {
   for (const path of paths) {
     const holder = valueAt(copy, path.slice(0, -1));
     const key = path.at(-1);
-    if (typeof holder === 'object' && holder !== null && key !== undefined)
+    if (typeof holder === 'object' && holder !== null && key !== undefined) {
       Reflect.deleteProperty(holder, key);
+    }
   }
   return copy;
 }
