@@ -83,8 +83,9 @@ describe('the fields of requests', () => {
           const sounds = SOUNDS_LIKE_A_TIME.test(path) && shape.type !== 'boolean' && !(path in NO_INSTANT);
           if (!isTime && !sounds) continue;
           times += 1;
-          if (!formats.includes('date-time') || !formats.includes('date'))
+          if (!formats.includes('date-time') || !formats.includes('date')) {
             faulty.push(`${nameOf(row)} ${path}`);
+          }
         }
       }
     }
@@ -117,8 +118,9 @@ describe('the fields of requests', () => {
           const more = [...withNull].filter((issue) => !withoutAny.has(issue));
           // What a patch clears may contradict the rest of the body.
           if (more.length > 0 && !isPatch) faulty.push(`${nameOf(row)} ${path}: ${more.join('; ')}`);
-          if (more.some((issue) => /received null/.test(issue)))
+          if (more.some((issue) => /received null/.test(issue))) {
             faulty.push(`${nameOf(row)} ${path} is not left out`);
+          }
         }
       }
     }

@@ -165,7 +165,8 @@ interface Change {
   ) => Pick<Partial<AgentRollout>, 'state' | 'waveOpenedAt' | 'judgedFrom' | 'endedAt'>;
 }
 
-async function change({ tx, recordChange }: Context, id: string, { what, from, to }: Change) {
+async function change(ctx: Context, id: string, { what, from, to }: Change) {
+  const { tx } = ctx;
   const rollout = await AgentRollout.query(tx).findById(id).forUpdate();
   if (rollout === undefined) throw notFound('Rollout');
   const { state } = rollout;
@@ -176,6 +177,6 @@ async function change({ tx, recordChange }: Context, id: string, { what, from, t
   await rollout.$query(tx).patch(to(rollout, now));
   if (state === 'halted') await endHalt(tx, rollout, { why: `The rollout was ${what}.`, now });
   const changed = await AgentRollout.query(tx).findById(id).throwIfNotFound();
-  recordChange({ state }, { state: changed.state });
+  ctx.recordChange({ state }, { state: changed.state });
   return shownWithDevices(tx, changed);
 }
