@@ -54,9 +54,8 @@ function without(body: unknown, paths: readonly Path[]): unknown {
   for (const path of paths) {
     const holder = valueAt(copy, path.slice(0, -1));
     const key = path.at(-1);
-    if (typeof holder === 'object' && holder !== null && key !== undefined) {
-      Reflect.deleteProperty(holder, key);
-    }
+    if (typeof holder !== 'object' || holder === null || key === undefined) continue;
+    Reflect.deleteProperty(holder, key);
   }
   return copy;
 }
