@@ -303,30 +303,39 @@ describe('the HTTP server', () => {
       '/docs',
       '/docs/sockets',
       '/docs/start.js',
+      '/docs/sockets.js',
       '/docs/assets/swagger-ui.css',
     ]) {
-      const first = await fetch(`${app.url}${path}`);
-      const bytes = Buffer.from(await first.arrayBuffer());
-      const tag = first.headers.get('etag') ?? '';
-      expect([first.status, first.headers.get('content-length')], path).to.deep.equal([
-        200,
-        String(bytes.length),
-      ]);
-      expect(first.headers.get('cache-control'), path).to.match(/^(no-cache|public, max-age=3600)$/);
-      for (const known of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
-        const again = await fetch(`${app.url}${path}`, { headers: { 'If-None-Match': known } });
-        expect(
-          [again.status, (await again.arrayBuffer()).byteLength, again.headers.get('etag')],
-          path,
-        ).to.deep.equal([304, 0, tag]);
+      const ask = (encoding: 'identity' | 'gzip', headers: Record<string, string> = {}, method = 'GET') =>
+        fetch(`${app.url}${path}`, { method, headers: { 'Accept-Encoding': encoding, ...headers } });
+      const whole = await ask('identity');
+      const bytes = Buffer.from(await whole.arrayBuffer());
+      const packed = await ask('gzip');
+      expect(Buffer.from(await packed.arrayBuffer()).equals(bytes), path).to.equal(true);
+      expect(packed.headers.get('content-encoding'), path).to.equal('gzip');
+      expect(Number(packed.headers.get('content-length')), path).to.be.lessThan(bytes.length);
+      expect(packed.headers.get('etag'), path).not.to.equal(whole.headers.get('etag'));
+      for (const [encoding, first] of [
+        ['identity', whole],
+        ['gzip', packed],
+      ] as const) {
+        const tag = first.headers.get('etag') ?? '';
+        const length = encoding === 'gzip' ? packed.headers.get('content-length') : String(bytes.length);
+        expect([first.status, first.headers.get('content-length')], path).to.deep.equal([200, length]);
+        expect(first.headers.get('cache-control'), path).to.match(/^(no-cache|public, max-age=3600)$/);
+        expect(first.headers.get('vary'), path).to.contain('Accept-Encoding');
+        for (const known of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
+          const again = await ask(encoding, { 'If-None-Match': known });
+          expect(
+            [again.status, (await again.arrayBuffer()).byteLength, again.headers.get('etag')],
+            path,
+          ).to.deep.equal([304, 0, tag]);
+        }
+        const other = await ask(encoding, { 'If-None-Match': '"other"' });
+        expect(Buffer.from(await other.arrayBuffer()).equals(bytes), path).to.equal(true);
+        const head = await ask(encoding, {}, 'HEAD');
+        expect([head.status, head.headers.get('content-length')], path).to.deep.equal([200, length]);
       }
-      const other = await fetch(`${app.url}${path}`, { headers: { 'If-None-Match': '"other"' } });
-      expect(Buffer.from(await other.arrayBuffer()).equals(bytes), path).to.equal(true);
-      const head = await fetch(`${app.url}${path}`, { method: 'HEAD' });
-      expect([head.status, head.headers.get('content-length')], path).to.deep.equal([
-        200,
-        String(bytes.length),
-      ]);
     }
   });
 
