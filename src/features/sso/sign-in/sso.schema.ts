@@ -21,7 +21,7 @@ export const LoginQuery = z.object({
 /** The handler checks the values, and not this schema, so that each failure ends on the login page and not in JSON. */
 export const CallbackQuery = z.record(z.string(), z.unknown());
 
-export const ExchangeRequest = z.object({
+export const ExchangeRequest = z.strictObject({
   code: z.string().min(1, 'must not be empty').max(200, 'must have at most 200 characters'),
   signedInAs: Id.optional().describe(
     'The id of the person who is signed in. If the code is of another person, nothing happens, and the answer is 409: ask before you repeat the request without this field.',
