@@ -208,15 +208,7 @@ function report(
         `${hostname}: ${WORDS[outcome.outcome]}${outcome.message === undefined ? '' : `: ${outcome.message}`}`,
       );
     } else if (outcome.truncated === true) {
-      output.remark(visible(`${hostname}: not everything was read. ${outcome.note ?? ''}`).trim());
-    }
-    if (!output.isJson && outcome.truncated === true && outcome.outcome === 'answered') {
-      const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';
-      output.remark(
-        outcome.rows === limit
-          ? `${hostname}: only the newest ${limit} entries are shown, and there are more.${more} So do --since and --until.`
-          : `${hostname}: the device stopped before it had read everything. Narrow the time with --since and --until.`,
-      );
+      output.remark(visible(`${hostname}: ${whyCut(outcome, limit)}`));
     }
     counts.set(outcome.outcome, (counts.get(outcome.outcome) ?? 0) + 1);
     rows += outcome.rows;
@@ -226,4 +218,14 @@ function report(
   output.remark(
     `${devices}${parts.length === 0 ? '' : `: ${parts.join(', ')}`}. ${rows} ${rows === 1 ? 'entry' : 'entries'}.`,
   );
+}
+
+/** What an answer lacks, and how to get it. */
+function whyCut({ outcome, rows, note }: Pick<QueryOutcome, 'outcome' | 'rows' | 'note'>, limit: number) {
+  if (outcome === 'answered' && rows === limit) {
+    const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';
+    return `only the newest ${limit} entries are shown, and there are more.${more} So do --since and --until.`;
+  }
+  const why = note === undefined ? '' : ` ${note}`;
+  return `the device stopped before it had read everything.${why} Narrow the time with --since and --until.`;
 }

@@ -193,11 +193,11 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
       const takeSurvey = async () => {
         for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
       };
-      // What cannot be read hides nothing of the rest.
+      // A list that cannot be read hides nothing of the rest; without the journal itself, nothing is listed.
       const [units, boots] = await Promise.all([
         unitLogs(signal).catch(() => []),
         bootLogs(signal),
-        takeSurvey().catch(() => undefined),
+        takeSurvey(),
       ]);
       signal.throwIfAborted();
       const found = [...FIXED_LOGS, ...units.slice(0, UNITS_MAX), ...boots.slice(0, BOOTS_MAX)];
