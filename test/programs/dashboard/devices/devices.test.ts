@@ -93,7 +93,11 @@ describe('the pages of devices', () => {
       await agent.rows(frame, [{ stream: 'stdout', text: 'hel' }], seq);
     }
     await agent.succeed(frame, { exitCode: 3, stdout: 'hello\n', stderr: 'oh\n', truncated: false });
-    await page.getByText('Exit code 3').waitFor();
+    const badges = page.getByRole('dialog').getByText('Exit code 3');
+    await badges.first().waitFor();
+    // As the outcome of the command, above its output, and in its history.
+    expect(await badges.count()).to.equal(3);
+    expect(await page.getByRole('dialog').getByText('Succeeded', { exact: true }).count()).to.equal(0);
     await page.getByText('hello', { exact: true }).waitFor();
     await assertAccessible(page);
   });
