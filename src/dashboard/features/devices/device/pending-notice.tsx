@@ -8,6 +8,7 @@ import { Action, When } from '../../../ui/index.ts';
 import { DialogForm } from '../dialogs/dialog-form.tsx';
 import { REFRESHES } from '../dialogs/simple-forms.tsx';
 import { useDeviceRefusals } from './device-refusals.ts';
+import { isMissing } from './use-device.ts';
 
 const TITLES = {
   approve: 'Approve as a device of its own',
@@ -39,7 +40,7 @@ export function PendingNotice({ device }: { device: Device }) {
           ? 'another device, which was connected then'
           : `${nameOf(other)}, which was connected then`}
         . It may be a copy of that machine. Until it is approved, it gets no commands, upgrades or backups.
-        {found.error !== null && ' That device is no longer in service, or you do not see it.'}
+        {isMissing(found.error) && ' That device is no longer in service, or you do not see it.'}
       </Text>
       {other !== undefined && <BothMachines device={device} other={other} />}
       <Group gap="xs" mt="xs">
