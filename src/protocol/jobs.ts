@@ -14,6 +14,30 @@ const OPEN_STATES: readonly JobState[] = ['queued', 'dispatched', 'accepted', 'r
 /** Whether a job in this state has ended. */
 export const isFinal = (state: JobState): boolean => !OPEN_STATES.includes(state);
 
+const SUCCESSES: readonly JobState[] = ['succeeded', 'completed', 'passed'];
+
+/** How a job has ended, as far as people are concerned. A script that was run may have failed nevertheless. */
+export type Ending = Pick<JobUpdate, 'state' | 'exitCode'>;
+
+/** Whether a job has ended and done its work. */
+export const hasDoneItsWork = ({ state, exitCode = 0 }: Ending): boolean =>
+  SUCCESSES.includes(state) && exitCode === 0;
+
+/** The outcome of a script that was run to its end and has failed, in words; undefined of all other jobs. */
+export function scriptFailure({
+  state,
+  exitCode,
+}: Omit<Ending, 'state'> & { state: string }): string | undefined {
+  if (state !== 'succeeded' || exitCode === undefined || exitCode === 0) return undefined;
+  return exitCode === null ? 'Ended by a signal' : `Exit code ${exitCode}`;
+}
+
+const Exit = z.object({ exitCode: z.number().int().nullable() });
+
+/** The exit code in the output of a command, which only a script has. */
+export const exitCodeIn = (output: unknown): number | null | undefined =>
+  Exit.safeParse(output).data?.exitCode;
+
 export const JobUpdate = z.object({
   id: z.uuid(),
   kind: z
@@ -40,6 +64,14 @@ export const JobUpdate = z.object({
     .string()
     .optional()
     .describe('Present where the work runs and has not advanced for 15 minutes: since when.'),
+  exitCode: z
+    .number()
+    .int()
+    .nullable()
+    .optional()
+    .describe(
+      'Of a `script.run` that has succeeded, which says that the script was run to its end: the code it ended with, null where a signal ended it.',
+    ),
   at: z.string().describe('When the job reached this state.'),
 });
 export type JobUpdate = z.infer<typeof JobUpdate>;

@@ -4,8 +4,9 @@ import {
   JobOutput,
   type JobsSubscribe,
   JobsSnapshot,
-  type JobState,
+  hasDoneItsWork,
   JobUpdate,
+  scriptFailure,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
 import { EXIT, RemoteFailure } from './server/failure.ts';
@@ -28,8 +29,6 @@ export interface WatchOptions {
   profile?: string;
   json?: boolean;
 }
-
-const SUCCESSES: readonly JobState[] = ['succeeded', 'completed', 'passed'];
 
 export async function watchJobs(io: CommandIo, options: WatchOptions): Promise<number> {
   const { org, device, job } = options;
@@ -100,7 +99,7 @@ async function watch(
   const show = (update: JobUpdate) => {
     if (output.isJson) output.json({ type: 'job', ...update });
     else output.line(fitted(jobLine(update), output.width));
-    if (job !== undefined && isFinal(update.state)) end(SUCCESSES.includes(update.state) ? 0 : EXIT.finding);
+    if (job !== undefined && isFinal(update.state)) end(hasDoneItsWork(update) ? 0 : EXIT.finding);
   };
   hub.on('job:update', JobUpdate, show);
   hub.on('job:output', JobOutput, (rows) => {
@@ -127,11 +126,13 @@ function jobLine({
   message,
   id,
   stalledSince,
+  exitCode,
 }: JobUpdate): string {
   const done = percent == null ? '' : `${Math.floor(percent)} %`;
   const said = [
     phase === state ? '' : phase,
     message ?? '',
+    scriptFailure({ state, exitCode }) ?? '',
     stalledSince === undefined ? '' : `stands still since ${stalledSince}`,
   ];
   const parts = [

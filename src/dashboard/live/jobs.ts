@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'react';
-import { z } from 'zod';
 import { call } from '../api/index.ts';
 import {
   JobOutput,
   JobsSnapshot,
   JobUpdate,
-  type JobState,
+  type Ending,
+  exitCodeIn,
   type JobsSubscribe,
 } from '../../protocol/index.ts';
 import { isFinal, isNewer, type KnownJobs, withSnapshot, withUpdate } from './known-jobs.ts';
@@ -74,8 +74,7 @@ export function useLiveJobs(
 }
 
 /** What is known of one of several jobs. */
-export interface JobStanding {
-  state: JobState;
+export interface JobStanding extends Ending {
   message: string | undefined;
   /** When that was so; empty where it was read from the API. */
   at: string;
@@ -85,7 +84,6 @@ export interface JobStanding {
 const FRAME_MS = 250;
 const READS_AT_ONCE = 4;
 const ALL_JOBS = '{}';
-const ExitCode = z.object({ exitCode: z.number() });
 const NONE: ReadonlyMap<string, JobStanding> = new Map();
 
 /**
@@ -113,9 +111,8 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
       if (!mine.has(job.id)) return;
       const before = known.get(job.id);
       if (before !== undefined && isFinal(before) && !isFinal(job)) return;
-      note(job.id, { state: job.state, message: job.message, at: job.at });
-      // Whether a script has done its work is known from its exit code, which is part of the command.
-      if (job.kind === 'script.run' && job.state === 'succeeded') readLater(job.id);
+      const { state, exitCode, message, at } = job;
+      note(job.id, { state, exitCode, message, at });
     };
     const wanted: string[] = [];
     let readers = 0;
@@ -132,11 +129,10 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
         const before = known.get(id);
         // An update that came meanwhile is newer.
         if (before !== undefined && isFinal(before) && !isFinal({ state: command.status })) continue;
-        const exit = ExitCode.safeParse(command.output);
-        const message = exit.success ? `Exit code ${exit.data.exitCode}` : undefined;
         note(id, {
           state: command.status,
-          message: command.error?.message ?? message ?? command.reason ?? undefined,
+          exitCode: exitCodeIn(command.output),
+          message: command.error?.message ?? command.reason ?? undefined,
           at: '',
         });
       }

@@ -7,6 +7,7 @@ export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './forms/form-dialog.tsx';
 export { slugOf } from './forms/slug.ts';
 export * from './format.ts';
+export { jobOutcome, tallyText, type JobOutcome } from './job-outcome.ts';
 export { KeysDialog } from './keys-dialog.tsx';
 export { NameCell } from './name-cell.tsx';
 export { Page } from './page.tsx';

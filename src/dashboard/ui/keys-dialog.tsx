@@ -1,4 +1,4 @@
-import { Kbd, Modal, Table } from '@mantine/core';
+import { getDefaultZIndex, Kbd, Modal, Table } from '@mantine/core';
 
 interface KeysDialogProps {
   title: string;
@@ -11,7 +11,14 @@ interface KeysDialogProps {
 /** Which keys do what. */
 export function KeysDialog({ title, keys, opened, onClose }: KeysDialogProps) {
   return (
-    <Modal opened={opened} onClose={onClose} title={title} centered>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      centered
+      // The key that opens it also works in a dialog, which must not cover it.
+      zIndex={getDefaultZIndex('overlay')}
+    >
       <Table aria-label="Keys">
         <Table.Tbody>
           {keys.map(([names, does]) => (

@@ -14,7 +14,7 @@ import {
   IconTool,
   type Icon,
 } from '@tabler/icons-react';
-import type { DeviceStatus, Presence } from '../../protocol/index.ts';
+import { scriptFailure, type DeviceStatus, type Presence } from '../../protocol/index.ts';
 import { formatTime, formatWord } from './format.ts';
 import styles from './status.module.css';
 
@@ -128,7 +128,9 @@ const JOB_TONES: Record<string, Tone> = {
   pending: 'neutral',
 };
 
-/** The state of a command, a backup job or any other work. */
-export function JobStateBadge({ state }: { state: string }) {
+/** The state of a command, a backup job or any other work. Of a script that has failed, its exit code. */
+export function JobStateBadge({ state, exitCode }: { state: string; exitCode?: number | null | undefined }) {
+  const failure = scriptFailure({ state, exitCode });
+  if (failure !== undefined) return <StateBadge tone="bad" label={failure} />;
   return <StateBadge tone={JOB_TONES[state] ?? 'busy'} label={formatWord(state)} />;
 }

@@ -7,10 +7,12 @@ import type { Command } from './command.model.ts';
 export type JobRow = Pick<
   Command,
   'id' | 'orgId' | 'deviceId' | 'type' | 'status' | 'progress' | 'error' | 'partnerId'
->;
+> & { exit?: { exitCode: number | null } | null };
 
 /** The columns of a `JobRow`, of rows of `commands c`. */
 export const JOB_COLUMNS = `c.id, c.org_id as "orgId", c.device_id as "deviceId", c.type, c.status, c.progress, c.error,
+  case when c.type = 'script.run' and c.status = 'succeeded'
+    then jsonb_build_object('exitCode', c.output -> 'exitCode') end as exit,
   (select o.partner_id from organizations o where o.id = c.org_id) as "partnerId"`;
 
 /**
@@ -18,7 +20,7 @@ export const JOB_COLUMNS = `c.id, c.org_id as "orgId", c.device_id as "deviceId"
  * its commit. So a dashboard that gets both knows which one is newer.
  */
 export function toJobUpdate(row: JobRow, at: Date): JobUpdate {
-  const { id, orgId, deviceId, type, status, progress, error } = row;
+  const { id, orgId, deviceId, type, status, progress, error, exit } = row;
   const message = error?.message ?? progress?.message;
   return {
     ...progress,
@@ -29,6 +31,7 @@ export function toJobUpdate(row: JobRow, at: Date): JobUpdate {
     state: status,
     phase: status === 'running' ? (progress?.phase ?? status) : status,
     ...(message === undefined ? {} : { message }),
+    ...exit,
     at: at.toISOString(),
   };
 }

@@ -264,6 +264,17 @@ describe('muster, far from the server', function () {
     expect(out.trim().split('\n').at(-1)).to.contain('failed');
   });
 
+  it('watches a script that was run and has failed: its exit code says so', async () => {
+    const id = await order(device);
+    const frame = await agent.nextCommand();
+    const watched = muster(['jobs', 'watch', '--job', id]);
+    await eventually(watched.out, (text) => text.includes(id));
+    await agent.succeed(frame, { exitCode: 3, stdout: '', stderr: '', truncated: false });
+    const { code, out } = await watched.ended;
+    expect(code).to.equal(1);
+    expect(out.trim().split('\n').at(-1)).to.match(/succeeded.*Exit code 3$/);
+  });
+
   it('lists and queries more devices than fit into a page, a message or a query', async () => {
     await asOwner(
       app.database.ownerUrl,

@@ -69,7 +69,7 @@ function Job({ job }: { job: JobUpdate }) {
             {name}
           </Anchor>
         )}
-        <JobStateBadge state={job.state} />
+        <JobStateBadge {...job} />
       </Group>
       {!isFinal(job) && (
         <Progress

@@ -1,8 +1,11 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, getDefaultZIndex, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { answerStepUpWith, call, holdTokens } from '../../api/index.ts';
 import { Failure, useSubmit } from '../../ui/index.ts';
+
+/** Over the dialog whose action it is asked for, whichever of the two came first into the page. */
+const OVER_DIALOGS = getDefaultZIndex('overlay');
 
 /** Asks for the second factor, or leads to its set-up, where a request needs one that the session does not have yet, and then repeats the request. */
 export function StepUpDialog() {
@@ -38,7 +41,7 @@ export function StepUpDialog() {
   };
   if (!hasFactor) return <SetUpFirst isOpen={isOpen} onClose={cancel} />;
   return (
-    <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered>
+    <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered zIndex={OVER_DIALOGS}>
       <form onSubmit={onSubmit}>
         <Stack>
           <Text size="sm">This action needs a code for two-factor authentication.</Text>
@@ -69,7 +72,13 @@ export function StepUpDialog() {
 /** An account without a second factor has no code to give. */
 function SetUpFirst({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Modal opened={isOpen} onClose={onClose} title="Set up two-factor authentication" centered>
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Set up two-factor authentication"
+      centered
+      zIndex={OVER_DIALOGS}
+    >
       <Stack>
         <Text size="sm">
           This action needs a code of an authenticator app, and your account has none yet. Set it up in your

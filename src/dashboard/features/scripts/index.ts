@@ -4,9 +4,9 @@ export { Variables } from './run/variables.tsx';
 export {
   type Outcome,
   outcomesOfCommands,
+  type OutcomeStanding,
   type Run,
   standingOf,
   type Started,
   startedOrRefused,
-  tallyText,
 } from './run/outcome.ts';

@@ -84,6 +84,14 @@ export const EVENT_TYPES = {
       type: z.string(),
       status: CommandStatus,
       reason: z.string().nullable(),
+      exitCode: z
+        .number()
+        .int()
+        .nullable()
+        .optional()
+        .describe(
+          'Of a script that was run to its end, which is a command that has succeeded. Null where a signal ended it, and for all others.',
+        ),
       executionId: z.uuid().nullable().describe('Of a script that was started on several devices.'),
       scriptId: z.uuid().nullable(),
       createdBy: z.uuid().nullable(),

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../../support/browser.ts';
+import { enableSecondFactor } from '../../../support/auth/second-factor-support.ts';
 import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
@@ -92,7 +93,11 @@ describe('the pages of devices', () => {
       await agent.rows(frame, [{ stream: 'stdout', text: 'hel' }], seq);
     }
     await agent.succeed(frame, { exitCode: 3, stdout: 'hello\n', stderr: 'oh\n', truncated: false });
-    await page.getByText('Exit code 3').waitFor();
+    const badges = page.getByRole('dialog').getByText('Exit code 3');
+    await badges.first().waitFor();
+    // As the outcome of the command, above its output, and in its history.
+    expect(await badges.count()).to.equal(3);
+    expect(await page.getByRole('dialog').getByText('Succeeded', { exact: true }).count()).to.equal(0);
     await page.getByText('hello', { exact: true }).waitFor();
     await assertAccessible(page);
   });
@@ -268,6 +273,72 @@ describe('the pages of devices', () => {
     const move = page.getByRole('menuitem', { name: 'Move' });
     expect(await move.getAttribute('aria-disabled')).to.equal('true');
     expect(await move.textContent()).to.include('devices:write');
+  });
+
+  it('decide about machines that claim to be another one: from the alert, with a second factor', async () => {
+    const { app } = dashboard;
+    const shop = await buildTenant(app);
+    const agents: FakeDevice[] = [];
+    // With one machine id. While a machine is connected, the next one is not taken for it.
+    const arrive = async (hostname: string, serialNumber: string) => {
+      const machine = { machineId: 'm-till', hostname, hardware: { serialNumber } };
+      const { deviceId, token } = await buildDevice(app, shop.orgId, machine);
+      const connected = await connectDevice(app, token);
+      agents.push(connected);
+      await connected.heartbeat();
+      return deviceId;
+    };
+    const till = await arrive('TILL-1', 'SER-A');
+    const copy = await arrive('TILL-2', 'SER-B');
+    const fresh = await arrive('TILL-3', 'SER-C');
+    await arrive('TILL-4', 'SER-D');
+    const notice = (page: Page) => page.getByRole('alert', { name: 'This device waits for approval' });
+    const decide = async (page: Page, action: string, confirm: string) => {
+      await notice(page).getByRole('button', { name: action }).click();
+      await page.getByRole('dialog').getByRole('button', { name: confirm, exact: true }).click();
+    };
+
+    const viewer = await buildPerson(app, {
+      scope: 'organization',
+      orgId: shop.orgId,
+      role: SYSTEM_ROLES.organizationViewer,
+    });
+    const onlooker = await dashboard.open(`/devices/${copy}`, { person: viewer });
+    for (const name of ['Approve as its own device', 'Replace TILL-1', 'Remove']) {
+      // Each is read on the page as it stands.
+      // oxlint-disable-next-line no-await-in-loop
+      const reason = await notice(onlooker).getByRole('button', { name }).getAttribute('aria-description');
+      expect(reason).to.match(/devices:(write|delete)/);
+    }
+
+    const { code } = await enableSecondFactor(app, shop.admin);
+    const page = await dashboard.open('/devices', { person: shop.admin });
+    await page.getByRole('button', { name: '3 devices wait for approval' }).click();
+    await row(page, 'TILL-4').waitFor();
+    expect(await row(page, 'TILL-1').count()).to.equal(0);
+    await row(page, 'TILL-4').getByRole('link').click();
+    // A device out of service is not read any more, and an action without its second factor is refused.
+    dashboard.allow(/403|404/);
+    await decide(page, 'Remove', 'Remove');
+    await page.getByText('This device is out of service').waitFor();
+    await page.goto(`/devices/${fresh}`);
+    await decide(page, 'Approve as its own device', 'Approve');
+    await notice(page).waitFor({ state: 'detached' });
+
+    await page.getByRole('link', { name: 'Alerts', exact: true }).click();
+    await page.getByRole('link', { name: 'TILL-2 claims the identity of TILL-1' }).click();
+    const machines = notice(page).getByRole('table', { name: 'The two machines' });
+    await machines.getByRole('row', { name: 'Serial number SER-B SER-A' }).waitFor();
+    await assertAccessible(page);
+    await decide(page, 'Replace TILL-1', 'Replace');
+    const proof = page.getByRole('dialog', { name: 'Confirm that it is you' });
+    await proof.getByRole('textbox', { name: 'Code' }).fill(code());
+    await proof.getByRole('button', { name: 'Confirm' }).click();
+    await page.waitForURL(`**/devices/${till}`);
+    await page.getByRole('heading', { level: 1, name: 'TILL-2' }).waitFor();
+    await page.getByText('SER-B').waitFor();
+    expect(await notice(page).count()).to.equal(0);
+    for (const each of agents) each.close();
   });
 
   it('say that a device of somebody else does not exist', async () => {

@@ -219,7 +219,7 @@ describe('webhooks', () => {
     for (const statement of [
       `insert into commands (id, org_id, device_id, type, payload, timeout_seconds, expires_at)
         values ('${one.i}', '${one.o}', '${one.d}', 'script.run', '{}', 60, now())`,
-      `update commands set status = 'failed', finished_at = now() where id = '${one.i}'`,
+      `update commands set status = 'succeeded', output = '{"exitCode": 1, "stdout": "hidden"}', finished_at = now() where id = '${one.i}'`,
       `insert into backup_jobs (id, org_id, device_id, type, expires_at) values ('${one.i}', '${one.o}', '${one.d}', 'manual', now())`,
       `update backup_jobs set status = 'completed', finished_at = now(), added_bytes = 5000000000 where id = '${one.i}'`,
       `insert into backup_restores (id, org_id, device_id, overwrite, command_id, expires_at)
@@ -247,6 +247,9 @@ describe('webhooks', () => {
       const type = EVENT_TYPES[body.type as EventTypeName];
       expect(Object.keys(type.data.parse(body.data)), body.type).to.deep.equal(Object.keys(body.data));
     }
+    const ended = got.find(({ body }) => body.type === 'command.ended');
+    expect(ended?.body.data).to.deep.include({ status: 'succeeded', exitCode: 1 });
+    expect(JSON.stringify(ended?.body)).not.to.contain('hidden');
     // The database writes no other fields, and no other types.
     const stored = await sql<{ type: EventTypeName; data: object }>(
       'select distinct on (type) type, data from webhook_events',

@@ -94,7 +94,31 @@ describe('jobs on the dashboard', () => {
       orgId: tenant.orgId,
       deviceId: device.deviceId,
     });
-    expect(watcher.updates.at(-1)).to.include({ phase: 'succeeded' });
+    expect(watcher.updates.at(-1)).to.include({ phase: 'succeeded', exitCode: 0 });
+  });
+
+  it('have the exit code of a script whose command has succeeded, and of nothing else', async () => {
+    const watcher = await follower();
+    await watcher.follow();
+    agent = await connectDevice(app, device.token);
+    for (const exitCode of [1, null]) {
+      // One after another, as a device runs them.
+      // oxlint-disable-next-line no-await-in-loop
+      const id = await order();
+      // oxlint-disable-next-line no-await-in-loop
+      await agent.succeed(await agent.nextCommand(), { ...DONE, exitCode });
+      // oxlint-disable-next-line no-await-in-loop
+      const told = await eventually(
+        () => watcher.updates.filter((update) => update.id === id),
+        (updates) => updates.at(-1)?.state === 'succeeded',
+      );
+      expect(told.map((update) => update.exitCode)).to.deep.equal([
+        ...Array<undefined>(told.length - 1).fill(undefined),
+        exitCode,
+      ]);
+      // oxlint-disable-next-line no-await-in-loop
+      expect((await watcher.follow({ jobId: id })).jobs[0]).to.include({ state: 'succeeded', exitCode });
+    }
   });
 
   it('are included for a later subscriber, and finished ones when they are named', async () => {

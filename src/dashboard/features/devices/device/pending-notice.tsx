@@ -1,16 +1,17 @@
-import { Alert, Anchor, Group, Modal, Text } from '@mantine/core';
+import { Alert, Anchor, Group, Modal, Table, Text } from '@mantine/core';
 import { IconUserQuestion } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { apiQuery, useApiChange, type Device } from '../../../api/index.ts';
-import { Action } from '../../../ui/index.ts';
+import { Action, When } from '../../../ui/index.ts';
 import { DialogForm } from '../dialogs/dialog-form.tsx';
 import { REFRESHES } from '../dialogs/simple-forms.tsx';
 import { useDeviceRefusals } from './device-refusals.ts';
+import { isMissing } from './use-device.ts';
 
 const TITLES = {
-  approve: 'Approve the device',
+  approve: 'Approve as a device of its own',
   replace: 'Replace the other device',
   remove: 'Remove the device',
 } as const;
@@ -35,24 +36,16 @@ export function PendingNotice({ device }: { device: Device }) {
     >
       <Text size="sm">
         It was enrolled with the machine id of{' '}
-        {other === undefined ? (
-          'another device'
-        ) : (
-          <Anchor
-            inherit
-            renderRoot={(props) => (
-              <Link {...props} to="/devices/$deviceId" params={{ deviceId: other.id }} />
-            )}
-          >
-            {nameOf(other)}
-          </Anchor>
-        )}
-        , which was connected. It may be a copy of that machine. Until somebody decides, it gets no commands,
-        upgrades or backups.
+        {other === undefined
+          ? 'another device, which was connected then'
+          : `${nameOf(other)}, which was connected then`}
+        . It may be a copy of that machine. Until it is approved, it gets no commands, upgrades or backups.
+        {isMissing(found.error) && ' That device is no longer in service, or you do not see it.'}
       </Text>
+      {other !== undefined && <BothMachines device={device} other={other} />}
       <Group gap="xs" mt="xs">
         <Action variant="default" refusal={refusals.write} onClick={() => setDialog('approve')}>
-          Approve
+          Approve as its own device
         </Action>
         {other !== undefined && (
           <Action
@@ -78,6 +71,55 @@ export function PendingNotice({ device }: { device: Device }) {
         )}
       </Modal>
     </Alert>
+  );
+}
+
+/** What tells two machines with one machine id apart. */
+function BothMachines({ device, other }: { device: Device; other: Device }) {
+  const facts: [name: string, value: (of: Device) => ReactNode][] = [
+    ['Host name', ({ hostname }) => hostname],
+    ['Serial number', ({ hardware }) => hardware.serialNumber],
+    ['Model', ({ hardware }) => [hardware.manufacturer, hardware.model].filter(Boolean).join(' ')],
+    ['MAC address', ({ network }) => network.macAddresses?.join(', ') || network.macAddress],
+    ['Seen from', ({ lastIp }) => lastIp],
+    ['Enrolled', ({ enrolledAt }) => <When at={enrolledAt} />],
+  ];
+  const rows = facts
+    .map(([name, value]) => ({ name, own: value(device), others: value(other) }))
+    .filter(({ own, others }) => Boolean(own) || Boolean(others));
+  return (
+    <Table mt="xs" w="auto" verticalSpacing={2} withRowBorders={false} aria-label="The two machines">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Td />
+          <Table.Th scope="col">This machine</Table.Th>
+          <Table.Th scope="col">
+            <Anchor
+              inherit
+              // The colour of links is too pale on this ground.
+              c="inherit"
+              underline="always"
+              renderRoot={(props) => (
+                <Link {...props} to="/devices/$deviceId" params={{ deviceId: other.id }} />
+              )}
+            >
+              {nameOf(other)}
+            </Anchor>
+          </Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {rows.map(({ name, own, others }) => (
+          <Table.Tr key={name}>
+            <Table.Th scope="row" fw={400}>
+              {name}
+            </Table.Th>
+            <Table.Td>{own || 'Not reported'}</Table.Td>
+            <Table.Td>{others || 'Not reported'}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
   );
 }
 

@@ -46,8 +46,8 @@ export function DeviceOutput({ commandId, name, state }: { commandId: string; na
         </Title>
         {result.success && (
           <StateBadge
-            tone={result.data.exitCode === 0 ? 'good' : 'warning'}
-            label={result.data.exitCode === null ? 'A signal ended it' : `Exit code ${result.data.exitCode}`}
+            tone={result.data.exitCode === 0 ? 'good' : 'bad'}
+            label={result.data.exitCode === null ? 'Ended by a signal' : `Exit code ${result.data.exitCode}`}
           />
         )}
       </Group>

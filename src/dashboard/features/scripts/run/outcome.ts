@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { Ending } from '../../../../protocol/index.ts';
 import { ApiError } from '../../../api/index.ts';
 import type { JobStanding } from '../../../live/index.ts';
-import { formatCount, formatWord } from '../../../ui/index.ts';
+import { jobOutcome, type JobOutcome } from '../../../ui/index.ts';
 
 /** What became of an action on one of many devices: done or refused at once, or a command that goes on. */
 export interface Outcome {
@@ -58,23 +59,23 @@ export function outcomesOfCommands(
   ];
 }
 
-/** An outcome with its state in one word, which is that of its command where it has one, and why. */
+/** How an outcome stands. */
+export interface OutcomeStanding extends JobOutcome {
+  /** That of its command where it has one; otherwise `refused` or `done`. */
+  state: string;
+  exitCode?: number | null | undefined;
+  /** Why. */
+  message: string;
+}
+
 export function standingOf(
   { commandId, refusal }: Outcome,
   standings: ReadonlyMap<string, JobStanding>,
-): { state: string; message: string } {
-  if (refusal !== undefined) return { state: 'refused', message: refusal };
-  if (commandId === undefined) return { state: 'done', message: '' };
-  const { state = 'queued', message = '' } = standings.get(commandId) ?? {};
-  return { state, message };
-}
-
-/** "3 succeeded, 1 refused": how many outcomes are in each state, the most first. */
-export function tallyText(states: readonly string[]): string {
-  const counts = new Map<string, number>();
-  for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return [...counts]
-    .sort(([, a], [, b]) => b - a)
-    .map(([state, count]) => `${formatCount(count)} ${formatWord(state).toLowerCase()}`)
-    .join(', ');
+): OutcomeStanding {
+  if (refusal !== undefined) return { state: 'refused', text: 'Refused', group: 'bad', message: refusal };
+  if (commandId === undefined) return { state: 'done', text: 'Done', group: 'good', message: '' };
+  const standing = standings.get(commandId);
+  const ending: Ending = standing ?? { state: 'queued' };
+  const { state, exitCode } = ending;
+  return { state, exitCode, ...jobOutcome(ending), message: standing?.message ?? '' };
 }

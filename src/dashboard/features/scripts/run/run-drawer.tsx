@@ -2,9 +2,9 @@ import { Anchor, Button, Drawer, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../../live/index.ts';
-import { JobStateBadge, PagedTable, StateBadge } from '../../../ui/index.ts';
+import { JobStateBadge, PagedTable, StateBadge, tallyText } from '../../../ui/index.ts';
 import { DeviceOutput } from './device-output.tsx';
-import { type Run, standingOf, tallyText } from './outcome.ts';
+import { type Run, standingOf } from './outcome.ts';
 
 const PER_PAGE = 20;
 
@@ -27,7 +27,7 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
   return (
     <Stack gap="sm">
       <Text size="sm" component="output" aria-live="polite">
-        {tallyText(rows.map(({ state }) => state))}
+        {tallyText(rows)}
       </Text>
       <PagedTable
         label="Outcome for each device"
@@ -57,11 +57,11 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
           },
           {
             header: 'Outcome',
-            cell: ({ state }) =>
+            cell: ({ state, exitCode }) =>
               state === 'refused' ? (
                 <StateBadge tone="bad" label="Refused" />
               ) : (
-                <JobStateBadge state={state} />
+                <JobStateBadge state={state} exitCode={exitCode} />
               ),
           },
           { header: 'Message', cell: ({ message }) => message || '–' },

@@ -9,6 +9,7 @@ import {
   formatDuration,
   formatTime,
   formatWord,
+  jobOutcome,
   JobStateBadge,
   Loaded,
 } from '../../../../ui/index.ts';
@@ -16,7 +17,7 @@ import { useDeviceRefusals } from '../device-refusals.ts';
 import { Facts } from '../summary/facts.tsx';
 import { WithDetails } from '../tabs/more-details.tsx';
 import { CommandOutput, useStreamedOutput } from './command-output.tsx';
-import { commandName } from './command-name.ts';
+import { commandName, endingOf } from './command-name.ts';
 
 /** One command: how it stands, what it prints, and how it came there. */
 export function CommandDrawer({
@@ -60,7 +61,7 @@ function CommandDetails({ id, device }: { id: string; device: Device }) {
                 <Title order={2} size="h4">
                   {commandName(command)}
                 </Title>
-                <JobStateBadge state={isOver ? command.status : (state ?? command.status)} />
+                <JobStateBadge {...endingOf(command, isOver ? undefined : job)} />
               </Group>
               {!isOver && (
                 <Action
@@ -118,10 +119,10 @@ function CommandDetails({ id, device }: { id: string; device: Device }) {
               History
             </Title>
             <Facts
-              facts={command.transitions.map(({ to, at, reason }) => [
-                formatTime(new Date(at)),
-                reason === null ? formatWord(to) : `${formatWord(to)}: ${reason}`,
-              ])}
+              facts={command.transitions.map(({ to, at, reason }) => {
+                const { text } = jobOutcome(endingOf({ status: to, output: command.output }));
+                return [formatTime(new Date(at)), reason === null ? text : `${text}: ${reason}`];
+              })}
             />
             <WithDetails details={command.payload}>
               {command.payload === null

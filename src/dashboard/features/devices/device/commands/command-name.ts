@@ -1,3 +1,5 @@
+import { exitCodeIn, type Ending } from '../../../../../protocol/index.ts';
+import type { Command } from '../../../../api/index.ts';
 import { formatWord } from '../../../../ui/index.ts';
 
 const NAMES: Record<string, string> = {
@@ -15,3 +17,7 @@ interface Named {
 /** What a command does; of a script that is still there, its name. */
 export const commandName = ({ type, scriptName }: Named): string =>
   scriptName === null ? (NAMES[type] ?? formatWord(type)) : `Script: ${scriptName}`;
+
+/** How a command stands: as the hub says, where it does, or as the command was read. */
+export const endingOf = ({ status, output }: Pick<Command, 'status' | 'output'>, job?: Ending): Ending =>
+  job ?? { state: status, exitCode: exitCodeIn(output) };

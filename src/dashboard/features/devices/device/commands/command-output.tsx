@@ -35,8 +35,8 @@ export function CommandOutput({
       <Stack gap={4}>
         <Group gap="xs">
           <StateBadge
-            tone={exitCode === 0 ? 'good' : 'warning'}
-            label={exitCode === null ? 'A signal ended it' : `Exit code ${exitCode}`}
+            tone={exitCode === 0 ? 'good' : 'bad'}
+            label={exitCode === null ? 'Ended by a signal' : `Exit code ${exitCode}`}
           />
           {truncated && <Text size="sm">Only the end of its output was kept.</Text>}
         </Group>

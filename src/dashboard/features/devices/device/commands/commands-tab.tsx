@@ -21,7 +21,7 @@ import {
 import { RunScriptForm } from '../../dialogs/run-script-form.tsx';
 import { useDeviceRefusals } from '../device-refusals.ts';
 import { useDeviceSearch } from '../device-search.ts';
-import { commandName } from './command-name.ts';
+import { commandName, endingOf } from './command-name.ts';
 import { CommandDrawer } from './command-drawer.tsx';
 
 /** The work that was sent to the device, as it goes on, and the way to send more. */
@@ -163,7 +163,7 @@ const columns = ({
       const job = live.get(command.id);
       return (
         <Stack gap={3}>
-          <JobStateBadge state={job?.state ?? command.status} />
+          <JobStateBadge {...endingOf(command, job)} />
           {job !== undefined && !isFinal(job) && (
             <Progress
               size="xs"

@@ -4,19 +4,15 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../../../live/index.ts';
 import { DataTable, type DataColumn } from '../../../../ui/data-table/index.ts';
-import { JobStateBadge, saveFile, StateBadge, toCsv } from '../../../../ui/index.ts';
-import { type Run, standingOf, tallyText } from '../../../scripts/index.ts';
+import { JobStateBadge, saveFile, StateBadge, tallyText, toCsv } from '../../../../ui/index.ts';
+import { type OutcomeStanding, type Run, standingOf } from '../../../scripts/index.ts';
 
-interface Row {
+interface Row extends OutcomeStanding {
   deviceId: string;
   name: string;
-  state: string;
-  message: string;
   commandId: string | undefined;
 }
 
-const GOOD = new Set(['done', 'succeeded']);
-const BAD = new Set(['refused', 'failed', 'timed_out', 'expired', 'cancelled']);
 const keyOf = (row: Row): string => row.deviceId;
 /** To what a device made of it. */
 const linkTo = ({ deviceId, commandId }: Row) =>
@@ -56,14 +52,12 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
       }),
     [outcomes, standings],
   );
-  const shown = rows.filter(({ state }) =>
-    shows === 'bad' ? BAD.has(state) : shows === 'open' ? !BAD.has(state) && !GOOD.has(state) : true,
-  );
+  const shown = rows.filter(({ group }) => shows === 'all' || shows === group);
   return (
     <Stack gap="xs" h="100%">
       <Group justify="space-between">
         <Text size="sm" component="output" aria-live="polite">
-          {tallyText(rows.map(({ state }) => state))}
+          {tallyText(rows)}
         </Text>
         <Button
           variant="default"
@@ -73,7 +67,7 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
               'outcomes.csv',
               toCsv([
                 ['Device', 'Outcome', 'Message', 'Command'],
-                ...rows.map(({ name, state, message, commandId }) => [name, state, message, commandId]),
+                ...rows.map((row) => [row.name, row.text, row.message, row.commandId]),
               ]),
             )
           }
@@ -123,14 +117,14 @@ const COLUMNS: readonly DataColumn<Row>[] = [
     id: 'state',
     header: 'Outcome',
     width: 130,
-    value: ({ state }) => state,
-    cell: ({ state }) =>
+    value: ({ text }) => text,
+    cell: ({ state, exitCode }) =>
       state === 'refused' ? (
         <StateBadge tone="bad" label="Refused" />
       ) : state === 'done' ? (
         <StateBadge tone="good" label="Done" />
       ) : (
-        <JobStateBadge state={state} />
+        <JobStateBadge state={state} exitCode={exitCode} />
       ),
   },
   {
