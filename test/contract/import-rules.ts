@@ -5,17 +5,19 @@ import { type Graph, type Import, type Module, findCycles } from './import-graph
 type Zone = keyof typeof mayImport;
 
 const mayImport = {
-  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
+  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
   // The demo fills its database from a seed.
-  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
-  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
-  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock'],
+  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
+  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
+  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock', 'address'],
   hub: ['hub', 'platform', 'protocol', 'clock'],
   platform: ['platform', 'clock'],
-  config: ['config'],
+  config: ['config', 'address'],
   protocol: ['protocol'],
   // The time of every program.
   clock: ['clock'],
+  // The form of an e-mail address, for the server, its configuration and its commands.
+  address: ['address'],
   // restic as a child process, for the server and the agent.
   engine: ['engine', 'protocol', 'clock'],
   agent: ['agent', 'engine', 'protocol', 'clock'],
@@ -27,7 +29,7 @@ const mayImport = {
   // Builds programs from their sources, and imports none of them.
   packaging: ['packaging'],
   knexfile: ['platform', 'config'],
-  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock'],
+  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock', 'address'],
 } as const satisfies Record<string, readonly string[]>;
 
 const singleFiles: Record<string, Zone> = {
@@ -39,6 +41,7 @@ const singleFiles: Record<string, Zone> = {
   'src/api-info.ts': 'server',
   'src/config.ts': 'config',
   'src/clock.ts': 'clock',
+  'src/email-address.ts': 'address',
   'knexfile.ts': 'knexfile',
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../email-address.ts';
 import { ClockTime, Id, text, TimeZone } from '../../platform/http/fields.ts';
 import { AgentUpdateSettings } from './agent-update-settings.schema.ts';
 
@@ -28,7 +29,7 @@ export const PartnerSettings = z.strictObject({
   contact: z
     .strictObject({
       name: text(255, 0).nullable().optional(),
-      email: z.email().max(255).nullable().optional(),
+      email: EmailAddress.nullable().optional(),
       phone: text(50, 0).nullable().optional(),
       website: text(500, 0).nullable().optional(),
     })

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../email-address.ts';
 import { JsonColumn, JsonInput, Slug, text, Timestamp } from '../../platform/http/fields.ts';
 import { PartnerSettings } from './partner-settings.schema.ts';
 
@@ -33,7 +34,7 @@ const fields = {
   plan: Plan.optional(),
   maxOrganizations: Cap.nullable().optional(),
   maxDevices: Cap.nullable().optional(),
-  billingEmail: z.email().max(255).nullable().optional(),
+  billingEmail: EmailAddress.nullable().optional(),
   settings: PartnerSettings.optional(),
   ssoConfig: JsonInput.optional(),
 };

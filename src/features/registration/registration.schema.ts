@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../email-address.ts';
 import { text } from '../../platform/http/fields.ts';
 import { SignedIn } from '../auth/index.ts';
 
 const Account = {
   name: text(255),
-  email: z.email().max(255),
+  email: EmailAddress,
   /** The service checks its strength, and reports the first rule that it breaks. */
   password: z.string().max(1000),
   acceptTerms: z.literal(true, 'must be true: the terms must be accepted'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../email-address.ts';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
 import { text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
@@ -61,7 +62,7 @@ export const RoleAssignment = z.strictObject({ roleId: z.uuid(), ...access });
 export type RoleAssignment = z.infer<typeof RoleAssignment>;
 
 export const NewInvitation = z.strictObject({
-  email: z.email('must be an e-mail address').max(255),
+  email: EmailAddress,
   name,
   roleId: z.uuid(),
   ...access,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
-import { asciiDomain, ownershipFault } from '../domains/domain-name.ts';
+import { asciiDomain } from '../../../email-address.ts';
+import { ownershipFault } from '../domains/domain-name.ts';
 import { AttributeMapping } from '../providers/attribute-mapping.ts';
 import {
   PROVIDER_STATUSES,
