@@ -1,5 +1,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { z } from 'zod';
+import { inNfc } from './nfc.ts';
 
 /**
  * E-mail addresses, which may be internationalized: `jürgen@example.com`, `user@münchen.de`. The one place that knows
@@ -74,16 +75,18 @@ const ADDRESS = /^([^@]+)@([^@]+)$/;
 
 /** The local part in NFC, and the domain as it was written. Undefined if the text does not have the form of an address. */
 function partsOf(text: string): [local: string, domain: string] | undefined {
-  // Normalizing a very long text takes seconds.
-  if (text.length > 4 * MAX_LENGTH || UNSEEN.test(text)) return undefined;
+  if (UNSEEN.test(text)) return undefined;
   const [, local, domain] = ADDRESS.exec(text) ?? [];
   if (local === undefined || domain === undefined) return undefined;
   // The database makes an i of the capital İ, which would be the address of another person.
-  return [local.normalize('NFC').replaceAll('İ', 'i\u0307'), domain];
+  return [inNfc(local).replaceAll('İ', 'i\u0307'), domain];
 }
 
-/** Letters, marks and digits of all scripts, and the signs that mail servers commonly accept. */
-const LOCAL = /^(?![.\p{M}])(?!.*\.\.)[\w'+.\-\p{L}\p{M}\p{N}]*[\w+\-\p{L}\p{M}\p{N}]$/u;
+/**
+ * Letters, marks and digits of all scripts, and the signs that mail servers commonly accept. More marks in a row than NFC
+ * is made of would leave an address with several forms.
+ */
+const LOCAL = /^(?![.\p{M}])(?!.*\.\.)(?!.*\p{M}{31})[\w'+.\-\p{L}\p{M}\p{N}]*[\w+\-\p{L}\p{M}\p{N}]$/u;
 const TOP_LABEL = /\.(?:[a-z]{2,}|xn--[a-z\d-]+)$/;
 
 function isAddress(text: string): boolean {

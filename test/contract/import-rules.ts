@@ -5,19 +5,31 @@ import { type Graph, type Import, type Module, findCycles } from './import-graph
 type Zone = keyof typeof mayImport;
 
 const mayImport = {
-  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
+  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'text'],
   // The demo fills its database from a seed.
-  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
-  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'address'],
-  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock', 'address'],
+  cli: [
+    'cli',
+    'seeds',
+    'server',
+    'features',
+    'hub',
+    'platform',
+    'engine',
+    'protocol',
+    'config',
+    'clock',
+    'text',
+  ],
+  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'text'],
+  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock', 'text'],
   hub: ['hub', 'platform', 'protocol', 'clock'],
-  platform: ['platform', 'clock'],
-  config: ['config', 'address'],
-  protocol: ['protocol'],
+  platform: ['platform', 'clock', 'text'],
+  config: ['config', 'text'],
+  protocol: ['protocol', 'text'],
   // The time of every program.
   clock: ['clock'],
-  // The form of an e-mail address, for the server, its configuration and its commands.
-  address: ['address'],
+  // The forms of texts and addresses, for every program.
+  text: ['text'],
   // restic as a child process, for the server and the agent.
   engine: ['engine', 'protocol', 'clock'],
   agent: ['agent', 'engine', 'protocol', 'clock'],
@@ -29,7 +41,7 @@ const mayImport = {
   // Builds programs from their sources, and imports none of them.
   packaging: ['packaging'],
   knexfile: ['platform', 'config'],
-  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock', 'address'],
+  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock', 'text'],
 } as const satisfies Record<string, readonly string[]>;
 
 const singleFiles: Record<string, Zone> = {
@@ -41,7 +53,8 @@ const singleFiles: Record<string, Zone> = {
   'src/api-info.ts': 'server',
   'src/config.ts': 'config',
   'src/clock.ts': 'clock',
-  'src/email-address.ts': 'address',
+  'src/email-address.ts': 'text',
+  'src/nfc.ts': 'text',
   'knexfile.ts': 'knexfile',
 };
 

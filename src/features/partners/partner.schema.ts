@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EmailAddress } from '../../email-address.ts';
-import { JsonColumn, JsonInput, Slug, text, Timestamp } from '../../platform/http/fields.ts';
+import { JsonColumn, JsonInput, nfcText, Slug, Timestamp } from '../../platform/http/fields.ts';
 import { PartnerSettings } from './partner-settings.schema.ts';
 
 const Type = z.enum(['msp', 'enterprise', 'internal']);
@@ -28,7 +28,7 @@ export const Partner = z
   .meta({ id: 'Partner' });
 
 const fields = {
-  name: text(255),
+  name: nfcText(255),
   slug: Slug,
   type: Type.optional(),
   plan: Plan.optional(),

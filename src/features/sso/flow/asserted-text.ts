@@ -1,4 +1,5 @@
 import { addressForm, emailDomain } from '../../../email-address.ts';
+import { inNfc } from '../../../nfc.ts';
 import { isStorableText } from '../../../protocol/index.ts';
 
 /** Reads the values that identity providers send: texts with blanks around them, numbers, lists, and addresses. Pure. */
@@ -12,9 +13,7 @@ const MAX_LENGTH = 255;
 export function assertedTexts(value: unknown): string[] {
   return (Array.isArray(value) ? value : [value]).flatMap((entry) => {
     if (typeof entry !== 'string' && !Number.isFinite(entry)) return [];
-    const sent = String(entry).trim();
-    // Normalizing a very long text takes seconds.
-    const text = sent.length > 4 * MAX_LENGTH ? sent : sent.normalize('NFC');
+    const text = inNfc(String(entry).trim());
     return text === '' || text.length > MAX_LENGTH || !isStorableText(text) ? [] : [text];
   });
 }
