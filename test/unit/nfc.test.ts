@@ -36,8 +36,9 @@ describe('text in NFC', () => {
   it('is measured after it was normalized, and says what is wrong with it', () => {
     expect(nfcText(3).parse('e\u0301e\u0301e\u0301')).to.equal('ééé');
     expect(nfcText(3).safeParse('\u{1d160}\u{1d160}').success).to.equal(false);
-    for (const bad of ['', '  ', '\0', '\ud800'])
+    for (const bad of ['', '  ', '\0', '\ud800']) {
       expect(nfcText(3).safeParse(bad).success, JSON.stringify(bad)).to.equal(false);
+    }
   });
 
   it('is kept of a machine that reports more or less than can be stored', () => {
