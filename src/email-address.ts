@@ -97,4 +97,4 @@ function isAddress(text: string): boolean {
 const addressFault = (text: string): string =>
   UNSEEN.test(text)
     ? 'must be an e-mail address, without blanks, control characters or invisible characters'
-    : 'must be an e-mail address';
+    : 'must be an e-mail address, such as admin@example.com';
