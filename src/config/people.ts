@@ -9,8 +9,7 @@ const publicUrl = z
 /** How people reach this server and are reached by it, and the first of them. */
 export const peopleArea = defineArea({
   variables: {
-    SVC_ADMIN_EMAIL: EmailAddress.optional()
-      .describe('First system administrator of an empty database.'),
+    SVC_ADMIN_EMAIL: EmailAddress.optional().describe('First system administrator of an empty database.'),
     SVC_ADMIN_PASSWORD: z
       .string()
       .min(8, 'must have at least 8 characters')
