@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EmailAddress } from '../email-address.ts';
 import { defineArea } from './area.ts';
 
 const publicUrl = z
@@ -8,10 +9,7 @@ const publicUrl = z
 /** How people reach this server and are reached by it, and the first of them. */
 export const peopleArea = defineArea({
   variables: {
-    SVC_ADMIN_EMAIL: z
-      .email('must be an e-mail address, such as admin@example.com')
-      .optional()
-      .describe('First system administrator of an empty database.'),
+    SVC_ADMIN_EMAIL: EmailAddress.optional().describe('First system administrator of an empty database.'),
     SVC_ADMIN_PASSWORD: z
       .string()
       .min(8, 'must have at least 8 characters')

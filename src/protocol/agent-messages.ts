@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
 import { HostName, MachineIdentity } from './machine-identity.ts';
-import { Instant, reportedLine, reportedText, text } from './primitives.ts';
+import { Instant, reportedLine, reportedName, reportedText, text } from './primitives.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 import { storableText } from './storable.ts';
 
@@ -58,10 +58,10 @@ export const Heartbeat = z.object({
   at: Instant.describe('The time by the clock of the device.'),
   agentVersion: reportedText(50),
   watchdogVersion: reportedText(50, 0).optional(),
-  osVersion: reportedText(200, 0)
+  osVersion: reportedName(200, 0)
     .optional()
     .describe('The name of the system, such as "Debian GNU/Linux 12 (bookworm)".'),
-  osBuild: reportedText(100, 0).optional(),
+  osBuild: reportedName(100, 0).optional(),
   uptimeSeconds: z.number().nonnegative().max(MAX_UPTIME_SECONDS).optional(),
   metrics: Metrics.optional(),
   ipAddresses: z
@@ -69,7 +69,7 @@ export const Heartbeat = z.object({
     .max(64)
     .optional()
     .describe('The addresses of all external interfaces.'),
-  lastUser: reportedText(255, 0).optional().describe('The user who signed in last.'),
+  lastUser: reportedName(255, 0).optional().describe('The user who signed in last.'),
   pendingReboot: z.boolean().optional().describe('True where the system waits for a restart.'),
   autoUpdate: z.boolean().optional().describe('Whether the agent installs offered releases by itself.'),
   hostname: HostName.optional(),

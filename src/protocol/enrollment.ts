@@ -1,20 +1,20 @@
 import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
 import { HostName, MachineIdentity } from './machine-identity.ts';
-import { Architecture, cutLine, OsType, reportedText, text } from './primitives.ts';
+import { Architecture, cutLine, OsType, reportedName, reportedText, text } from './primitives.ts';
 
 /** How an agent gets its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
 
 export const Hardware = z
   .object({
-    manufacturer: reportedText(255, 0),
-    model: reportedText(255, 0),
+    manufacturer: reportedName(255, 0),
+    model: reportedName(255, 0),
     serialNumber: cutLine(255),
-    cpuModel: reportedText(255, 0),
+    cpuModel: reportedName(255, 0),
     cpuCores: z.number().int().positive(),
     ramTotalMb: z.number().nonnegative(),
     diskTotalGb: z.number().nonnegative(),
-    gpuModel: reportedText(255, 0),
+    gpuModel: reportedName(255, 0),
   })
   .partial();
 export type Hardware = z.infer<typeof Hardware>;
@@ -33,8 +33,8 @@ export const EnrollRequest = z.object({
   enrollmentKey: text(64),
   hostname: HostName.min(1),
   osType: OsType,
-  osVersion: reportedText(200),
-  osBuild: reportedText(100, 0).nullish(),
+  osVersion: reportedName(200),
+  osBuild: reportedName(100, 0).nullish(),
   architecture: Architecture,
   agentVersion: reportedText(50),
   machineId: text(128, 0)

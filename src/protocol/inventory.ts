@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
 import { FailedSource, SourceName } from './failed-source.ts';
-import { atMost, ReportedInstant, reportedText } from './primitives.ts';
+import { atMost, ReportedInstant, reportedName, reportedText } from './primitives.ts';
 
 /** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
@@ -13,7 +13,7 @@ const FAILED_MAX = 32;
 export const INTERFACE_ADDRESSES_MAX = 64;
 
 export const NetworkInterface = z.object({
-  name: reportedText(255),
+  name: reportedName(255),
   macAddress: reportedText(64, 0).optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()], 'must be an IPv4 or IPv6 address'))
@@ -23,14 +23,14 @@ export const NetworkInterface = z.object({
 });
 export type NetworkInterface = z.infer<typeof NetworkInterface>;
 
-const trimmedName = reportedText(255)
+const trimmedName = reportedName(255)
   .transform((name) => name.trim())
   .refine((name) => name !== '', 'must not be blank');
 
 export const SoftwareEntry = z.object({
   name: trimmedName,
-  version: reportedText(255, 0).optional(),
-  publisher: reportedText(255, 0).optional(),
+  version: reportedName(255, 0).optional(),
+  publisher: reportedName(255, 0).optional(),
   installedAt: ReportedInstant.optional(),
   source: SourceName.optional().describe('What has listed it, such as `dpkg`.'),
 });
@@ -44,7 +44,7 @@ export const Inventory = z.object({
   software: atMost(SOFTWARE_MAX, SoftwareEntry)
     .optional()
     .describe('A name may occur in several versions. Duplicates of a name and version count once.'),
-  lastUser: reportedText(255, 0).optional(),
+  lastUser: reportedName(255, 0).optional(),
   failed: atMost(FAILED_MAX, FailedSource)
     .optional()
     .describe(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { inNfc } from '../nfc.ts';
 import { isStorableText, storableObject, storableText, UNSTORABLE_RULE } from './storable.ts';
 
 /** A time in ISO 8601 with an offset, or a day that stands for its midnight in UTC; as UTC with milliseconds. */
@@ -43,6 +44,14 @@ export const reportedText = (max: number, min = 1) =>
     // Behind the cut, so that it refuses nothing and says how long the text can be.
     .max(max);
 
+/** The same in NFC, for names that people search. */
+export const reportedName = (max: number, min = 1) =>
+  z
+    .string()
+    .min(min)
+    .overwrite((value) => shortened(storableText(inNfc(value.slice(0, 4 * max))), max))
+    .max(max);
+
 /** No half of a surrogate pair stays at the end. */
 export const shortened = (value: string, max: number): string =>
   value.length <= max ? value : `${value.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
@@ -58,7 +67,7 @@ export const reportedLine = (max: number) =>
 export const cutLine = (max: number) =>
   z.string().overwrite((value) => {
     // A multiple of the limit leaves room for what is removed.
-    const line = storableText(value.slice(0, 4 * max))
+    const line = storableText(inNfc(value.slice(0, 4 * max)))
       .replaceAll(UNSEEN, '')
       .replaceAll(/\s+/g, ' ')
       .trim();

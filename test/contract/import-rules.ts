@@ -5,17 +5,31 @@ import { type Graph, type Import, type Module, findCycles } from './import-graph
 type Zone = keyof typeof mayImport;
 
 const mayImport = {
-  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
+  main: ['main', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'text'],
   // The demo fills its database from a seed.
-  cli: ['cli', 'seeds', 'server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
-  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock'],
-  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock'],
+  cli: [
+    'cli',
+    'seeds',
+    'server',
+    'features',
+    'hub',
+    'platform',
+    'engine',
+    'protocol',
+    'config',
+    'clock',
+    'text',
+  ],
+  server: ['server', 'features', 'hub', 'platform', 'engine', 'protocol', 'config', 'clock', 'text'],
+  features: ['features', 'hub', 'platform', 'engine', 'protocol', 'clock', 'text'],
   hub: ['hub', 'platform', 'protocol', 'clock'],
-  platform: ['platform', 'clock'],
-  config: ['config'],
-  protocol: ['protocol'],
+  platform: ['platform', 'clock', 'text'],
+  config: ['config', 'text'],
+  protocol: ['protocol', 'text'],
   // The time of every program.
   clock: ['clock'],
+  // The forms of texts and addresses, for every program.
+  text: ['text'],
   // restic as a child process, for the server and the agent.
   engine: ['engine', 'protocol', 'clock'],
   agent: ['agent', 'engine', 'protocol', 'clock'],
@@ -27,7 +41,7 @@ const mayImport = {
   // Builds programs from their sources, and imports none of them.
   packaging: ['packaging'],
   knexfile: ['platform', 'config'],
-  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock'],
+  seeds: ['seeds', 'features', 'platform', 'protocol', 'config', 'clock', 'text'],
 } as const satisfies Record<string, readonly string[]>;
 
 const singleFiles: Record<string, Zone> = {
@@ -39,6 +53,8 @@ const singleFiles: Record<string, Zone> = {
   'src/api-info.ts': 'server',
   'src/config.ts': 'config',
   'src/clock.ts': 'clock',
+  'src/email-address.ts': 'text',
+  'src/nfc.ts': 'text',
   'knexfile.ts': 'knexfile',
 };
 

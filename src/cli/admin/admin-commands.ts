@@ -1,5 +1,5 @@
-import { type Command, InvalidArgumentError } from 'commander';
-import { z } from 'zod';
+import type { Command } from 'commander';
+import { parseEmail } from '../email-option.ts';
 import type { CommandLine } from '../io.ts';
 import type { AdminOptions, PasswordOptions } from './run-admin.ts';
 
@@ -64,9 +64,3 @@ const withPassword = (command: Command) =>
     '--password-stdin',
     'read the password from the standard input, instead of asking for it on the terminal',
   );
-
-function parseEmail(text: string): string {
-  const parsed = z.email().max(255).safeParse(text);
-  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
-  return parsed.data;
-}

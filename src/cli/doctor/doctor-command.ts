@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import { parseEmail } from '../email-option.ts';
 import type { CommandLine } from '../io.ts';
 import type { DoctorOptions } from './run-doctor.ts';
 
@@ -18,7 +19,7 @@ export function addDoctor(program: Command, { io, action }: CommandLine): void {
     .option(
       '--send-mail-to <address>',
       'send a test mail; without it the mail server is only greeted',
-      parseMail,
+      parseEmail,
     )
     .option('--no-outside', 'leave out what is checked through the public address')
     .option('--json', 'print the results as JSON')
@@ -37,10 +38,4 @@ function parseUrl(text: string): string {
   const parsed = z.url({ protocol: /^https?$/ }).safeParse(text);
   if (!parsed.success) throw new InvalidArgumentError('Must be a URL such as https://rmm.example.com.');
   return parsed.data.replace(/\/+$/, '');
-}
-
-function parseMail(text: string): string {
-  const parsed = z.email().safeParse(text);
-  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
-  return parsed.data;
 }

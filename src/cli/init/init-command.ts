@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import { parseEmail } from '../email-option.ts';
 import type { CommandLine } from '../io.ts';
 import type { InitOptions } from './run-init.ts';
 
@@ -28,6 +29,7 @@ export function addInit(program: Command, { io, action }: CommandLine): void {
     .option(
       '--admin-email <address>',
       'the first administrator; without --admin-password-*, a password is generated',
+      parseEmail,
     )
     .option('--admin-password-stdin', 'read the password of that administrator from the standard input')
     .option('--admin-password-file <file>', 'file with the password of that administrator')

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { addressKey } from '../../email-address.ts';
 import { passwordFault } from '../../features/auth/index.ts';
 import { listAllReleases } from '../../features/releases/index.ts';
 import { createSystemAdmin, listSystemAdmins, type User } from '../../features/users/index.ts';
@@ -62,7 +63,7 @@ async function administrator(
   const known =
     adminEmail === undefined
       ? present[0]
-      : present.find(({ email }) => email.toLowerCase() === adminEmail.toLowerCase());
+      : present.find(({ email }) => addressKey(email) === addressKey(adminEmail));
   if (known !== undefined) return { admin: known };
   if (adminEmail === undefined) {
     throw new Error('There is no system administrator yet. Name the first one with --admin-email.');

@@ -4,6 +4,7 @@ import {
   instantOrDay,
   JsonColumn,
   listOf,
+  nfcText,
   noneBefore,
   text,
   Timestamp,
@@ -52,7 +53,7 @@ export const AlertQuery = PageQuery.extend({
   orgId: z.uuid().optional(),
   from: instantOrDay('begin').optional().describe('Raised at or after: an instant, or a day (UTC).'),
   to: instantOrDay('end').optional().describe('Raised at or before: an instant, or a day (UTC).'),
-  search: text(100)
+  search: nfcText(100)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the title or message, case-insensitive.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { futureInstant, text, Timestamp } from '../../platform/http/fields.ts';
+import { futureInstant, nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { Permission } from '../roles/index.ts';
 
@@ -30,7 +30,7 @@ const Scopes = z
   .max(100)
   .transform((scopes) => [...new Set(scopes)])
   .meta({ type: 'array', items: { type: 'string' }, description: 'Permissions; none that its maker lacks.' });
-const Name = text(255);
+const Name = nfcText(255);
 const ExpiresAt = futureInstant().nullable();
 const RateLimit = z.number().int().min(1).max(1_000_000).describe('Requests an hour; default 1000.');
 

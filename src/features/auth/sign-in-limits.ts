@@ -1,3 +1,5 @@
+import { addressForms, addressKey } from '../../email-address.ts';
+import { hasAddressIn } from '../../platform/db/address-condition.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { ClientInfo, WithSystem } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
@@ -50,7 +52,7 @@ export function signInLimits(limits: RateLimits) {
     async beforeMail(email: string, client: ClientInfo): Promise<void> {
       const address = countedAddress(client);
       if (address !== undefined) await mailsFrom.take(address);
-      await mailsTo.take(email.toLowerCase());
+      await mailsTo.take(addressKey(email));
     },
 
     /**
@@ -62,7 +64,7 @@ export function signInLimits(limits: RateLimits) {
      * @returns a function to call when the password was correct: the attempt is then not counted
      */
     async beforeTry(email: string, client: ClientInfo, withSystem: WithSystem): Promise<() => Promise<void>> {
-      const account = email.toLowerCase();
+      const account = addressKey(email);
       const address = countedAddress(client);
       const both = `${account} ${networkOf(address ?? client.ip)}`;
       if (address !== undefined) await byAddress.take(address);
@@ -74,7 +76,7 @@ export function signInLimits(limits: RateLimits) {
         client.unnamedProxy !== undefined ||
         client.unreadable !== undefined ||
         !(await withSystem('whether a user signed in from this network lately', (tx) =>
-          signedInFrom(tx, account, client.ip),
+          signedInFrom(tx, email, client.ip),
         ))
       ) {
         throw new AppError('rate_limited', 'Too many attempts. Try again later.', { retryAfterMs: 900_000 });
@@ -88,10 +90,10 @@ export function signInLimits(limits: RateLimits) {
   };
 }
 
-async function signedInFrom(tx: Tx, account: string, ip: string): Promise<boolean> {
+async function signedInFrom(tx: Tx, email: string, ip: string): Promise<boolean> {
   const sessions = await Session.query(tx)
     .joinRelated('user')
-    .whereRaw('lower("user".email) = ?', [account])
+    .whereRaw(hasAddressIn('"user".email', '?'), [addressForms(email)])
     .whereRaw(`sessions.created_at > now() - interval '30 days'`)
     .distinct('sessions.ip_address')
     .limit(1000);

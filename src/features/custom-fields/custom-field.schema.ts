@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const CustomFieldType = z
@@ -22,9 +22,9 @@ export const CustomField = z
   .meta({ id: 'CustomField' });
 
 const fields = {
-  name: text(255).trim(),
+  name: nfcText(255).trim(),
   type: CustomFieldType,
-  description: text(1000).nullable().optional(),
+  description: nfcText(1000).nullable().optional(),
 };
 
 export const NewCustomField = z.strictObject({

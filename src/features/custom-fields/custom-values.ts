@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from '../../platform/http/fields.ts';
+import { nfcText } from '../../platform/http/fields.ts';
 import type { CustomFieldType } from './custom-field.schema.ts';
 
 /** What devices may hold in their custom fields, told by the definitions of their organization. */
@@ -11,7 +11,7 @@ export type CustomValues = Record<string, unknown>;
 export type Definitions = ReadonlyMap<string, CustomFieldType>;
 
 const VALUES: Record<CustomFieldType, { schema: z.ZodType<CustomValue>; rule: string }> = {
-  string: { schema: text(1000, 0), rule: 'must be a text of up to 1000 characters' },
+  string: { schema: nfcText(1000, 0), rule: 'must be a text of up to 1000 characters' },
   number: { schema: z.number(), rule: 'must be a number' },
   boolean: { schema: z.boolean(), rule: 'must be true or false' },
   date: {
@@ -19,7 +19,7 @@ const VALUES: Record<CustomFieldType, { schema: z.ZodType<CustomValue>; rule: st
     rule: 'must be a day or a time in ISO 8601, such as 2026-11-21 or 2026-11-21T08:00:00Z',
   },
   list: {
-    schema: z.array(text(255)).max(100),
+    schema: z.array(nfcText(255)).max(100),
     rule: 'must be a list of up to 100 texts of up to 255 characters',
   },
 };

@@ -9,7 +9,7 @@ import {
   Presence,
   WatchdogReport,
 } from '../../protocol/index.ts';
-import { JsonColumn, text, Timestamp } from '../../platform/http/fields.ts';
+import { JsonColumn, nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 /** What the watchdog of a device says about the agent that it runs. */
@@ -83,14 +83,14 @@ export const DeviceQuery = PageQuery.extend({
   status: DeviceStatus.optional(),
   osType: OsType.optional(),
   filterId: z.uuid().optional().describe('Only devices that match a saved filter.'),
-  search: text(100)
+  search: nfcText(100)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the host name or display name, ignoring case.'),
   tags: z
     .string()
     .transform((list) => list.split(',').map((tag) => tag.trim()))
-    .pipe(z.array(text(64)).min(1).max(50))
+    .pipe(z.array(nfcText(64)).min(1).max(50))
     .optional()
     .meta({ type: 'string', description: 'Tags separated by commas. Only devices with all of them match.' }),
   sort: DeviceSort.default('hostname').describe('Devices without a value come last in both orders.'),

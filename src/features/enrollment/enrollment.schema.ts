@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { futureInstant, Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { futureInstant, Id, nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const EnrollmentKey = z
@@ -21,7 +21,7 @@ export const EnrollmentKey = z
 export const NewEnrollmentKey = z.strictObject({
   orgId: Id,
   siteId: Id.optional().describe('Devices go to this site; else to the first of the organization.'),
-  name: text(255),
+  name: nfcText(255),
   maxUsage: z.number().int().min(1).max(1_000_000).optional(),
   expiresAt: futureInstant().optional(),
 });

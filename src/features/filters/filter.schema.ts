@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../protocol/index.ts';
-import { Id, text, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
 import { conditionFaults } from '../conditions/index.ts';
 
 const GROUP = {
@@ -72,8 +72,8 @@ export const FilterList = z.object({
 });
 
 const fields = {
-  name: text(200).trim(),
-  description: text(1000, 0).nullable(),
+  name: nfcText(200).trim(),
+  description: nfcText(1000, 0).nullable(),
   conditions: Conditions,
 };
 
@@ -91,7 +91,7 @@ export const FilterPatch = z.strictObject({ ...fields, conditions: Conditions.op
 export type FilterPatch = z.infer<typeof FilterPatch>;
 
 export const FilterQuery = z.object({
-  search: text(200)
+  search: nfcText(200)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the name or description, case-insensitive.'),

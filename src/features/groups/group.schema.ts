@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { DeviceQuery } from '../devices/index.ts';
 
@@ -38,8 +38,8 @@ const fields = {
     .nullable()
     .optional()
     .describe('Required for dynamic groups: a saved filter of the organization.'),
-  name: text(255).trim().describe('Unique within the organization, case-insensitive.'),
-  description: text(1000).nullable().optional(),
+  name: nfcText(255).trim().describe('Unique within the organization, case-insensitive.'),
+  description: nfcText(1000).nullable().optional(),
   siteId: z
     .uuid()
     .nullable()
@@ -65,7 +65,7 @@ export type GroupPatch = z.infer<typeof GroupPatch>;
 export const GroupQuery = PageQuery.extend({
   orgId: z.uuid().optional(),
   siteId: z.uuid().optional(),
-  search: text(255)
+  search: nfcText(255)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the name, case-insensitive.'),

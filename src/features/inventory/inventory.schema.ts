@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { listOf, text, Timestamp } from '../../platform/http/fields.ts';
+import { listOf, nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
 import { FailedSource, Hardware, Network, NetworkInterface } from '../../protocol/index.ts';
 
-const search = text(100)
+const search = nfcText(100)
   .transform((part) => part.trim())
   .optional()
   .describe('Part of the name, ignoring case.');

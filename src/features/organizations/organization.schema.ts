@@ -6,8 +6,8 @@ import {
   isStorableJson,
   JsonColumn,
   JsonInput,
+  nfcText,
   Slug,
-  text,
   Timestamp,
 } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
@@ -42,7 +42,7 @@ const OrganizationSettings = z
   .superRefine(isStorableJson);
 
 const fields = {
-  name: text(255),
+  name: nfcText(255),
   slug: Slug,
   type: Type.optional(),
   status: Status.optional(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { ClockTime, Id, text, TimeZone } from '../../platform/http/fields.ts';
+import { EmailAddress } from '../../email-address.ts';
+import { ClockTime, Id, nfcText, text, TimeZone } from '../../platform/http/fields.ts';
 import { AgentUpdateSettings } from './agent-update-settings.schema.ts';
 
 /** Partner settings (SPEC 2.2). A key that is not known is refused: a typo in a security setting must not pass for one
@@ -27,8 +28,8 @@ export const PartnerSettings = z.strictObject({
     .optional(),
   contact: z
     .strictObject({
-      name: text(255, 0).nullable().optional(),
-      email: z.email().max(255).nullable().optional(),
+      name: nfcText(255, 0).nullable().optional(),
+      email: EmailAddress.nullable().optional(),
       phone: text(50, 0).nullable().optional(),
       website: text(500, 0).nullable().optional(),
     })

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { JsonColumn, JsonInput, Slug, text, Timestamp } from '../../platform/http/fields.ts';
+import { EmailAddress } from '../../email-address.ts';
+import { JsonColumn, JsonInput, nfcText, Slug, Timestamp } from '../../platform/http/fields.ts';
 import { PartnerSettings } from './partner-settings.schema.ts';
 
 const Type = z.enum(['msp', 'enterprise', 'internal']);
@@ -27,13 +28,13 @@ export const Partner = z
   .meta({ id: 'Partner' });
 
 const fields = {
-  name: text(255),
+  name: nfcText(255),
   slug: Slug,
   type: Type.optional(),
   plan: Plan.optional(),
   maxOrganizations: Cap.nullable().optional(),
   maxDevices: Cap.nullable().optional(),
-  billingEmail: z.email().max(255).nullable().optional(),
+  billingEmail: EmailAddress.nullable().optional(),
   settings: PartnerSettings.optional(),
   ssoConfig: JsonInput.optional(),
 };

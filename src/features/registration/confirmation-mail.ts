@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { addressKey } from '../../email-address.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
@@ -35,7 +36,7 @@ interface Parts {
 export function addRegistrationJobs({ jobs, db, mailer, rateLimits, baseUrl }: Parts): void {
   const mailsTo = rateLimits.limiter('register-mail-to', MAILS_TO);
   const hasMailsLeft = (email: string): Promise<boolean> =>
-    mailsTo.take(email.toLowerCase()).then(
+    mailsTo.take(addressKey(email)).then(
       () => true,
       () => false,
     );

@@ -1,16 +1,17 @@
 import { z } from 'zod';
-import { text } from '../../platform/http/fields.ts';
+import { EmailAddress } from '../../email-address.ts';
+import { nfcText } from '../../platform/http/fields.ts';
 import { SignedIn } from '../auth/index.ts';
 
 const Account = {
-  name: text(255),
-  email: z.email().max(255),
+  name: nfcText(255),
+  email: EmailAddress,
   /** The service checks its strength, and reports the first rule that it breaks. */
   password: z.string().max(1000),
   acceptTerms: z.literal(true, 'must be true: the terms must be accepted'),
 };
 
-export const PartnerRegistration = z.object({ companyName: text(255, 2), ...Account });
+export const PartnerRegistration = z.object({ companyName: nfcText(255, 2), ...Account });
 export type PartnerRegistration = z.infer<typeof PartnerRegistration>;
 
 export const UserRegistration = z.object(Account);

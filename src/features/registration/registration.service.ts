@@ -17,7 +17,7 @@ import {
 } from '../auth/index.ts';
 import { Partner } from '../partners/index.ts';
 import { EVERYTHING, Role } from '../roles/index.ts';
-import { type AccountEnding, addMembership, User } from '../users/index.ts';
+import { type AccountEnding, addMembership, findUserByEmail, User } from '../users/index.ts';
 import { assertRegistrant, confirmRegistration, findRegistration, keepRegistration } from './confirmation.ts';
 import { MAIL_CONFIRMATION } from './confirmation-mail.ts';
 import type { AddressConfirmation, PartnerRegistration, UserRegistration } from './registration.schema.ts';
@@ -110,6 +110,7 @@ export function createRegistration({
       const made = await unlessTaken(() =>
         ctx.withSystem('register a partner', async (tx) => {
           const { name, email } = input;
+          if ((await findUserByEmail(tx, email)) !== undefined) return undefined;
           const user = await User.query(tx).insert({ name, email, passwordHash, status: 'active' });
           const { partner, roleId } = await makePartner(tx, ctx, input.companyName, user);
           const token = await keepRegistration(tx, input, passwordHash, { userId: user.id });

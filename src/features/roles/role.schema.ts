@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { isPermission, PERMISSIONS } from './permissions.ts';
 
@@ -28,8 +28,8 @@ const Permissions = z
   .array(Permission)
   .max(PERMISSIONS.length)
   .transform((list) => [...new Set(list)].sort());
-const name = text(100);
-const description = text(500, 0).nullable();
+const name = nfcText(100);
+const description = nfcText(500, 0).nullable();
 
 export const NewRole = z.strictObject({
   name,

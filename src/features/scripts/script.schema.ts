@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   OsType,
@@ -30,8 +30,8 @@ export const Script = z
   .meta({ id: 'Script' });
 
 const fields = {
-  name: text(255),
-  description: text(1000, 0).nullable().optional(),
+  name: nfcText(255),
+  description: nfcText(1000, 0).nullable().optional(),
   language: SavedScriptLanguage,
   content: text(SCRIPT_MAX_BYTES),
   osTypes: z
@@ -54,7 +54,7 @@ export type ScriptPatch = z.infer<typeof ScriptPatch>;
 export const ScriptQuery = PageQuery.extend({
   orgId: Id.optional().describe('Only scripts that can run in this organization.'),
   language: SavedScriptLanguage.optional(),
-  search: text(255)
+  search: nfcText(255)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the name, ignoring case.'),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { text, wholeNumber } from '../../platform/http/fields.ts';
+import { nfcText, wholeNumber } from '../../platform/http/fields.ts';
 
 export const SearchQuery = z.object({
   q: z
     .string()
     .transform((words) => words.trim())
-    .pipe(text(100))
+    .pipe(nfcText(100))
     .describe('Part of a name, title or description, case-insensitive. Wildcards are matched literally.'),
   limit: wholeNumber(20, 1, 50).meta({ description: '1 to 50; default 20.' }),
 });

@@ -4,9 +4,9 @@ import {
   Id,
   JsonColumn,
   JsonInput,
-  text,
-  TimeZone,
+  nfcText,
   Timestamp,
+  TimeZone,
 } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
@@ -25,7 +25,7 @@ export const Site = z
   .meta({ id: 'Site' });
 
 const fields = {
-  name: text(255),
+  name: nfcText(255),
   timezone: TimeZone.optional(),
   address: AnyJsonInput.optional().describe('Any JSON; null clears it.'),
   contact: AnyJsonInput.optional().describe('Any JSON; null clears it.'),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../email-address.ts';
 import { SCOPES } from '../../platform/db/tenant-scope.ts';
-import { text, Timestamp } from '../../platform/http/fields.ts';
+import { nfcText, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
 const OrgAccess = z.enum(['all', 'selected', 'none']);
@@ -30,7 +31,7 @@ export const User = z
   .meta({ id: 'User' });
 
 export const UserQuery = PageQuery.extend({
-  search: text(255, 0)
+  search: nfcText(255, 0)
     .transform((part) => part.trim())
     .optional()
     .describe('Part of the name or the e-mail address.'),
@@ -39,7 +40,7 @@ export const UserQuery = PageQuery.extend({
 });
 export type UserQuery = z.infer<typeof UserQuery>;
 
-const name = text(255);
+const name = nfcText(255);
 
 export const OwnChange = z.object({ name });
 export type OwnChange = z.infer<typeof OwnChange>;
@@ -61,7 +62,7 @@ export const RoleAssignment = z.strictObject({ roleId: z.uuid(), ...access });
 export type RoleAssignment = z.infer<typeof RoleAssignment>;
 
 export const NewInvitation = z.strictObject({
-  email: z.email('must be an e-mail address').max(255),
+  email: EmailAddress,
   name,
   roleId: z.uuid(),
   ...access,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
+import { inNfc } from '../../nfc.ts';
 
 /** Building blocks of request and response schemas. */
 
@@ -22,9 +23,13 @@ const isUnstorable = (value: string) => value.includes('\0') || /\p{Surrogate}/u
 const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
 
 /** Text that is stored exactly as it was sent, and is not blank. */
-export const text = (max: number, min = 1) =>
-  z
-    .string()
+export const text = (max: number, min = 1) => notBlank(z.string(), max, min);
+
+/** The same in NFC: names that people give, and what is searched in names. */
+export const nfcText = (max: number, min = 1) => notBlank(z.string().overwrite(inNfc), max, min);
+
+const notBlank = (schema: z.ZodString, max: number, min: number) =>
+  schema
     .min(min)
     .max(max)
     .refine((value) => min === 0 || value.trim() !== '', 'must not be blank')

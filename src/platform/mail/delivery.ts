@@ -38,16 +38,19 @@ export async function greetMailServer(smtpUrl: string): Promise<void> {
 function toServer(smtpUrl: string, { from, log }: DeliveryOptions): Deliver {
   const server = nodemailer.createTransport({ url: smtpUrl, ...TIME_OUTS });
   return async (mail) => {
-    await server.sendMail({ ...mail, from });
+    await server.sendMail(addressed(mail, from));
     log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');
   };
 }
+
+/** The recipient is one address, of which nodemailer must not read a list. */
+const addressed = ({ to, ...mail }: Mail, from: string) => ({ ...mail, to: { name: '', address: to }, from });
 
 /** The text of a mail, which may hold a link with a secret, is only in the file, which only its owner can read. */
 function toFile({ from, dataDir, log, folderLimits }: DeliveryOptions): Deliver {
   const composer = nodemailer.createTransport({ streamTransport: true, buffer: true, newline: 'unix' });
   return async (mail) => {
-    const { message } = await composer.sendMail({ ...mail, from });
+    const { message } = await composer.sendMail(addressed(mail, from));
     if (!Buffer.isBuffer(message)) throw new Error('the mail was not composed in memory');
     const folder = path.join(dataDir, 'mail');
     const file = path.join(folder, `${newId()}.eml`);

@@ -109,7 +109,12 @@ function isTime(field: string): boolean {
   return timeKinds.has(field) || (field.startsWith('custom.') && CUSTOM_KINDS.get(field.slice(7)) === 'date');
 }
 
-function holds({ field, operator, value }: PlainCondition, found: unknown, now: number): boolean {
+/** What is asked is in NFC, as names are stored. */
+const asked = (value: unknown): unknown =>
+  Array.isArray(value) ? value.map(asked) : typeof value === 'string' ? value.normalize('NFC') : value;
+
+function holds({ field, operator, value: written }: PlainCondition, found: unknown, now: number): boolean {
+  const value = asked(written);
   if (field === 'software.notInstalled') {
     return !some(found, (name) => lower(name).includes(lower(value as string)));
   }

@@ -25,7 +25,7 @@ export function Palette() {
     ...apiQuery('GET /search', { query: { q, limit: '20' } }),
     enabled: q.length >= 2,
   });
-  const wanted = query.trim().toLowerCase();
+  const wanted = query.trim().normalize('NFC').toLowerCase();
   const recent = useRecentDevices(me.user.id)
     .filter(({ name }) => name.toLowerCase().includes(wanted))
     .map(({ id, name }) => ({

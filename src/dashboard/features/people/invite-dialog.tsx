@@ -5,6 +5,7 @@ import { useNames, useOrganizations, useProviders } from '../../directory/index.
 import { useMe } from '../../session/index.ts';
 import { FormDialog } from '../../ui/index.ts';
 import { useRoles } from './use-roles.ts';
+import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 const ACCESS: readonly { value: 'all' | 'selected' | 'none'; label: string }[] = [
   { value: 'all', label: 'All organizations' },
@@ -84,7 +85,7 @@ export function InviteDialog({
           />
           <TextInput
             label="E-mail address"
-            type="email"
+            {...EMAIL_INPUT}
             required
             value={email}
             onChange={(event) => setEmail(event.currentTarget.value)}

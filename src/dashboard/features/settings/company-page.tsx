@@ -15,6 +15,7 @@ import {
 import { SettingsOverview } from './settings-overview.tsx';
 import { SettingsForm } from './settings-form.tsx';
 import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
+import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 /** The own company: name, contact, hours and time zone. Who belongs to none sees what they can set up instead. */
 export function CompanyPage() {
@@ -103,7 +104,7 @@ function CompanyForm({ partner }: { partner: Partner }) {
             />
             <TextInput
               label="E-mail address for invoices"
-              type="email"
+              {...EMAIL_INPUT}
               value={billingEmail}
               onChange={(event) => setBillingEmail(event.currentTarget.value)}
               error={faults['billingEmail']}

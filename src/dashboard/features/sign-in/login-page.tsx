@@ -11,6 +11,7 @@ import { SecondFactorForm } from './second-factor-form.tsx';
 import { ssoFailureText } from './sso-failure.ts';
 import { ToPage } from './to-page.tsx';
 import { useRegistration } from './use-registration.ts';
+import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 const route = getRouteApi('/public/login');
 
@@ -137,7 +138,7 @@ function PasswordForm({
       <Stack>
         <TextInput
           label="E-mail address"
-          type="email"
+          {...EMAIL_INPUT}
           autoComplete="username"
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}

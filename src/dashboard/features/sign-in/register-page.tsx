@@ -5,6 +5,7 @@ import { Failure, useSubmit } from '../../ui/index.ts';
 import { ToSignIn } from './mailed-links/link-parts.tsx';
 import { PublicCard } from './public-card.tsx';
 import { useRegistration } from './use-registration.ts';
+import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 /** Registers a provider, where the server allows it; otherwise says how people come in. */
 export function RegisterPage() {
@@ -41,7 +42,7 @@ export function RegisterPage() {
           <Stack>
             <TextInput label="Company" autoComplete="organization" {...field('companyName')} />
             <TextInput label="Your name" autoComplete="name" {...field('name')} />
-            <TextInput label="E-mail address" type="email" autoComplete="username" {...field('email')} />
+            <TextInput label="E-mail address" {...EMAIL_INPUT} autoComplete="username" {...field('email')} />
             <PasswordInput
               label="Password"
               description="At least 8 characters."

@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { Id, instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
+import {
+  Id,
+  instantOrDay,
+  JsonColumn,
+  nfcText,
+  noneBefore,
+  text,
+  Timestamp,
+} from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { CATEGORIES, type Category } from './categories.ts';
 
@@ -12,9 +20,9 @@ interface Range {
 const inOrder = noneBefore('from', 'to');
 
 const conditions = {
-  user: text(255).optional().describe('Part of the e-mail address or name of the user, case-insensitive.'),
+  user: nfcText(255).optional().describe('Part of the e-mail address or name of the user, case-insensitive.'),
   action: text(100).optional().describe('The exact action, such as `site.create`.'),
-  resource: text(255)
+  resource: nfcText(255)
     .optional()
     .describe('The resource type, or part of the resource name, case-insensitive.'),
   category: z.enum(CATEGORIES).optional(),
@@ -53,7 +61,7 @@ export type EntryQuery = z.infer<typeof EntryQuery>;
 
 export const EntrySearch = z
   .object({
-    q: text(255).describe(
+    q: nfcText(255).describe(
       'Part of the action, e-mail address, resource (type, id or name) or details, case-insensitive.',
     ),
     ...listFields,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule } from '../core/schedule.schema.ts';
 import { isEverDue } from '../core/schedule.ts';
@@ -51,7 +51,7 @@ const Sources = BackupSources.superRefine((sources, context) => {
 });
 
 const common = {
-  name: text(200),
+  name: nfcText(200),
   encryptionKeyId: Id.describe('The key of the repositories. It cannot be changed, but it can be rotated.'),
   enabled: z
     .boolean()

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { isKeyMaterial } from './key-material.ts';
 
@@ -33,7 +33,7 @@ export const EncryptionKey = z
 
 export const NewEncryptionKey = z.strictObject({
   orgId: Id,
-  name: text(200),
+  name: nfcText(200),
   material: z
     .string()
     .max(100)

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SnapshotPath } from '../../../engine/index.ts';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
 import { pageQuery, Pagination } from '../../../platform/http/pagination.ts';
 import { AsOf } from '../snapshots/snapshot.schema.ts';
 
@@ -68,7 +68,9 @@ export const SnapshotFolder = z.object({
 });
 
 export const SearchQuery = z.object({
-  name: text(255, 0).default('').describe('A part of the name, in any case. Without it everything matches.'),
+  name: nfcText(255, 0)
+    .default('')
+    .describe('A part of the name, in any case. Without it everything matches.'),
   path: Path.default('/').describe('The folder to search, with all folders in it.'),
   asOf: AsOf,
 });

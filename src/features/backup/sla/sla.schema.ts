@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { Id, instantOrDay, JsonColumn, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
+import {
+  Id,
+  instantOrDay,
+  JsonColumn,
+  nfcText,
+  noneBefore,
+  Timestamp,
+} from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 
 const minutes = z.number().int().min(1).max(525_600);
@@ -22,7 +29,7 @@ export const SlaConfig = z
   .meta({ id: 'BackupSlaConfig' });
 
 const changeable = {
-  name: text(200),
+  name: nfcText(200),
   rpoTargetMinutes: minutes.describe('How old the newest snapshot may be.'),
   rtoTargetMinutes: minutes.describe('How long a restore may take, by the estimate.'),
   targetDevices: ids.optional(),

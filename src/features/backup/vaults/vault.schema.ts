@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CommandProgress } from '../../../protocol/index.ts';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { Provider } from '../configs/config.schema.ts';
 import {
@@ -20,7 +20,7 @@ const Schedule = BackupSchedule.refine(isEverDue, {
 });
 
 const changeable = {
-  name: text(200).optional().describe('Default: Vault.'),
+  name: nfcText(200).optional().describe('Default: Vault.'),
   isActive: z.boolean().optional().describe('Default true. A vault that is not active is not synced.'),
   syncAfterBackup: z
     .boolean()

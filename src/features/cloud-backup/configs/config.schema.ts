@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule, isEverDue } from '../../backup/index.ts';
 import { CloudJobStatus } from '../job-status.ts';
@@ -36,7 +36,7 @@ const Users = z
   .transform((list) => [...new Set(list)]);
 
 const changeable = {
-  name: text(200),
+  name: nfcText(200),
   backupScope: z
     .array(KindName)
     .min(1)
@@ -98,7 +98,7 @@ export const CloudConfig = z
   .meta({ id: 'CloudBackupConfig' });
 
 export const CloudConfigUserQuery = z.object({
-  search: text(320).optional().describe('Part of the address, in any case.'),
+  search: nfcText(320).optional().describe('Part of the address, in any case.'),
 });
 export type CloudConfigUserQuery = z.infer<typeof CloudConfigUserQuery>;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 
 export const CloudConnection = z
@@ -32,7 +32,7 @@ export const NewConnection = z.discriminatedUnion('provider', [
       .describe(
         'The app of this server is connected by GET /c2c/m365/consent-url only, which proves the directory.',
       ),
-    displayName: text(200),
+    displayName: nfcText(200),
     tenantId: Id,
     clientId: Id,
     clientSecret: text(1000).describe('It is stored sealed, and never returned.'),
@@ -44,7 +44,7 @@ export const NewConnection = z.discriminatedUnion('provider', [
 export type NewConnection = z.infer<typeof NewConnection>;
 
 export const ConnectionPatch = z.strictObject({
-  displayName: text(200).optional(),
+  displayName: nfcText(200).optional(),
   clientId: Id.optional().describe('Only with a new secret, and of the same directory.'),
   clientSecret: text(1000)
     .optional()
@@ -69,7 +69,7 @@ export const ConnectionTest = z.object({
   checkedAt: Timestamp,
 });
 
-export const ConsentQuery = z.object({ orgId: Id, displayName: text(200).optional() });
+export const ConsentQuery = z.object({ orgId: Id, displayName: nfcText(200).optional() });
 export type ConsentQuery = z.infer<typeof ConsentQuery>;
 /** The query of a browser that comes back is not trusted: the handler looks at it. */
 export const CallbackQuery = z.record(z.string(), z.unknown());

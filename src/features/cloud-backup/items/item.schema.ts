@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { KindName } from '../kinds/kind.ts';
 
@@ -39,7 +39,7 @@ export const ItemQuery = z.object({
   configId: Id.optional(),
   userEmail: text(320).toLowerCase().optional(),
   itemType: KindName.optional(),
-  search: text(200)
+  search: nfcText(200)
     .transform((words) => words.trim().split(/\s+/))
     .pipe(z.array(z.string()).max(WORDS_MAX))
     .optional()

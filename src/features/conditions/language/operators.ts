@@ -1,3 +1,4 @@
+import { inNfc } from '../../../nfc.ts';
 import type { Field, Kind } from '../fields/field.ts';
 import { agoOf, elapsed, spanOf, type Span, UNITS, type Bound } from '../fields/instants.ts';
 import { PatternFault } from '../patterns/pattern-cost.ts';
@@ -30,7 +31,7 @@ function asText(
   if (typeof value !== 'string') complain('must be a string', ...within);
   else if (isUnstorable(value)) {
     complain('must not contain NUL characters or unpaired surrogates', ...within);
-  } else return value;
+  } else return inNfc(value);
   return undefined;
 }
 

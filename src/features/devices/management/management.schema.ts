@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
-import { futureInstant, Id, JsonInput, text } from '../../../platform/http/fields.ts';
+import { futureInstant, Id, JsonInput, nfcText } from '../../../platform/http/fields.ts';
 import { Device } from '../device.schema.ts';
 
 const MAX_TAGS = 50;
 /** A comma separates tags where they are listed. */
-const tag = text(64)
+const tag = nfcText(64)
   .trim()
   .refine((value) => !value.includes(','), 'must not have a comma');
 const tags = z
@@ -21,7 +21,7 @@ const customFields = JsonInput.describe(
 
 export const DevicePatch = z
   .strictObject({
-    displayName: text(255).trim().nullable(),
+    displayName: nfcText(255).trim().nullable(),
     tags: tags.describe('All tags of the device.'),
     customFields,
     autoUpdate: z.boolean().describe('Also sent to the agent, which stores it.'),

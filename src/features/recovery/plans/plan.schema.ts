@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule, isEverDue } from '../../backup/index.ts';
 import { RecoveryDevice } from './target.schema.ts';
@@ -23,7 +23,7 @@ const Schedule = BackupSchedule.refine(isEverDue, {
 });
 
 const planFields = {
-  description: text(2000, 0).nullable().optional(),
+  description: nfcText(2000, 0).nullable().optional(),
   rpoTargetMinutes: Minutes.nullable().optional().describe('How old the restored data may be.'),
   rtoTargetMinutes: Minutes.nullable().optional().describe('How long it may take until everything works.'),
   status: z.enum(PLAN_STATUSES).optional().describe('Default draft. An archived plan is not executed.'),
@@ -34,12 +34,12 @@ const planFields = {
 
 export const NewRecoveryPlan = z.strictObject({
   orgId: Id.optional().describe('Default: the organization of the caller.'),
-  name: text(200),
+  name: nfcText(200),
   ...planFields,
 });
 export type NewRecoveryPlan = z.infer<typeof NewRecoveryPlan>;
 
-export const RecoveryPlanPatch = z.strictObject({ name: text(200), ...planFields }).partial();
+export const RecoveryPlanPatch = z.strictObject({ name: nfcText(200), ...planFields }).partial();
 export type RecoveryPlanPatch = z.infer<typeof RecoveryPlanPatch>;
 
 export const RecoveryPlanQuery = PageQuery.extend({
@@ -49,7 +49,7 @@ export const RecoveryPlanQuery = PageQuery.extend({
 export type RecoveryPlanQuery = z.infer<typeof RecoveryPlanQuery>;
 
 const groupFields = {
-  name: text(200),
+  name: nfcText(200),
   sequence: z
     .number()
     .int()

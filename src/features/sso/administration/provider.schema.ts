@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
-import { asciiDomain, ownershipFault } from '../domains/domain-name.ts';
+import { asciiDomain } from '../../../email-address.ts';
+import { ownershipFault } from '../domains/domain-name.ts';
 import { AttributeMapping } from '../providers/attribute-mapping.ts';
 import {
   PROVIDER_STATUSES,
@@ -179,7 +180,7 @@ export const NewProvider = z.strictObject({
   orgId: Id.optional().describe(
     'The organization that owns the provider. Ignored if ownerScope is `partner`.',
   ),
-  name: text(255),
+  name: nfcText(255),
   type: z.enum(PROVIDER_TYPES),
   preset: z
     .string()
@@ -192,7 +193,7 @@ export const NewProvider = z.strictObject({
 });
 export type NewProvider = z.output<typeof NewProvider>;
 
-export const ProviderChange = z.strictObject({ name: text(255).optional(), ...settings });
+export const ProviderChange = z.strictObject({ name: nfcText(255).optional(), ...settings });
 export type ProviderChange = z.output<typeof ProviderChange>;
 
 export const StatusChange = z.strictObject({ status: z.enum(PROVIDER_STATUSES) });

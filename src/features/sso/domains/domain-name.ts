@@ -1,24 +1,6 @@
-import { domainToASCII } from 'node:url';
 import { parse } from 'tldts';
 
 /** Rules for the names of mail domains. Nothing here queries the DNS. */
-
-/** Labels of letters, digits and inner hyphens (RFC 1123), in lower case. */
-const ASCII_NAME = /^(?=.{1,253}$)[a-z\d]([a-z\d-]{0,61}[a-z\d])?(\.[a-z\d]([a-z\d-]{0,61}[a-z\d])?)*$/;
-/**
- * ASCII characters that no domain name has. `domainToASCII` would accept some: it reads the host of a URL, so it stops
- * at a slash and decodes `%41`.
- */
-const FOREIGN_ASCII = /[\0-,/:-@[-`{-\x7f]/;
-
-/**
- * Converts a domain name, which may be internationalized, to lower-case ASCII. Undefined if the text is no domain name.
- */
-export function asciiDomain(text: string): string | undefined {
-  if (text.length > 253 || FOREIGN_ASCII.test(text.toLowerCase())) return undefined;
-  const ascii = domainToASCII(text);
-  return ASCII_NAME.test(ascii) ? ascii : undefined;
-}
 
 /** Includes private public suffixes such as github.io, because the names below them belong to different people. */
 const registered = (domain: string) => parse(domain, { allowPrivateDomains: true });

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Id, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
-import { asciiDomain, ownershipFault } from './domain-name.ts';
+import { asciiDomain } from '../../../email-address.ts';
+import { ownershipFault } from './domain-name.ts';
 import { DOMAIN_MAX } from './ownership-record.ts';
 
 export const SsoDomain = z

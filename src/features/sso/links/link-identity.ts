@@ -1,3 +1,4 @@
+import { addressKey } from '../../../email-address.ts';
 import type { Caller, PublicContext } from '../../../platform/context.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError } from '../../../platform/errors.ts';
@@ -5,7 +6,6 @@ import type { AuditTrail } from '../../../platform/http/audit.ts';
 import type { Sealer } from '../../../platform/secrets/sealed.ts';
 import { assertAddressAllowed, findCaller, holdSession } from '../../auth/index.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
-import { isSameAddress } from '../flow/asserted-text.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import { isOfOwner } from './provider-owner.ts';
@@ -39,7 +39,7 @@ export async function finishLink(
     throw new SsoFailure('user_gone', 'the person is no longer a member of the owner of the provider');
   }
   if (identity.emailVerified === false) throw new SsoFailure('email_not_verified');
-  if (identity.email === undefined || !isSameAddress(identity.email, caller.email)) {
+  if (identity.email === undefined || addressKey(identity.email) !== addressKey(caller.email)) {
     throw new SsoFailure('email_mismatch', `the provider names ${identity.email ?? 'no address'}`);
   }
   const { userId } = caller;

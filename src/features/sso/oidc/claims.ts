@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { addressKey } from '../../../email-address.ts';
 import { isStorableText, storableObject, UNSTORABLE_RULE } from '../../../protocol/index.ts';
 import type { AttributeMapping } from '../providers/attribute-mapping.ts';
-import { assertedTexts, firstAddress, isSameAddress } from '../flow/asserted-text.ts';
+import { assertedTexts, firstAddress } from '../flow/asserted-text.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
 import { isMultiFactor } from './second-factor.ts';
 
@@ -57,7 +58,7 @@ function isVerified(email: string | undefined, documents: readonly Claims[]): bo
   if (email === undefined) return undefined;
   if (documents.some((document) => flagOf(document) === false)) return false;
   const named = documents.map((document) => textsOf(document, 'email'));
-  const isTheOnlyOne = named.flat().every((other) => isSameAddress(other, email));
+  const isTheOnlyOne = named.flat().every((other) => addressKey(other) === addressKey(email));
   const isNamed = named.some((addresses) => addresses.length > 0) && isTheOnlyOne;
   return isNamed && documents.some((document) => flagOf(document) === true) ? true : undefined;
 }

@@ -1,4 +1,4 @@
-import { emailDomain } from '../flow/asserted-text.ts';
+import { emailDomain } from '../../../email-address.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import { SsoFailure } from '../flow/sso-failure.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';

@@ -1,7 +1,8 @@
+import { addressForms, emailDomain } from '../../../email-address.ts';
+import { hasAddressIn } from '../../../platform/db/address-condition.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { exceeds } from '../../roles/index.ts';
 import { isDomainProven } from '../domains/domain.service.ts';
-import { addressForms, emailDomain } from '../flow/asserted-text.ts';
 import type { SsoProvider } from '../providers/provider.model.ts';
 import type { AccountFacts, Candidate } from './account-decision.ts';
 import type { AssertedIdentity } from '../flow/sso-protocol.ts';
@@ -43,7 +44,7 @@ export async function accountFacts(
   const domain = emailDomain(email);
   return {
     linked,
-    byEmail: await candidate(tx, provider, 'where lower(u.email) = any(:texts)', addressForms(email)),
+    byEmail: await candidate(tx, provider, `where ${hasAddressIn('u.email', ':texts')}`, addressForms(email)),
     isDomainProven: domain !== undefined && (await isDomainProven(tx, provider, domain)),
   };
 }

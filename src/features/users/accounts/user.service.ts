@@ -1,13 +1,17 @@
 import { clock } from '../../../clock.ts';
+import { addressForms } from '../../../email-address.ts';
 import type { WithSystem } from '../../../platform/context.ts';
+import { hasAddressIn } from '../../../platform/db/address-condition.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { hashPassword } from '../../../platform/secrets/passwords.ts';
 import { SystemMembership } from './membership.model.ts';
 import { SYSTEM_ROLES, User } from './user.model.ts';
 
-/** Finds a user by address, ignoring case. Runs across tenants, because nobody is signed in yet. */
+/** Finds a user by address, ignoring case and the form of the domain. Runs across tenants, because nobody is signed in yet. */
 export const findUserByEmail = (tx: Tx, email: string) =>
-  User.query(tx).whereRaw('lower(email) = lower(?)', [email]).first();
+  User.query(tx)
+    .whereRaw(hasAddressIn('email', '?'), [addressForms(email)])
+    .first();
 
 /** Creates the first system administrator on a database without users. Returns whether it created one. */
 export async function createFirstAdmin(

@@ -1,5 +1,7 @@
 import { clock } from '../../../clock.ts';
+import { addressForms, addressKey } from '../../../email-address.ts';
 import type { PublicContext } from '../../../platform/context.ts';
+import { hasAddressIn } from '../../../platform/db/address-condition.ts';
 import type { Tx } from '../../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../../platform/errors.ts';
 import { tokenHash } from '../../../platform/secrets/tokens.ts';
@@ -108,9 +110,10 @@ export async function joinAsNewUser(
   const emailVerifiedAt = isAddressProved ? clock.date() : null;
   const { rowCount } = await tx.raw(
     `insert into users (id, email, name, password_hash, email_verified_at)
-    values (:id, :email, :name, :passwordHash, :emailVerifiedAt)
+    select :id, :email, :name, :passwordHash, :emailVerifiedAt::timestamptz
+    where not exists (select from users where ${hasAddressIn('email', ':forms')})
     on conflict (lower(email)) do nothing`,
-    { id, email, name, passwordHash, emailVerifiedAt },
+    { id, email, name, passwordHash, emailVerifiedAt, forms: addressForms(email) },
   );
   if (rowCount === 1) {
     await addMembership(tx, id, invitation, invitation);
@@ -134,7 +137,7 @@ export async function joinAsExistingUser(
   ending: Pick<AccountEnding, 'revokeKeysOf' | 'noteLeft'>,
 ): Promise<void> {
   const invitation = await take(tx, invitationTokenHash);
-  if (invitation.email.toLowerCase() !== user.email.toLowerCase()) throw notFound('Invitation');
+  if (addressKey(invitation.email) !== addressKey(user.email)) throw notFound('Invitation');
   await User.query(tx).findById(user.id).forUpdate();
   for (const tenant of await leaveUnusableTenants(tx, user.id)) await ending.noteLeft(tx, ctx, user, tenant);
   if (await hasMembership(tx, user.id)) {

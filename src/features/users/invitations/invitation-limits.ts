@@ -1,3 +1,4 @@
+import { addressKey } from '../../../email-address.ts';
 import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
 import type { Caller } from '../../../platform/context.ts';
 
@@ -16,7 +17,7 @@ export function invitationLimits(limits: RateLimits) {
     /** Throws `rate_limited`. Before the transaction, which must not wait for Redis. */
     async beforeInvitation({ userId, partnerId, orgId }: Caller, email: string): Promise<void> {
       await byInviter.take(userId);
-      await toAddress.take(`${partnerId ?? orgId ?? 'system'} ${email.toLowerCase()}`);
+      await toAddress.take(`${partnerId ?? orgId ?? 'system'} ${addressKey(email)}`);
     },
 
     async beforeResending({ userId }: Caller, invitationId: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { raw } from 'objection';
+import { addressForms } from '../../../email-address.ts';
 import type { Context } from '../../../platform/context.ts';
+import { hasAddressIn } from '../../../platform/db/address-condition.ts';
 import { AppError, invalid, notFound } from '../../../platform/errors.ts';
 import { newId } from '../../../platform/ids.ts';
 import type { Mailer } from '../../../platform/mail/mailer.ts';
@@ -34,7 +36,9 @@ export async function invite(ctx: Context, input: NewInvitation, parts: MailPart
   const { tenant, wanted } = await destinationOf(ctx, input);
   const grant = await grantFor(ctx, tenant, wanted, { roleId: input.roleId, orgAccess: 'none', orgIds: [] });
   const [member] = await selectMembers(
-    visibleMembers(ctx).whereRaw('lower(p.email) = lower(?) and not p.is_invitation', [input.email]),
+    visibleMembers(ctx).whereRaw(`${hasAddressIn('p.email', '?')} and not p.is_invitation`, [
+      addressForms(input.email),
+    ]),
   );
   if (member !== undefined) throw new AppError('conflict', `${member.email} is already a member.`);
   await removeExpired(ctx, input.email, tenant);
@@ -146,8 +150,8 @@ async function removeExpired(ctx: Context, email: string, { partnerId, orgId }: 
   await ctx.tx.raw(
     `delete from membership_invitations
     where partner_id is not distinct from :partnerId::uuid and org_id is not distinct from :orgId::uuid
-      and expires_at <= now() and lower(email) = lower(:email)`,
-    { partnerId, orgId, email },
+      and expires_at <= now() and ${hasAddressIn('email', ':forms')}`,
+    { partnerId, orgId, forms: addressForms(email) } as Record<string, string | string[] | null>,
   );
 }
 

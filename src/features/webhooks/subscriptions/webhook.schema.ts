@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { EventTypeName } from '../events/catalogue.ts';
 
@@ -41,7 +41,7 @@ export const WebhookWithSecret = z.object({
 });
 
 const fields = {
-  name: text(200),
+  name: nfcText(200),
   url: text(2048).describe('https only, with a public address.'),
   eventTypes: z
     .array(EventTypeName)

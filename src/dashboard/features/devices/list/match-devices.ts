@@ -11,7 +11,7 @@ export function deviceMatcher(
   { q, status, os }: DeviceChoice,
   textsOf: (device: DeviceSummary) => readonly string[],
 ): (device: DeviceSummary) => boolean {
-  const words = (q ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+  const words = (q ?? '').normalize('NFC').toLowerCase().split(/\s+/).filter(Boolean);
   const isChosen = <V>(chosen: readonly V[] | undefined, value: V) =>
     chosen === undefined || chosen.length === 0 || chosen.includes(value);
   return (device) => {

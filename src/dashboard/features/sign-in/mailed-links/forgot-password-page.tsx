@@ -4,6 +4,7 @@ import { send } from '../../../api/index.ts';
 import { Failure, focusOnArrival, useSubmit } from '../../../ui/index.ts';
 import { PublicCard } from '../public-card.tsx';
 import { ToSignIn } from './link-parts.tsx';
+import { EMAIL_INPUT } from '../../../ui/forms/email-input.ts';
 
 export function ForgotPasswordPage() {
   const [email, setEmail] = useState('');
@@ -25,7 +26,7 @@ export function ForgotPasswordPage() {
             <TextInput
               ref={focusOnArrival}
               label="E-mail address"
-              type="email"
+              {...EMAIL_INPUT}
               autoComplete="username"
               required
               size="sm"

@@ -1,9 +1,6 @@
 import { expect } from 'chai';
-import {
-  asciiDomain,
-  owningDomains,
-  ownershipFault,
-} from '../../../../../src/features/sso/domains/domain-name.ts';
+import { asciiDomain } from '../../../../../src/email-address.ts';
+import { owningDomains, ownershipFault } from '../../../../../src/features/sso/domains/domain-name.ts';
 
 describe('the name of a domain', () => {
   it('is brought to lower case and ASCII', () => {

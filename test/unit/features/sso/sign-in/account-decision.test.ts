@@ -6,11 +6,6 @@ import {
   decideAccount,
   type DecidingProvider,
 } from '../../../../../src/features/sso/sign-in/account-decision.ts';
-import {
-  addressForms,
-  emailDomain,
-  isSameAddress,
-} from '../../../../../src/features/sso/flow/asserted-text.ts';
 import { SsoFailure } from '../../../../../src/features/sso/flow/sso-failure.ts';
 import type { AssertedIdentity } from '../../../../../src/features/sso/flow/sso-protocol.ts';
 
@@ -154,26 +149,5 @@ describe('which account a proved identity signs in to', () => {
         },
       ),
     );
-  });
-});
-
-describe('the domain of an address', () => {
-  it('is in lower case and ASCII', () => {
-    expect(emailDomain('Ada@Example.COM')).to.equal('example.com');
-    expect(emailDomain('ada@müller.example')).to.equal('xn--mller-kva.example');
-    expect(emailDomain('ada')).to.equal(undefined);
-  });
-});
-
-describe('an internationalized address', () => {
-  it('is the same in each form of its domain, of its letters, and of its capitalization', () => {
-    const forms = ['ada@münchen.example', 'ada@xn--mnchen-3ya.example', 'Ada@MU\u0308NCHEN.example'];
-    for (const one of forms) {
-      for (const other of forms) expect(isSameAddress(one, other), `${one} ${other}`).to.equal(true);
-      expect(addressForms(one)).to.include.members(['ada@münchen.example', 'ada@xn--mnchen-3ya.example']);
-    }
-    expect(isSameAddress('ada@munchen.example', 'ada@münchen.example')).to.equal(false);
-    expect(isSameAddress('j\u00fcrgen@example.com', 'ju\u0308rgen@example.com')).to.equal(true);
-    expect(isSameAddress('jurgen@example.com', 'jürgen@example.com')).to.equal(false);
   });
 });
