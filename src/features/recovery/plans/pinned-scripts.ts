@@ -111,10 +111,10 @@ export async function shownGroups(tx: Tx, orgId: string, groups: readonly Recove
           .from(scriptVersions(tx, ids, orgId).as('s'))
           .select<{ id: string; name: string; sha256: string }[]>('id', 'name', 'sha256');
   const current = new Map(rows.map((row) => [row.id, row]));
-  return groups.map((group) => ({
+  return groups.map(({ scripts, ...group }) => ({
     ...group,
     scripts: scriptIdsOf(group.devices).map((scriptId) => {
-      const pinned = group.scripts.find((one) => one.scriptId === scriptId);
+      const pinned = scripts.find((one) => one.scriptId === scriptId);
       const now = current.get(scriptId);
       return {
         scriptId,

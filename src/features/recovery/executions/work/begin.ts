@@ -5,7 +5,7 @@ import type { Jobs } from '../../../../platform/jobs/jobs.ts';
 import { newestSnapshots } from '../../../backup/index.ts';
 import { completePins, removeUnusedPins } from '../../plans/pinned-scripts.ts';
 import { type Mark, marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
-import type { ExecutedGroup, RecoveryPlan } from '../../plans/plan.model.ts';
+import type { ExecutedGroup, PinnedScript, RecoveryPlan } from '../../plans/plan.model.ts';
 import type { ExecutionType } from '../../plans/plan.schema.ts';
 import { groupsOf } from '../../plans/plan.service.ts';
 import { wantedSnapshot } from '../../plans/source-snapshot.ts';
@@ -119,7 +119,7 @@ async function planForward(
   const groups = await groupsOf(tx, plan);
   if (groups.length === 0) throw invalid('body.executionType', 'is not possible: the plan has no groups');
   const pins = await completePins(tx, plan, groups);
-  const executed = groups.map((group, at) => executedGroup({ ...group, scripts: pins[at] ?? [] }));
+  const executed = groups.map((group, at) => executedGroup(group, pins[at] ?? []));
   const entries = groups.flatMap(({ id, devices: own }, at) =>
     own.map((entry) => ({ groupId: id, entry, scripts: pins[at] ?? [] })),
   );
@@ -222,21 +222,10 @@ const UNKNOWN_GROUP = {
   estimatedDurationMinutes: null,
 } satisfies Omit<ExecutedGroup, 'id'>;
 
-const executedGroup = ({
-  id,
-  name,
-  sequence,
-  dependsOnGroupId,
-  estimatedDurationMinutes,
-  scripts,
-}: Required<ExecutedGroup>) => ({
-  id,
-  name,
-  sequence,
-  dependsOnGroupId,
-  estimatedDurationMinutes,
-  scripts,
-});
+const executedGroup = (
+  { id, name, sequence, dependsOnGroupId, estimatedDurationMinutes }: ExecutedGroup,
+  scripts: PinnedScript[],
+): ExecutedGroup => ({ id, name, sequence, dependsOnGroupId, estimatedDurationMinutes, scripts });
 
 async function devicesOf(tx: Tx, orgId: string, entries: readonly RecoveryDevice[]) {
   const ids = entries.flatMap(({ deviceId, targetDeviceId }) =>
