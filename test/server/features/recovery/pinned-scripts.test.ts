@@ -92,9 +92,13 @@ describe('scripts that checks of recovery plans run', function () {
     await world.reset();
     const ended = await endOf(await world.execute(planId, type));
     expect(ended.status, JSON.stringify(ended)).to.equal('completed');
-    return world.devices.flatMap(({ log }) =>
-      log.filter((frame) => frame.type === 'script.run').map((frame) => payloadOf(frame).content),
+    const ran = world.devices.flatMap(({ log }) =>
+      log.filter((frame) => frame.type === 'script.run').map((frame) => payloadOf(frame).content ?? ''),
     );
+    const actions: { scriptSha256: string | null }[] = ended.groups[0].steps[0].actions;
+    const named = actions.flatMap(({ scriptSha256 }) => scriptSha256 ?? []);
+    expect(named).to.deep.equal(ran.map((content) => sha256Of(content)));
+    return ran;
   }
   const kept = (planId: string) =>
     inSystem(app, (tx) =>
