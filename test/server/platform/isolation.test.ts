@@ -355,6 +355,8 @@ const ACROSS_TENANTS: Record<string, number> = {
   'cli/demo/releases.ts': 1,
   // The command line of the operator, who runs the whole installation: backup, restore, doctor, administrators.
   'cli/audit/verify-database.ts': 1,
+  // The first provider, organization, site and key of an installation.
+  'cli/init/set-up.ts': 1,
   'cli/installation-backup/restore-backup.ts': 1,
   'cli/installation-backup/write-backup.ts': 1,
   'features/audit/reading/last-operator-entry.ts': 1,
@@ -437,9 +439,10 @@ const ACROSS_TENANTS: Record<string, number> = {
   'features/backup/store/upkeep/upkeep.ts': 1,
   'features/commands/command-ledger.ts': 4,
   'features/devices/credentials/cached-agent-credentials.ts': 3,
-  'features/devices/presence/device-store.ts': 7,
+  'features/devices/presence/device-store.ts': 8,
   // Wherever maintenance is over; organization by organization where that fails.
   'features/devices/management/maintenance-end.ts': 2,
+  'features/enrollment/candidates.ts': 1,
   'features/enrollment/enroll.service.ts': 1,
   // Runs and clean-ups of every organization; a callback is found by its state alone.
   'features/cloud-backup/care/care.job.ts': 2,

@@ -281,14 +281,17 @@ describe('alerts', function () {
       const rows = await inSystem((tx) =>
         tx('audit_logs').whereRaw(`details ->> 'note' = 'All of them'`).select('action', 'org_id', 'details'),
       );
-      expect(rows).to.have.deep.members([
-        {
-          action: 'alert.acknowledge',
-          org_id: tenant.orgId,
-          details: { alertIds: [a], note: 'All of them' },
+      const entry = (org_id: string, id: string) => ({
+        action: 'alert.acknowledge',
+        org_id,
+        details: {
+          alertIds: [id],
+          note: 'All of them',
+          before: { alerts: { [id]: { status: 'active', note: null } } },
+          after: { alerts: { [id]: { status: 'acknowledged', note: 'All of them' } } },
         },
-        { action: 'alert.acknowledge', org_id: other, details: { alertIds: [b], note: 'All of them' } },
-      ]);
+      });
+      expect(rows).to.have.deep.members([entry(tenant.orgId, a), entry(other, b)]);
       const nothing = await post('/alerts/bulk', { alertIds: [none], action: 'resolve' });
       expect([nothing.status, nothing.body.changed]).to.deep.equal([200, 0]);
       for (const wrong of [

@@ -67,7 +67,13 @@ describe('the devices of a group', () => {
     );
     expect(rows).to.deep.equal([{ org_id: tenant.orgId, added_by: tenant.admin.id }]);
     expect(await memberNotes(id)).to.deep.equal(
-      [{ added: 1 }, { added: 0 }, { added: 1 }, { removed: 1 }, { removed: 0 }].map((details) => ({
+      [
+        { added: 1, before: { deviceCount: 1 }, after: { deviceCount: 2 } },
+        { added: 0, before: {}, after: {} },
+        { added: 1, before: { deviceCount: 2 }, after: { deviceCount: 3 } },
+        { removed: 1, before: { deviceCount: 3 }, after: { deviceCount: 2 } },
+        { removed: 0, before: {}, after: {} },
+      ].map((details) => ({
         org_id: tenant.orgId,
         details,
       })),

@@ -249,7 +249,8 @@ describe('the archive of the audit trail', function () {
     const env = { ...environment(), AUDIT_ARCHIVE_BUCKET: 'missing' };
     const ran = await muster(env, 'prune');
     expect(ran.code).to.equal(1);
-    expect(ran.out).to.contain('audit.not_pruned').and.contain('0 entries removed; 1 chains failed');
+    expect(ran.out).to.contain('0 entries removed; 1 chains failed');
+    expect(ran.err).to.contain('audit.not_pruned');
     expect(await muster({ ...environment(), AUDIT_ADMIN_DATABASE_URL: '' }, 'prune')).to.include({ code: 2 });
   });
 

@@ -297,9 +297,8 @@ describe('long work on the dashboard', function () {
       { filesDone: 1.5 },
       { filesTotal: '7' },
       { etaSeconds: 1e40 },
-      { path: 'a'.repeat(5000) },
       { path: { toString: 'x' } },
-      { phase: 'p'.repeat(900_000) },
+      { phase: 7 },
     ]) {
       const answer = await agent.send('command:progress', { ...good, seq: 1, ...nonsense });
       expect(answer, JSON.stringify(nonsense).slice(0, 80)).to.have.property('ok', false);

@@ -72,7 +72,12 @@ describe('promotion', function () {
       {
         actor_email: bench.admin.email,
         resource_name: '1.1.0-rc.1',
-        details: { promoted: [at('1.1.0-rc.1')], demoted: [at('1.0.0')] },
+        details: {
+          promoted: [at('1.1.0-rc.1')],
+          demoted: [at('1.0.0')],
+          before: { promoted: [at('1.0.0')] },
+          after: { promoted: [at('1.1.0-rc.1')] },
+        },
       },
     ]);
   });
