@@ -57,6 +57,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
   backup_vault_syncs: { reason: 'manual' },
   backup_snapshots: { engine_id: 'a'.repeat(64) },
+  dr_pinned_scripts: { sha256: 'a'.repeat(64), language: 'bash' },
   dr_executions: { execution_type: 'rehearsal', trigger: 'manual' },
   dr_actions: { kind: 'restore', phase: 'main' },
   backup_verifications: { verification_type: 'integrity' },
@@ -74,6 +75,7 @@ const NO_UPDATE = new Set([
   'software_changes',
   'device_group_changes',
   'c2c_consents',
+  'dr_pinned_scripts',
   'webhook_events',
 ]);
 

@@ -44,6 +44,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   c2c_blobs: 'written and found as sets, by hash',
   c2c_packs: 'written with the parts that they hold',
   c2c_stores: 'one counter of an organization',
+  dr_pinned_scripts: 'kept in one statement with what scripts hold, so that contents need not be read',
   background_jobs: 'locked by the job runner',
   job_schedules: 'locked by the job runner',
   webhook_events: 'written by triggers, and read with their deliveries',

@@ -149,7 +149,7 @@ timeoutSeconds: number
 } | {
 type: "script"
 /**
- * A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute.
+ * A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute. Executions run the version that the script has when it is first saved in a group; later changes of the script count only when `repinScripts` of the group takes them. The version also runs when the script was deleted.
  */
 scriptId: string
 })
@@ -7505,6 +7505,10 @@ dependsOnGroupId?: (string | null)
  */
 devices?: (RecoveryDevice[] | null)
 estimatedDurationMinutes?: (number | null)
+/**
+ * Scripts of checks of the group whose newest versions are taken. All other scripts that the group named before keep their versions, also when `devices` names them again. Needs scripts:execute.
+ */
+repinScripts?: (string[] | null)
 }
 response: RecoveryGroup
 }
@@ -12128,6 +12132,10 @@ name: string
 sequence: number
 dependsOnGroupId: (string | null)
 devices: RecoveryDevice[]
+/**
+ * The scripts that the checks name, each once.
+ */
+scripts: RecoveryScript[]
 estimatedDurationMinutes: (number | null)
 createdAt: string
 updatedAt: string
@@ -12150,6 +12158,25 @@ restore: RecoveryRestore
  * One after another.
  */
 checks: RecoveryCheck[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryScript".
+ */
+export interface RecoveryScript {
+scriptId: string
+/**
+ * The name that it had when its version was kept. Null: there is no version and no script.
+ */
+scriptName: (string | null)
+/**
+ * Of the version that executions run: of its language, timeoutSeconds and content in UTF-8, joined by line feeds. Null: the group was saved before versions were kept; until it is saved again, each execution runs the version of the moment at which it begins.
+ */
+scriptSha256: (string | null)
+/**
+ * Since its version was kept. `repinScripts` takes the newest one. Null: there is no version yet, or the script was deleted, and its version still runs.
+ */
+scriptHasChanged: (boolean | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -12317,6 +12344,10 @@ vmRestoreId: (string | null)
  */
 backupJobId: (string | null)
 commandId: (string | null)
+/**
+ * Of a check by a script: the version that it runs, as the group of the plan shows it.
+ */
+scriptSha256: (string | null)
 /**
  * What came of it, such as the answer of a check.
  */

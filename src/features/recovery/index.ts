@@ -14,6 +14,7 @@ export const feature = defineFeature({
   tables: [
     bounded('dr_plans', CREATED_BY_PEOPLE),
     cascade('dr_groups', 'dr_plans'),
+    cascade('dr_pinned_scripts', 'dr_plans'),
     ...byRules(executionRetention),
     cascade('dr_steps', 'dr_executions'),
     cascade('dr_actions', 'dr_steps'),

@@ -3,7 +3,7 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { scriptRoutes } from './script.routes.ts';
 
 export { scriptSearch } from './script-search.ts';
-export { scriptsForOrganization } from './script.service.ts';
+export { scriptVersions } from './script.service.ts';
 
 export const feature = defineFeature({
   name: 'scripts',

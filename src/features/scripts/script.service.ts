@@ -37,20 +37,24 @@ export async function readScript(ctx: Context, id: string): Promise<Script> {
   return script;
 }
 
-/** Those of the scripts that can run in an organization, for work that the server does by itself. */
-export const scriptsForOrganization = async (
-  tx: Tx,
-  ids: readonly string[],
-  orgId: string,
-): Promise<Script[]> =>
-  Script.query(tx)
-    .whereIn('id', [...ids])
+/**
+ * Those of the scripts that can run in an organization, for work that the server does by itself: `id`, `name`, what a
+ * device runs, and the SHA-256 of that. A query for others to select from, so that contents need not be read.
+ */
+export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
+  tx('scripts')
+    .whereIn('id', ids)
     .where((either) => {
       void either.where('org_id', orgId);
       void either.orWhereRaw('partner_id = (select o.partner_id from organizations o where o.id = ?)', [
         orgId,
       ]);
-    });
+    })
+    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(VERSION));
+
+/** The language has no line break, and the time is a number, so no two scripts are the same text. */
+const VERSION = `encode(sha256(convert_to(
+  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex') as sha256`;
 
 export async function createScript(ctx: Context, { orgId, ...fields }: NewScript): Promise<Script> {
   return Script.query(ctx.tx).insertAndFetch({

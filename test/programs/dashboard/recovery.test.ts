@@ -95,6 +95,22 @@ describe('the pages of recovery', () => {
     await page.getByText('Head office').waitFor();
   });
 
+  it('say which script has changed since it was chosen, and take its new version', async () => {
+    const { groups } = (await world.send('GET', `/dr/plans/${planId}`)).body;
+    const { scriptId, scriptName } = groups[0].scripts[0];
+    await world.send('PATCH', `/scripts/${scriptId}`, { content: 'echo newer' });
+    const page = await dashboard.open(`/recovery/plans/${planId}`, { person: world.admin });
+    const databases = groupOf(page, 'Databases');
+    await databases.getByText(`Script ${scriptName}`).waitFor();
+    const note = databases.getByText('The script has changed since it was chosen.');
+    await note.waitFor();
+    await assertAccessible(page);
+    await databases.getByRole('button', { name: 'Take the new version' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Take the new version' }).click();
+    await note.waitFor({ state: 'detached' });
+    await databases.getByText(`Script ${scriptName}`).waitFor();
+  });
+
   it('follow a rehearsal step by step, and abort it', async () => {
     world.at(3).script = ({ type }) => (type === 'backup.vm-from-image' ? 'hold' : undefined);
     const page = await dashboard.open('/recovery', { person: world.admin, isProven: true });

@@ -43,6 +43,7 @@ export interface Payload {
   network?: { type: string; isIsolated?: boolean; forwards?: number[] };
   check?: { type: string; host: string; port: number };
   parameters?: Record<string, string>;
+  content?: string;
   repository: {
     destination: { path: string; user: string; secret: { secretRef: string } };
   };

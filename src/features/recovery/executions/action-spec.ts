@@ -47,6 +47,8 @@ export const ActionSpec = z.discriminatedUnion('does', [
     check: RecoveryCheck,
     /** Reached by way of its host, at a port that is known when it runs. */
     isOfMachine: z.boolean(),
+    /** Of a script: the version that is run. Null: the execution began before versions were kept. */
+    scriptSha256: z.string().nullable().default(null),
   }),
   z.object({ does: z.literal('discard') }),
 ]);

@@ -64,6 +64,10 @@ export const RecoveryAction = z
     vmRestoreId: z.uuid().nullable().describe('GET /backup/restore/vm/:id shows its progress.'),
     backupJobId: z.uuid().nullable().describe('GET /backup/jobs/:id shows its progress.'),
     commandId: z.uuid().nullable(),
+    scriptSha256: z
+      .string()
+      .nullable()
+      .describe('Of a check by a script: the version that it runs, as the group of the plan shows it.'),
     message: z.string().nullable().describe('What came of it, such as the answer of a check.'),
     error: Failure.nullable(),
     startedAt: Timestamp.nullable(),

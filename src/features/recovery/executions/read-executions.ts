@@ -111,6 +111,7 @@ function shownStep(
     error: failure(errorCode, errorMessage),
     actions: actions.map(({ errorCode: code, errorMessage: message, ...action }) => ({
       ...action,
+      scriptSha256: action.spec.does === 'check' ? (action.spec.scriptSha256 ?? null) : null,
       error: failure(code, message),
     })),
   };

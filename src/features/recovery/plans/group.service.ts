@@ -4,9 +4,9 @@ import { AppError, invalid, noFields, notFound } from '../../../platform/errors.
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import { newestSnapshots, targetPathFault } from '../../backup/index.ts';
 import { positionsOutsideOrganization } from '../../devices/index.ts';
-import { scriptsForOrganization } from '../../scripts/index.ts';
 import { brokenDependency, firstBroken } from './group-order.ts';
-import { RecoveryGroup, type RecoveryPlan } from './plan.model.ts';
+import { pinScripts, removeUnusedPins, scriptIdsOf, shownGroups } from './pinned-scripts.ts';
+import { type PinnedScript, RecoveryGroup, type RecoveryPlan } from './plan.model.ts';
 import { DEVICES_MAX, GROUPS_MAX, type NewRecoveryGroup, type RecoveryGroupPatch } from './plan.schema.ts';
 import { findPlanToChange, groupsOf } from './plan.service.ts';
 import { machineFault, wantedSnapshot } from './source-snapshot.ts';
@@ -21,13 +21,15 @@ export async function addGroup(ctx: Context, planId: string, input: NewRecoveryG
   const { dependsOnGroupId = null, estimatedDurationMinutes = null, ...rest } = input;
   assertOrder(groups, { id: '', sequence: input.sequence, dependsOnGroupId });
   await assertDevices(ctx, plan, input.devices, groups);
-  return RecoveryGroup.query(ctx.tx).insertAndFetch({
+  const added = await RecoveryGroup.query(ctx.tx).insertAndFetch({
     ...rest,
+    scripts: await scriptsOf(ctx, plan, NO_SCRIPTS, input),
     dependsOnGroupId,
     estimatedDurationMinutes,
     planId,
     orgId: plan.orgId,
   });
+  return shownGroup(ctx, added);
 }
 
 export async function updateGroup(
@@ -41,17 +43,28 @@ export async function updateGroup(
   const { sequence = group.sequence, dependsOnGroupId = group.dependsOnGroupId } = patch;
   assertOrder(others, { id: groupId, sequence, dependsOnGroupId });
   if (patch.devices !== undefined) await assertDevices(ctx, plan, patch.devices, others);
-  return patchRecorded(ctx, group, omitUndefined(patch));
+  const { repinScripts: _, ...changes } = patch;
+  const scripts = await scriptsOf(ctx, plan, group, patch);
+  const updated = await patchRecorded(ctx, group, { ...omitUndefined(changes), scripts });
+  await removeUnusedPins(ctx.tx, plan);
+  return shownGroup(ctx, updated);
 }
 
 export async function removeGroup(ctx: Context, { id: planId, groupId }: { id: string; groupId: string }) {
-  const { groups, group } = await findGroup(ctx, planId, groupId);
+  const { plan, groups, group } = await findGroup(ctx, planId, groupId);
   const dependent = groups.find(({ dependsOnGroupId }) => dependsOnGroupId === groupId);
   if (dependent !== undefined) {
     throw new AppError('conflict', `The group "${dependent.name}" depends on this one.`);
   }
   await RecoveryGroup.query(ctx.tx).deleteById(groupId);
+  await removeUnusedPins(ctx.tx, plan);
   return { success: true as const, group };
+}
+
+async function shownGroup({ tx }: Context, group: RecoveryGroup) {
+  const [shown] = await shownGroups(tx, group.orgId, [group]);
+  if (shown === undefined) throw new Error('one group is shown as one');
+  return shown;
 }
 
 async function findGroup(ctx: Context, planId: string, groupId: string) {
@@ -106,7 +119,6 @@ async function assertDevices(
   if (foreignTarget !== undefined) throw notOfPlan(foreignTarget, 'targetDeviceId');
   await assertMachines(ctx, orgId, devices);
   await assertTargetPaths(ctx, devices);
-  await assertScripts(ctx, orgId, devices);
 }
 
 const notOfPlan = (index: number, field: string) =>
@@ -140,21 +152,41 @@ async function assertTargetPaths(ctx: Context, devices: readonly RecoveryDevice[
   }
 }
 
-/** A script runs with the rights of the agent, so anyone who names one needs the right to start scripts. */
-async function assertScripts(ctx: Context, orgId: string, devices: readonly RecoveryDevice[]): Promise<void> {
-  const wanted = devices.flatMap(({ checks }, index) =>
-    checks.flatMap((check, at) => (check.type === 'script' ? [{ id: check.scriptId, index, at }] : [])),
-  );
-  if (wanted.length === 0) return;
-  if (!holds(ctx.caller.permissions, 'scripts:execute')) {
+const NO_SCRIPTS = { devices: [] as RecoveryDevice[], scripts: [] as PinnedScript[] };
+
+/**
+ * The versions of the scripts that a group has after a change: one that the group has stays, unless its newest one is
+ * asked for. A script runs with the rights of the agent, so anyone who names one needs the right to start scripts.
+ */
+async function scriptsOf(
+  ctx: Context,
+  plan: RecoveryPlan,
+  before: Pick<RecoveryGroup, 'devices' | 'scripts'>,
+  { devices, repinScripts = [] }: Pick<RecoveryGroupPatch, 'devices' | 'repinScripts'>,
+): Promise<PinnedScript[]> {
+  const ids = scriptIdsOf(devices ?? before.devices);
+  const isChosen = (devices !== undefined && ids.length > 0) || repinScripts.length > 0;
+  if (isChosen && !holds(ctx.caller.permissions, 'scripts:execute')) {
     throw new AppError('forbidden', 'Checks that run a script need the permission scripts:execute.');
   }
-  const ids = [...new Set(wanted.map(({ id }) => id))];
-  const known = new Set((await scriptsForOrganization(ctx.tx, ids, orgId)).map(({ id }) => id));
-  const unknown = wanted.find(({ id }) => !known.has(id));
-  if (unknown === undefined) return;
-  throw invalid(
-    `body.devices.${unknown.index}.checks.${unknown.at}.scriptId`,
-    'must be a script that runs in the organization of the plan',
-  );
+  const known = new Map(before.scripts.map((script) => [script.scriptId, script]));
+  for (const id of repinScripts) known.delete(id);
+  const missing = ids.filter((id) => !known.has(id));
+  for (const script of await pinScripts(ctx.tx, plan, missing)) known.set(script.scriptId, script);
+  for (const [index, id] of repinScripts.entries()) {
+    if (ids.includes(id) && known.has(id)) continue;
+    throw invalid(
+      `body.repinScripts.${index}`,
+      `must be a script that a check of the group names and that ${RUNS}`,
+    );
+  }
+  for (const [index, { checks }] of (devices ?? []).entries()) {
+    for (const [at, check] of checks.entries()) {
+      if (check.type !== 'script' || known.has(check.scriptId)) continue;
+      throw invalid(`body.devices.${index}.checks.${at}.scriptId`, `must be a script that ${RUNS}`);
+    }
+  }
+  return ids.flatMap((id) => known.get(id) ?? []);
 }
+
+const RUNS = 'runs in the organization of the plan';

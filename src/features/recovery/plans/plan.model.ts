@@ -17,16 +17,26 @@ export class RecoveryPlan extends BaseModel {
   declare createdBy: string | null;
 }
 
+/** Which version of a script the checks of a group run. `dr_pinned_scripts` has what it holds. */
+export interface PinnedScript {
+  scriptId: string;
+  /** That it had then. */
+  name: string;
+  sha256: string;
+}
+
 /** Devices of a plan that are restored at the same time. */
 export class RecoveryGroup extends BaseModel {
   static override tableName = 'dr_groups';
-  static override jsonAttributes = ['devices'];
+  static override jsonAttributes = ['devices', 'scripts'];
   declare orgId: string;
   declare planId: string;
   declare name: string;
   declare sequence: number;
   declare dependsOnGroupId: string | null;
   declare devices: RecoveryDevice[];
+  /** Of those that its checks name. One that is not listed was chosen before versions were kept. */
+  declare scripts: PinnedScript[];
   declare estimatedDurationMinutes: number | null;
 }
 
@@ -37,4 +47,6 @@ export interface ExecutedGroup {
   sequence: number;
   dependsOnGroupId: string | null;
   estimatedDurationMinutes: number | null;
+  /** Undefined: it began before versions were kept. */
+  scripts?: PinnedScript[];
 }

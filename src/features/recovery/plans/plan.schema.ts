@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
 import { PageQuery } from '../../../platform/http/pagination.ts';
 import { BackupSchedule, isEverDue } from '../../backup/index.ts';
-import { RecoveryDevice } from './target.schema.ts';
+import { CHECKS_MAX, RecoveryDevice } from './target.schema.ts';
 
 export const PLAN_STATUSES = ['draft', 'active', 'archived'] as const;
 export const EXECUTION_TYPES = ['rehearsal', 'failover', 'failback'] as const;
@@ -66,10 +66,41 @@ const groupFields = {
 export const NewRecoveryGroup = z.strictObject(groupFields);
 export type NewRecoveryGroup = z.infer<typeof NewRecoveryGroup>;
 
-export const RecoveryGroupPatch = NewRecoveryGroup.partial();
+export const RecoveryGroupPatch = NewRecoveryGroup.partial().extend({
+  repinScripts: z
+    .array(Id)
+    .min(1)
+    .max(DEVICES_MAX * CHECKS_MAX)
+    .optional()
+    .describe(
+      'Scripts of checks of the group whose newest versions are taken. All other scripts that the group named before keep their versions, also when `devices` names them again. Needs scripts:execute.',
+    ),
+});
 export type RecoveryGroupPatch = z.infer<typeof RecoveryGroupPatch>;
 
 export const GroupParams = z.object({ id: Id, groupId: Id });
+
+const PinnedScript = z
+  .object({
+    scriptId: z.uuid(),
+    scriptName: z
+      .string()
+      .nullable()
+      .describe('The name that it had when its version was kept. Null: there is no version and no script.'),
+    scriptSha256: z
+      .string()
+      .nullable()
+      .describe(
+        'Of the version that executions run: of its language, timeoutSeconds and content in UTF-8, joined by line feeds. Null: the group was saved before versions were kept; until it is saved again, each execution runs the version of the moment at which it begins.',
+      ),
+    scriptHasChanged: z
+      .boolean()
+      .nullable()
+      .describe(
+        'Since its version was kept. `repinScripts` takes the newest one. Null: there is no version yet, or the script was deleted, and its version still runs.',
+      ),
+  })
+  .meta({ id: 'RecoveryScript' });
 
 export const RecoveryGroup = z
   .object({
@@ -80,6 +111,7 @@ export const RecoveryGroup = z
     sequence: z.number().int(),
     dependsOnGroupId: z.uuid().nullable(),
     devices: z.array(RecoveryDevice),
+    scripts: z.array(PinnedScript).describe('The scripts that the checks name, each once.'),
     estimatedDurationMinutes: z.number().int().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,

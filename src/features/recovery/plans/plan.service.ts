@@ -11,6 +11,7 @@ import { type BackupSchedule, nextSlot } from '../../backup/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
 import { followRecoveryAlert } from './recovery-alert.ts';
 import { marksOf, openExecutionOf, planFacts } from './plan-facts.ts';
+import { shownGroups } from './pinned-scripts.ts';
 import { RecoveryGroup, RecoveryPlan } from './plan.model.ts';
 import type { NewRecoveryPlan, RecoveryPlanPatch, RecoveryPlanQuery } from './plan.schema.ts';
 import { machineOf } from './target.schema.ts';
@@ -128,7 +129,7 @@ async function shownPlan(ctx: Pick<Context, 'tx'>, plan: RecoveryPlan) {
   if (one === undefined) throw new Error('one plan is shown as one');
   const marks = await marksOf(ctx.tx, plan);
   return Object.assign(one, {
-    groups: await groupsOf(ctx.tx, plan),
+    groups: await shownGroups(ctx.tx, plan.orgId, await groupsOf(ctx.tx, plan)),
     failedOver: marks.map(({ definition, failedOverAt, ...mark }) => ({
       ...mark,
       restoreType: definition.restore.type,

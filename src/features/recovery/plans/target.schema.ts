@@ -55,7 +55,7 @@ export const RecoveryCheck = z
     z.strictObject({
       type: z.literal('script'),
       scriptId: Id.describe(
-        'A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute.',
+        'A script that runs on the target device, once, and must end with exit code 0. Its variables: PARAM_EXECUTION_TYPE, PARAM_FOLDER with the folder of restored files, and PARAM_PORT_<port> with the port of the device at which a port of a machine is reached. To name a script in a plan needs scripts:execute. Executions run the version that the script has when it is first saved in a group; later changes of the script count only when `repinScripts` of the group takes them. The version also runs when the script was deleted.',
       ),
     }),
   ])

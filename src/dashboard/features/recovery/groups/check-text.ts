@@ -1,8 +1,8 @@
-import type { RecoveryCheck } from '../../../api/index.ts';
+import type { RecoveryCheck, RecoveryScript } from '../../../api/index.ts';
 
 /** "Port 5432 answers", "https on port 443 answers at /health". */
-export function checkText(check: RecoveryCheck, scriptName: (id: string) => string | undefined): string {
-  if (check.type === 'script') return `Script ${scriptName(check.scriptId) ?? 'that is not shown'}`;
+export function checkText(check: RecoveryCheck, script: RecoveryScript | undefined): string {
+  if (check.type === 'script') return `Script ${script?.scriptName ?? 'that was deleted'}`;
   const at = check.host === undefined ? '' : ` of ${check.host}`;
   if (check.type === 'tcp') return `Port ${check.port}${at} answers`;
   const status = check.expectStatus === undefined ? '' : ` with ${check.expectStatus}`;

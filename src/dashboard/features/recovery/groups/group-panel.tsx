@@ -1,11 +1,10 @@
 import { Badge, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import {
-  apiQuery,
   useApiChange,
   type RecoveryDevice,
   type RecoveryGroup,
   type RecoveryPlanDetail,
+  type RecoveryScript,
 } from '../../../api/index.ts';
 import { useRefusal } from '../../../session/index.ts';
 import { Action, ConfirmAction, formatDuration, PagedTable, Panel } from '../../../ui/index.ts';
@@ -94,7 +93,10 @@ export function GroupPanel({
               ),
           },
           { header: 'As', width: '30%', cell: ({ restore }) => <RestoreText restore={restore} /> },
-          { header: 'Checks', cell: ({ checks }) => <Checks checks={checks} /> },
+          {
+            header: 'Checks',
+            cell: ({ checks }) => <Checks checks={checks} group={group} refusal={refusal} />,
+          },
         ]}
       />
     </Panel>
@@ -125,22 +127,61 @@ function RestoreText({ restore }: { restore: RecoveryDevice['restore'] }) {
   );
 }
 
-function Checks({ checks }: Pick<RecoveryDevice, 'checks'>) {
-  const isAllowed = useRefusal('scripts:read') === undefined;
-  const scripts = useQuery({
-    ...apiQuery('GET /scripts', { query: { limit: '100' } }),
-    staleTime: 60_000,
-    enabled: isAllowed && checks.some(({ type }) => type === 'script'),
-  });
-  const nameOf = (id: string) => scripts.data?.data.find((script) => script.id === id)?.name;
+function Checks({
+  checks,
+  group,
+  refusal,
+}: Pick<RecoveryDevice, 'checks'> & { group: RecoveryGroup; refusal: string | undefined }) {
   if (checks.length === 0) return 'None: it counts as working when it is restored.';
   return (
     <Stack gap={0}>
-      {checks.map((check) => (
-        <span key={JSON.stringify(check)} style={{ overflowWrap: 'anywhere' }}>
-          {checkText(check, nameOf)}
-        </span>
-      ))}
+      {checks.map((check) => {
+        const script =
+          check.type === 'script'
+            ? group.scripts.find(({ scriptId }) => scriptId === check.scriptId)
+            : undefined;
+        return (
+          <div key={JSON.stringify(check)} style={{ overflowWrap: 'anywhere' }}>
+            {checkText(check, script)}
+            {script?.scriptHasChanged === true && (
+              <ChangedScript script={script} group={group} refusal={refusal} />
+            )}
+          </div>
+        );
+      })}
     </Stack>
+  );
+}
+
+function ChangedScript({
+  script: { scriptId, scriptName },
+  group: { id, planId },
+  refusal,
+}: {
+  script: RecoveryScript;
+  group: RecoveryGroup;
+  refusal: string | undefined;
+}) {
+  const mayNotRun = useRefusal('scripts:execute');
+  const take = useApiChange('PATCH /dr/plans/{id}/groups/{groupId}', { refreshes: ['GET /dr/plans/{id}'] });
+  return (
+    <Group gap={4}>
+      <Text size="xs" fw={500}>
+        The script has changed since it was chosen.
+      </Text>
+      <ConfirmAction
+        size="compact-xs"
+        variant="subtle"
+        refusal={refusal ?? mayNotRun}
+        title={`Take the new version of “${scriptName ?? 'the script'}”`}
+        question="All checks of this group by this script then run what it holds now. Read it before: it runs with the rights of the agent."
+        confirm="Take the new version"
+        run={() =>
+          take.mutateAsync({ params: { id: planId, groupId: id }, body: { repinScripts: [scriptId] } })
+        }
+      >
+        Take the new version
+      </ConfirmAction>
+    </Group>
   );
 }

@@ -3,6 +3,7 @@ import type { VmNetwork } from '../../../../protocol/index.ts';
 import type { FoundSnapshot } from '../../../backup/index.ts';
 import type { Mark } from '../../plans/plan-facts.ts';
 import { machineFault } from '../../plans/source-snapshot.ts';
+import type { PinnedScript } from '../../plans/plan.model.ts';
 import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';
 import type { ActionSpec } from '../action-spec.ts';
 import type { ActionKind } from '../execution.schema.ts';
@@ -37,10 +38,12 @@ export interface Given {
   sourceOs: OsType | undefined;
   targetOs: OsType | undefined;
   snapshot: FoundSnapshot | undefined;
+  /** Of its group. */
+  scripts: readonly PinnedScript[];
 }
 
 /** Everything goes to isolated places, and is taken down in the end. */
-export function composeRehearsal({ entry, deviceName, snapshot }: Given): ComposedStep {
+export function composeRehearsal({ entry, deviceName, snapshot, scripts }: Given): ComposedStep {
   const { restore, checks } = entry;
   const target = targetOf(entry);
   const restored =
@@ -57,15 +60,15 @@ export function composeRehearsal({ entry, deviceName, snapshot }: Given): Compos
           network: isolated(checks),
         });
   return {
-    actions: [restored, ...checksOf(entry, { isRehearsal: true }), discardOf(restored)],
+    actions: [restored, ...checksOf(entry, { isRehearsal: true, scripts }), discardOf(restored)],
     places: [],
   };
 }
 
 /** The targets take over. */
-export function composeFailover({ entry, deviceName, snapshot, ...systems }: Given): ComposedStep {
+export function composeFailover({ entry, deviceName, snapshot, scripts, ...systems }: Given): ComposedStep {
   const { restore } = entry;
-  const checks = checksOf(entry, { isRehearsal: false });
+  const checks = checksOf(entry, { isRehearsal: false, scripts });
   if (restore.type === 'files') {
     const { actions, places } = filesTo(entry, restore, { ...systems, snapshot });
     return { actions: [...actions, ...checks], places };
@@ -125,6 +128,7 @@ function filesTo(
 export function composeFailback(
   { deviceId, targetDeviceId, definition, places, configId, vmRestoreId }: Mark,
   machines: 'save' | 'back' | null,
+  scripts: readonly PinnedScript[],
 ): ComposedStep {
   const { restore } = definition;
   if (restore.type !== 'files' && machines === 'save') {
@@ -163,7 +167,10 @@ export function composeFailback(
     }),
   );
   const onSource = { ...definition, targetDeviceId: deviceId };
-  return { actions: [backup, ...restores, ...checksOf(onSource, { isRehearsal: false })], places: [] };
+  return {
+    actions: [backup, ...restores, ...checksOf(onSource, { isRehearsal: false, scripts })],
+    places: [],
+  };
 }
 
 const targetOf = ({ deviceId, targetDeviceId }: RecoveryDevice) => targetDeviceId ?? deviceId;
@@ -271,25 +278,33 @@ function reachable(network: VmNetwork | undefined, checks: readonly RecoveryChec
   return { ...wanted, forwards };
 }
 
-function checksOf(entry: RecoveryDevice, { isRehearsal }: { isRehearsal: boolean }): ComposedAction[] {
+function checksOf(
+  entry: RecoveryDevice,
+  { isRehearsal, scripts }: { isRehearsal: boolean; scripts: readonly PinnedScript[] },
+): ComposedAction[] {
   const isMachine = entry.restore.type !== 'files';
-  return entry.checks.map((check) => ({
-    id: newId(),
-    kind: 'check',
-    phase: 'main',
-    name: nameOf(check).slice(0, 500),
-    deviceId: targetOf(entry),
-    spec: {
-      does: 'check',
-      check,
-      isOfMachine: isMachine && (isRehearsal || check.type === 'script' || check.host === undefined),
-    },
-    undoes: null,
-  }));
+  return entry.checks.map((check) => {
+    const script =
+      check.type === 'script' ? scripts.find(({ scriptId }) => scriptId === check.scriptId) : undefined;
+    return {
+      id: newId(),
+      kind: 'check',
+      phase: 'main',
+      name: nameOf(check, script).slice(0, 500),
+      deviceId: targetOf(entry),
+      spec: {
+        does: 'check',
+        check,
+        isOfMachine: isMachine && (isRehearsal || check.type === 'script' || check.host === undefined),
+        scriptSha256: script?.sha256 ?? null,
+      },
+      undoes: null,
+    };
+  });
 }
 
-function nameOf(check: RecoveryCheck): string {
-  if (check.type === 'script') return 'Run a script';
+function nameOf(check: RecoveryCheck, script: PinnedScript | undefined): string {
+  if (check.type === 'script') return script === undefined ? 'Run a script' : `Run the script ${script.name}`;
   const where = check.host === undefined ? `port ${check.port}` : `${check.host}:${check.port}`;
   return check.type === 'tcp' ? `Connect to ${where}` : `Fetch ${check.path} from ${where}`;
 }

@@ -3,8 +3,9 @@ import { invalid, AppError } from '../../../../platform/errors.ts';
 import { newId } from '../../../../platform/ids.ts';
 import type { Jobs } from '../../../../platform/jobs/jobs.ts';
 import { newestSnapshots } from '../../../backup/index.ts';
+import { completePins, removeUnusedPins } from '../../plans/pinned-scripts.ts';
 import { type Mark, marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
-import type { ExecutedGroup, RecoveryPlan } from '../../plans/plan.model.ts';
+import type { ExecutedGroup, PinnedScript, RecoveryPlan } from '../../plans/plan.model.ts';
 import type { ExecutionType } from '../../plans/plan.schema.ts';
 import { groupsOf } from '../../plans/plan.service.ts';
 import { wantedSnapshot } from '../../plans/source-snapshot.ts';
@@ -48,6 +49,7 @@ export async function beginExecution(
       details: { executionId: openId },
     });
   }
+  await removeUnusedPins(tx, plan);
   const { groups, steps } = await (wanted.executionType === 'failback'
     ? planFailback(tx, plan, wanted)
     : planForward(tx, plan, wanted.executionType));
@@ -116,7 +118,11 @@ async function planForward(
 ): Promise<Planned> {
   const groups = await groupsOf(tx, plan);
   if (groups.length === 0) throw invalid('body.executionType', 'is not possible: the plan has no groups');
-  const entries = groups.flatMap((group) => group.devices.map((entry) => ({ groupId: group.id, entry })));
+  const pins = await completePins(tx, plan, groups);
+  const executed = groups.map((group, at) => executedGroup(group, pins[at] ?? []));
+  const entries = groups.flatMap(({ id, devices: own }, at) =>
+    own.map((entry) => ({ groupId: id, entry, scripts: pins[at] ?? [] })),
+  );
   const marks = type === 'failover' ? await marksOf(tx, plan) : [];
   const over = new Set(marks.map(({ definition }) => sourceKey(definition)));
   if (type === 'failover' && entries.every(({ entry }) => over.has(sourceKey(entry)))) {
@@ -132,14 +138,14 @@ async function planForward(
     plan.orgId,
     entries.map(({ entry }) => wantedSnapshot(entry)),
   );
-  const steps = entries.map(({ groupId, entry }, index) => {
+  const steps = entries.map(({ groupId, entry, scripts }, index) => {
     const targetDeviceId = entry.targetDeviceId ?? entry.deviceId;
     const [source, target] = [devices.get(entry.deviceId), devices.get(targetDeviceId)];
     const isOver = over.has(sourceKey(entry));
     const snapshot = isOver ? undefined : snapshots[index];
     const deviceName = source?.name ?? GONE;
     const systems = { sourceOs: source?.osType, targetOs: target?.osType };
-    const given: Given = { entry, deviceName, ...systems, snapshot };
+    const given: Given = { entry, deviceName, ...systems, snapshot, scripts };
     const composed = isOver
       ? { actions: [], places: [] }
       : type === 'rehearsal'
@@ -159,7 +165,7 @@ async function planForward(
       bringsBack: null,
     };
   });
-  return { groups: groups.map(executedGroup), steps };
+  return { groups: executed, steps };
 }
 
 const GONE = '(not in the organization any more)';
@@ -185,8 +191,13 @@ async function planFailback(tx: Tx, plan: RecoveryPlan, { machines }: Wanted): P
       groups.set(id, { ...group, dependsOnGroupId: null });
     }
   }
-  const steps = marks.map((mark) => ({
-    ...composeFailback(mark, machines),
+  const pins = await completePins(
+    tx,
+    plan,
+    marks.map(({ definition, group }) => ({ devices: [definition], scripts: group?.scripts })),
+  );
+  const steps = marks.map((mark, at) => ({
+    ...composeFailback(mark, machines, pins[at] ?? []),
     groupId: mark.groupId,
     deviceId: mark.deviceId,
     deviceName: mark.deviceName,
@@ -211,19 +222,10 @@ const UNKNOWN_GROUP = {
   estimatedDurationMinutes: null,
 } satisfies Omit<ExecutedGroup, 'id'>;
 
-const executedGroup = ({
-  id,
-  name,
-  sequence,
-  dependsOnGroupId,
-  estimatedDurationMinutes,
-}: ExecutedGroup) => ({
-  id,
-  name,
-  sequence,
-  dependsOnGroupId,
-  estimatedDurationMinutes,
-});
+const executedGroup = (
+  { id, name, sequence, dependsOnGroupId, estimatedDurationMinutes }: ExecutedGroup,
+  scripts: PinnedScript[],
+): ExecutedGroup => ({ id, name, sequence, dependsOnGroupId, estimatedDurationMinutes, scripts });
 
 async function devicesOf(tx: Tx, orgId: string, entries: readonly RecoveryDevice[]) {
   const ids = entries.flatMap(({ deviceId, targetDeviceId }) =>

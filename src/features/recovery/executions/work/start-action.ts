@@ -16,7 +16,7 @@ import {
 } from '../../../backup/index.ts';
 import { type AddedCommand, addServerCommand } from '../../../commands/index.ts';
 import { supportsCommand } from '../../../devices/index.ts';
-import { scriptsForOrganization } from '../../../scripts/index.ts';
+import { scriptToRun } from '../../plans/pinned-scripts.ts';
 import { ActionSpec } from '../action-spec.ts';
 import type { RecoveryAction, RecoveryExecution } from '../execution.model.ts';
 import type { DeviceNow } from './observe.ts';
@@ -127,7 +127,7 @@ type CheckStart = Start & { device: DeviceNow; spec: Extract<ActionSpec, { does:
 
 async function startCheck(
   tx: Tx,
-  { execution, siblings, device, spec: { check, isOfMachine } }: CheckStart,
+  { execution, siblings, device, spec: { check, isOfMachine, scriptSha256 } }: CheckStart,
   { hub, secrets }: StartParts,
 ): Promise<Started> {
   const restored = siblings.filter(({ kind }) => kind === 'restore');
@@ -147,7 +147,8 @@ async function startCheck(
     return { changes: { commandId: command.id }, command };
   }
   assertCan(hub, device, 'script.run', 'run scripts');
-  const [script] = await scriptsForOrganization(tx, [check.scriptId], execution.orgId);
+  const wanted = { scriptId: check.scriptId, sha256: scriptSha256 };
+  const script = await scriptToRun(tx, execution, wanted);
   if (script === undefined) throw new WorkRefused('SCRIPT_MISSING', 'The script does not exist any more.');
   const folder = restored.find(({ result }) => typeof result?.folder === 'string')?.result?.folder;
   const parameters: CommandPayload<'script.run'>['parameters'] = {
@@ -155,11 +156,11 @@ async function startCheck(
     ...(typeof folder === 'string' ? { FOLDER: folder } : {}),
     ...Object.fromEntries(forwards.map(({ guestPort, hostPort }) => [`PORT_${guestPort}`, String(hostPort)])),
   };
-  const { language, content, timeoutSeconds } = script;
+  const { timeoutSeconds } = script;
   const command = await addServerCommand(tx, device, {
     ...base,
     type: 'script.run',
-    payload: { language, content, timeoutSeconds, parameters },
+    payload: { ...script, parameters },
     timeoutSeconds,
     secrets: noSecrets,
   });
