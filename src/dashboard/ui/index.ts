@@ -3,6 +3,7 @@ export { asError } from './as-error.ts';
 export { ChipChoice } from './forms/chip-choice.tsx';
 export { CopyText } from './copy.tsx';
 export { saveFile, toCsv } from './csv.ts';
+export { EMAIL_INPUT } from './forms/email-input.ts';
 export { focusOnArrival } from './focus.ts';
 export { FormDialog } from './forms/form-dialog.tsx';
 export { slugOf } from './forms/slug.ts';

@@ -3,9 +3,8 @@ import { useState } from 'react';
 import { useApiChange } from '../../api/index.ts';
 import { useNames, useOrganizations, useProviders } from '../../directory/index.ts';
 import { useMe } from '../../session/index.ts';
-import { FormDialog } from '../../ui/index.ts';
+import { EMAIL_INPUT, FormDialog } from '../../ui/index.ts';
 import { useRoles } from './use-roles.ts';
-import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 const ACCESS: readonly { value: 'all' | 'selected' | 'none'; label: string }[] = [
   { value: 'all', label: 'All organizations' },

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Partner } from '../../api/index.ts';
 import { useMe, useRefusal } from '../../session/index.ts';
-import { formatWord, Loaded, TIME_ZONES } from '../../ui/index.ts';
+import { EMAIL_INPUT, formatWord, Loaded, TIME_ZONES } from '../../ui/index.ts';
 import {
   DATE_FORMATS,
   DAYS,
@@ -15,7 +15,6 @@ import {
 import { SettingsOverview } from './settings-overview.tsx';
 import { SettingsForm } from './settings-form.tsx';
 import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
-import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 /** The own company: name, contact, hours and time zone. Who belongs to none sees what they can set up instead. */
 export function CompanyPage() {

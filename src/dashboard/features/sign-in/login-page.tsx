@@ -4,14 +4,13 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiError, send, type Answer } from '../../api/index.ts';
 import { beginSession, useSession } from '../../session/index.ts';
-import { Failure, focusOnArrival, Loading, useSubmit } from '../../ui/index.ts';
+import { EMAIL_INPUT, Failure, focusOnArrival, Loading, useSubmit } from '../../ui/index.ts';
 import { PublicCard } from './public-card.tsx';
 import { safePath } from './safe-path.ts';
 import { SecondFactorForm } from './second-factor-form.tsx';
 import { ssoFailureText } from './sso-failure.ts';
 import { ToPage } from './to-page.tsx';
 import { useRegistration } from './use-registration.ts';
-import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 const route = getRouteApi('/public/login');
 

@@ -1,11 +1,10 @@
 import { Alert, Button, Checkbox, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../api/index.ts';
-import { Failure, useSubmit } from '../../ui/index.ts';
+import { EMAIL_INPUT, Failure, useSubmit } from '../../ui/index.ts';
 import { ToSignIn } from './mailed-links/link-parts.tsx';
 import { PublicCard } from './public-card.tsx';
 import { useRegistration } from './use-registration.ts';
-import { EMAIL_INPUT } from '../../ui/forms/email-input.ts';
 
 /** Registers a provider, where the server allows it; otherwise says how people come in. */
 export function RegisterPage() {

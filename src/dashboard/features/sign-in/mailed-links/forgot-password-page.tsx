@@ -1,10 +1,9 @@
 import { Alert, Button, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../../api/index.ts';
-import { Failure, focusOnArrival, useSubmit } from '../../../ui/index.ts';
+import { EMAIL_INPUT, Failure, focusOnArrival, useSubmit } from '../../../ui/index.ts';
 import { PublicCard } from '../public-card.tsx';
 import { ToSignIn } from './link-parts.tsx';
-import { EMAIL_INPUT } from '../../../ui/forms/email-input.ts';
 
 export function ForgotPasswordPage() {
   const [email, setEmail] = useState('');
