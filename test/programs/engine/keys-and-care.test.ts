@@ -144,6 +144,7 @@ describe('keys and the care of a repository', function () {
     expect(await checkRepository(bench.engine, repository, { read: { part: 1, of: 1 } })).to.deep.equal({
       isSound: true,
       errors: [],
+      isCut: false,
     });
   });
 
