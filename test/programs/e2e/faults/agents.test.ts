@@ -178,7 +178,7 @@ describe('agents that are killed, and agents that are two', function () {
     const work = await stage.work();
     const two = await Promise.all([north, south].map((server) => stage.startAgent(device, server)));
     const isSentAway = ({ output }: { output(): string }) =>
-      output().includes('The server ended the connection (superseded).');
+      output().includes('The server refused the connection: IDENTITY_CONFLICT');
     await eventually(
       () => two.filter(isSentAway).length,
       (count) => count === 1,
