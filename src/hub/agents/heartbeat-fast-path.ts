@@ -17,11 +17,11 @@ export function isPlainHeartbeat(value: unknown): value is Heartbeat {
     known += 1;
   }
   if (osVersion !== undefined) {
-    if (!isText(osVersion, LIMITS.osVersion)) return false;
+    if (!isComposedText(osVersion, LIMITS.osVersion)) return false;
     known += 1;
   }
   if (osBuild !== undefined) {
-    if (!isText(osBuild, LIMITS.osBuild)) return false;
+    if (!isComposedText(osBuild, LIMITS.osBuild)) return false;
     known += 1;
   }
   if (uptimeSeconds !== undefined) {
@@ -37,7 +37,7 @@ export function isPlainHeartbeat(value: unknown): value is Heartbeat {
     known += 1;
   }
   if (lastUser !== undefined) {
-    if (!isText(lastUser, LIMITS.lastUser)) return false;
+    if (!isComposedText(lastUser, LIMITS.lastUser)) return false;
     known += 1;
   }
   if (pendingReboot !== undefined) {
@@ -110,6 +110,10 @@ const isText = (value: unknown, { min, max }: Limits): value is string =>
   value.length <= max &&
   value.isWellFormed() &&
   !value.includes('\0');
+
+/** Text that is in NFC: no character below U+0300 has another form there. */
+const isComposedText = (value: unknown, limits: Limits): value is string =>
+  isText(value, limits) && !/[\u0300-\uffff]/.test(value);
 
 /** A name in ASCII without white space, which the schema would not change. */
 const isPlainName = (value: unknown): boolean => typeof value === 'string' && /^[!-~]{1,255}$/.test(value);
