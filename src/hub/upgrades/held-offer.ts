@@ -28,6 +28,8 @@ export class HeldOffer {
     facts: ReportedFacts,
     at: number,
   ): HeartbeatAck['upgrade'] {
+    // Whatever else has changed meanwhile, the offers may not know of this upgrade yet.
+    if (this.#updatingSince !== undefined && at - this.#updatingSince < SETTLING_MS) return NOTHING;
     let offer = this.#offer;
     if (offer === undefined || at >= offer.until || offer.revision !== this.#offers.revision) {
       const { identity, capabilities } = device;
