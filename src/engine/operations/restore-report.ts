@@ -83,12 +83,17 @@ export class RestoreObserver {
     return isFile || isMore;
   }
 
-  /** The paths that it has named. Files of which a part is missing are removed. */
-  async failed(target: string): Promise<PathList> {
+  /**
+   * The paths that it has named. Files of which a part is missing are removed.
+   * @param listExpected  the paths of all files, asked where a line can name several that are not there
+   */
+  async failed(target: string, listExpected: Restored['listExpected']): Promise<PathList> {
     const failed = new PathList();
     const torn = new Set<string>();
-    for (const line of this.#lines) {
-      const { path, reason: said } = await namedPath(target, line);
+    const named: NamedPath[] = [];
+    for (const line of this.#lines) named.push(await namedPath(target, line));
+    await settleByList(named, listExpected);
+    for (const { path, reason: said } of named) {
       // The folder in between is ours, and what is said about the path stands behind it.
       const reason = said.replaceAll(` ${nativeText(pathBelow(target, path))}`, '');
       failed.add({ path, reason });
@@ -123,14 +128,36 @@ const fileId = ({ dev, ino }: Stats) => `${dev} ${ino}`;
 const nativeText = (path: Buffer): string =>
   process.platform === 'win32' ? path.toString('utf8') : pathText(path);
 
+interface NamedPath extends UnreadablePath {
+  /** Longer paths that the line could name as well, where neither it nor any of them is on the disk. */
+  others?: UnreadablePath[];
+}
+
 /** The path that a line names. In text it ends with a colon, which can also be in it: the longest one that is there. */
-async function namedPath(target: string, line: string): Promise<UnreadablePath> {
+async function namedPath(target: string, line: string): Promise<NamedPath> {
   const named = parseNotRestored(line) ?? { path: '', reason: line };
   if (line.startsWith('{')) return { ...named, path: await foundPath(target, named.path) };
   const text = `${named.path}: ${named.reason}`;
+  const others: UnreadablePath[] = [];
   for (let at = text.lastIndexOf(': '); at > named.path.length; at = text.lastIndexOf(': ', at - 1)) {
-    const path = text.slice(0, at);
-    if ((await plainBelow(target, path)) !== undefined) return { path, reason: text.slice(at + 2) };
+    const longer = { path: text.slice(0, at), reason: text.slice(at + 2) };
+    if ((await plainBelow(target, longer.path)) !== undefined) return longer;
+    others.push(longer);
   }
-  return named;
+  return (await plainBelow(target, named.path)) === undefined ? { ...named, others } : named;
+}
+
+/** restic may give up before it creates a file. Then only the list of the snapshot tells which path a line names. */
+async function settleByList(
+  named: readonly NamedPath[],
+  listExpected: Restored['listExpected'],
+): Promise<void> {
+  const open = named.filter(({ others = [] }) => others.length > 0);
+  if (open.length === 0 || listExpected === undefined) return;
+  for await (const path of listExpected()) {
+    for (const each of open) {
+      const found = each.others?.find((other) => other.path === path);
+      if (found !== undefined && path.length > each.path.length) Object.assign(each, found);
+    }
+  }
 }

@@ -109,7 +109,7 @@ export async function restore(
     stopMeasuring.abort();
     await measuring;
   }
-  const failed = await observed.failed(target);
+  const failed = await observed.failed(target, listExpected);
   if (!selected.every(isArgument)) await removeUnselected(target, selected);
   const found = await measureFolder(target, signal);
   signal.throwIfAborted();

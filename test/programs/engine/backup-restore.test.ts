@@ -208,7 +208,7 @@ describe('backup and restore with restic', function () {
     ]) {
       observed.readError(line);
     }
-    const failed = (await observed.failed(path.join(folder, 'in'))).report();
+    const failed = (await observed.failed(path.join(folder, 'in'), undefined)).report();
     expect(failed.paths.map((each) => each.path)).to.deep.equal([
       '/torn',
       '/mode',
@@ -218,6 +218,25 @@ describe('backup and restore with restic', function () {
     ]);
     expect(await readdir(path.join(folder, 'outside'))).to.deep.equal(['kept']);
     expect((await readdir(path.join(folder, 'in'))).sort()).to.deep.equal(['a: open ', 'f: open ', 'mode']);
+  });
+
+  it('names a file that was never created by the list of the snapshot, where its name holds a colon', async () => {
+    const observed = new RestoreObserver();
+    for (const line of [
+      'ignoring error for /large: of',
+      'it: ciphertext verification failed',
+      'ignoring error for /other: part: ciphertext verification failed',
+    ]) {
+      observed.readError(line);
+    }
+    const list = async function* () {
+      yield* ['/large', '/large: of\nit', '/other', '/unconcerned'];
+    };
+    const { paths } = (await observed.failed(await target(), list)).report();
+    expect(paths).to.deep.equal([
+      { path: '/large: of\nit', reason: 'ciphertext verification failed' },
+      { path: '/other', reason: 'part: ciphertext verification failed' },
+    ]);
   });
 
   it('goes on in the folder of an interrupted restore', async () => {
