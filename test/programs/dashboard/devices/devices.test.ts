@@ -94,7 +94,7 @@ describe('the pages of devices', () => {
     }
     await agent.succeed(frame, { exitCode: 3, stdout: 'hello\n', stderr: 'oh\n', truncated: false });
     const badges = page.getByRole('dialog').getByText('Exit code 3');
-    await badges.first().waitFor();
+    await badges.nth(2).waitFor();
     // As the outcome of the command, above its output, and in its history.
     expect(await badges.count()).to.equal(3);
     expect(await page.getByRole('dialog').getByText('Succeeded', { exact: true }).count()).to.equal(0);
@@ -145,6 +145,7 @@ describe('the pages of devices', () => {
     const page = await dashboard.open('/devices', { person: tenant.admin });
     await row(page, 'BACK-OFFICE').waitFor();
     await page.keyboard.press('j');
+    await page.locator('[data-place="0"]:focus').waitFor();
     await page.keyboard.press('j');
     const second = page.locator('[data-place="1"]');
     await page.locator('[data-place="1"]:focus').waitFor();
