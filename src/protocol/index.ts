@@ -5,6 +5,7 @@ export * from './path-text.ts';
 export * from './event-logs.ts';
 export * from './commands/index.ts';
 export * from './releases.ts';
+export * from './release-target.ts';
 export * from './upgrade-waits.ts';
 export * from './agent-messages.ts';
 export * from './jobs.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { targetOf } from '../../../src/dashboard/features/agents/releases/file-names.ts';
+import { releaseTargetOf } from '../../../src/protocol/index.ts';
 import { endsOfDay, formatField, formatRelative } from '../../../src/dashboard/ui/format.ts';
 
 const HOUR = 3_600_000;
@@ -39,10 +39,13 @@ describe('what people read on the pages of the dashboard', () => {
   });
 
   it('knows a file of a release by its name, and no other', () => {
-    expect(targetOf('muster-agent-linux-x64.cjs')).to.deep.include({ component: 'agent', os: 'linux' });
-    expect(targetOf('muster-watchdog-windows-x64.exe')).to.deep.include({ component: 'watchdog' });
+    expect(releaseTargetOf('muster-agent-linux-x64.cjs')).to.deep.include({
+      component: 'agent',
+      os: 'linux',
+    });
+    expect(releaseTargetOf('muster-watchdog-windows-x64.exe')).to.deep.include({ component: 'watchdog' });
     for (const other of ['SHA256SUMS', 'muster-agent-beos-x64.cjs', 'x-muster-agent-linux-x64', '']) {
-      expect(targetOf(other), other).to.equal(undefined);
+      expect(releaseTargetOf(other), other).to.equal(undefined);
     }
   });
 });

@@ -1,17 +1,19 @@
-import { z } from 'zod';
+import {
+  ReleaseArchitecture,
+  ReleaseComponent,
+  ReleaseSystem,
+  ReleaseTarget,
+} from '../../../protocol/index.ts';
 
-/** What a release is for: a component of the agent, on an operating system and a processor. */
+/** What a release is for, as devices and people name it. */
 
-export const Component = z.enum(['agent', 'watchdog', 'helper', 'backup']);
-export type Component = z.infer<typeof Component>;
-
-export const OperatingSystem = z.enum(['linux', 'windows', 'macos']);
-export type OperatingSystem = z.infer<typeof OperatingSystem>;
-
-export const Architecture = z.enum(['x64', 'arm64']);
-export type Architecture = z.infer<typeof Architecture>;
-
-export const Target = z.object({ component: Component, os: OperatingSystem, architecture: Architecture });
-export type Target = z.infer<typeof Target>;
+export const Component = ReleaseComponent;
+export type Component = ReleaseComponent;
+export const OperatingSystem = ReleaseSystem;
+export type OperatingSystem = ReleaseSystem;
+export const Architecture = ReleaseArchitecture;
+export type Architecture = ReleaseArchitecture;
+export const Target = ReleaseTarget;
+export type Target = ReleaseTarget;
 
 export type ReleaseName = Target & { version: string };

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { storableText } from '../../../protocol/index.ts';
-import { Architecture, Component, OperatingSystem, type Target } from '../registry/platform.ts';
 import { compareVersions, isPrerelease, Version } from '../registry/version.ts';
 
 /** A release as the API of GitHub describes it: what is needed of it. */
@@ -64,19 +63,4 @@ export function latestStable(releases: readonly GithubRelease[]): GithubRelease 
         highest === undefined || compareVersions(one.version, highest.version) > 0 ? one : highest,
       undefined,
     );
-}
-
-const NAME = new RegExp(
-  `^muster-(${Component.options.join('|')})-(${OperatingSystem.options.join('|')})-(${Architecture.options.join('|')})(?:\\.exe|\\.cjs)?$`,
-);
-
-/** What a file is for, by its name, such as `muster-agent-linux-x64.cjs`; `undefined` for other files of a release. */
-export function targetOf(name: string): Target | undefined {
-  const [, component, os, architecture] = NAME.exec(name) ?? [];
-  if (component === undefined) return undefined;
-  return {
-    component: Component.parse(component),
-    os: OperatingSystem.parse(os),
-    architecture: Architecture.parse(architecture),
-  };
 }

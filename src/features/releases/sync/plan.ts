@@ -1,7 +1,8 @@
 import type { Target } from '../registry/platform.ts';
 import { MAX_BYTES } from '../registry/release-files.ts';
 import { type Checksum, CHECKSUMS } from './checksums.ts';
-import { type Asset, type GithubRelease, targetOf } from './github-release.ts';
+import { releaseTargetOf } from '../../../protocol/index.ts';
+import type { Asset, GithubRelease } from './github-release.ts';
 
 /** A file of a release that is not registered, and why. */
 export interface Failure {
@@ -26,7 +27,7 @@ export function planOf({ assets }: GithubRelease, checksums: ReadonlyMap<string,
   const named = new Map(assets.map((asset) => [asset.name, asset]));
   const names = new Set([...named.keys(), ...checksums.keys()]);
   const ours = [...names].toSorted().flatMap((file) => {
-    const target = targetOf(file);
+    const target = releaseTargetOf(file);
     return target === undefined ? [] : [{ file, target }];
   });
   const plan: Plan = { files: [], failed: [] };

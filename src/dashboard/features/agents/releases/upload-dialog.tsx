@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../../../api/index.ts';
 import { FormDialog, formatBytes, formatWord, SYSTEM_NAMES } from '../../../ui/index.ts';
-import { targetOf } from './file-names.ts';
+import { releaseTargetOf } from '../../../../protocol/index.ts';
 
 /** Uploads the files of one version, one after the other. What was registered before a failure stays. */
 export function UploadDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -11,13 +11,13 @@ export function UploadDialog({ opened, onClose }: { opened: boolean; onClose: ()
   const [files, setFiles] = useState<File[]>([]);
   const [done, setDone] = useState<ReadonlySet<string>>(new Set());
   const queries = useQueryClient();
-  const unknown = files.filter(({ name }) => targetOf(name) === undefined);
+  const unknown = files.filter(({ name }) => releaseTargetOf(name) === undefined);
   const submit = async () => {
     if (files.length === 0) throw new Error('Choose the files of the release first.');
     if (unknown.length > 0) throw new Error('Remove the files that are not of a release.');
     try {
       for (const file of files) {
-        const target = targetOf(file.name);
+        const target = releaseTargetOf(file.name);
         if (target === undefined) continue;
         const params = { ...target, version: version.trim() };
         await call(
@@ -68,7 +68,7 @@ export function UploadDialog({ opened, onClose }: { opened: boolean; onClose: ()
           {files.length > 0 && (
             <List size="sm" spacing={2}>
               {files.map(({ name, size }) => {
-                const target = targetOf(name);
+                const target = releaseTargetOf(name);
                 return (
                   target !== undefined && (
                     <List.Item key={name}>
