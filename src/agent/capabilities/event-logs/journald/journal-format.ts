@@ -3,6 +3,7 @@ import type { LogEntry, LogLevel } from '../../../../protocol/index.ts';
 import { decodeText } from '../decode-text.ts';
 import { cut } from '../reader.ts';
 import { numberOf, timedRecordId } from '../record-id.ts';
+import { SYSLOG_LEVELS } from '../syslog-levels.ts';
 
 /** Converts a JSON line of `journalctl -o json` to an entry. */
 
@@ -10,17 +11,6 @@ import { numberOf, timedRecordId } from '../record-id.ts';
 const Field = z.union([z.string(), z.null(), z.array(z.unknown())]);
 const JournalRecord = z.record(z.string(), Field);
 type JournalRecord = z.infer<typeof JournalRecord>;
-
-const LEVELS: readonly LogLevel[] = [
-  'critical',
-  'critical',
-  'critical',
-  'error',
-  'warning',
-  'information',
-  'information',
-  'verbose',
-];
 
 const FACILITIES: Readonly<Record<string, string>> = {
   0: 'kernel',
@@ -38,12 +28,12 @@ const FACILITIES: Readonly<Record<string, string>> = {
 };
 
 export function levelOfPriority(priority: number): LogLevel {
-  return LEVELS[priority] ?? 'information';
+  return SYSLOG_LEVELS[priority] ?? 'information';
 }
 
 /** The range of priorities that covers the levels, for journalctl's `--priority`. */
 export function priorityRange(levels: readonly LogLevel[]): { from: number; to: number } {
-  const priorities = LEVELS.flatMap((level, priority) => (levels.includes(level) ? [priority] : []));
+  const priorities = SYSLOG_LEVELS.flatMap((level, priority) => (levels.includes(level) ? [priority] : []));
   return { from: Math.min(...priorities), to: Math.max(...priorities) };
 }
 

@@ -1,4 +1,5 @@
 import { LogLevel } from '../../../../protocol/index.ts';
+import { SYSLOG_LEVELS } from '../syslog-levels.ts';
 
 /** Finds the level of an entry in the words and numbers that programs use for it. */
 
@@ -33,20 +34,9 @@ export function levelOfName(name: string): LogLevel | undefined {
   return LEVEL_OF_NAME.get(name.toLowerCase());
 }
 
-const SEVERITIES: readonly LogLevel[] = [
-  'critical',
-  'critical',
-  'critical',
-  'error',
-  'warning',
-  'information',
-  'information',
-  'verbose',
-];
-
 /** The level of syslog, which GELF has too: 0 to 7, the gravest first. */
 export function levelOfSeverity(severity: number): LogLevel | undefined {
-  return SEVERITIES[severity];
+  return SYSLOG_LEVELS[severity];
 }
 
 /** The numbers of pino and bunyan: from 10 (trace) to 60 (fatal). Smaller ones are those of syslog. */
