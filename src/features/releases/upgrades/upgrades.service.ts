@@ -32,8 +32,10 @@ export async function listUpgrades(
   parts: UpgradeParts,
 ): Promise<{ data: Upgrade[] }> {
   const assess = await assessor(ctx, await readDevice(ctx, deviceId), parts);
+  const held = await heldAttempts(ctx.tx, [deviceId]);
+  // Read last, so that it has the end of an attempt whose end the state already shows.
   const histories = await historiesOf(ctx, deviceId);
-  return { data: assess(await heldAttempts(ctx.tx, [deviceId])).map((one) => shown(one, histories)) };
+  return { data: assess(held).map((one) => shown(one, histories)) };
 }
 
 /** Asks for the upgrade of a device now, whatever its policy or the waves of a rollout say. */
