@@ -90,6 +90,7 @@ export class RestoreObserver {
   async failed(target: string, listExpected: Restored['listExpected']): Promise<PathList> {
     const failed = new PathList();
     const torn = new Set<string>();
+    if (this.#lines.length >= TORN_MAX) throw new EngineError('REPOSITORY_DAMAGED');
     const named: NamedPath[] = [];
     for (const line of this.#lines) named.push(await namedPath(target, line));
     await settleByList(named, listExpected);
@@ -99,7 +100,6 @@ export class RestoreObserver {
       failed.add({ path, reason });
       if (!IS_METADATA.test(reason)) torn.add(path);
     }
-    if (this.#lines.length >= TORN_MAX) throw new EngineError('REPOSITORY_DAMAGED');
     await removeTorn(target, torn, failed);
     return failed;
   }
@@ -152,12 +152,18 @@ async function settleByList(
   named: readonly NamedPath[],
   listExpected: Restored['listExpected'],
 ): Promise<void> {
-  const open = named.filter(({ others = [] }) => others.length > 0);
-  if (open.length === 0 || listExpected === undefined) return;
+  const wanted = new Map<string, { line: NamedPath; other: UnreadablePath }[]>();
+  for (const line of named) {
+    for (const other of line.others ?? []) {
+      const known = wanted.get(other.path);
+      if (known === undefined) wanted.set(other.path, [{ line, other }]);
+      else known.push({ line, other });
+    }
+  }
+  if (wanted.size === 0 || listExpected === undefined) return;
   for await (const path of listExpected()) {
-    for (const each of open) {
-      const found = each.others?.find((other) => other.path === path);
-      if (found !== undefined && path.length > each.path.length) Object.assign(each, found);
+    for (const { line, other } of wanted.get(path) ?? []) {
+      if (path.length > line.path.length) Object.assign(line, other);
     }
   }
 }
