@@ -57,7 +57,7 @@ export const EnrollResponse = z.object({
   status: z
     .enum(['enrolled', 'pending'])
     .optional()
-    .describe('`pending`: somebody has to approve the device before it is given anything.'),
+    .describe('`pending`: the device has to be approved before it is given anything.'),
   config: AgentConfig.extend({
     hubUrl: z.string().describe('The absolute URL of the socket for agents.'),
   }),

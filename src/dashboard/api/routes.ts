@@ -1889,7 +1889,7 @@ siteId: string
  */
 token: string
 /**
- * `pending`: somebody has to approve the device before it is given anything.
+ * `pending`: the device has to be approved before it is given anything.
  */
 status?: ("enrolled" | "pending")
 config: {

@@ -13,7 +13,7 @@ export const HTTP_ONLY = 'connected over HTTP only: live queries and commands ar
 
 /** What people have to know about a device that waits for approval. */
 export const PENDING =
-  'waits for approval: another connected machine has the same machine id. Somebody has to approve this device in Muster; until then it is given no work';
+  'waits for approval: another connected machine has the same machine id. A technician has to approve this device in Muster; until then it is given no work';
 
 /** Whether the server answers HTTP requests, such as uploads of logs, at present. */
 export const reachesServer = ({ state }: ConnectionState): boolean =>

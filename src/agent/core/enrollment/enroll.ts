@@ -9,7 +9,7 @@ export interface Enrollment {
   credentials: Credentials;
   /** Whose releases the agent installs; empty where the server names none. */
   releaseKeys: readonly ReleaseKey[];
-  /** Whether somebody has to approve the device. */
+  /** whether the device waits for approval. */
   isPending: boolean;
 }
 

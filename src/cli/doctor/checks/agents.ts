@@ -29,9 +29,7 @@ async function agents(db: Db): Promise<Finding> {
   const details = listed.slice(0, VERSIONS_MAX).map(([version, devices]) => `${version}: ${devices} devices`);
   if (listed.length > VERSIONS_MAX) details.push(`and ${listed.length - VERSIONS_MAX} more versions`);
   if (pending > 0) {
-    details.push(
-      `${pending} of these devices wait for approval, which somebody gives in the list of devices`,
-    );
+    details.push(`${pending} of these devices wait for approval, which is given in the list of devices`);
   }
   if (promoted.size === 0) {
     return { ...ok(`${total} devices are enrolled. No release of the agent is promoted.`), details };

@@ -45,7 +45,7 @@ export async function raiseEnrollmentConflict(
       orgId,
       deviceId: newcomer.deviceId,
       title: `${newcomer.hostname} claims the identity of ${known.hostname}`,
-      message: `${describe(newcomer)} was enrolled with the machine id of ${describe(known)}, which is connected. It is given nothing until somebody approves it as a device of its own, approves it in place of ${known.hostname}, or removes it.`,
+      message: `${describe(newcomer)} was enrolled with the machine id of ${describe(known)}, which is connected. It is given nothing until a technician approves it as a device of its own, approves it in place of ${known.hostname}, or removes it.`,
       details: { cause: 'enrollment', device: newcomer, conflictsWith: known },
     }),
   );
@@ -101,7 +101,7 @@ export async function raiseSerialConflicts(tx: Tx, changed: readonly ChangedSeri
   );
 }
 
-/** Somebody has decided about these devices. */
+/** Ends the alerts about devices that a person has decided about. */
 export async function resolveConflicts(tx: Tx, deviceIds: readonly string[], why: string): Promise<void> {
   await resolveAlerts(tx, { kind: KIND, deviceIds, details: {}, why });
 }
