@@ -43,6 +43,15 @@ describe('a window of backups over which clocks are set forward', () => {
     expect(bounds(openAround(daily('23:30', '00:30'), 'Africa/Cairo'))).to.deep.equal([-30, 29, 60]);
   });
 
+  it('keeps its length, or an hour of it, where all that is skipped lies within it', () => {
+    expect(bounds(openAround(daily('23:37', '01:00'), 'Africa/Cairo'))).to.deep.equal([-23, 36, 60]);
+    expect(bounds(openAround(daily('23:45', '01:10'), 'Africa/Cairo'))).to.deep.equal([-15, 44, 60]);
+    expect(bounds(openAround(daily('23:55', '01:00'), 'Africa/Cairo'))).to.deep.equal([-5, 54, 60]);
+    expect(bounds(openAround(daily('01:30', '03:05'), 'Europe/Berlin'))).to.deep.equal([-30, 29, 60]);
+    // One that has had its hour before ends as on any other day.
+    expect(bounds(openAround(daily('00:00', '03:05'), 'Europe/Berlin'))).to.deep.equal([-60, 4, 65]);
+  });
+
   it('is as on any other day where neither is skipped, and on the days around', () => {
     expect(openAround(daily('04:00', '05:00'), 'Europe/Berlin')).to.deep.equal(
       Array.from({ length: 60 }, (_, n) => n + 60),

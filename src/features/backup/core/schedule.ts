@@ -64,13 +64,13 @@ export function newestSlot(
   return newest;
 }
 
-/** So many minutes of its length a window keeps at least where clocks are set forward over its begin. */
+/** So many minutes of its length a window keeps at least where clocks are set forward over its begin, or within it. */
 const KEPT_MINUTES = 60;
 
 /**
  * Whether backups may begin now. Without a window they always may. Where clocks are set forward over the begin of a
- * window, it is open from that moment on, for its length or at least an hour of it; over its end, it keeps its length. So
- * a night in spring has its backup.
+ * window, it is open from that moment on, for its length or at least an hour of it; over its end, it keeps its length;
+ * within it, it keeps at least an hour. So a night in spring has its backup.
  */
 export function isWindowOpen(
   { windowStart, windowEnd }: BackupSchedule,
@@ -83,9 +83,15 @@ export function isWindowOpen(
   if (skipped === undefined) return false;
   const behind = (clock: string) => (minuteOfDay(clock) - skipped.from + DAY_MINUTES) % DAY_MINUTES;
   const length = (minuteOfDay(windowEnd) - minuteOfDay(windowStart) + DAY_MINUTES) % DAY_MINUTES;
+  const kept = Math.min(length, KEPT_MINUTES);
+  /** Minutes for which the window was open before the change; its length or more where that was outside of it. */
+  const before = (DAY_MINUTES - behind(windowStart)) % DAY_MINUTES;
+  const isBeginSkipped = behind(windowStart) < skipped.minutes;
+  const isEndSkipped = behind(windowEnd) < skipped.minutes;
   const openMinutes = Math.max(
-    behind(windowStart) < skipped.minutes ? Math.min(length, Math.max(skipped.minutes, KEPT_MINUTES)) : 0,
-    behind(windowEnd) < skipped.minutes ? behind(windowEnd) : 0,
+    isBeginSkipped ? Math.min(length, Math.max(skipped.minutes, KEPT_MINUTES)) : 0,
+    isEndSkipped ? behind(windowEnd) : 0,
+    !isBeginSkipped && before < length ? kept - before : 0,
   );
   return now.getTime() - skipped.at.getTime() < openMinutes * MINUTE_MS;
 }
