@@ -1,10 +1,6 @@
 import type { Knex } from 'knex';
 import { readOwnerUrl } from './src/config.ts';
-import {
-  prepareMigrations,
-  SqlMigrationSource,
-  KNEX_SETTINGS,
-} from './src/platform/db/migrations/migrations.ts';
+import { prepareMigrations, SqlMigrationSource, KNEX_SETTINGS } from './src/platform/db/migrations.ts';
 import { openSession } from './src/platform/db/pool.ts';
 
 /**

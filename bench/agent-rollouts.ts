@@ -1,19 +1,12 @@
-import { conductRollouts } from '../src/features/releases/rollout-control/conductor.ts';
-import {
-  createReleaseBench,
-  type ReleaseBench,
-  upload,
-} from '../test/support/releases/registry/release-support.ts';
+import { advanceRollouts } from '../src/features/agent-upgrades/rollout.work.ts';
+import { createReleaseBench, type ReleaseBench, upload } from '../test/support/releases/release-support.ts';
 import {
   buildFleet,
   type FleetDevice,
   inSystem,
   stopOwnRounds,
-} from '../test/support/releases/rollouts/rollout-fleet.ts';
-import {
-  type Fate,
-  RolloutSimulation,
-} from '../test/server/features/releases/rollouts/rollout-simulation.ts';
+} from '../test/support/agent-upgrades/rollout-fleet.ts';
+import { type Fate, RolloutSimulation } from '../test/server/features/agent-upgrades/rollout-simulation.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { createTestApp, type TestApp } from '../test/support/test-app.ts';
 import { asOwner, stopTestPostgres } from '../test/support/test-postgres.ts';
@@ -159,7 +152,7 @@ async function measureRounds({ app, admin }: ReleaseBench): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) {
       const startedAt = performance.now();
       const now = new Date(Date.now() + 45 * 60_000);
-      await conductRollouts({ db: app.server.database.jobPool, log: quietLog }, { now, isWhole });
+      await advanceRollouts({ db: app.server.database.jobPool, log: quietLog }, { now, isWhole });
       times.push(Math.round(performance.now() - startedAt));
     }
     console.log(

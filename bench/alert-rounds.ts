@@ -1,5 +1,5 @@
-import { AlertRounds } from '../src/features/alerts/alert-rounds.ts';
-import { raiseOffline, resolveOffline } from '../src/features/alerts/alert-rules.ts';
+import { AlertRounds } from '../src/features/alerts/alert.work.ts';
+import { raiseOffline, resolveOffline } from '../src/features/alerts/alert-rules.queries.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';
@@ -24,7 +24,7 @@ interface Heartbeats {
 const WITHOUT_INDEXES = `
   drop index device_presence_by_change, device_presence_full_disks;
   alter table device_presence drop column disk_over`;
-/** As migration 0021 creates them. They exist when the bench starts. */
+/** As migrations/0007_devices.sql creates them. They exist when the bench starts. */
 const WITH_INDEXES = `
   alter table device_presence add column if not exists disk_over smallint
     generated always as (case when disk_percent >= 50 then trunc(disk_percent)::smallint end) stored;

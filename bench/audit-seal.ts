@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
-import { CHAIN_START, seal, type ChainEnd } from '../src/features/audit/chain/chain.ts';
-import { checkStored } from '../src/features/audit/verification/stored-check.ts';
+import { CHAIN_START, seal, type ChainEnd } from '../src/features/audit/chain.ts';
+import { checkStored } from '../src/features/audit/stored-check.ts';
 import { openPool } from '../src/platform/db/pool.ts';
-import { runPrepared } from '../src/platform/db/prepared.ts';
-import { withSystem } from '../src/platform/db/transaction.ts';
+
+import { withSystem, runPrepared } from '../src/platform/db/transaction.ts';
 import { type AuditBench, createAuditBench } from '../test/support/audit/audit-support.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 

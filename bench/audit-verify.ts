@@ -3,10 +3,10 @@ import { createWriteStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
-import { checkBundleFile } from '../src/cli/audit/bundle-file.ts';
-import { lineWriter } from '../src/cli/audit/export-to-file.ts';
-import { exportBundle } from '../src/features/audit/export/export-bundle.ts';
-import { checkStored } from '../src/features/audit/verification/stored-check.ts';
+import { checkBundleFile } from '../src/cli/audit/verify-bundle.ts';
+import { lineWriter } from '../src/cli/audit/installation-audit.ts';
+import { exportBundle } from '../src/features/audit/export.service.ts';
+import { checkStored } from '../src/features/audit/stored-check.ts';
 import { createAuditBench } from '../test/support/audit/audit-support.ts';
 import { stopTestPostgres } from '../test/support/test-postgres.ts';
 

@@ -1,5 +1,5 @@
-import { dueJobs } from '../src/features/backup/jobs/due-jobs.ts';
-import { runSchedules } from '../src/features/backup/jobs/scheduler.ts';
+import { dueJobs } from '../src/features/backup/job.queries.ts';
+import { runSchedules } from '../src/features/backup/scheduler.ts';
 import { withSystem } from '../src/platform/db/transaction.ts';
 import { buildBackupTenant } from '../test/support/backup/backup-support.ts';
 import { quietLog } from '../test/support/quiet-log.ts';

@@ -1,13 +1,129 @@
-import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { loadavg, tmpdir } from 'node:os';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, writeFile, readFile, rm, mkdtemp } from 'node:fs/promises';
 import path from 'node:path';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ProofDevice } from '../../test/programs/proofs/backup/support/device.ts';
-import { startWorld } from '../../test/programs/proofs/backup/support/world.ts';
-import { writeFileOf } from './data.ts';
-import { type Cost, cpuOf } from './processor-time.ts';
-import { type Baseline, inFolder, overRclone } from './stock-restic.ts';
+import { loadavg, tmpdir } from 'node:os';
+import type { ProofDevice } from '../test/programs/proofs/backup/support/device.ts';
+import { startWorld } from '../test/programs/proofs/backup/support/world.ts';
+
+const IN_FOLDER = 100;
+
+/** Writes one file of the source. Half of each can be compressed, as usual data can. */
+async function writeFileOf(folder: string, n: number, size: number): Promise<void> {
+  const within = path.join(folder, String(Math.floor(n / IN_FOLDER)));
+  await mkdir(within, { recursive: true });
+  const random = randomBytes(Math.ceil(size / 2));
+  const text = Buffer.alloc(size - random.length, createHash('sha256').update(random).digest('hex'));
+  await writeFile(path.join(within, String(n)), Buffer.concat([random, text]));
+}
+
+interface Cost {
+  seconds: number;
+  cpuSeconds: number;
+}
+
+const TICKS_PER_SECOND = 100;
+
+/** Processor time of a process and of those of its children that have ended, as the system counts it. */
+async function cpuOf(pid: number | undefined): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return [11, 12, 13, 14].reduce((sum, field) => sum + Number(fields[field]), 0) / TICKS_PER_SECOND;
+}
+
+/** restic as it is, with a repository of its own, for comparison. */
+interface Baseline {
+  name: string;
+  /** One command to its end, by the clock and by the processor time of restic and of the server that it talks to. */
+  run(...args: string[]): Promise<Cost>;
+  close(): Promise<void>;
+}
+
+/** The programs through which the agent starts restic: other work on the machine takes as much from one as from another. */
+const AS_THE_AGENT = ['nice', '-n', '10', 'ionice', '-t', '-c', '2', '-n', '7'];
+const LOWERED = process.env['BENCH_USUAL_PRIORITY'] === undefined ? AS_THE_AGENT : [];
+
+async function baselineAt(
+  { name, repository, folder }: { name: string; repository: string; folder: string },
+  server: ChildProcess | undefined,
+): Promise<Baseline> {
+  const env = {
+    PATH: process.env['PATH'],
+    RESTIC_REPOSITORY: repository,
+    RESTIC_PASSWORD: 'x',
+    RESTIC_CACHE_DIR: path.join(folder, 'cache'),
+  };
+  const ofServer = async () => (server === undefined ? 0 : cpuOf(server.pid));
+  const run = async (...args: string[]): Promise<Cost> => {
+    const before = await ofServer();
+    const startedAt = performance.now();
+    // The shell reports what its children took.
+    const { stdout, stderr } = spawnSync(
+      'bash',
+      ['-c', '"$@" >/dev/null || exit 1; times', 'bash', ...LOWERED, 'restic', ...args],
+      { env, encoding: 'utf8' },
+    );
+    const seconds = (performance.now() - startedAt) / 1000;
+    const times = [...stdout.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s));
+    if (times.length === 0) throw new Error(`restic ${args[0]}: ${stderr}`);
+    const ofRestic = times.reduce((sum, each) => sum + each, 0);
+    return { seconds, cpuSeconds: ofRestic + (await ofServer()) - before };
+  };
+  await run('init');
+  return {
+    name,
+    run,
+    async close() {
+      if (server !== undefined && server.exitCode === null) {
+        const ended = once(server, 'exit');
+        server.kill('SIGKILL');
+        await ended;
+      }
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const inFolder = (folder: string): Promise<Baseline> =>
+  baselineAt({ name: 'restic and a folder', repository: path.join(folder, 'repository'), folder }, undefined);
+
+/** Another server with restic's REST protocol: what that costs by itself. `undefined` where rclone is not installed. */
+async function overRclone(folder: string): Promise<Baseline | undefined> {
+  try {
+    execFileSync('rclone', ['version'], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  const address = `127.0.0.1:${await freePort()}`;
+  const server = spawn(
+    'rclone',
+    ['serve', 'restic', '--append-only', '--addr', address, path.join(folder, 'repository')],
+    { stdio: 'ignore', env: { PATH: process.env['PATH'], HOME: folder } },
+  );
+  const url = `http://${address}/`;
+  const isUp = () =>
+    fetch(url).then(
+      () => true,
+      () => false,
+    );
+  while (!(await isUp())) {
+    await delay(50);
+  }
+  return baselineAt({ name: 'restic and rclone', repository: `rest:${url}`, folder }, server);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
 
 /**
  * Backups and restores through Muster, by the server and the agent as programs, against stock restic with a folder, and

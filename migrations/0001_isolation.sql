@@ -1,16 +1,18 @@
 -- Who may do what in this database, and the one helper that protects a table.
 --
---   owner       runs migrations; owns everything
---   svc_app     serves requests; owns nothing, never sees a row outside the tenant set for the transaction
---   svc_system  works across tenants; cannot log in, reached by SET LOCAL ROLE
+--   owner            runs migrations; owns everything
+--   svc_app          serves requests; owns nothing, never sees a row outside the tenant set for the transaction
+--   svc_system       works across tenants; cannot log in, reached by SET LOCAL ROLE
+--   svc_audit_admin  prunes the audit trail, and nothing else; the operator lets it sign in
 --
--- Roles belong to the whole cluster: another Muster database on it may have made them already, at this moment even.
+-- Roles belong to the whole cluster: another Muster database on it may have created them already, or creates them at
+-- the same moment.
 
 do $$
 declare
   wanted text;
 begin
-  foreach wanted in array array['svc_app', 'svc_system'] loop
+  foreach wanted in array array['svc_app', 'svc_system', 'svc_audit_admin'] loop
     if not exists (select from pg_roles where rolname = wanted) then
       begin
         -- NOINHERIT: a member of svc_system has none of its rights until it says SET ROLE. Postgres 15 knows no
@@ -27,7 +29,7 @@ do $$
 begin
   if current_setting('server_version_num')::int >= 160000 then
     execute 'grant svc_system to svc_app with inherit false, set true';
-    -- The owner hands a function to svc_system below, for which it must be able to become it.
+    -- Migrations hand functions to svc_system, for which the owner of the database must be able to become it.
     if not (select rolsuper from pg_roles where rolname = current_user) then
       execute format('grant svc_system to %I with set true', current_user);
     end if;
@@ -41,9 +43,19 @@ end
 $$;
 
 revoke all on schema public from public;
-grant usage on schema public to svc_app, svc_system;
+grant usage on schema public to svc_app, svc_system, svc_audit_admin;
 
--- The tenant of a transaction. After a transaction that set them the variables read '' and not null, in the same
+-- Lists of names are sorted by the rules of ICU: docs/decisions/text-from-others.md.
+do $$
+begin
+  if not exists (select from pg_collation where collname = 'und-x-icu') then
+    raise exception 'this Postgres was built without ICU, by whose rules Muster sorts names'
+      using hint = 'Use a build with ICU, as the packages of all distributions and the official images are.';
+  end if;
+end
+$$;
+
+-- The tenant of a transaction. After a transaction that set them, the variables read '' and not null, in the same
 -- session; an unset or malformed one means: no rows.
 
 create function app_user_id() returns uuid language sql stable parallel safe as $$
@@ -67,9 +79,10 @@ create function app_listed_org_ids() returns uuid[] language sql stable parallel
   end
 $$;
 
--- visible: the condition of a row that the tenant sees; writable: of one it may leave behind (default: the same).
--- Write conditions with scalar sub-selects, such as org_id = any((select app_org_ids())::uuid[]): they are evaluated
--- once a query and can use an index. A function of the row costs a hundred times as much.
+-- Protects a table. visible: the condition for rows that a tenant sees (null: none); writable: for rows that it may
+-- write (default: the same). Write conditions with scalar sub-selects, such as org_id = any((select
+-- app_org_ids())::uuid[]): they are evaluated once a query, and can use an index. A function of the row costs a hundred
+-- times as much.
 create function protect_table(
   protected regclass, visible text, writable text default null, privileges text default 'select, insert, update, delete'
 ) returns void language plpgsql as $$
@@ -86,6 +99,14 @@ begin
 end
 $$;
 revoke execute on function protect_table from public;
+
+-- UUIDv7, as the application makes them, for statements that insert many rows. The time is rounded down: an id whose
+-- time is rounded to the nearest millisecond could be of the millisecond to come.
+create function new_row_id() returns uuid language sql volatile parallel safe as $$
+  select encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) placing
+    substring(int8send(trunc(extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1),
+    'hex')::uuid
+$$;
 
 -- Which migrations ran is no secret, and readiness reports it.
 grant select on knex_migrations to svc_app, svc_system;

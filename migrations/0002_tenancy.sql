@@ -1,4 +1,19 @@
--- Partner › organization › site (SPEC 2.1 to 2.4).
+-- Partner › organization › site (SPEC 2.1 to 2.4), and notices of changes of access.
+
+-- Every server remembers for a while who may do what: the callers behind open dashboard sockets, the verdicts on agent
+-- tokens. Each change of a row that such a verdict is made of is announced, in the transaction of the change, to all
+-- servers: no service function can forget it, it is not lost between the commit and the announcement, and it needs no
+-- Redis. The servers listen on the channel `muster_access` (docs/decisions/access-changes.md).
+-- Arguments: the kind of what has changed, and the column with its id. The partner is named where the row names one.
+create function announce_access_change() returns trigger language plpgsql set search_path = pg_catalog, public as $$
+declare
+  changed jsonb := to_jsonb(case when tg_op = 'DELETE' then old else new end);
+begin
+  perform pg_notify('muster_access', json_build_object(
+    'kind', tg_argv[0], 'id', changed ->> tg_argv[1], 'partnerId', changed ->> 'partner_id')::text);
+  return null;
+end;
+$$;
 
 create table partners (
   id uuid primary key,
@@ -18,6 +33,12 @@ create table partners (
   deleted_at timestamptz(3)
 );
 create unique index partners_slug_key on partners (slug);
+select protect_table('partners', 'id = (select app_partner_id())');
+create trigger partners_access after update of status, deleted_at, settings on partners
+  for each row when (
+    (old.status, old.deleted_at, old.settings #> '{security,ipAllowlist}') is distinct from
+    (new.status, new.deleted_at, new.settings #> '{security,ipAllowlist}'))
+  execute function announce_access_change('partner', 'id');
 
 create table organizations (
   id uuid primary key,
@@ -38,7 +59,30 @@ create table organizations (
   unique (partner_id, id)
 );
 create unique index organizations_slug_key on organizations (partner_id, slug) where deleted_at is null;
-create index organizations_by_name on organizations (partner_id, lower(name), id) where deleted_at is null;
+-- Lists of names are in the order of ICU's root collation, not of code points: docs/decisions/text-from-others.md. A
+-- page of a partner's organizations is read in that order from an index; other lists are short, or are sorted after
+-- they are read.
+create index organizations_in_order on organizations (partner_id, name collate "und-x-icu", id)
+  where deleted_at is null;
+create trigger organizations_access after update of status, deleted_at, partner_id on organizations
+  for each row when (
+    (old.status, old.deleted_at, old.partner_id) is distinct from (new.status, new.deleted_at, new.partner_id))
+  execute function announce_access_change('organization', 'id');
+
+-- Every organization the caller may act in: the listed ones, or all of its partner that are not deleted. It runs as
+-- svc_system, because the policy of tenants on organizations shows more than this (deleted ones too) and would
+-- otherwise be evaluated inside every other policy.
+create function app_org_ids() returns uuid[]
+language sql stable security definer set search_path = pg_catalog, public as $$
+  select case
+    when app_partner_wide() is null then app_listed_org_ids()
+    else array(select id from organizations where partner_id = app_partner_wide() and deleted_at is null)
+  end
+$$;
+-- A new organization belongs to the partner of the caller, whatever organizations the caller may see.
+select protect_table('organizations',
+  'partner_id = (select app_partner_wide()) or id = any((select app_listed_org_ids())::uuid[])',
+  'partner_id = (select app_partner_id())');
 
 create table sites (
   id uuid primary key,
@@ -54,29 +98,16 @@ create table sites (
   unique (org_id, id)
 );
 create index sites_by_name on sites (org_id, lower(name), id);
+select protect_table('sites', 'org_id = any((select app_org_ids())::uuid[])');
 
--- Every organization the caller may act in: the listed ones, or all of its partner that are not deleted.
--- Runs as svc_system because a tenant's policy on organizations asks less than this and must not be asked in turn.
-create function app_org_ids() returns uuid[]
-language sql stable security definer set search_path = pg_catalog, public as $$
-  select case
-    when app_partner_wide() is null then app_listed_org_ids()
-    else array(select id from organizations where partner_id = app_partner_wide() and deleted_at is null)
-  end
-$$;
-
--- SPEC 5.6 tells a foreign site (403) from one that does not exist (404), which a tenant cannot see by itself.
+-- SPEC 5.6 distinguishes a foreign site (403) from one that does not exist (404), which a tenant cannot see by itself.
 create function site_exists(wanted uuid) returns boolean
 language sql stable security definer set search_path = pg_catalog, public as $$
   select exists (select from sites where id = wanted)
 $$;
 
+-- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
 alter function app_org_ids() owner to svc_system;
 alter function site_exists(uuid) owner to svc_system;
 revoke create on schema public from svc_system;
-
-select protect_table('partners', 'id = (select app_partner_id())');
-select protect_table('organizations',
-  'partner_id = (select app_partner_wide()) or id = any((select app_listed_org_ids())::uuid[])');
-select protect_table('sites', 'org_id = any((select app_org_ids())::uuid[])');

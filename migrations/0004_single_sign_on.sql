@@ -29,8 +29,11 @@ create table sso_providers (
   attribute_mapping jsonb not null,
   auto_provision boolean not null default true,
   default_role_id uuid references roles (id) on delete set null,
-  -- Whose permissions have to cover the default role, at each new account again.
+  -- The person whose permissions have to cover the default role, at each new account again.
   default_role_configured_by uuid references users (id) on delete set null,
+  -- The permissions of the person who has configured the provider last. A first sign-in opens no account with more.
+  -- Null: it was configured before this was noted.
+  configured_permissions text[],
   -- Lower case, separated by commas. Empty: all.
   allowed_domains text not null default '',
   enforce_sso boolean not null default false,
@@ -53,6 +56,52 @@ create index sso_providers_by_partner on sso_providers (partner_id, created_at, 
 create index sso_providers_by_default_role on sso_providers (default_role_id) where default_role_id is not null;
 select protect_table('sso_providers',
   'org_id = any((select app_org_ids())::uuid[]) or partner_id = (select app_partner_id())');
+-- A second factor of a provider stops counting when the provider does, or is not trusted with it any more
+-- (docs/decisions/access-changes.md).
+create trigger sso_providers_access_of_organization after update of status, trusts_idp_mfa on sso_providers
+  for each row when (
+    new.org_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
+  execute function announce_access_change('organization', 'org_id');
+create trigger sso_providers_access_of_partner after update of status, trusts_idp_mfa on sso_providers
+  for each row when (
+    new.partner_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
+  execute function announce_access_change('partner', 'partner_id');
+create trigger sso_providers_access_of_organization_ended after delete on sso_providers
+  for each row when (old.org_id is not null)
+  execute function announce_access_change('organization', 'org_id');
+create trigger sso_providers_access_of_partner_ended after delete on sso_providers
+  for each row when (old.partner_id is not null)
+  execute function announce_access_change('partner', 'partner_id');
+
+-- What an identity provider has opened ends with it (docs/security.md, "What ends with what"). In the database, so that
+-- it also happens where an operator changes a row by hand. The sessions are announced by their own trigger. Links and
+-- sessions of another identity provider are about other people: subjects are only unique within one.
+create function end_sessions_of_provider() returns trigger
+language plpgsql security definer set search_path = pg_catalog, public as $$
+begin
+  update sessions set revoked_at = now(), revoked_reason = 'identity_provider_ended'
+  where sso_provider_id = old.id and revoked_at is null;
+  if tg_op = 'DELETE' then
+    return old;
+  end if;
+  if (old.issuer, old.entity_id) is distinct from (new.issuer, new.entity_id) then
+    delete from user_sso_identities where provider_id = old.id;
+  end if;
+  return new;
+end
+$$;
+revoke execute on function end_sessions_of_provider() from public;
+create trigger sso_providers_sessions_ended before delete on sso_providers
+  for each row execute function end_sessions_of_provider();
+create trigger sso_providers_sessions_end before update of status, issuer, entity_id on sso_providers
+  for each row when (
+    (old.status = 'active' and new.status <> 'active')
+    or (old.issuer, old.entity_id) is distinct from (new.issuer, new.entity_id))
+  execute function end_sessions_of_provider();
+
+-- The sessions were created before the providers.
+alter table sessions add constraint sessions_sso_provider_fkey
+  foreign key (sso_provider_id) references sso_providers (id) on delete set null;
 
 create table user_sso_identities (
   id uuid primary key,
@@ -74,9 +123,9 @@ create table user_sso_identities (
 );
 -- Everyone sees and removes their own links; sign-ins, which work across tenants, make them.
 select protect_table('user_sso_identities', 'user_id = (select app_user_id())', null, 'select, delete');
-grant insert, update on user_sso_identities to svc_system;
+grant insert, update, delete on user_sso_identities to svc_system;
 
--- Sign-ins under way. Found by the browser's state alone, before anyone knows whose they are.
+-- Sign-ins under way. Found by the browser's state alone, before the person is known.
 create table sso_sessions (
   id uuid primary key,
   provider_id uuid not null references sso_providers (id) on delete cascade,
@@ -103,6 +152,8 @@ select protect_table('sso_sessions', null);
 create table sso_exchange_codes (
   code_hash char(64) primary key,
   session_id uuid not null references sessions (id) on delete cascade,
+  -- SHA-256 of the cookie of the browser that came back from the identity provider. Null: a link for any browser.
+  browser_hash char(64),
   -- Sealed.
   refresh_token text not null,
   expires_at timestamptz(3) not null,
@@ -155,53 +206,7 @@ create table partner_login_branding (
 );
 select protect_table('partner_login_branding', 'partner_id = (select app_partner_id())');
 
--- The provider that a session was opened with; null where it was opened by password.
-alter table sessions add column sso_provider_id uuid;
-alter table sessions add constraint sessions_sso_provider_fkey
-  foreign key (sso_provider_id) references sso_providers (id) on delete set null not valid;
--- The provider has reported a second factor. It counts for as long as the provider is trusted with that.
-alter table sessions add column mfa_by_provider boolean not null default false;
-create index sessions_by_sso_provider on sessions (sso_provider_id) where sso_provider_id is not null;
-
+-- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
-set local role svc_system;
-create or replace function session_holder(wanted uuid) returns table (
-  mfa boolean, user_id uuid, email varchar, name varchar, mfa_enabled boolean, scope text, role_id uuid,
-  role_name varchar, permissions text[], partner_id uuid, partner_status text, org_id uuid, org_access text,
-  selected_org_ids uuid[], ip_allowlist jsonb
-)
-language plpgsql stable security definer set search_path = pg_catalog, public as $$
-#variable_conflict use_column
-begin
-  return query
-  select
-    case
-      when s.mfa and h.mfa_enabled then true
-      when s.mfa_by_provider then exists (
-        select from sso_providers p where p.id = s.sso_provider_id and p.trusts_idp_mfa and p.status = 'active')
-      else false
-    end,
-    h.*
-  from sessions s cross join lateral person_holder(s.user_id) h
-  where s.id = wanted and s.revoked_at is null and s.expires_at > now();
-end
-$$;
-reset role;
+alter function end_sessions_of_provider() owner to svc_system;
 revoke create on schema public from svc_system;
-
--- A second factor of a provider stops counting when the provider does, or is not trusted with it any more
--- (docs/decisions/access-changes.md).
-create trigger sso_providers_access_of_organization after update of status, trusts_idp_mfa on sso_providers
-  for each row when (
-    new.org_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
-  execute function announce_access_change('organization', 'org_id');
-create trigger sso_providers_access_of_partner after update of status, trusts_idp_mfa on sso_providers
-  for each row when (
-    new.partner_id is not null and (old.status, old.trusts_idp_mfa) is distinct from (new.status, new.trusts_idp_mfa))
-  execute function announce_access_change('partner', 'partner_id');
-create trigger sso_providers_access_of_organization_ended after delete on sso_providers
-  for each row when (old.org_id is not null)
-  execute function announce_access_change('organization', 'org_id');
-create trigger sso_providers_access_of_partner_ended after delete on sso_providers
-  for each row when (old.partner_id is not null)
-  execute function announce_access_change('partner', 'partner_id');

@@ -7,7 +7,7 @@ create table background_jobs (
   name varchar(80) not null,
   -- A second job with the same name and key is not added for as long as the first one is kept.
   key varchar(200),
-  -- For whom the work is done. Partners take turns; the work of the platform itself has a turn of its own.
+  -- The partner for which the work is done. Partners take turns; the work of the platform itself has a turn of its own.
   partner_id uuid references partners (id),
   turn uuid not null generated always as (coalesce(partner_id, '00000000-0000-0000-0000-000000000000')) stored,
   state varchar(10) not null default 'queued'
@@ -33,29 +33,17 @@ create table background_jobs (
   expires_at timestamptz(3),
   check ((state = 'running') = (lease_id is not null)),
   check ((state in ('queued', 'running')) = (expires_at is null))
-);
--- A queue: it holds few rows, and many pass through it.
-alter table background_jobs set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create unique index background_jobs_key on background_jobs (name, key);
 create index background_jobs_waiting on background_jobs (name, turn, run_at, id) where state = 'queued';
--- Whose job was begun last.
+-- By which it is found whose turn it is: the partner whose last job was begun earliest.
 create index background_jobs_begun on background_jobs (name, turn, started_at) where started_at is not null;
 create index background_jobs_deadline on background_jobs (deadline) where state = 'queued';
 create index background_jobs_running on background_jobs (lease_until) where state = 'running';
 create index background_jobs_expiry on background_jobs (expires_at);
 select protect_table('background_jobs', null);
 
--- When each recurring job is due next: in the database, so that one server of several adds it, and so that a time that
--- passed while no server ran is made up for.
-create table job_schedules (
-  name varchar(80) primary key,
-  cron varchar(100) not null,
-  time_zone varchar(64) not null,
-  next_at timestamptz(3) not null
-);
-select protect_table('job_schedules', null);
-
--- Adds a job in the transaction of the caller. Answers the id of the job that has the key, and whether it is new.
+-- Adds a job in the transaction of the caller. Returns the id of the job that has the key, and whether it is new.
 create function enqueue_job(
   new_id uuid, job_name text, job_key text, job_partner_id uuid, job_input jsonb, job_sealed_input text,
   delay_seconds double precision, deadline_seconds double precision, attempts integer
@@ -87,6 +75,18 @@ revoke execute on function enqueue_job(uuid, text, text, uuid, jsonb, text, doub
   from public;
 grant execute on function enqueue_job(uuid, text, text, uuid, jsonb, text, double precision, double precision, integer)
   to svc_app, svc_system;
+
+-- When each recurring job is due next: in the database, so that one server of several adds it, and so that a time that
+-- passed while no server ran is made up for.
+create table job_schedules (
+  name varchar(80) primary key,
+  cron varchar(100) not null,
+  time_zone varchar(64) not null,
+  next_at timestamptz(3) not null
+);
+select protect_table('job_schedules', null);
+
+-- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
 alter function enqueue_job(uuid, text, text, uuid, jsonb, text, double precision, double precision, integer)
   owner to svc_system;

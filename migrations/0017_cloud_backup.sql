@@ -58,6 +58,10 @@ create table c2c_configs (
   retention jsonb not null default '{}',
   enabled boolean not null default true,
   next_run_at timestamptz(3),
+  -- Since when the schedule is what it is; null: since the configuration was made.
+  scheduled_since timestamptz(3),
+  -- Runs are removed after some months, and what the last good one has stored stays.
+  last_success_at timestamptz(3),
   -- It is hidden, and a job removes its items.
   removing_since timestamptz(3),
   created_by uuid references users (id) on delete set null,
@@ -111,6 +115,9 @@ create unique index c2c_jobs_one_run on c2c_jobs (config_id) where type = 'backu
 create index c2c_jobs_newest on c2c_jobs (org_id, created_at desc, id desc);
 create index c2c_jobs_of_config on c2c_jobs (org_id, config_id);
 create index c2c_jobs_ended on c2c_jobs (org_id, finished_at) where finished_at is not null;
+-- The newest run that has ended, and those of the last days that have failed.
+create index c2c_jobs_ended_runs on c2c_jobs (org_id, config_id, finished_at desc, id desc)
+  where type = 'backup' and status in ('completed', 'partial', 'failed');
 select protect_table('c2c_jobs', 'org_id = any((select app_org_ids())::uuid[])');
 create trigger c2c_jobs_work_added after insert on c2c_jobs
   referencing new table as changed for each statement execute function announce_long_work('cloud_backup');
@@ -138,6 +145,24 @@ create table c2c_outcomes (
 create index c2c_outcomes_of_org on c2c_outcomes (org_id, job_id);
 select protect_table('c2c_outcomes', 'org_id = any((select app_org_ids())::uuid[])');
 
+-- How well configurations protect what they are about, for the overview of backups and for alerts
+-- (docs/decisions/backup-care.md).
+create table c2c_readiness (
+  config_id uuid primary key,
+  org_id uuid not null,
+  score smallint not null check (score between 0 and 100),
+  -- The age of the last good run; null: there was none.
+  rpo_minutes integer,
+  risks jsonb not null,
+  is_failing boolean not null,
+  is_late boolean not null,
+  is_unprotected boolean not null,
+  calculated_at timestamptz(3) not null,
+  foreign key (org_id, config_id) references c2c_configs (org_id, id) on delete cascade
+);
+create index c2c_readiness_of_org on c2c_readiness (org_id, score, config_id);
+select protect_table('c2c_readiness', 'org_id = any((select app_org_ids())::uuid[])');
+
 -- How far each folder of each user has been read.
 create table c2c_cursors (
   id uuid primary key,
@@ -162,6 +187,16 @@ create table c2c_cursors (
 create index c2c_cursors_of_org on c2c_cursors (org_id, config_id);
 select protect_table('c2c_cursors', 'org_id = any((select app_org_ids())::uuid[])');
 
+-- What is searched in an item, in NFC (docs/decisions/text-from-others.md) and in lower case. Only immutable functions,
+-- so that Postgres writes this in place instead of calling it for each row, and short enough that an entry of the index
+-- holds it in any alphabet: 331 characters of four bytes each.
+create function c2c_search_text(name text, metadata jsonb) returns text
+language sql immutable parallel safe as $$
+  select left(lower(normalize(name, nfc)), 240) || chr(31) || left(lower(normalize(
+    coalesce(metadata ->> 'fromName', metadata ->> 'organizerName', '') || ' '
+    || coalesce(metadata ->> 'from', metadata ->> 'organizer', metadata ->> 'address', ''), nfc)), 90)
+$$;
+
 create table c2c_items (
   id uuid primary key,
   org_id uuid not null,
@@ -175,6 +210,8 @@ create table c2c_items (
   parent_path varchar(2000) not null,
   -- What else is shown, and what a restore needs.
   metadata jsonb not null default '{}',
+  -- Null: not filled yet.
+  search_text text,
   etag varchar(500),
   size_bytes bigint,
   item_date timestamptz(3),
@@ -190,14 +227,29 @@ create table c2c_items (
   unique (org_id, id),
   unique (config_id, user_id, kind, external_id),
   foreign key (org_id, config_id) references c2c_configs (org_id, id) on delete cascade
-);
-create index c2c_items_of_org on c2c_items (org_id, id);
-create index c2c_items_of_config on c2c_items (org_id, config_id, id);
+)
+-- What vacuum has not seen is looked up in the table one by one, so it comes long before a fifth of the items is new.
+with (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_scale_factor = 0.05);
 create index c2c_items_of_user on c2c_items (org_id, user_email, id);
 create index c2c_items_of_container on c2c_items (config_id, user_id, kind, container_id) where deleted_at is null;
 create index c2c_items_due on c2c_items (config_id, user_id, kind) where is_due;
 create index c2c_items_deleted on c2c_items (config_id, deleted_at) where deleted_at is not null;
+-- Text search in cloud items (docs/decisions/cloud-backup.md). The index includes what is searched: row level security
+-- has the tenant of each row checked before a `like`, so no index over words or trigrams can serve it.
+create index c2c_items_search on c2c_items (org_id, config_id, id)
+  include (user_email, kind, deleted_at, search_text);
+create index c2c_items_not_searchable on c2c_items (id) where search_text is null;
 select protect_table('c2c_items', 'org_id = any((select app_org_ids())::uuid[])');
+
+-- A trigger, so that no writer of the table has to know the column.
+create function set_c2c_search_text() returns trigger language plpgsql as $$
+begin
+  new.search_text := c2c_search_text(new.name, new.metadata);
+  return new;
+end
+$$;
+create trigger c2c_items_search_text before insert or update of name, metadata on c2c_items
+  for each row execute function set_c2c_search_text();
 
 -- Folders of drives, whose changes come without the path.
 create table c2c_folders (
@@ -212,6 +264,14 @@ create table c2c_folders (
 );
 create index c2c_folders_of_org on c2c_folders (org_id, config_id);
 select protect_table('c2c_folders', 'org_id = any((select app_org_ids())::uuid[])');
+
+-- What the items of an organization take in the backup store, and under which name.
+create table c2c_stores (
+  org_id uuid primary key references organizations (id),
+  repository_id uuid not null unique,
+  stored_bytes bigint not null default 0
+);
+select protect_table('c2c_stores', 'org_id = any((select app_org_ids())::uuid[])');
 
 -- Objects of the backup store, each with the encrypted parts of many items.
 create table c2c_packs (
@@ -266,7 +326,7 @@ create table c2c_versions (
 create index c2c_versions_of_item on c2c_versions (org_id, item_id, captured_at desc);
 select protect_table('c2c_versions', 'org_id = any((select app_org_ids())::uuid[])');
 
--- The key to the blob keeps what is still referred to, whatever a clean-up thinks.
+-- The key to the blob keeps what is still referred to, even from a clean-up that is wrong.
 create table c2c_version_blobs (
   version_id uuid not null,
   org_id uuid not null,
@@ -278,14 +338,6 @@ create table c2c_version_blobs (
 );
 create index c2c_version_blobs_of_blob on c2c_version_blobs (org_id, blob_id);
 select protect_table('c2c_version_blobs', 'org_id = any((select app_org_ids())::uuid[])');
-
--- What the items of an organization take in the backup store, and under which name.
-create table c2c_stores (
-  org_id uuid primary key references organizations (id),
-  repository_id uuid not null unique,
-  stored_bytes bigint not null default 0
-);
-select protect_table('c2c_stores', 'org_id = any((select app_org_ids())::uuid[])');
 
 -- What a restore is to bring back, and what became of it.
 create table c2c_restored_items (

@@ -1,9 +1,5 @@
 -- Disaster recovery: plans, their groups, and executions (SPEC 4.13, SHAPES 14; docs/decisions/disaster-recovery.md).
 
-alter table backup_restores
-  -- The entry of the snapshot that comes to `target_path` itself. Null: everything comes below its whole path.
-  add column from_path varchar(4096);
-
 create table dr_plans (
   id uuid primary key,
   org_id uuid not null references organizations (id),
@@ -30,9 +26,12 @@ create table dr_groups (
   name varchar(200) not null,
   sequence integer not null,
   depends_on_group_id uuid,
-  -- [{ deviceId, targetDeviceId?, restore, checks }]: of the organization when they were written, and checked again when
-  -- the plan is executed.
+  -- [{ deviceId, targetDeviceId?, restore, checks }]: of the organization when they were written, and checked again
+  -- when the plan is executed.
   devices jsonb not null,
+  -- [{ scriptId, name, sha256 }]: the scripts that checks of the group name, at most once each. One that is not listed
+  -- was chosen before versions were kept.
+  scripts jsonb not null default '[]',
   estimated_duration_minutes integer,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
@@ -43,6 +42,23 @@ create table dr_groups (
 create index dr_groups_of_plan on dr_groups (org_id, plan_id, sequence);
 create index dr_groups_of_dependency on dr_groups (org_id, depends_on_group_id);
 select protect_table('dr_groups', 'org_id = any((select app_org_ids())::uuid[])');
+
+-- Checks run the version of a script that a person has chosen.
+create table dr_pinned_scripts (
+  org_id uuid not null,
+  plan_id uuid not null,
+  -- Of the fields below.
+  sha256 char(64) not null check (sha256 ~ '^[0-9a-f]{64}$'),
+  language text not null check (language in ('bash', 'powershell', 'python')),
+  content text not null,
+  timeout_seconds integer not null,
+  created_at timestamptz(3) not null default now(),
+  primary key (org_id, plan_id, sha256),
+  foreign key (org_id, plan_id) references dr_plans (org_id, id) on delete cascade
+);
+-- Nobody changes a version.
+select protect_table(
+  'dr_pinned_scripts', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, delete');
 
 create table dr_executions (
   id uuid primary key,

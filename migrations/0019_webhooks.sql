@@ -103,10 +103,12 @@ select protect_table('webhook_deliveries',
   'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))',
   null, 'select, insert, update');
 
--- The types that these functions write are those of src/features/webhooks/events/catalogue.ts: a test compares them.
+-- The types of events that the functions below write are those of src/features/webhooks/event-catalogue.ts: a test
+-- compares them.
 
--- A technician of an organization, who causes an event, does not see the webhooks of the partner. So the function works across tenants, and answers nothing.
--- In PL/pgSQL, because a function in SQL is planned anew each time that a trigger calls it.
+-- A technician of an organization causes events and does not see the webhooks of the partner. So the function works
+-- across tenants, and returns nothing. In PL/pgSQL, because a function in SQL is planned anew each time that a trigger
+-- calls it.
 create function record_webhook_event(event_type text, owner uuid, event_data jsonb) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, public as $$
 begin
@@ -117,6 +119,8 @@ begin
       and w.enabled and event_type = any(w.event_types));
 end
 $$;
+revoke execute on function record_webhook_event(text, uuid, jsonb) from public;
+grant execute on function record_webhook_event(text, uuid, jsonb) to svc_app, svc_system;
 
 -- For what concerns every partner.
 create function record_webhook_event_of_partners(event_type text, event_data jsonb) returns void
@@ -129,15 +133,81 @@ begin
       and event_type = any(w.event_types));
 end
 $$;
-
-revoke execute on function record_webhook_event(text, uuid, jsonb) from public;
 revoke execute on function record_webhook_event_of_partners(text, jsonb) from public;
-grant execute on function record_webhook_event(text, uuid, jsonb) to svc_app, svc_system;
 grant execute on function record_webhook_event_of_partners(text, jsonb) to svc_app, svc_system;
-grant create on schema public to svc_system;
-alter function record_webhook_event(text, uuid, jsonb) owner to svc_system;
-alter function record_webhook_event_of_partners(text, jsonb) owner to svc_system;
-revoke create on schema public from svc_system;
+
+-- As the API writes times. Without a search path of its own, Postgres puts its body where it is called.
+create function webhook_time(at timestamptz) returns text language sql stable parallel safe as $$
+  select pg_catalog.to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
+-- Presence has no trigger: every heartbeat writes it. That a device is offline is an alert.
+create function webhook_device_changed() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event(
+    case when tg_op = 'INSERT' then 'device.created'
+      when new.condition = 'decommissioned' then 'device.decommissioned' else 'device.restored' end,
+    new.org_id, jsonb_build_object(
+      'deviceId', new.id, 'siteId', new.site_id, 'hostname', new.hostname, 'displayName', new.display_name,
+      'osType', new.os_type, 'osVersion', new.os_version, 'agentVersion', new.agent_version));
+  return null;
+end
+$$;
+create trigger devices_webhooks_created after insert on devices
+  for each row execute function webhook_device_changed();
+create trigger devices_webhooks after update of condition on devices
+  for each row when ((old.condition = 'decommissioned') <> (new.condition = 'decommissioned'))
+  execute function webhook_device_changed();
+
+create function webhook_alert_changed() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event(
+    case new.status when 'active' then 'alert.raised' when 'acknowledged' then 'alert.acknowledged'
+      else 'alert.resolved' end,
+    new.org_id, jsonb_build_object(
+      'alertId', new.id, 'deviceId', new.device_id, 'kind', new.kind, 'severity', new.severity, 'status', new.status,
+      'title', new.title, 'message', new.message, 'count', new.count,
+      'raisedAt', webhook_time(new.raised_at), 'resolvedAt', webhook_time(new.resolved_at),
+      'resolution', new.resolution));
+  return null;
+end
+$$;
+create trigger alerts_webhooks_raised after insert on alerts
+  for each row when (new.status = 'active') execute function webhook_alert_changed();
+create trigger alerts_webhooks after update of status on alerts
+  for each row when (old.status <> new.status) execute function webhook_alert_changed();
+
+-- Payload and output are left out: they may be large, and hold what only people may see who may execute commands. The
+-- exit code is in the event, because a script that was run and has failed is a command that has succeeded.
+create function webhook_command_ended() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event('command.ended', new.org_id, jsonb_build_object(
+    'commandId', new.id, 'deviceId', new.device_id, 'type', new.type, 'status', new.status, 'reason', new.reason,
+    'exitCode', new.output -> 'exitCode',
+    'executionId', new.execution_id, 'scriptId', new.script_id, 'createdBy', new.created_by,
+    'createdAt', webhook_time(new.created_at), 'startedAt', webhook_time(new.started_at),
+    'finishedAt', webhook_time(new.finished_at)));
+  return null;
+end
+$$;
+create trigger commands_webhooks after update of status on commands
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_command_ended();
+
+create function webhook_rollout_halted() returns trigger language plpgsql
+set search_path = pg_catalog, public as $$
+begin
+  perform record_webhook_event_of_partners('rollout.halted', jsonb_build_object(
+    'rolloutId', new.id, 'component', new.component, 'version', new.version, 'wave', new.wave));
+  return null;
+end
+$$;
+create trigger agent_rollouts_webhooks after update of state on agent_rollouts
+  for each row when (old.state <> 'halted' and new.state = 'halted')
+  execute function webhook_rollout_halted();
 
 create function webhook_backup_job_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
@@ -149,6 +219,9 @@ begin
   return null;
 end
 $$;
+create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_backup_job_ended();
 
 create function webhook_restore_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
@@ -161,6 +234,9 @@ begin
   return null;
 end
 $$;
+create trigger backup_restores_webhooks after update of finished_at on backup_restores
+  for each row when (old.finished_at is null and new.finished_at is not null)
+  execute function webhook_restore_ended();
 
 create function webhook_cloud_job_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
@@ -173,30 +249,42 @@ begin
   return null;
 end
 $$;
-
-create function webhook_rollout_halted() returns trigger language plpgsql
-set search_path = pg_catalog, public as $$
-begin
-  perform record_webhook_event_of_partners('rollout.halted', jsonb_build_object(
-    'rolloutId', new.id, 'component', new.component, 'version', new.version, 'wave', new.wave));
-  return null;
-end
-$$;
-
--- As the API writes times. Without a search path of its own, Postgres puts its body where it is called.
-create function webhook_time(at timestamptz) returns text language sql stable parallel safe as $$
-  select pg_catalog.to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-$$;
-
-create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
-  for each row when (old.finished_at is null and new.finished_at is not null)
-  execute function webhook_backup_job_ended();
-create trigger backup_restores_webhooks after update of finished_at on backup_restores
-  for each row when (old.finished_at is null and new.finished_at is not null)
-  execute function webhook_restore_ended();
 create trigger c2c_jobs_webhooks after update of finished_at on c2c_jobs
   for each row when (old.finished_at is null and new.finished_at is not null)
   execute function webhook_cloud_job_ended();
-create trigger agent_rollouts_webhooks after update of state on agent_rollouts
-  for each row when (old.state <> 'halted' and new.state = 'halted')
-  execute function webhook_rollout_halted();
+
+-- Entries are sealed by the hundred, so one statement finds the webhooks for all of a batch. Addresses, details and
+-- e-mail addresses are left out.
+create function webhook_audit_sealed() returns trigger language plpgsql security definer
+set search_path = pg_catalog, public as $$
+begin
+  if not exists (select from webhooks where enabled and 'audit.recorded' = any(event_types)) then
+    return null;
+  end if;
+  insert into webhook_events (id, partner_id, org_id, type, data)
+  select new_row_id(), owner.partner_id, a.org_id, 'audit.recorded', jsonb_build_object(
+      'entryId', a.id, 'action', a.action, 'result', a.result, 'actorType', a.actor_type, 'actorId', a.actor_id,
+      'resourceType', a.resource_type, 'resourceId', a.resource_id, 'resourceName', a.resource_name,
+      'recordedAt', webhook_time(a."timestamp"))
+  from added a
+  join lateral (
+    select o.partner_id from organizations o where o.id = a.org_id and o.deleted_at is null
+    union all
+    select a.partner_id where a.org_id is null and a.partner_id is not null
+  ) owner on exists (
+    select from webhooks w where w.partner_id = owner.partner_id and (w.org_id is null or w.org_id = a.org_id)
+      and w.enabled and 'audit.recorded' = any(w.event_types))
+  order by a.seq;
+  return null;
+end
+$$;
+revoke execute on function webhook_audit_sealed() from public;
+create trigger audit_logs_webhooks after insert on audit_logs
+  referencing new table as added for each statement execute function webhook_audit_sealed();
+
+-- What works across tenants belongs to svc_system, which may create nothing here otherwise.
+grant create on schema public to svc_system;
+alter function record_webhook_event(text, uuid, jsonb) owner to svc_system;
+alter function record_webhook_event_of_partners(text, jsonb) owner to svc_system;
+alter function webhook_audit_sealed() owner to svc_system;
+revoke create on schema public from svc_system;

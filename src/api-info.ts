@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { MIGRATIONS_DIR } from './platform/db/migrations/migrations.ts';
+import { MIGRATIONS_DIR } from './platform/db/migrations.ts';
 
 const packageJson = JSON.parse(
   readFileSync(path.join(path.dirname(MIGRATIONS_DIR), 'package.json'), 'utf8'),

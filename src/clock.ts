@@ -7,7 +7,13 @@
  * SQL are not under this clock.
  */
 
-/** What a timer function of Node returns, as far as anybody needs it. */
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+export const WEEK_MS = 7 * DAY_MS;
+
+/** The part of a timer of Node that programs use. */
 export interface Timer {
   /** The program may end while the timer is pending. */
   unref(): this;
@@ -23,7 +29,7 @@ export interface TimeSource {
   monotonic(): number;
   setTimeout(callback: () => void, ms: number): Timer;
   setInterval(callback: () => void, ms: number): Timer;
-  /** Of both kinds; nothing happens where the timer has fired or there is none. */
+  /** Ends a timer of either kind; nothing happens if the timer has fired or there is none. */
   clear(timer: Timer | undefined): void;
 }
 
@@ -81,7 +87,7 @@ export class Clock {
     return this.#source.setInterval(callback, ms);
   }
 
-  /** Ends a timer of either kind; nothing happens where it has fired or there is none. */
+  /** Ends a timer of either kind; nothing happens if it has fired or there is none. */
   clear(timer: Timer | undefined): void {
     this.#source.clear(timer);
   }

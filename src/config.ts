@@ -1,17 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import type { Values } from './config/area.ts';
-import { auditArchiveArea } from './config/audit-archive.ts';
-import { backupStoreArea } from './config/backup-store.ts';
-import { cloudBackupArea } from './config/cloud-backup.ts';
-import { environmentOfProcess } from './config/environment.ts';
-import { databaseArea } from './config/database.ts';
-import { networkArea } from './config/network.ts';
-import { peopleArea } from './config/people.ts';
-import { processArea } from './config/process.ts';
-import { releasesArea } from './config/releases.ts';
-import { secretsArea } from './config/secrets.ts';
+import { type Values, environmentOfProcess } from './config/variables.ts';
+import { auditArchiveArea, backupStoreArea, releasesArea, cloudBackupArea } from './config/stores.ts';
+import { databaseArea, networkArea, peopleArea, processArea, secretsArea } from './config/server.ts';
 
 /**
  * The environment, read once. Each area below `config/` declares its variables and the settings that follow from them.
@@ -106,7 +98,7 @@ export function readOwnerUrl(): string {
   ]);
 }
 
-/** Names that are still read where the present ones are absent. */
+/** Names that are still read if the present ones are absent. */
 export const OLDER_NAMES: Readonly<Record<string, string>> = {
   APP_ENCRYPTION_KEY: 'SECRET_ENCRYPTION_KEY',
   PUBLIC_APP_URL: 'PUBLIC_URL',

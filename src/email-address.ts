@@ -65,7 +65,7 @@ const FOREIGN_ASCII = /[\0-,/:-@[-`{-\x7f]/;
 export function asciiDomain(text: string): string | undefined {
   if (text.length > 253 || FOREIGN_ASCII.test(text.toLowerCase())) return undefined;
   const ascii = domainToASCII(text);
-  // Some names with `xn--` decode to a name that has another ASCII form. They are nobody's.
+  // Some names with `xn--` decode to a name that has another ASCII form. They belong to no domain.
   return ASCII_NAME.test(ascii) && domainToASCII(domainToUnicode(ascii)) === ascii ? ascii : undefined;
 }
 

@@ -4,14 +4,14 @@ import { resolveDatabaseAndSecrets } from './database-and-secrets.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './platform/db/embedded/index.ts';
 import type { Logger } from './platform/logger.ts';
 import { startServer, type Server } from './server.ts';
-import { openDashboard, type Dashboard } from './server/dashboard/dashboard.ts';
+import { openDashboard, type Dashboard } from './server/dashboard.ts';
 
 export interface RunningServer extends Server {
   embedded: EmbeddedPostgres | undefined;
   dashboard: Dashboard;
   /**
    * SIGINT and SIGTERM close everything in order; a second signal, or a close that takes too long, ends the process at
-   * once. An error that nobody has caught closes in order too, with exit code 1.
+   * once. An uncaught error closes in order too, with exit code 1.
    */
   closeOnSignals(before?: () => Promise<void>): void;
 }

@@ -1,31 +1,30 @@
 import { autoUpdateCommands } from './features/commands/index.ts';
 import { addJobs, createWorkers } from './features/index.ts';
-import { RETENTION_RULES } from './features/table-life.ts';
-import type { AuditSealer } from './features/audit/index.ts';
+import { WorkEngine } from './features/work/index.ts';
+import { RETENTION_RULES } from './features/retention-policies.ts';
+import type { ChainWriter } from './features/audit/index.ts';
 import type { Hub } from './hub/index.ts';
 import { VERSION } from './api-info.ts';
 import { CloseStack } from './platform/close-stack.ts';
 import type { Database } from './platform/db/database.ts';
-import { listen } from './platform/http/server/http-server.ts';
-import { pruneRowsDaily } from './platform/jobs/prune-rows.ts';
-import type { Sealer } from './platform/secrets/sealed.ts';
+import { listen } from './platform/http/http-server.ts';
+import { pruneRowsDaily } from './platform/jobs/row-pruner.ts';
+import type { Encryptor } from './platform/secrets/sealed.ts';
 import { createHttpApp } from './server/http-app.ts';
-import { openInfrastructure } from './server/infrastructure.ts';
+import { openInfrastructure, type ServerOptions } from './server/infrastructure.ts';
 import { createLiveSide } from './server/live-side.ts';
-import type { ServerOptions } from './server/options.ts';
-import { createServices } from './server/services.ts';
-import { createSignInFragments } from './server/sign-in-link.ts';
+import { createServices, createSignInFragments } from './server/services.ts';
 
 export interface Server {
   /** http://127.0.0.1:3000, with the port that was really taken. */
   url: string;
   hub: Hub;
   database: Database;
-  auditSealer: AuditSealer;
+  chainWriter: ChainWriter;
   /** A single-use sign-in for the program that has started this server (`createSignInFragments`). */
   signInFragment(userId: string): Promise<string>;
   /** Seals what is stored of secrets. */
-  secrets: Sealer;
+  secrets: Encryptor;
   /**
    * Does now what waits for a timer: what is pending in memory is written, what is due runs, and what that causes is done
    * as well. What waits for an answer of a device or of another server is not waited for.
@@ -45,7 +44,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   try {
     const infrastructure = await openInfrastructure(options, closing);
     const services = await createServices(infrastructure, options, closing);
-    const live = await createLiveSide(infrastructure, services, options.hub, closing);
+    const work = new WorkEngine({
+      db: infrastructure.database.queuePool,
+      nodeId: infrastructure.nodeId,
+      log,
+      metrics: infrastructure.metrics,
+    });
+    const live = await createLiveSide(infrastructure, { ...services, work }, options.hub, closing);
+    work.connect(live.hub);
     const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
     const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls, webhookFetch } =
       infrastructure;
@@ -64,6 +70,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         ssoFetch,
         webhookFetch,
         jobs,
+        work,
         mailer,
         baseUrl,
         heartbeatSeconds: config.heartbeatSeconds,
@@ -100,6 +107,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     addJobs({
       ...services,
       jobs,
+      work,
       db: database.jobPool,
       hub,
       secrets,
@@ -116,6 +124,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     });
     pruneRowsDaily(jobs, { db: database.jobPool, rules: RETENTION_RULES, log });
     await closing.start('background jobs', jobs);
+    await closing.start('work', work);
     closing.add('agents', () => {
       isDraining = true;
       connections.begin();
@@ -127,7 +136,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       url,
       hub,
       database,
-      auditSealer: services.auditSealer,
+      chainWriter: services.chainWriter,
       signInFragment: createSignInFragments(infrastructure, services),
       secrets,
       async settle() {
@@ -136,9 +145,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         await Promise.all([services.apiKeys.settle(), services.logReads.settle()]);
         for (const [, worker] of workers) await worker.settle?.();
         await jobs.settle();
+        await work.settle();
+        // Ends of work add jobs.
+        await jobs.settle();
         // What workers and jobs have changed in devices, and announced.
         await live.settle();
-        await services.auditSealer.flush();
+        await services.chainWriter.flush();
       },
       async close() {
         await closing.close();

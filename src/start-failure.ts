@@ -1,11 +1,10 @@
 import { ConfigError } from './config.ts';
-import { PooledDatabaseError } from './platform/db/connections/pooler.ts';
+import { PooledDatabaseError } from './platform/db/pooler.ts';
 import { PendingMigrationsError } from './platform/db/database.ts';
 import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
-import { BlockedMigrationError } from './platform/db/migrations/locking-migration.ts';
-import { EditedMigrationError } from './platform/db/migrations/migrations.ts';
+import { BlockedMigrationError, EditedMigrationError } from './platform/db/migrations.ts';
 import { UnsafeDatabaseError } from './platform/db/roles.ts';
-import { ListenError } from './platform/http/server/http-server.ts';
+import { ListenError } from './platform/http/http-server.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
 
 /** A failure of the start that the operator can correct, described in one line. */

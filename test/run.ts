@@ -6,7 +6,7 @@ import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
 import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-programs.ts';
 import { changedPrograms } from './support/runner/changed-programs.ts';
-import { FILE_TIMES_VARIABLE, slowestFiles } from './support/file-times.ts';
+import { FILE_TIMES_VARIABLE, slowestFiles, slowTests } from './support/file-times.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
@@ -28,6 +28,7 @@ const LONGEST = [
   'programs/smoke/agent-upgrade',
   'programs/smoke/backup-round-trip',
   'programs/smoke/supported-nodes',
+  'programs/smoke/demo',
   'programs/smoke/pages',
   'programs/smoke/agent',
   'programs/smoke/muster',
@@ -47,7 +48,6 @@ const LONGEST = [
   'programs/e2e/install',
   'programs/e2e/faults/random',
   'programs/e2e/faults/fleet',
-  'programs/smoke/supported-nodes',
 ].map((name) => `test/${name}.test.ts`);
 /** So many files are named at the end. */
 const SLOWEST = 40;
@@ -125,7 +125,10 @@ try {
       [BUILT_AGENT_VARIABLE]: agent.folder,
       [BUILT_PROGRAMS_VARIABLE]: built.folder,
     });
-    if (existsSync(times)) process.stdout.write(`${slowestFiles(times, ROOT, SLOWEST).join('\n')}\n`);
+    if (existsSync(times)) {
+      const lines = [...slowestFiles(times, ROOT, SLOWEST), ...slowTests(times, ROOT)];
+      process.stdout.write(`${lines.join('\n')}\n`);
+    }
   }
 } finally {
   await postgres.stop();

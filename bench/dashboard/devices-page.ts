@@ -2,8 +2,7 @@ import type { Page } from 'playwright-core';
 import type { DeviceSummary } from '../../src/protocol/index.ts';
 import { connectDashboard } from '../../test/support/dashboard-client.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import { countFrames, held, type Frames, type Held } from './frames.ts';
-import type { Ground } from './ground.ts';
+import { countFrames, held, type Frames, type Held, type Ground } from './ground.ts';
 
 const TABLE = '[role=grid]';
 const SECONDS = 10;

@@ -1,7 +1,6 @@
 import { connectDevice } from '../../test/support/fake-device.ts';
 import type { LogEntry } from '../../src/protocol/index.ts';
-import { countFrames, held, type Frames, type Held } from './frames.ts';
-import type { Ground } from './ground.ts';
+import { countFrames, held, type Frames, type Held, type Ground } from './ground.ts';
 
 const ROWS = '[data-log-rows]';
 const SECONDS = 10;

@@ -1,5 +1,5 @@
-import { openDashboard } from '../../src/server/dashboard/dashboard.ts';
-import type { AgentIdentity } from '../../src/hub/ports/agent-credentials.ts';
+import { openDashboard } from '../../src/server/dashboard.ts';
+import type { AgentIdentity } from '../../src/hub/ports.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { createTestApp } from '../../test/support/test-app.ts';

@@ -1,10 +1,15 @@
 import { type EnrolledDevices, enrolledDevices } from './enrolled-devices.ts';
-import type { Figure } from './figure.ts';
-import type { Latencies } from './load/commands.ts';
-import { addressesOf, startLoad } from './load/load-process.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { LOAD_CORE, stayOn } from './processes.ts';
-import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
+import {
+  type Figure,
+  median,
+  rounded,
+  LOAD_CORE,
+  stayOn,
+  LIFTED_ADMISSION,
+  onDatabase,
+  startMeasured,
+} from './harness.ts';
+import { type Latencies, addressesOf, startLoad } from './load/load-process.ts';
 
 const DEVICES = 10_000;
 const PER_SECOND = 5000;

@@ -1,6 +1,5 @@
 import { type Cluster, startCluster } from './cluster.ts';
-import type { Figure, Result } from './figure.ts';
-import { median, rounded } from './load/percentiles.ts';
+import { type Figure, type Result, median, rounded } from './harness.ts';
 
 const WARM_UPS = 5;
 const DROPS = 20;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { startRedis, type TestRedis } from '../../test/support/redis.ts';
 import { addressesOf, type LoadProcess, startLoad } from './load/load-process.ts';
-import { ANY_CORE, type OwnProcess, startProcess } from './processes.ts';
+import { ANY_CORE, type OwnProcess, startProcess } from './harness.ts';
 import type { AskingCommands } from './servers/asking.ts';
 
 /** Linux counts CPU time in hundredths of a second. */

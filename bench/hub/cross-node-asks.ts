@@ -1,6 +1,5 @@
 import { type Cluster, startCluster } from './cluster.ts';
-import type { Figure, Result } from './figure.ts';
-import { median, rounded } from './load/percentiles.ts';
+import { type Figure, type Result, median, rounded } from './harness.ts';
 
 const DEVICES_EACH = 200;
 const IN_FLIGHT = 100;

@@ -1,7 +1,5 @@
-import type { Figure, Result } from './figure.ts';
-import { startWatchers } from './load/watcher-orders.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { SERVER_CORE, startProcess } from './processes.ts';
+import { type Figure, type Result, median, rounded, SERVER_CORE, startProcess } from './harness.ts';
+import { startWatchers } from './load/load-process.ts';
 import type { Usage } from './servers/measured.ts';
 
 const WATCHERS = 1000;

@@ -1,8 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import type { TestDatabase } from '../../test/support/test-postgres.ts';
+import type { MeasuredCommands } from './servers/measured.ts';
 
 /** Starts the processes of a figure: the servers on one core, everything that loads them on the other. */
 
@@ -87,3 +89,87 @@ function callsOver(child: ChildProcess, script: string): OwnProcess['call'] {
       child.send({ number, command, ask });
     });
 }
+
+/** One measured value with its target. A ratio compares two measurements of the same run. */
+export interface Result {
+  what: string;
+  value: number;
+  unit: 'ratio' | 'ms' | 'KiB' | 'percent' | 'devices' | 'queries';
+  better: 'higher' | 'lower';
+  target: number;
+  stretchTarget?: number;
+  /** The measurements behind the value, each named with its unit, such as `plainSocketIoPerSecond`. */
+  measured: Readonly<Record<string, number>>;
+}
+
+/** A row of the table in `docs/performance.md`. */
+export interface Figure {
+  number: number;
+  title: string;
+  measure(): Promise<Result[]>;
+}
+
+export function verdict({ value, better, target, stretchTarget }: Result): 'stretch' | 'reached' | 'missed' {
+  const isWithin = (bound: number) => (better === 'higher' ? value >= bound : value <= bound);
+  if (stretchTarget !== undefined && isWithin(stretchTarget)) return 'stretch';
+  return isWithin(target) ? 'reached' : 'missed';
+}
+
+/** The value below which the given share of all values lies; 0 if there are none. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+export function sortedCopy(values: readonly number[]): Float64Array {
+  return Float64Array.from(values).sort();
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(sortedCopy(values), 0.5);
+}
+
+export const rounded = (value: number, digits = 2): number => Number(value.toFixed(digits));
+
+/** The total resident memory of these processes in KiB, as Linux reports it. */
+export function residentKiB(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const [, size] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return sum + Number(size ?? 0);
+  }, 0);
+}
+
+export interface ServerProcess {
+  pid: number;
+  url: string;
+  port: number;
+  measure<C extends keyof MeasuredCommands>(command: C): Promise<MeasuredCommands[C]>;
+  stop(): Promise<void>;
+}
+
+interface ServerSettings {
+  cores?: string;
+  nodeFlags?: string[];
+  env?: Record<string, string>;
+}
+
+export async function startMeasured(
+  script: 'muster' | 'plain-socket-io' | 'raw-ws',
+  { cores = SERVER_CORE, nodeFlags = ['--expose-gc'], env = {} }: ServerSettings = {},
+): Promise<ServerProcess> {
+  const child = await startProcess(`servers/${script}.ts`, { cores, nodeFlags, env });
+  return {
+    pid: child.pid,
+    url: child.greeting,
+    port: Number(new URL(child.greeting).port),
+    // The table defines the response to each command.
+    measure: (command) => child.call(command, {}) as Promise<never>,
+    stop: () => child.stop(),
+  };
+}
+
+export function onDatabase({ ownerUrl, appUrl }: TestDatabase): Record<string, string> {
+  return { BENCH_OWNER_URL: ownerUrl, BENCH_APP_URL: appUrl };
+}
+
+/** Disables admission control, for figures that do not measure it. */
+export const LIFTED_ADMISSION = { BENCH_ADMIT_PER_SECOND: '100000' };

@@ -1,9 +1,16 @@
 import { enrolledDevices } from './enrolled-devices.ts';
-import type { Figure, Result } from './figure.ts';
+import {
+  type Figure,
+  type Result,
+  median,
+  rounded,
+  LOAD_CORE,
+  stayOn,
+  LIFTED_ADMISSION,
+  onDatabase,
+  startMeasured,
+} from './harness.ts';
 import { addressesOf, startLoad } from './load/load-process.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { LOAD_CORE, stayOn } from './processes.ts';
-import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
 
 const DEVICES = 10_000;
 /** Heartbeats in progress at any time: enough that neither side waits for the other. */
@@ -12,24 +19,35 @@ const WARM_UP_SECONDS = 5;
 const SECONDS = 6;
 const TURNS = 3;
 
-const SERVERS = ['muster', 'plain-socket-io', 'raw-ws'] as const;
+const SERVERS = [
+  { name: 'muster', agentWire: 'direct' },
+  { name: 'muster', agentWire: 'stock' },
+  { name: 'plain-socket-io', agentWire: 'stock' },
+  { name: 'raw-ws', agentWire: 'stock' },
+] as const;
 
 /**
  * Heartbeats of 431 bytes from 10,000 connected devices; each response is followed by the next heartbeat. Muster runs
  * the full path: it parses the heartbeat, passes it to the device's actor, writes it to Postgres asynchronously, and
- * responds with pending work. Plain Socket.IO acknowledges without reading; `ws` echoes. The rate per core is a
+ * responds with pending work; once on the direct path of its wire and once on the stock path. Plain Socket.IO acknowledges without reading; `ws` echoes. The rate per core is a
  * million microseconds divided by the server's CPU time per heartbeat, so that a busy machine changes little. All
- * three servers are connected at the same time and loaded in turn; values are medians of the turns.
+ * servers are connected at the same time and loaded in turn; values are medians of the turns.
  */
 export const heartbeatRate: Figure = {
   number: 1,
   title: 'Heartbeats per second and core, 10,000 devices',
   async measure() {
     stayOn(LOAD_CORE);
-    const fleet = await enrolledDevices(DEVICES);
     const sides = [];
-    for (const [index, name] of SERVERS.entries()) {
-      const env = { ...LIFTED_ADMISSION, BENCH_HEARTBEAT_SECONDS: '600', ...onDatabase(fleet.database) };
+    for (const [index, { name, agentWire }] of SERVERS.entries()) {
+      // Two servers that write the same devices would wait for each other.
+      const fleet = await enrolledDevices(DEVICES);
+      const env = {
+        ...LIFTED_ADMISSION,
+        BENCH_HEARTBEAT_SECONDS: '600',
+        BENCH_AGENT_WIRE: agentWire,
+        ...onDatabase(fleet.database),
+      };
       const server = await startMeasured(name, { env });
       const load = await startLoad();
       await load.order('connect', {
@@ -40,7 +58,7 @@ export const heartbeatRate: Figure = {
         addresses: addressesOf(index),
         answersAsks: true,
       });
-      sides.push({ name, server, load, micros: [] as number[] });
+      sides.push({ fleet, server, load, micros: [] as number[] });
     }
     try {
       for (const { load } of sides) {
@@ -56,20 +74,21 @@ export const heartbeatRate: Figure = {
       }
       return results(sides.map(({ micros }) => micros));
     } finally {
-      for (const { server, load } of sides) {
+      for (const { fleet, server, load } of sides) {
         await load.stop();
         await server.stop();
+        await fleet.database.drop();
       }
-      await fleet.database.drop();
     }
   },
 };
 
-function results([muster = [], plain = [], raw = []]: number[][]): Result[] {
-  const rates = [muster, plain, raw].map((micros) => Math.round(1e6 / median(micros)));
-  const [musterRate = 0, plainRate = 1, rawRate = 1] = rates;
+function results([muster = [], stock = [], plain = [], raw = []]: number[][]): Result[] {
+  const rates = [muster, stock, plain, raw].map((micros) => Math.round(1e6 / median(micros)));
+  const [musterRate = 0, stockRate = 0, plainRate = 1, rawRate = 1] = rates;
   const measured = {
     musterPerSecondAndCore: musterRate,
+    stockPathPerSecondAndCore: stockRate,
     plainSocketIoPerSecondAndCore: plainRate,
     rawWsPerSecondAndCore: rawRate,
     musterMicrosMin: rounded(Math.min(...muster)),
@@ -85,6 +104,12 @@ function results([muster = [], plain = [], raw = []]: number[][]): Result[] {
       what: 'heartbeats, relative to plain Socket.IO',
       value: rounded(musterRate / plainRate),
       target: 0.95,
+      ...ratio,
+    },
+    {
+      what: 'heartbeats on the stock path, relative to plain Socket.IO',
+      value: rounded(stockRate / plainRate),
+      target: 0.7,
       ...ratio,
     },
     {

@@ -1,12 +1,19 @@
 import { call } from '../../test/support/test-app.ts';
 import { startRedis } from '../../test/support/redis.ts';
 import { enrolledDevices } from './enrolled-devices.ts';
-import type { Figure } from './figure.ts';
+import {
+  type Figure,
+  percentile,
+  rounded,
+  sortedCopy,
+  ANY_CORE,
+  stayOn,
+  residentKiB,
+  LIFTED_ADMISSION,
+  onDatabase,
+  startMeasured,
+} from './harness.ts';
 import { addressesOf, startLoad } from './load/load-process.ts';
-import { percentile, rounded, sortedCopy } from './load/percentiles.ts';
-import { ANY_CORE, stayOn } from './processes.ts';
-import { residentKiB } from './resident.ts';
-import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
 
 /** Connections per process under `ulimit -n` of 20,000. */
 const DEVICES_A_SERVER = 19_000;

@@ -1,9 +1,15 @@
 import { enrolledDevices } from './enrolled-devices.ts';
-import type { Figure } from './figure.ts';
+import {
+  type Figure,
+  median,
+  rounded,
+  LOAD_CORE,
+  stayOn,
+  LIFTED_ADMISSION,
+  onDatabase,
+  startMeasured,
+} from './harness.ts';
 import { addressesOf, startLoad } from './load/load-process.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { LOAD_CORE, stayOn } from './processes.ts';
-import { LIFTED_ADMISSION, onDatabase, startMeasured } from './servers/server-process.ts';
 
 const DEVICES = 10_000;
 const WARM_UP_DEVICES = 1000;

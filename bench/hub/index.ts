@@ -5,7 +5,7 @@ import { ackLatency } from './ack-latency.ts';
 import { brokenOffAsks } from './broken-off-asks.ts';
 import { crossNodeAsks } from './cross-node-asks.ts';
 import { fanOut } from './fan-out.ts';
-import { type Figure, verdict } from './figure.ts';
+import { type Figure, verdict } from './harness.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
 import { heartbeatWrites } from './heartbeat-writes.ts';
 import { heldDevices } from './held-devices.ts';
@@ -15,7 +15,6 @@ import { reconnectStorm } from './reconnect-storm.ts';
 import { remoteAskTime } from './remote-ask-time.ts';
 import { silentDevices } from './silent-devices.ts';
 import { slowDashboard } from './slow-dashboard.ts';
-import { upgradeOffers } from './upgrade-offers.ts';
 
 /**
  * `npm run bench:hub`, or `npm run bench:hub -- 1 4` for some of the figures: measures the hub against its baselines,
@@ -37,7 +36,6 @@ const FIGURES: readonly Figure[] = [
   slowDashboard,
   silentDevices,
   heldDevices,
-  upgradeOffers,
 ];
 
 const wanted = process.argv.slice(2).map(Number);

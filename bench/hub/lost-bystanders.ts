@@ -1,5 +1,5 @@
 import { type NodeKind, startCluster } from './cluster.ts';
-import type { Figure } from './figure.ts';
+import type { Figure } from './harness.ts';
 
 const DEVICES_EACH = 50;
 const IN_FLIGHT = 20;

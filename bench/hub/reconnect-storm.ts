@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { PASSWORD } from '../../test/support/factories.ts';
 import { enrolledDevices } from './enrolled-devices.ts';
-import type { Figure } from './figure.ts';
-import { addressesOf, startLoad } from './load/load-process.ts';
-import { percentile, rounded, sortedCopy } from './load/percentiles.ts';
-import { startSignIns } from './load/sign-in-orders.ts';
-import { LOAD_CORE, stayOn } from './processes.ts';
-import { onDatabase, startMeasured } from './servers/server-process.ts';
+import {
+  type Figure,
+  percentile,
+  rounded,
+  sortedCopy,
+  LOAD_CORE,
+  stayOn,
+  onDatabase,
+  startMeasured,
+} from './harness.ts';
+import { addressesOf, startLoad, startSignIns } from './load/load-process.ts';
 
 const DEVICES = 10_000;
 const SIGN_INS_PER_SECOND = 5;

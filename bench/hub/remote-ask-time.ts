@@ -1,6 +1,5 @@
 import { startCluster } from './cluster.ts';
-import type { Figure } from './figure.ts';
-import { median, rounded } from './load/percentiles.ts';
+import { type Figure, median, rounded } from './harness.ts';
 
 const DEVICES_EACH = 50;
 const SECONDS = 2;

@@ -1,10 +1,17 @@
 import { call } from '../../test/support/test-app.ts';
 import { enrolledDevices } from './enrolled-devices.ts';
-import type { Figure } from './figure.ts';
+import {
+  type Figure,
+  median,
+  rounded,
+  LOAD_CORE,
+  stayOn,
+  LIFTED_ADMISSION,
+  onDatabase,
+  type ServerProcess,
+  startMeasured,
+} from './harness.ts';
 import { addressesOf, startLoad } from './load/load-process.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { LOAD_CORE, stayOn } from './processes.ts';
-import { LIFTED_ADMISSION, onDatabase, type ServerProcess, startMeasured } from './servers/server-process.ts';
 
 /** The number of devices of each misbehaving kind. */
 const DEVICES = 1000;

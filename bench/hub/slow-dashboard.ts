@@ -1,7 +1,5 @@
-import type { Figure } from './figure.ts';
-import { startWatchers } from './load/watcher-orders.ts';
-import { median, rounded } from './load/percentiles.ts';
-import { SERVER_CORE, startProcess } from './processes.ts';
+import { type Figure, median, rounded, SERVER_CORE, startProcess } from './harness.ts';
+import { startWatchers } from './load/load-process.ts';
 
 const DEVICES = 10_000;
 /** Each device changes every 2 s, thirty times as often as with real heartbeats. */

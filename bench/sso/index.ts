@@ -5,8 +5,8 @@ import { request } from 'node:https';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { newId } from '../../src/platform/ids.ts';
-import { clientSecretContext } from '../../src/features/sso/sealed-columns.ts';
-import { createSealer } from '../../src/platform/secrets/sealed.ts';
+import { clientSecretContext } from '../../src/features/sso/sso.model.ts';
+import { createEncryptor } from '../../src/platform/secrets/sealed.ts';
 import { BrowserClient } from '../../test/support/browser-client.ts';
 import { TEST_AUTHORITY } from '../../test/support/https-server.ts';
 import { startServerProcess } from '../../test/support/started-server.ts';
@@ -170,7 +170,10 @@ function send(
 
 async function insertOrganization({ issuer, clientId, clientSecret }: Registration): Promise<string> {
   const [partnerId, orgId, providerId, adminId] = [newId(), newId(), newId(), newId()];
-  const sealed = createSealer({ current: KEY, old: [] }).seal(clientSecret, clientSecretContext(providerId));
+  const sealed = createEncryptor({ current: KEY, old: [] }).seal(
+    clientSecret,
+    clientSecretContext(providerId),
+  );
   const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   try {

@@ -1,64 +1,62 @@
+import { z } from 'zod';
+import { clock } from '../clock.ts';
+import { type CommandResult, type CommandFrame, shortened, AgentErrorCode } from '../protocol/index.ts';
+import type { AnswerChannel } from './core/answer-channel.ts';
+import {
+  type LiveQueries,
+  type ConnectionState,
+  reachesServer,
+  StateLines,
+} from './core/connection-options.ts';
+import type { HealthCheck, HealthReport } from './os/supervision.ts';
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import path from 'node:path';
-import { AgentErrorCode } from '../../protocol/index.ts';
-import { openBackups } from '../capabilities/backup/handlers.ts';
-import { openMachineRestores } from '../capabilities/machine-restores/machine-handlers.ts';
-import { databasePorts, openDatabases } from '../capabilities/databases/handlers.ts';
-import { EngineWatch } from '../capabilities/backup/engine-watch.ts';
-import { LocalEngine } from '../repository/local-engine.ts';
-import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
-import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
-import { UnpackSpace } from '../capabilities/event-logs/text/unpack-space.ts';
-import { imageHandlers } from '../capabilities/images/handlers.ts';
-import { machineQueries, openMachines } from '../capabilities/hypervisors/handlers.ts';
-import { findHypervisors } from '../capabilities/hypervisors/hypervisors.ts';
-import { collectInventory } from '../capabilities/inventory/collect.ts';
-import { inventoryHandlers } from '../capabilities/inventory/handlers.ts';
-import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
-import { OwnIdentity } from '../capabilities/inventory/own-identity.ts';
-import { sendInventoryTo } from '../capabilities/inventory/send.ts';
-import { machineSources } from '../capabilities/inventory/sources.ts';
-import { LogShipping } from '../capabilities/log-shipping/log-shipping.ts';
-import { shippedLogs } from '../capabilities/log-shipping/machine-events.ts';
-import { powerHandlers } from '../capabilities/power/handlers.ts';
-import { machineRebooter } from '../capabilities/power/reboot.ts';
-import { recoveryCheckHandlers } from '../capabilities/recovery-checks/handlers.ts';
-import { scriptHandlers } from '../capabilities/scripts/handlers.ts';
-import { findInterpreters } from '../capabilities/scripts/interpreters.ts';
-import { ScriptFolder } from '../capabilities/scripts/script-folder.ts';
-import { sqlServerHandlers, sqlServerQueries } from '../capabilities/sql-server/handlers.ts';
-import { sqlcmd } from '../sql-server/sqlcmd.ts';
-import { shadowCopyHandlers } from '../capabilities/shadow-copies/handlers.ts';
-import { updateHandlers } from '../capabilities/update/handlers.ts';
-import { openUpdates } from '../capabilities/update/updates.ts';
-import { AgentError } from '../core/agent-error.ts';
-import { AgentConnection } from '../core/connection/connection.ts';
-import { type ConnectionState, reachesServer } from '../core/connection/connection-state.ts';
-import { StateLines } from '../core/connection/state-lines.ts';
-import type { Credentials } from '../core/enrollment/credentials.ts';
-import { rotateByAge } from '../core/enrollment/rotate-token.ts';
-import { KeptTokens } from '../core/enrollment/tokens.ts';
-import { HeartbeatReporter } from '../core/heartbeat.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING } from '../core/server/server-address.ts';
-import { isSecureServer } from '../os/network/secure-server.ts';
-import { EXIT, ServerCallError } from '../core/server/server-call.ts';
-import { ServerClock } from '../core/server/server-clock.ts';
-import { openDeviceFolder } from '../core/state/device-folder.ts';
-import { Settings } from '../core/state/settings.ts';
-import { StatusFile } from '../core/state/status-file.ts';
-import type { DiagnosticLog } from '../os/diagnostics/diagnostic-log.ts';
-import { osType } from '../os/machine/os-type.ts';
-import { openNetwork } from '../os/network/open-network.ts';
-import { findProgram } from '../os/processes/find-program.ts';
-import { systemProgram } from '../os/processes/system-program.ts';
-import type { WatchdogLink } from '../core/supervision/watchdog-link.ts';
-import { AGENT_VERSION } from '../core/version.ts';
-import { CommandStore } from '../work/command-store.ts';
-import { DurableRunner } from '../work/durable-runner.ts';
-import { JournalFile } from '../work/journal-file.ts';
-import { LiveRunner } from '../work/live-runner.ts';
-import { selfCheck } from './self-check.ts';
+import { openBackups, EngineWatch } from './capabilities/backup/handlers.ts';
+import { openMachineRestores } from './capabilities/machine-restores/handlers.ts';
+import { databasePorts, openDatabases } from './capabilities/databases/handlers.ts';
+import { LocalEngine } from './repository/local-engine.ts';
+import { eventLogHandlers } from './capabilities/event-logs/log-reader.ts';
+import { openEventLogs } from './capabilities/event-logs/open-event-logs.ts';
+import { UnpackSpace } from './capabilities/event-logs/text/unpack-space.ts';
+import { imageHandlers } from './capabilities/images/handlers.ts';
+import { machineQueries, openMachines } from './capabilities/hypervisors/handlers.ts';
+import { findHypervisors } from './capabilities/hypervisors/hypervisors.ts';
+import { collectInventory, OwnIdentity } from './capabilities/inventory/collect.ts';
+import {
+  inventoryHandlers,
+  InventoryReports,
+  sendInventoryTo,
+} from './capabilities/inventory/inventory-reports.ts';
+import { machineSources } from './capabilities/inventory/sources.ts';
+import { LogShipping } from './capabilities/log-shipping/log-shipping.ts';
+import { shippedLogs } from './capabilities/log-shipping/machine-events.ts';
+import { powerHandlers, machineRebooter } from './capabilities/power.ts';
+import { recoveryCheckHandlers } from './capabilities/recovery-checks.ts';
+import { scriptHandlers, findInterpreters, ScriptFolder } from './capabilities/scripts.ts';
+import { sqlServerHandlers, sqlServerQueries } from './capabilities/sql-server.ts';
+import { sqlcmd } from './sql-server.ts';
+import { shadowCopyHandlers } from './capabilities/shadow-copies.ts';
+import { updateHandlers, openUpdates } from './capabilities/update/updater.ts';
+import { AgentError } from './core/agent-error.ts';
+import { AgentConnection } from './core/connection.ts';
+import { type Credentials, Settings } from './core/settings.ts';
+import { rotateByAge, KeptTokens } from './core/tokens.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, EXIT, ServerCallError } from './core/server-call.ts';
+import { isSecureServer, openNetwork } from './os/network/network.ts';
+import { ServerClock } from './core/server-clock.ts';
+import { openDeviceFolder } from './core/remove-data.ts';
+import { StatusFile } from './core/status-file.ts';
+import type { DiagnosticLog } from './os/diagnostic-log.ts';
+import { osType } from './os/machine.ts';
+import { findProgram, systemProgram } from './os/child-process.ts';
+import type { WatchdogLink } from './core/watchdog-link.ts';
+import { HeartbeatReporter } from './core/heartbeat.ts';
+import { AGENT_VERSION } from './core/version.ts';
+import { CommandStore } from './work/command-store.ts';
+import { DurableRunner } from './work/durable-runner.ts';
+import { JournalFile } from './work/journal-file.ts';
+import { LiveRunner } from './work/live-runner.ts';
 
 export interface DeviceSession {
   stop(): Promise<void>;
@@ -71,7 +69,7 @@ export interface SessionOptions {
   dataDir: string;
   credentials: Credentials;
   onState: (state: ConnectionState) => void;
-  /** For problems that the agent can work with and that its administrator should know about. */
+  /** For problems that do not stop the agent and that its administrator should know. */
   warn: (message: string) => void;
   /** The agent's log on this machine. */
   log: DiagnosticLog;
@@ -104,7 +102,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   const hostname = () => settings.hostname ?? os.hostname();
   const heartbeats = new HeartbeatReporter(hostname);
   const machine = new OwnIdentity(machineSources(), hostname);
-  // Read meanwhile, so that the first connection has it.
+  // Read in the background, so that the first connection has it.
   void machine.read();
   const status = new StatusFile(dataDir, server, watchdog?.watchdogVersion);
   const stateLines = new StateLines();
@@ -262,4 +260,104 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       log.write('info', 'agent', 'agent stopped');
     },
   };
+}
+
+/**
+ * The self-checks before and after an upgrade: whether a release can do the work of an agent. Each check uses the code
+ * path of the server's own queries and commands, as far as that is possible without the server.
+ */
+
+interface SelfCheckParts {
+  queries: Pick<LiveQueries, 'run'>;
+  /** Writes to the journal of commands. Rejects if that is not possible. */
+  checkLedger: () => Promise<void>;
+}
+
+type Checks = Record<HealthCheck, () => Promise<void>>;
+
+const CHECK_MS = 10_000;
+/** At most this many logs are tried until one can be read. */
+const LOGS_TRIED = 3;
+const FAULT_MAX = 200;
+
+let lastId = 0;
+
+export async function selfCheck({ queries, checkLedger }: SelfCheckParts): Promise<HealthReport> {
+  const checks: Checks = {
+    live_query: async () => void (await logsOf(queries)),
+    event_log: () => readOneLog(queries),
+    command_ledger: checkLedger,
+  };
+  const report: HealthReport = { works: [], faults: [] };
+  // One after another: a query that hangs ends with its time limit, and the others can still report.
+  for (const check of ['live_query', 'event_log', 'command_ledger'] as const) {
+    try {
+      await within(CHECK_MS, checks[check]());
+      report.works.push(check);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      report.faults.push({ check, message: shortened(message, FAULT_MAX) });
+    }
+  }
+  return report;
+}
+
+const Logs = z.object({ logs: z.array(z.object({ name: z.string() })) });
+
+async function logsOf(queries: SelfCheckParts['queries']): Promise<z.infer<typeof Logs>['logs']> {
+  const { output } = await ask(queries, 'eventlogs.list', {});
+  return Logs.parse(output).logs;
+}
+
+async function readOneLog(queries: SelfCheckParts['queries']): Promise<void> {
+  const logs = await logsOf(queries);
+  let fault: unknown = new Error('This machine has no event log that can be read.');
+  for (const { name } of logs.slice(0, LOGS_TRIED)) {
+    try {
+      await ask(queries, 'eventlogs.query', { name, page: 1, limit: 1 });
+      return;
+    } catch (error) {
+      fault = error;
+    }
+  }
+  throw fault;
+}
+
+/** A live query whose result is returned to this process instead of the server. */
+async function ask(
+  queries: SelfCheckParts['queries'],
+  type: string,
+  payload: unknown,
+): Promise<CommandResult> {
+  let result: CommandResult | undefined;
+  const channel: AnswerChannel = {
+    rows: async () => {},
+    progress: async () => {},
+    result: async (one) => void (result = one),
+  };
+  const frame: CommandFrame = {
+    id: `self-check-${(lastId += 1)}`,
+    type,
+    payload,
+    epoch: 0,
+    deadline: new Date(clock.now() + CHECK_MS).toISOString(),
+    attempt: 1,
+  };
+  await queries.run(frame, channel);
+  if (result?.status === 'succeeded') return result;
+  throw new Error(result?.error?.message ?? `${type} was not answered.`);
+}
+
+async function within(ms: number, check: Promise<void>): Promise<void> {
+  const timer = new AbortController();
+  const late = clock.sleep(ms, { signal: timer.signal }).then(() => {
+    throw new Error(`It did not answer within ${ms / 1000} s.`);
+  });
+  // The sleep is aborted below, and rejects then.
+  late.catch(() => {});
+  try {
+    await Promise.race([check, late]);
+  } finally {
+    timer.abort();
+  }
 }

@@ -1,15 +1,12 @@
 import { Command } from 'commander';
-import { addDoctor } from './cli/doctor/doctor.ts';
-import { addEnroll } from './cli/enroll.ts';
+import { addDoctor } from './cli/doctor.ts';
+import { addEnroll, addRotateToken, addUnenroll } from './cli/enroll.ts';
 import { addEventLog } from './cli/event-log.ts';
 import { addLogs } from './cli/logs.ts';
 import { addRecover } from './cli/recover.ts';
-import { addRotateToken } from './cli/rotate-token.ts';
-import { addRun } from './cli/run.ts';
+import { addRun, addSimulate } from './cli/run.ts';
 import { addService } from './cli/service.ts';
-import { addSimulate } from './cli/simulate.ts';
 import { addStatus } from './cli/status.ts';
-import { addUnenroll } from './cli/unenroll.ts';
 import { addUpdate } from './cli/update.ts';
 import { AGENT_VERSION } from './core/version.ts';
 

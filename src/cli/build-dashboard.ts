@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { build } from 'vite';
-import { compressPageFiles } from '../platform/http/single-page/page-files.ts';
+import { compressPageFiles } from '../platform/http/single-page.ts';
 import { PROJECT_ROOT } from '../platform/project-root.ts';
-import { ensureBuild } from '../server/dashboard/dashboard-build.ts';
+import { ensureBuild } from '../server/dashboard.ts';
 
 /** `npm run build:dashboard` builds the dashboard, unless it is built already. A server that starts does the same. */
 const folder = await ensureBuild(PROJECT_ROOT, async (outDir) => {

@@ -1,6 +1,6 @@
-import type { CommandNode, CompletedOption } from './command-tree.ts';
+import type { Command } from 'commander';
 
-/** The scripts that a shell reads to complete `muster`. Pure. */
+/** Generates the scripts with which a shell completes `muster`. Pure. */
 export type Shell = 'bash' | 'zsh' | 'fish';
 export const SHELLS: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
@@ -138,4 +138,60 @@ end
 complete -c muster -f
 ${lines.join('\n')}
 `;
+}
+
+/** The words that can be typed, read from the commands themselves, so that a new command is completed at once. */
+export interface CommandNode {
+  /** Such as `jobs watch`; empty for the program itself. */
+  path: string;
+  commands: { name: string; description: string }[];
+  options: CompletedOption[];
+  /** The possible values of arguments, if they are a fixed set. */
+  choices: readonly string[];
+  /** Whether arguments are files. */
+  takesFiles: boolean;
+}
+
+export interface CompletedOption {
+  /** With its dashes: --json. */
+  flag: string;
+  description: string;
+  /** The kind of its value; `undefined` if it has none. */
+  value: { choices: readonly string[]; isFile: boolean } | undefined;
+}
+
+/** The program and all commands below it, each before its subcommands. Pure. */
+export function commandTree(program: Command): CommandNode[] {
+  return nodesOf(program, '');
+}
+
+function nodesOf(command: Command, path: string): CommandNode[] {
+  const below = command.commands.map((child) => ({ child, name: child.name() }));
+  const node: CommandNode = {
+    path,
+    commands: below.map(({ child, name }) => ({ name, description: child.description() })),
+    options: [
+      ...command.options.flatMap(({ long, description, required, optional, argChoices = [], flags }) =>
+        long == null
+          ? []
+          : [
+              {
+                flag: long,
+                description,
+                value:
+                  required || optional
+                    ? { choices: argChoices, isFile: /<(file|path|folder)>/.test(flags) }
+                    : undefined,
+              },
+            ],
+      ),
+      { flag: '--help', description: 'show help', value: undefined },
+    ],
+    choices: command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices),
+    takesFiles: command.registeredArguments.some((argument) => /^(file|path|folder)$/.test(argument.name())),
+  };
+  return [
+    node,
+    ...below.flatMap(({ child, name }) => nodesOf(child, path === '' ? name : `${path} ${name}`)),
+  ];
 }

@@ -1,7 +1,7 @@
 import { compile } from 'json-schema-to-typescript';
 import { z } from 'zod';
 
-/** Just what the types of requests are made from. */
+/** The parts of a document from which request types are made. */
 const Schema = z.record(z.string(), z.unknown());
 const Content = z.object({ 'application/json': z.object({ schema: Schema }).optional() }).loose();
 const Operation = z.object({
@@ -90,7 +90,7 @@ const object = (properties: Record<string, unknown>) => ({
   additionalProperties: false,
 });
 
-/** With references that lead to the definitions of the one schema, and without the rules that make no type. */
+/** With references to the definitions of the single schema, and without rules that do not affect the type. */
 function moved(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(moved);
   if (typeof value !== 'object' || value === null) return value;

@@ -1,18 +1,16 @@
-import { createEnrollmentKey } from '../../features/enrollment/index.ts';
-import { createOrganization, Organization } from '../../features/organizations/index.ts';
-import { createPartner, Partner } from '../../features/partners/index.ts';
-import { assertRegisteredPins } from '../../features/releases/index.ts';
-import { slugCandidates } from '../../features/registration/index.ts';
-import { createSite, Site } from '../../features/sites/index.ts';
-import { SYSTEM_ROLES, type User } from '../../features/users/index.ts';
-import { clock } from '../../clock.ts';
-import type { Context } from '../../platform/context.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
-import { newId } from '../../platform/ids.ts';
-import type { Logger } from '../../platform/logger.ts';
-import { recordAsOperator } from '../record-as-operator.ts';
+import { createEnrollmentKey } from '../features/enrollment/index.ts';
+import { createOrganization, Organization } from '../features/organizations/index.ts';
+import { createPartner, Partner } from '../features/partners/index.ts';
+import { assertRegisteredPins } from '../features/agent-upgrades/index.ts';
+import { slugCandidates } from '../features/registration/index.ts';
+import { createSite, Site } from '../features/sites/index.ts';
+import { SYSTEM_ROLES, type User } from '../features/users/index.ts';
+import type { Context } from '../platform/context.ts';
+import type { Tx } from '../platform/db/transaction.ts';
+import type { Logger } from '../platform/logger.ts';
+import { contextAs, recordAsOperator } from './with-installation.ts';
 
-/** The first provider, organization, site and enrollment key, by name. What has the name already is taken as it is. */
+/** The first provider, organization, site and enrollment key, by name. Existing ones with the name are used. */
 
 export interface TenantNames {
   provider?: string | undefined;
@@ -31,11 +29,11 @@ export interface FirstTenant {
   provider?: Named;
   organization?: Named;
   site?: Named;
-  /** The value is told once. */
+  /** The value is shown only once. */
   key?: { id: string; name: string; value: string };
 }
 
-/** All of it, or none. Throws where a name that is left out leaves a choice. */
+/** Creates all of it, or nothing. Throws if a missing name leaves a choice. */
 export async function createFirstTenant(
   tx: Tx,
   log: Logger,
@@ -119,7 +117,7 @@ async function freeSlug(name: string, uses: (slug: string) => Promise<number>): 
 
 type Subject = { id: string; name: string; orgId?: string; partnerId?: string };
 
-/** In the trail of the tenant that it belongs to. */
+/** In the audit trail of the tenant that it belongs to. */
 const record = ({ tx, log }: Context, resourceType: string, { id, name, orgId, partnerId }: Subject) =>
   recordAsOperator(tx, log, {
     action: `${resourceType}.create`,
@@ -131,34 +129,20 @@ const record = ({ tx, log }: Context, resourceType: string, { id, name, orgId, p
     details: { by: 'operator' },
   });
 
-/** As if the administrator had asked for it. */
-function contextOf(tx: Tx, log: Logger, { id, email, name }: Pick<User, 'id' | 'email' | 'name'>): Context {
-  return {
-    tx,
-    log,
-    requestId: newId(),
-    client: { ip: '127.0.0.1', trusted: true, userAgent: null },
-    arrivedAt: clock.monotonic(),
-    caller: {
-      kind: 'user',
-      userId: id,
-      sessionId: null,
-      apiKeyId: null,
-      email,
-      name,
-      scope: 'system',
-      partnerId: null,
-      orgId: null,
-      orgAccess: 'all',
-      orgIds: [],
-      roleId: SYSTEM_ROLES.systemAdmin,
-      roleName: 'System Admin',
-      permissions: new Set(['*:*']),
-      mfa: false,
-      ipAllowlist: [],
-    },
-    // Nobody listens here to what would be announced; servers read the rows.
-    afterCommit: () => undefined,
-    recordChange: () => undefined,
-  };
-}
+/** Acts as the administrator. */
+const contextOf = (tx: Tx, log: Logger, { id, email, name }: Pick<User, 'id' | 'email' | 'name'>): Context =>
+  contextAs(tx, log, {
+    userId: id,
+    email,
+    name,
+    scope: 'system',
+    partnerId: null,
+    orgId: null,
+    orgAccess: 'all',
+    orgIds: [],
+    roleId: SYSTEM_ROLES.systemAdmin,
+    roleName: 'System Admin',
+    permissions: new Set(['*:*']),
+    mfa: false,
+    ipAllowlist: [],
+  });

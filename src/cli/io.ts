@@ -1,11 +1,15 @@
 import path from 'node:path';
-import type { Readable, Writable } from 'node:stream';
-import type { Values } from '../config/area.ts';
-import { environmentOfProcess } from '../config/environment.ts';
+import { type Readable, Writable } from 'node:stream';
+import { type Values, environmentOfProcess } from '../config/variables.ts';
+import { InvalidArgumentError } from 'commander';
+import { EmailAddress } from '../email-address.ts';
+import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 
 /**
- * What a command has of the process that runs it: the first argument of every command. Commands use neither `process`
- * nor its streams themselves, so that a test runs them in its own process.
+ * The environment of a command: the first argument of every command. Commands use neither `process` nor its streams
+ * directly, so tests can run them in their own process.
  */
 export interface CommandIo {
   env: Values;
@@ -15,7 +19,7 @@ export interface CommandIo {
   stdout: OutputStream;
   stderr: OutputStream;
   /**
-   * Calls the listener once, at Ctrl+C or SIGTERM, which end the program at once where there is no listener. So does the
+   * Calls the listener once, at Ctrl+C or SIGTERM; without a listener, these end the program at once, and so does a
    * second signal. Returns a function that removes the listener.
    */
   onInterrupt(listener: () => void): () => void;
@@ -24,24 +28,24 @@ export interface CommandIo {
 /** A terminal has a width in `columns`. */
 export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** What commands are added to the program with. */
+/** Dependencies for adding commands to the program. */
 export interface CommandLine {
   io: CommandIo;
-  /** Makes an action of Commander from work that returns the exit code, or nothing where that is 0. */
+  /** Makes an action of Commander from work that returns the exit code, or nothing if that is 0. */
   action: <Given extends unknown[]>(
     work: (...given: Given) => Promise<number | void>,
   ) => (...given: Given) => Promise<void>;
 }
 
-/** The file that a name given by the user means. */
+/** The path of a file name that the user has given. */
 export const fileOf = ({ cwd }: Pick<CommandIo, 'cwd'>, name: string): string => path.resolve(cwd, name);
 
-/** Of the process itself. */
+/** The input and output of this process. */
 export function processIo(): CommandIo {
   return {
     env: environmentOfProcess(),
     cwd: process.cwd(),
-    // Opened by the commands that read it.
+    // The commands that read it open it.
     get stdin() {
       return process.stdin;
     },
@@ -63,8 +67,42 @@ export function processIo(): CommandIo {
   };
 }
 
-/** Resolves when everything that was written to the stream before has left it, or cannot leave it any more. */
+/** Resolves when everything that was written to the stream has been flushed, or can no longer be. */
 export const written = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     stream.write('', () => resolve());
   });
+
+/** Parses an option whose value is an email address. */
+export function parseEmail(text: string): string {
+  const parsed = EmailAddress.safeParse(text);
+  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
+  return parsed.data;
+}
+
+/** Secrets never come from arguments, which every user of the machine can read in the list of processes. */
+
+/** The first line of a file, or of the standard input. */
+export async function secretFrom(io: CommandIo, source: { file: string } | 'stdin'): Promise<string> {
+  const whole = source === 'stdin' ? await text(io.stdin) : await readFile(fileOf(io, source.file), 'utf8');
+  const [line = ''] = whole.split(/\r?\n/, 1);
+  return line;
+}
+
+/** Asks on the terminal without showing the input; `undefined` if there is no terminal. */
+export async function askSecret(io: CommandIo, question: string): Promise<string | undefined> {
+  if (io.stdin.isTTY !== true || io.stderr.isTTY !== true) return undefined;
+  io.stderr.write(question);
+  const unseen = new Writable({ write: (_text, _encoding, done) => done() });
+  const terminal = createInterface({ input: io.stdin, output: unseen, terminal: true });
+  try {
+    return await new Promise((resolve, reject) => {
+      terminal.once('line', resolve);
+      terminal.once('SIGINT', () => reject(new Error('Cancelled.')));
+      terminal.once('close', () => reject(new Error('Cancelled.')));
+    });
+  } finally {
+    terminal.close();
+    io.stderr.write('\n');
+  }
+}

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
-import { Architecture, Component, OperatingSystem, Version } from '../../features/releases/operator.ts';
-import type { CommandLine } from '../io.ts';
-import type { AddOptions } from './add.ts';
+import { Architecture, Component, OperatingSystem, Version } from '../features/releases/operator.ts';
+import type { CommandLine } from './io.ts';
+import type { AddOptions } from './run-releases.ts';
 
 /** Commands for releases of the agent, loaded on demand. */
 export function addReleases(program: Command, { io, action }: CommandLine): void {
@@ -35,7 +35,7 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     .exitOverride()
     .action(
       action(async (files: string[], options: AddOptions) => {
-        const { add } = await import('./add.ts');
+        const { add } = await import('./run-releases.ts');
         await add(io, files, options);
       }),
     );
@@ -47,7 +47,7 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     .exitOverride()
     .action(
       action(async (options: { json?: true }) => {
-        const { printReleases } = await import('./list.ts');
+        const { printReleases } = await import('./run-releases.ts');
         await printReleases(io, options);
       }),
     );
@@ -61,7 +61,7 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     .exitOverride()
     .action(
       action(async (version: string, { component, json }: { component?: Component; json?: true }) => {
-        const { promote } = await import('./promote.ts');
+        const { promote } = await import('./run-releases.ts');
         await promote(io, { version, component }, json === true ? { json } : {});
       }),
     );
@@ -73,7 +73,7 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     .exitOverride()
     .action(
       action(async (only: { version?: string }) => {
-        const { sign } = await import('./sign.ts');
+        const { sign } = await import('./run-releases.ts');
         return sign(io, only);
       }),
     );
@@ -85,12 +85,12 @@ export function addReleases(program: Command, { io, action }: CommandLine): void
     )
     .option(
       '--new-chain',
-      'where the present key is lost: no enrolled device installs what the new key signs until it is enrolled again',
+      'if the present key is lost: no enrolled device installs what the new key signs until it is enrolled again',
     )
     .exitOverride()
     .action(
       action(async ({ newChain }: { newChain?: true }) => {
-        const { rotateKey } = await import('./rotate-key.ts');
+        const { rotateKey } = await import('./run-releases.ts');
         await rotateKey(io, { vouched: newChain !== true });
       }),
     );

@@ -1,19 +1,17 @@
-import { revokeKeysOf } from '../../features/api-keys/index.ts';
-import { passwordFault } from '../../features/auth/index.ts';
+import { revokeKeysOf } from '../features/api-keys/index.ts';
+import { passwordFault } from '../features/auth/index.ts';
 import {
   createSystemAdmin,
   disableAdminMfa,
   listSystemAdmins,
   resetAdminPassword,
   type User,
-} from '../../features/users/index.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
-import type { Logger } from '../../platform/logger.ts';
-import { hashPassword } from '../../platform/secrets/passwords.ts';
-import type { CommandIo } from '../io.ts';
-import { recordAsOperator } from '../record-as-operator.ts';
-import { askSecret, secretFrom } from '../secret-input.ts';
-import { withInstallation } from '../with-installation.ts';
+} from '../features/users/index.ts';
+import type { Tx } from '../platform/db/transaction.ts';
+import type { Logger } from '../platform/logger.ts';
+import { hashPassword } from '../platform/secrets/passwords.ts';
+import { type CommandIo, askSecret, secretFrom } from './io.ts';
+import { recordAsOperator, withInstallation } from './with-installation.ts';
 
 export interface AdminOptions {
   email: string;

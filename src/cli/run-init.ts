@@ -1,14 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { access, readFile } from 'node:fs/promises';
+import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseEnv } from 'node:util';
-import { environmentText, readConfig } from '../../config.ts';
-import { ENCRYPTION_KEY_FILE } from '../../database-and-secrets.ts';
-import { writeEnvironmentFile } from '../environment-file.ts';
-import { type CommandIo, fileOf } from '../io.ts';
-import { askSecret, secretFrom } from '../secret-input.ts';
-import { setUp, type SetUp, type SetUpRequest } from './set-up.ts';
+import { type Config, environmentText, readConfig } from '../config.ts';
+import { ENCRYPTION_KEY_FILE } from '../database-and-secrets.ts';
+import { writeEnvironmentFile } from './whole-file.ts';
+import { type CommandIo, fileOf, askSecret, secretFrom } from './io.ts';
+import { addressKey } from '../email-address.ts';
+import { passwordFault } from '../features/auth/index.ts';
+import { listAllReleases } from '../features/releases/operator.ts';
+import { createSystemAdmin, listSystemAdmins, type User } from '../features/users/index.ts';
+import { withSystem } from '../platform/db/transaction.ts';
+import type { Logger } from '../platform/logger.ts';
+import { hashPassword } from '../platform/secrets/passwords.ts';
+import type { Db } from '../platform/db/pool.ts';
+import { recordAsOperator, withInstallation } from './with-installation.ts';
+import { createFirstTenant, type FirstTenant, type TenantNames } from './first-tenant.ts';
 
 export interface InitOptions {
   publicUrl?: string;
@@ -20,7 +29,7 @@ export interface InitOptions {
   adminEmail?: string;
   adminPasswordStdin?: true;
   adminPasswordFile?: string;
-  /** Typed on the terminal; never an option, which others could read. */
+  /** Typed on the terminal; never an option, because other users could read it. */
   adminPassword?: string;
   provider?: string;
   organization?: string;
@@ -64,16 +73,16 @@ export async function runInit(io: CommandIo, given: string | undefined, options:
 }
 
 interface Written {
-  /** Null where the environment of the command already is that of an installation. */
+  /** Null if the environment of the command already is that of an installation. */
   file: string | null;
-  /** What this call has set in it. */
+  /** The variables that this call has set in it. */
   set: string[];
   generated: string[];
-  /** The environment with what the file says. */
+  /** The environment with the variables of the file. */
   env: CommandIo['env'];
 }
 
-/** With names to create, an installation that is there already is used: its file, or the environment of this command. */
+/** With names to create, an existing installation is used: its file, or the environment of this command. */
 async function writeOrKeep(
   io: CommandIo,
   answers: InitOptions,
@@ -93,7 +102,7 @@ async function writeOrKeep(
     }
   }
   const { values, generated } = await environmentFor(io, answers);
-  // It says of every value what is wrong with it, before a server does.
+  // Validates every value, before a server does.
   readConfig({ environment: values, folder: io.cwd });
   const text = environmentText(
     [
@@ -109,7 +118,7 @@ async function writeOrKeep(
 const isSetUp = ({ provider, organization, site, key }: InitOptions): boolean =>
   [provider, organization, site, key].some((name) => name !== undefined);
 
-/** What is to be created in the database; nothing where only the administrator of the first start is named. */
+/** The records to create in the database; none if only the administrator of the first start is named. */
 function requestOf(answers: InitOptions): SetUpRequest | undefined {
   if (!isSetUp(answers)) return undefined;
   const { adminEmail, provider, organization, site, key, adminPassword } = answers;
@@ -137,7 +146,7 @@ function linesOf({ file, set, generated }: Written): string[] {
   if (file === null) return [];
   if (set.length === 0) return [`${file} is there already, and is used as it is.`];
   return [
-    `${file} sets ${set.join(', ')}.`,
+    `${file} is written, and sets ${set.join(', ')}.`,
     `Generated: ${generated.length === 0 ? 'nothing, since the data folder has its keys' : generated.join(', ')}.`,
   ];
 }
@@ -148,6 +157,9 @@ const startLines = (file: string | null): string[] => [
 
 const startCommand = (file: string | null): string =>
   file === null ? 'npm start' : `node --env-file=${file} src/run.mjs src/main.ts`;
+
+/** The address in an install line that works on the machine on which the line is run. */
+const LOOPBACK = /'https?:\/\/(localhost|127\.|\[::1\])/;
 
 function setUpLines(made: SetUp, file: string | null): string[] {
   const { administrator, provider, organization, site, key, installLine, hasRelease } = made;
@@ -166,11 +178,16 @@ function setUpLines(made: SetUp, file: string | null): string[] {
     ...(key === undefined ? [] : [`Key:           ${key.value}  (shown once; "${key.name}")`]),
     '',
     'Next:',
-    `  ${startCommand(file)}`,
     ...(hasRelease ? [] : ['  npm run build:agent', `  ${muster} releases add dist/agent --version 0.1.0`]),
-    ...(installLine === null
-      ? ['  then, on a machine, the install line that the dashboard shows under Enrollment']
-      : [`  on a machine: ${installLine}`]),
+    `  ${startCommand(file)}`,
+    installLine === null
+      ? '  then, on a machine, the install line that the dashboard shows with each new key under Enrollment'
+      : `  then, on a machine: ${installLine}`,
+    ...(installLine !== null && LOOPBACK.test(installLine)
+      ? [
+          '  This line is for the machine of the server itself. For others, set PUBLIC_URL to an address they reach.',
+        ]
+      : []),
   ];
 }
 
@@ -225,8 +242,8 @@ async function environmentFor(io: CommandIo, options: InitOptions) {
   if (redisUrl !== undefined) {
     values['REDIS_URL'] = await withPassword(io, redisUrl, options.redisPasswordFile);
   }
-  // A data folder that has keys keeps them: another key could not open what they have sealed.
-  // Where the database is created now, its data folder gets keys too, and commands find them without the file.
+  // A data folder with keys keeps them: another key could not open what they have sealed. If the database is created
+  // now, its data folder gets keys too, and commands find them without the file.
   const hasOwn = isSetUp(options) || (await hasKeys(fileOf(io, dataDir ?? './data')));
   if (databaseUrl !== undefined || !hasOwn) {
     values['JWT_SECRET'] = generate('JWT_SECRET');
@@ -235,7 +252,7 @@ async function environmentFor(io: CommandIo, options: InitOptions) {
   values['METRICS_TOKEN'] = generate('METRICS_TOKEN');
   if (adminEmail !== undefined && !isSetUp(options)) {
     values['SVC_ADMIN_EMAIL'] = adminEmail;
-    // Letters of both kinds and a digit, which the rules for passwords ask for.
+    // Letters of both cases and a digit, which the password rules require.
     values['SVC_ADMIN_PASSWORD'] = options.adminPassword ?? `${generate('SVC_ADMIN_PASSWORD')}-aA1`;
   }
   return { values, generated };
@@ -249,11 +266,98 @@ const hasKeys = (dataDir: string) =>
 
 async function withPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {
   const whole = new URL(url);
-  // The list of processes shows arguments to every user of the machine. It is not repeated here either.
+  // Arguments are visible to every user of the machine in the list of processes, so the password is not repeated here
+  // either.
   if (whole.password !== '') {
     throw new Error(`Leave the password out of the URL of ${whole.host}: it belongs into a file of its own.`);
   }
   if (file === undefined) return url;
   whole.password = encodeURIComponent(await secretFrom(io, { file }));
   return whole.href;
+}
+
+/** The database work of `muster init`, with or without a running server. */
+
+interface SetUpRequest extends TenantNames {
+  adminEmail?: string | undefined;
+  /** Absent: a password is generated and shown once. */
+  adminPassword?: string | undefined;
+}
+
+interface SetUp extends FirstTenant {
+  administrator: { email: string; isNew: boolean; password?: string };
+  /** With the new key, for machines of the systems that have a release; a key is not shown again. */
+  installLine: string | null;
+  /** Whether the line works already. */
+  hasRelease: boolean;
+}
+
+function setUp(io: CommandIo, request: SetUpRequest): Promise<SetUp> {
+  return withInstallation(io, { migrates: true }, async ({ db, log, config }) => {
+    const { admin, password } = await administrator(db, log, request);
+    const tenant = await withSystem(db, 'create the first provider', (tx) =>
+      createFirstTenant(tx, log, admin, request),
+    );
+    const hasRelease = (await listAllReleases(db)).some(
+      ({ component, promoted }) => component === 'watchdog' && promoted,
+    );
+    const server = addressOf(config);
+    return {
+      administrator: {
+        email: admin.email,
+        isNew: password !== undefined,
+        ...(password === undefined || request.adminPassword !== undefined ? {} : { password }),
+      },
+      ...tenant,
+      hasRelease,
+      installLine:
+        tenant.key !== undefined
+          ? `curl -fsSL '${server}/install.sh?key=${encodeURIComponent(tenant.key.value)}' | sudo sh`
+          : null,
+    };
+  });
+}
+
+/** The public address of the server, or the one that it listens on. */
+function addressOf({ publicUrl, host, port }: Pick<Config, 'publicUrl' | 'host' | 'port'>): string {
+  if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '');
+  // If it listens on all addresses, it is unknown which of them other machines can reach.
+  const listensEverywhere = host === '0.0.0.0' || host === '::';
+  const name = listensEverywhere ? 'localhost' : isIPv6(host) ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
+/** The administrator who is named, or the first one; a password only if the account is new. */
+async function administrator(
+  db: Db,
+  log: Logger,
+  { adminEmail, adminPassword }: SetUpRequest,
+): Promise<{ admin: User; password?: string }> {
+  const present = await listSystemAdmins(db);
+  const known =
+    adminEmail === undefined
+      ? present[0]
+      : present.find(({ email }) => addressKey(email) === addressKey(adminEmail));
+  if (known !== undefined) return { admin: known };
+  if (adminEmail === undefined) {
+    throw new Error('There is no system administrator yet. Name the first one with --admin-email.');
+  }
+  // Letters of both cases and a digit, which the password rules require.
+  const password = adminPassword ?? `${randomBytes(18).toString('base64url')}-aA1`;
+  const fault = passwordFault(password);
+  if (fault !== undefined) throw new Error(fault);
+  const passwordHash = await hashPassword(password);
+  const admin = await createSystemAdmin(
+    db,
+    { email: adminEmail, name: 'Administrator', passwordHash },
+    (tx, { id, email }) =>
+      recordAsOperator(tx, log, {
+        action: 'user.create',
+        resourceType: 'user',
+        resourceId: id,
+        resourceName: email,
+        details: { by: 'operator' },
+      }),
+  );
+  return { admin, password };
 }

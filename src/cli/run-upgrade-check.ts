@@ -1,15 +1,23 @@
-import { VERSION } from '../../api-info.ts';
-import { ConfigError, OLDER_NAMES, setVariables } from '../../config.ts';
-import { openAppPool } from '../../platform/db/database.ts';
-import { migrationNotes } from '../../platform/db/migrations/migration-notes.ts';
-import { migrationState } from '../../platform/db/migrations/migrations.ts';
-import type { Db } from '../../platform/db/pool.ts';
-import { startFailureText } from '../../start-failure.ts';
-import { type Check, failed, type Finding, ok, runCheck, skipped, warning } from '../doctor/check.ts';
-import { backupCheck } from '../doctor/checks/last-backup.ts';
-import { isSound, reportText } from '../doctor/report.ts';
-import type { CommandIo } from '../io.ts';
-import { configOf, hasDatabase, withAccess } from '../with-installation.ts';
+import { VERSION } from '../api-info.ts';
+import { ConfigError, OLDER_NAMES, setVariables } from '../config.ts';
+import { openAppPool } from '../platform/db/database.ts';
+import { migrationNotes, migrationState } from '../platform/db/migrations.ts';
+import type { Db } from '../platform/db/pool.ts';
+import { startFailureText } from '../start-failure.ts';
+import {
+  type Check,
+  failed,
+  type Finding,
+  ok,
+  runCheck,
+  skipped,
+  warning,
+  isSound,
+  reportText,
+} from './doctor/check.ts';
+import { backupCheck } from './doctor/database-checks.ts';
+import type { CommandIo } from './io.ts';
+import { configOf, hasDatabase, withAccess } from './with-installation.ts';
 
 export async function runUpgradeCheck(io: CommandIo, { json }: { json?: true }): Promise<number> {
   const beside: Check[] = [
@@ -34,11 +42,11 @@ export async function runUpgradeCheck(io: CommandIo, { json }: { json?: true }):
 
 const release = (): Finding =>
   skipped(
-    `This is release ${VERSION}. If there is a newer one is not asked: this command reaches no other server.`,
+    `This is release ${VERSION}. This command contacts no other server, so it does not check for a newer one.`,
   );
 
 const OLDEST_NODE = [20, 19] as const;
-/** The release of Node that gets security fixes the longest when this was written. */
+/** The Node release with the longest remaining support when this was written. */
 const ADVISED_NODE = 22;
 
 export function nodeVersion(version: string): Finding {
@@ -127,7 +135,8 @@ async function migrations(db: Db): Promise<Finding> {
 }
 
 async function rollingBack(db: Db): Promise<Finding> {
-  const { pending, newer } = await migrationState(db);
+  const { pending, newer, edited } = await migrationState(db);
+  if (edited.length > 0) return skipped('The database has other migrations than this release.');
   if (newer.length > 0) {
     return ok(
       `A later release has migrated the database up to ${newer.at(-1)}, and this one runs on it as well.`,

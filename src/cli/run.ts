@@ -1,19 +1,22 @@
 import { Command, CommanderError } from 'commander';
-import { addAdmin } from './admin/admin-commands.ts';
+import {
+  addAdmin,
+  addCompletion,
+  addDoctor,
+  addInit,
+  addSso,
+  addUpgrade,
+  addApiKeys,
+} from './operator-commands.ts';
 import { addAudit } from './audit/audit-commands.ts';
-import { addCompletion } from './completion/completion-command.ts';
-import { addDoctor } from './doctor/doctor-command.ts';
-import { addInit } from './init/init-command.ts';
 import { addInstallationBackup } from './installation-backup/backup-commands.ts';
 import { type CommandIo, type CommandLine, type OutputStream, written } from './io.ts';
-import { addReleases } from './releases/release-commands.ts';
+import { addReleases } from './release-commands.ts';
 import { addRemote } from './remote/remote-commands.ts';
-import { addSso } from './sso/sso-commands.ts';
-import { addUpgrade } from './upgrade/upgrade-commands.ts';
 
 /**
- * Runs `muster <arguments>`, the command line of the operator, beside the server or far from it. Returns the exit code
- * when all output is written.
+ * Runs `muster <arguments>`, the command line of the operator, on the server or remotely. Returns the exit code when
+ * all output is written.
  */
 export async function run(args: readonly string[], io: CommandIo): Promise<number> {
   const exitCode = await runCommand(args, io);
@@ -57,7 +60,7 @@ function programOf(commandLine: CommandLine): Command {
       writeErr: (text) => void stderr.write(text),
       getOutHelpWidth: () => widthOf(stdout),
       getErrHelpWidth: () => widthOf(stderr),
-      // Help has no colors; by default Commander would look into the environment of the process for them.
+      // Help has no colors; by default Commander would read the environment of the process for them.
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
@@ -65,6 +68,7 @@ function programOf(commandLine: CommandLine): Command {
   addDoctor(program, commandLine);
   addUpgrade(program, commandLine);
   addAdmin(program, commandLine);
+  addApiKeys(program, commandLine);
   addInstallationBackup(program, commandLine);
   addAudit(program, commandLine);
   addSso(program, commandLine);
@@ -74,7 +78,7 @@ function programOf(commandLine: CommandLine): Command {
   return program;
 }
 
-/** As Commander wants it where the output is no terminal. */
+/** Commander's form if the output is not a terminal. */
 const NO_TERMINAL_WIDTH = 80;
 const widthOf = ({ isTTY, columns }: OutputStream): number =>
   isTTY === true ? (columns ?? NO_TERMINAL_WIDTH) : NO_TERMINAL_WIDTH;

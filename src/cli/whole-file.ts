@@ -3,8 +3,8 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
- * Writes a file beside its place, and moves it there when it is complete and on the disk. The place is either empty or
- * has the whole file, whatever ends the process.
+ * Writes a temporary file beside the target, and renames it when it is complete and synced. The target is either
+ * absent or complete, even if the process is killed.
  */
 export async function writeWhole<T>(
   file: string,
@@ -51,5 +51,24 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/** Writes an environment file that only its owner can read. It is overwritten only with `force`. */
+export async function writeEnvironmentFile(
+  file: string,
+  text: string,
+  { force }: { force: boolean },
+): Promise<void> {
+  try {
+    await writeWhole(file, { replace: force }, (handle) => handle.writeFile(text));
+  } catch (error) {
+    if (!(error instanceof FileExistsError)) throw error;
+    throw new Error(
+      `${file} exists. It may hold the only copy of your keys, so it is replaced only with --force.`,
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { API_INFO } from '../api-info.ts';
 import { environmentExample } from '../config.ts';
 import { routesAsData } from '../features/index.ts';
-import { openApi } from '../platform/http/docs/open-api.ts';
-import { socketMarkdown } from '../platform/http/docs/socket-reference.ts';
+import { openApi } from '../platform/http/open-api.ts';
+import { socketMarkdown } from '../platform/http/socket-reference.ts';
 import { SOCKET_REFERENCE } from '../protocol/index.ts';
 import { dashboardTypes } from './dashboard-types.ts';
 

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import os from 'node:os';
+import path from 'node:path';
 
 /** The kinds of values that variables have. Each message names a good value. */
 
@@ -57,3 +59,43 @@ export const addresses = (example: string) =>
     .string()
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .pipe(z.array(Address, `must be addresses or ranges, separated by commas, such as ${example}`));
+
+/** The variables that are set, before they are parsed. */
+export type Values = Readonly<Record<string, string | undefined>>;
+
+/** Some variables that belong together, and the part of the configuration that follows from them. */
+interface Area<Shape extends z.ZodRawShape, Settings> {
+  /** By name, in the order of `.env.example`. */
+  variables: Shape;
+  /** Variables whose value may be in a file instead, which `<name>_FILE` names. */
+  fromFile: readonly (keyof Shape & string)[];
+  /**
+   * What the variables require of each other. It only checks which are set, so that an invalid value elsewhere does not
+   * hide it.
+   */
+  conflicts: (values: Values) => string[];
+  settings: (env: z.output<z.ZodObject<Shape>>) => Settings;
+}
+
+export function defineArea<Shape extends z.ZodRawShape, Settings>({
+  fromFile = [],
+  conflicts = () => [],
+  ...area
+}: Pick<Area<Shape, Settings>, 'variables' | 'settings'> & Partial<Area<Shape, Settings>>): Area<
+  Shape,
+  Settings
+> {
+  return { fromFile, conflicts, ...area };
+}
+
+/** The environment of this process, for a program that passes it on to its parts. */
+export const environmentOfProcess = (): Values => process.env;
+
+/** The folder of Muster below the configuration of the user who runs the command line. */
+export function userConfigFolder({ XDG_CONFIG_HOME, APPDATA, HOME }: Values): string {
+  const named = process.platform === 'win32' ? APPDATA : XDG_CONFIG_HOME;
+  // The standard of these folders ignores relative paths, which would depend on where the command is typed.
+  if (named !== undefined && path.isAbsolute(named)) return path.join(named, 'muster');
+  const home = process.platform === 'win32' || HOME === undefined || HOME === '' ? os.homedir() : HOME;
+  return path.join(home, '.config', 'muster');
+}

@@ -1,7 +1,8 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { call, type Organization, type Partner, type Site } from '../api/index.ts';
-import { useMe, useRefusal } from '../session/index.ts';
+import { call, type Organization, type Partner, type Site } from './api/index.ts';
+import { useScope } from './routing.ts';
+import { useMe, useRefusal } from './session.ts';
 
 /** The organizations and sites that the person may see, for names beside ids. They are read once and kept for a while. */
 
@@ -37,7 +38,7 @@ const organizationsQuery = queryOptions({
   staleTime: STALE_MS,
 });
 
-/** Who belongs to one organization may not list others. */
+/** A user of one organization may not list others. */
 const ownOrganizationQuery = queryOptions({
   queryKey: ['directory', 'own organization'],
   queryFn: async ({ signal }) => (await call('GET /orgs/', {}, { signal })).data,
@@ -82,7 +83,7 @@ export function useSites(orgId?: string): readonly Site[] {
   );
 }
 
-/** Names by id; the id itself where the name is not known. */
+/** Names by id; the id itself if the name is not known. */
 export function useNames(): Record<'provider' | 'organization' | 'site', (id: string) => string> {
   const organizations = useOrganizations();
   const sites = useSites();
@@ -92,4 +93,32 @@ export function useNames(): Record<'provider' | 'organization' | 'site', (id: st
     const nameOf = (id: string) => names.get(id) ?? id;
     return { provider: nameOf, organization: nameOf, site: nameOf };
   }, [providers, organizations, sites]);
+}
+
+/** The organization that a new object begins with: the chosen one, the person's own, or the only one. */
+export function useFirstOrganization(): string | undefined {
+  const me = useMe();
+  const { orgId } = useScope();
+  const organizations = useOrganizations();
+  return orgId ?? me.orgId ?? (organizations.length === 1 ? organizations[0]?.id : undefined);
+}
+
+/** Things with names, for a field that chooses one of them. */
+export const choicesOf = (
+  things: readonly { id: string; name: string }[],
+): { value: string; label: string }[] => things.map(({ id, name }) => ({ value: id, label: name }));
+
+/** The field of a form that chooses an organization; `false` for a person who belongs to one. */
+export function useOrganizationChoice() {
+  const { scope } = useMe();
+  const organizations = useOrganizations();
+  const field = {
+    kind: 'choice',
+    label: 'Organization',
+    required: true,
+    isSearchable: true,
+    options: choicesOf(organizations),
+    empty: undefined,
+  } as const;
+  return scope !== 'organization' && field;
 }

@@ -5,8 +5,8 @@ import './app/app.css';
 import { createRoot } from 'react-dom/client';
 import { App } from './app/app.tsx';
 import { keepFocus } from './app/keep-focus.ts';
-import { nameMissingParts } from './app/update/new-version.ts';
-import { openSession } from './session/index.ts';
+import { nameMissingParts } from './app/new-version.ts';
+import { openSession } from './session.ts';
 
 const place = document.getElementById('app');
 if (place === null) throw new Error('index.html has no element with the id "app".');

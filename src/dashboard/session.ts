@@ -9,9 +9,9 @@ import {
   send,
   type Answer,
   type Tokens,
-} from '../api/index.ts';
+} from './api/index.ts';
 
-/** Who is signed in, and what they may do. */
+/** The signed-in person and their permissions. */
 export type Me = Answer<'GET /auth/me'>;
 
 export type SessionState =
@@ -74,7 +74,7 @@ async function resume(): Promise<void> {
   else await readMe();
 }
 
-/** Who is signed in in this browser, if anybody is. */
+/** The user signed in in this browser, if any. */
 async function presentPerson(): Promise<Me | undefined> {
   try {
     return (await accessToken()) === undefined ? undefined : await call('GET /auth/me', {});
@@ -84,7 +84,7 @@ async function presentPerson(): Promise<Me | undefined> {
   }
 }
 
-/** Signs in by a code. Somebody else who is signed in is asked first: anybody can send a link with a code. */
+/** Signs in by a code. If another user is signed in, they are asked first, because anyone can send a link with a code. */
 async function exchange(code: string, present: Me | undefined): Promise<void> {
   const begin = async (body: { code: string; signedInAs?: string }) =>
     beginSession(await send('POST /sso/exchange', { body }));
@@ -100,7 +100,7 @@ async function exchange(code: string, present: Me | undefined): Promise<void> {
   }
 }
 
-/** The address of the person to whom the code belongs, where that is not the one who is signed in. */
+/** The address of the person to whom the code belongs, if that is not the one who is signed in. */
 function otherPersonIn({ details }: ApiError): string | undefined {
   if (typeof details !== 'object' || details === null || !('code' in details) || !('email' in details)) {
     return undefined;
@@ -109,7 +109,7 @@ function otherPersonIn({ details }: ApiError): string | undefined {
   return code === 'OTHER_PERSON' && typeof email === 'string' ? email : undefined;
 }
 
-/** Takes the code out of the address, so that nobody finds it in the history of the browser. */
+/** Takes the code out of the address, so that it is not kept in the browser history. */
 function takeCode(): string | undefined {
   const { hash, pathname, search } = window.location;
   const code = new URLSearchParams(hash.slice(1)).get(CODE) ?? undefined;
@@ -124,7 +124,7 @@ export async function beginSession(tokens: Tokens): Promise<void> {
 }
 
 /**
- * Whether this browser has had a session that was not ended here. Without it, the cookie need not be tried. Where the
+ * Whether this browser has had a session that was not ended here. Without it, the cookie need not be tried. If the
  * storage of the browser is off, it is tried.
  */
 const REMEMBERED = 'muster-session';
@@ -152,8 +152,36 @@ export async function readMe(): Promise<void> {
 /** Ends the session on the server and here. */
 export async function signOut(): Promise<void> {
   const token = await accessToken().catch(() => undefined);
-  // Also where the server cannot be reached, the person leaves.
+  // Even if the server cannot be reached, the person leaves.
   await send('POST /auth/logout', {}, { token }).catch(() => undefined);
   dropTokens();
   become({ state: 'signed_out', ended: false });
+}
+
+/** Whether a set of permissions, which may have wildcards, contains one. The server decides; this only shows it. */
+function holds(permissions: readonly string[], permission: string): boolean {
+  const [resource] = permission.split(':');
+  return permissions.some((held) => held === '*:*' || held === permission || held === `${resource}:*`);
+}
+
+export type Requirement = string | { permission?: string; scopes?: readonly Me['scope'][] };
+
+/** Why the person may not do something, as a sentence; `undefined` if they may. */
+export function refusalOf(me: Me, requirement: Requirement | undefined): string | undefined {
+  if (requirement === undefined) return undefined;
+  const { permission, scopes } = typeof requirement === 'string' ? { permission: requirement } : requirement;
+  if (scopes !== undefined && !scopes.includes(me.scope)) {
+    return `This needs an account of a ${scopes.map((scope) => SCOPE_NAMES[scope]).join(' or a ')}.`;
+  }
+  if (permission !== undefined && !holds(me.permissions, permission)) {
+    return `This needs the permission "${permission}", which your role "${me.role.name}" does not have.`;
+  }
+  return undefined;
+}
+
+const SCOPE_NAMES = { system: 'system administrator', partner: 'provider', organization: 'customer' };
+
+/** As `refusalOf`, for the person who is signed in. */
+export function useRefusal(requirement: Requirement | undefined): string | undefined {
+  return refusalOf(useMe(), requirement);
 }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 
-/** Where a repository lies, and what opens it. */
+/** The location of a repository, and its secrets. */
 
 /** One line of visible characters: each of these values becomes a line of a file, or a part of an address. */
 const Line = z
@@ -68,18 +68,18 @@ export const Repository = z.strictObject({
   password: RepositoryPassword,
   /**
    * The id of the key that the password opens. Without it, restic tries all keys of the repository one after another,
-   * which takes long where somebody has planted keys.
+   * which takes long if an attacker has added keys.
    */
   keyHint: KeyId.optional(),
-  /** Nothing can be written there, not even a lock: a store that is served as of a time, or a disc. */
+  /** The repository is read-only, not even locks are written: a store that is served as of a time, or a disc. */
   isReadOnly: z.boolean().optional(),
 });
 export type Repository = z.infer<typeof Repository>;
 
-/** Keeps a text, or bytes, in a file that only the program can read, and returns the path of that file. */
+/** Stores a text or bytes in a file that only the program can read, and returns its path. */
 export type AddSecret = (content: string | Uint8Array) => string;
 
-/** The address as restic reads it from a file. It may hold a password. */
+/** The address as restic reads it from a file. It may contain a password. */
 export function repositoryAddress(destination: Destination): string {
   if (destination.type === 'local') return `local:${destination.path}`;
   if (destination.type === 's3') {
@@ -108,7 +108,7 @@ export function s3Credentials(destination: Destination): string | undefined {
   ].join('\n');
 }
 
-/** Options of the whole program that a destination needs. They hold no secret. */
+/** Global restic options that a destination needs. They contain no secret. */
 export function destinationOptions(destination: Destination): string[] {
   if (destination.type === 'local') return [];
   const region = destination.type === 's3' ? destination.region : undefined;

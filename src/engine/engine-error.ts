@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Why an operation of the engine did not succeed. The codes are stable; they go into results and messages. */
+/** Error codes of the engine. The codes are stable; they are part of results and messages. */
 export const EngineCode = z.enum([
   'BUCKET_MISSING',
   'CANCELLED',
@@ -36,7 +36,7 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
     'The destination of the backup has no space left. Make room there, or have its quota raised.',
   DESTINATION_UNREACHABLE: 'The destination of the backup cannot be reached.',
   DESTINATION_UNTRUSTED:
-    'The certificate of the destination has expired, is for another name, or is signed by nobody whom this machine trusts.',
+    'The certificate of the destination has expired, is for another name, or is signed by an authority that this machine does not trust.',
   ENGINE_FAILED: 'restic has failed.',
   ENGINE_MISSING: 'restic is not installed on this machine.',
   ENGINE_TOO_OLD: 'The restic on this machine is too old for this operation.',
@@ -59,16 +59,16 @@ const SENTENCES: Readonly<Record<EngineCode, string>> = {
 };
 
 export interface EngineErrorOptions {
-  /** What the program printed, without secrets: for logs and for the operator. */
+  /** The output of the program, without secrets: for logs and for the operator. */
   detail?: string;
-  /** Replaces the usual sentence of the code. */
+  /** Replaces the default message of the code. */
   message?: string;
   /** A snapshot that was made although the operation failed. */
   snapshotId?: string | undefined;
   cause?: unknown;
 }
 
-/** The message is for people and holds neither a secret nor an address. */
+/** The message is for people and contains neither a secret nor an address. */
 export class EngineError extends Error {
   readonly code: EngineCode;
   readonly detail: string | undefined;

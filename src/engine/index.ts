@@ -1,61 +1,94 @@
-/** restic, as the one engine of backups, for the server and the agent. */
+/** restic, the backup engine of the server and the agent. */
 
-export { newKeyFile } from './creation/new-key.ts';
-export { newRepository } from './creation/new-repository.ts';
-export { backup } from './operations/backup.ts';
-export { backupStream } from './operations/backup-stream.ts';
-export { copySnapshots } from './operations/copy.ts';
-export { diffSnapshots, dump, listEntries } from './operations/files.ts';
-export { exactPath } from './operations/found-path.ts';
-export { initRepository, readRepositoryId } from './operations/init.ts';
+export { newKeyFile, newRepository, openConfig } from './repository/keys.ts';
+export { backup, backupStream } from './operations/backup.ts';
+export {
+  copySnapshots,
+  initRepository,
+  readRepositoryId,
+  mountRepository,
+  mountedFolder,
+  forgetSnapshots,
+  listSnapshots,
+  readStats,
+} from './operations/repositories.ts';
+export {
+  diffSnapshots,
+  dump,
+  listEntries,
+  exactPath,
+  SelectedPaths,
+  isArgument,
+  SnapshotPath,
+  includePattern,
+  literalPattern,
+  PathList,
+  type PathReport,
+} from './operations/paths.ts';
 export { checkRepository, listLocks, prune, rebuildIndex, unlockOwn } from './operations/maintenance.ts';
-export { mountRepository, mountedFolder } from './operations/mount.ts';
 export { restore, SELECTED_MAX } from './operations/restore.ts';
-export { SelectedPaths } from './operations/selected-paths.ts';
-export { isArgument, SnapshotPath } from './operations/snapshot-path.ts';
-export { forgetSnapshots, listSnapshots, readStats } from './operations/snapshots.ts';
-export { findFalsePacks, findUnreadableSnapshots } from './falsehoods/false-packs.ts';
-export { findIncompleteSnapshots } from './falsehoods/incomplete-snapshots.ts';
-export { type FileSystemReader, openExt } from './filesystems/ext/ext-file-system.ts';
-export type { VolumeEntry } from './filesystems/ext/tree.ts';
+export {
+  findCorruptPacks,
+  findUnreadableSnapshots,
+  findIncompleteSnapshots,
+} from './repository/integrity.ts';
+export { type FileSystemReader, openExt } from './filesystems/ext-file-system.ts';
+export type { VolumeEntry } from './filesystems/ext-tree.ts';
 export { volumeOf } from './filesystems/volume-bytes.ts';
-export { folderSource } from './reader/folder-source.ts';
-export { openConfig } from './reader/keys.ts';
-export type { ObjectSource, ObjectType } from './reader/object-source.ts';
-export type { Difference } from './reader/compare.ts';
-export type { FileContent } from './reader/file-content.ts';
-export type { FolderItem, LeftOutQuery, OpenedFile, OpenedFolder } from './reader/contents.ts';
+export { folderSource, type ObjectSource, type ObjectType } from './repository/object-encoding.ts';
+export type {
+  Difference,
+  FolderItem,
+  LeftOutQuery,
+  OpenedFile,
+  OpenedFolder,
+} from './repository/contents.ts';
+export type { FileContent } from './repository/file-content.ts';
 export {
   type ListedEntry,
   openDescriptions,
   openRepository,
   type RepositoryReader,
-} from './reader/open-repository.ts';
+} from './repository/open-repository.ts';
 export {
   DiskName,
   MachineDescription,
   type MachineDisk,
   type MachineVolume,
   type PartitionTable as MachinePartitionTable,
-} from './machine/description.ts';
-export {
   type DiskPlace,
   imageDetailsOf,
   layoutOf,
   MACHINE_FILE,
   MACHINE_PATH,
   writeMachine,
-} from './machine/layout.ts';
-export { findVolume } from './machine/find-volume.ts';
-export { type OpenedMachine, openMachine, openMachineIn } from './machine/read-machine.ts';
+  findVolume,
+  type OpenedMachine,
+  openMachine,
+  openMachineIn,
+} from './machine-image.ts';
 export { Destination, Repository } from './destination.ts';
 export { EngineCode, EngineError } from './engine-error.ts';
-export { type Engine, openEngine } from './engine.ts';
-export { includePattern, literalPattern } from './output/literal-pattern.ts';
-export type { EngineEntry } from './output/documents.ts';
-export type { ReadNames } from './output/exact-names.ts';
-export { PathList, type PathReport } from './output/path-list.ts';
-export { type EngineProgress, ProgressMeter } from './output/progress.ts';
+export {
+  type Engine,
+  openEngine,
+  isEngineThere,
+  EngineProbe,
+  type EngineProgram,
+  probeEngine,
+} from './engine.ts';
+export type { EngineEntry, ReadNames } from './process/documents.ts';
+export { type EngineProgress, ProgressMeter } from './process/progress.ts';
 export type { RunOptions } from './process/start-engine.ts';
-export { isEngineThere } from './program/find-engine.ts';
-export { EngineProbe, type EngineProgram, probeEngine } from './program/probe.ts';
+export {
+  decodeTarHeader,
+  encodeTarHeader,
+  type ReadTarEntry,
+  readTar,
+  shownName,
+  TAR_BLOCK,
+  TAR_END,
+  type TarEntry,
+  TarError,
+  tarPaddingOf,
+} from './tar.ts';

@@ -1,5 +1,5 @@
 /**
- * The pages of the dashboard that the server leads to, in mails and redirects. Nobody has to be signed in for them,
+ * The pages of the dashboard that the server leads to, in mails and redirects. They need no session,
  * apart from the last two. `search/settings-pages.ts` has those that the search finds.
  */
 export const DASHBOARD_PAGES = {

@@ -1,10 +1,10 @@
 import type { BackgroundPart } from '../platform/close-stack.ts';
-import type { TableLife } from '../platform/db/retention/retention-rule.ts';
+import type { RetentionPolicy } from '../platform/db/retention-rule.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 
 /**
- * What a feature contributes to the server. The type parameters are what its routes, its workers and its jobs need from
- * outside; `server.ts` does not compile until it provides the needs of every feature.
+ * The contributions of a feature to the server. The type parameters are the parts that its routes, workers and jobs
+ * need from outside; `server.ts` does not compile until it provides the needs of every feature.
  */
 export interface Feature<RouteParts, WorkerParts, JobParts> {
   /** The name of its folder. */
@@ -15,7 +15,7 @@ export interface Feature<RouteParts, WorkerParts, JobParts> {
   /** Adds the handlers and schedules of its background jobs (docs/decisions/jobs.md). */
   jobs: (parts: JobParts) => void;
   /** The tables that it owns, and what ends their rows (docs/decisions/row-life.md). */
-  tables: readonly TableLife[];
+  tables: readonly RetentionPolicy[];
 }
 
 /** Declares a feature. What is left out is empty. */

@@ -1,36 +1,39 @@
 import type { BackgroundPart } from '../platform/close-stack.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
+import { assertRegisteredPins, feature as agentUpgrades, isRolledOut } from './agent-upgrades/index.ts';
 import { feature as agents } from './agents/index.ts';
 import { alertSearch, feature as alerts } from './alerts/index.ts';
 import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
 import { backupConfigsUseFilters, feature as backup } from './backup/index.ts';
+import { feature as backupStore } from './backup-store/index.ts';
 import { CLOUD_READINESS, feature as cloudBackup } from './cloud-backup/index.ts';
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
+import { feature as databaseBackup } from './database-backup/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
-import { feature as diagnosticLogs } from './diagnostic-logs/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
-import { feature as eventLogs } from './event-logs/index.ts';
 import { feature as filters } from './filters/index.ts';
 import { feature as groups, groupsUseFilters } from './groups/index.ts';
 import { feature as inventory } from './inventory/index.ts';
-import { feature as logBudgets } from './log-budgets/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
+import { feature as logs } from './logs/index.ts';
+import { feature as machineRecovery } from './machine-recovery/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
-import { feature as recovery } from './recovery/index.ts';
+import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
-import { assertRegisteredPins, feature as releases } from './releases/index.ts';
+import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
-import { feature as service } from './service/index.ts';
+import { feature as service } from './service.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as users } from './users/index.ts';
 import { feature as webhooks } from './webhooks/index.ts';
+import { feature as work } from './work/index.ts';
 
 /** Every feature, in the order in which the API reference shows their routes: the whole product at a glance. */
 export const FEATURES = [
@@ -46,6 +49,7 @@ export const FEATURES = [
   enrollment,
   agents,
   releases,
+  agentUpgrades,
   devices,
   customFields,
   inventory,
@@ -54,35 +58,39 @@ export const FEATURES = [
   scripts,
   search,
   commands,
-  eventLogs,
-  diagnosticLogs,
+  work,
+  logs,
   alerts,
+  backupStore,
+  // Before `backup`, whose `/backup/restore/:id` would match `/backup/restore/vm`.
+  machineRecovery,
   backup,
+  databaseBackup,
   cloudBackup,
   webhooks,
   recovery,
   logRetention,
-  logBudgets,
   audit,
   service,
 ] as const;
 
 type AnyFeature = (typeof FEATURES)[number];
-/** What the routes of all features need: the needs of each, together. */
+/** The parts that the routes of all features need together. */
 type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
-/** What features contribute to each other where a door would make them depend on each other in a cycle. */
+/** The contributions of features to each other when importing each other's doors would make a cycle. */
 const CONTRIBUTIONS = {
   filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
   cloudReadiness: CLOUD_READINESS,
   checkPins: assertRegisteredPins,
+  isRolledOut,
 };
-/** What the routes of all features need from outside. */
+/** The parts that the routes of all features need from outside. */
 export type RouteParts = Omit<AllRouteParts, keyof typeof CONTRIBUTIONS>;
-/** The same for their workers. */
+/** The parts that their workers need. */
 export type WorkerParts = AnyFeature['workers'] extends (parts: infer All) => unknown ? All : never;
 
-/** The same for their background jobs. */
+/** The parts that their background jobs need. */
 export type JobParts = AnyFeature['jobs'] extends (parts: infer All) => unknown ? All : never;
 
 export function routeTable(parts: RouteParts): RouteGroup[] {
@@ -115,6 +123,6 @@ function absentParts<Parts extends object>(): Parts {
       throw new Error('The route table was built as data; its handlers cannot be called.');
     },
   });
-  // The one cast of the table as data: no value of these types exists where no server runs.
+  // The one cast of the table as data: no value of these types exists when no server runs.
   return absent as Parts;
 }

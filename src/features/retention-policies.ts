@@ -1,19 +1,14 @@
-import {
-  bounded,
-  byRules,
-  type RetentionRule,
-  type TableLife,
-} from '../platform/db/retention/retention-rule.ts';
-import { idempotencyRetention } from '../platform/http/mount/idempotency.ts';
-import { jobRetention } from '../platform/jobs/retention.ts';
+import { bounded, byRules, type RetentionRule, type RetentionPolicy } from '../platform/db/retention-rule.ts';
+import { idempotencyRetention } from '../platform/http/idempotency.queries.ts';
+import { jobRetention } from '../platform/jobs/row-pruner.ts';
 import { FEATURES } from './index.ts';
 
 /**
  * Every table with the feature that owns it, and what ends its rows. Features declare their tables in their `index.ts`;
- * a table that nobody declares fails test/contract/table-life.test.ts. Why nothing may grow without limit:
+ * a table without a declaration fails test/contract/retention-policies.test.ts. Why nothing may grow without limit:
  * docs/decisions/row-life.md.
  */
-export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
+export const RETENTION_POLICIES: Readonly<Record<string, readonly RetentionPolicy[]>> = {
   ...Object.fromEntries(FEATURES.map(({ name, tables }) => [name, tables])),
   // Tables of the platform itself.
   platform: [
@@ -23,6 +18,6 @@ export const TABLE_LIFE: Readonly<Record<string, readonly TableLife[]>> = {
 };
 
 /** In the order in which they are carried out. */
-export const RETENTION_RULES: readonly RetentionRule[] = Object.values(TABLE_LIFE)
+export const RETENTION_RULES: readonly RetentionRule[] = Object.values(RETENTION_POLICIES)
   .flat()
-  .flatMap((life) => ('rule' in life ? [life.rule] : []));
+  .flatMap((policy) => ('rule' in policy ? [policy.rule] : []));

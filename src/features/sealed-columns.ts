@@ -1,7 +1,7 @@
-import { SEALED_JOB_INPUT } from '../platform/jobs/kind.ts';
-import type { SealedColumn } from '../platform/secrets/reseal.ts';
+import { SEALED_JOB_INPUT } from '../platform/jobs/definition.ts';
+import type { SealedColumn } from '../platform/secrets/secrets.queries.ts';
 import { SEALED_SIGNING_KEY } from './audit/index.ts';
-import { SEALED_CONFIG_SECRET, SEALED_KEY_MATERIAL, SEALED_VAULT_SECRET } from './backup/index.ts';
+import { SEALED_BACKUP_COLUMNS } from './backup/index.ts';
 import { SEALED_CONNECTION_SECRET } from './cloud-backup/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
 import { SEALED_RELEASE_KEY } from './releases/index.ts';
@@ -16,9 +16,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   SEALED_JOB_INPUT,
   SEALED_COMMAND_SECRET,
   SEALED_CONNECTION_SECRET,
-  SEALED_CONFIG_SECRET,
-  SEALED_VAULT_SECRET,
-  SEALED_KEY_MATERIAL,
+  ...SEALED_BACKUP_COLUMNS,
   ...SEALED_SSO_COLUMNS,
   ...SEALED_WEBHOOK_SECRETS,
 ];

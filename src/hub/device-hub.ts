@@ -1,13 +1,34 @@
 import type { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import type { DeviceSummary, Heartbeat, HeartbeatAck } from '../protocol/index.ts';
-import type { AccessOptions } from './access/dashboard-access.ts';
+import type { AccessOptions } from './dashboard/dashboard-access.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
 import type { RulesChange } from './filters/live-filters.ts';
-import type { AgentIdentity } from './ports/agent-credentials.ts';
-import type { Claimant } from './ports/identity-conflicts.ts';
-import type { UpgradeReport } from './ports/upgrades.ts';
-import type { JobChange } from './ports/long-work.ts';
+import type {
+  AgentIdentity,
+  UpgradeReport,
+  Claimant,
+  JobChange,
+  AgentCredentials,
+  UpgradeHistory,
+  UpgradeOffers,
+  CommandLedger,
+  LongWork,
+  DeviceStore,
+  FleetStore,
+  LogReads,
+  People,
+} from './ports.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
+import type { Server as HttpServer } from 'node:http';
+import type { NodeBus } from '../platform/cluster/node-bus.ts';
+import type { ProxyTrust } from '../platform/http/client-address.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import type { Directory, Reach } from './cluster/directory.ts';
+import type { HubMessage } from './cluster/messages.ts';
+import type { DashboardLimits } from './dashboard/dashboard-limits.ts';
+import type { AdmissionLimits } from './wire/admission.ts';
+import type { WirePath } from './wire/agent-wire.ts';
 
 /** The hub as features use it. */
 export interface DeviceHub {
@@ -45,8 +66,8 @@ export interface DeviceHub {
   disconnect(deviceId: string): void;
 }
 
-/** What a connected device has said of itself, before it is stored. */
-export interface LiveDevice {
+/** The report of a connected device about itself, before it is stored. */
+interface LiveDevice {
   isConnected: boolean;
   /** As the handshake lists them. */
   capabilities: readonly string[];
@@ -78,4 +99,49 @@ export interface Hub extends DeviceHub {
   settle(): Promise<void>;
   close(): Promise<void>;
   readonly connected: number;
+}
+
+export interface HubOptions {
+  httpServer: HttpServer;
+  store: DeviceStore;
+  /** Called with the devices of every change that this node announces. */
+  onDevicesChanged?: (deviceIds: readonly string[]) => void;
+  /** Needed for live filters. Without it, subscriptions with conditions are refused. */
+  fleet?: FleetStore;
+  /** The most devices that live filters may hold (default 300,000), and the interval for conditions about time (15 s). */
+  liveFilters?: { devicesMax?: number; sweepMs?: number };
+  credentials: AgentCredentials;
+  ledger: CommandLedger;
+  /** Long work that is shown beside the commands. Without it, only commands are. */
+  longWork?: LongWork;
+  /** Offers and reports of upgrades. Without it nothing is offered, and reports are dropped. */
+  upgrades?: { offers: UpgradeOffers; history: UpgradeHistory };
+  /** The audit trail of live log reads. Without it they are not recorded. */
+  logReads?: LogReads;
+  people: People;
+  heartbeatSeconds: number;
+  /** The proxies whose statement about a client's address is trusted. */
+  proxyTrust: ProxyTrust;
+  log: Logger;
+  metrics: Metrics;
+  /** The connections to other nodes. Without `bus` and `directory` the hub runs in one process. */
+  bus?: NodeBus<HubMessage>;
+  directory?: Directory;
+  /** The nodes that are alive, or `undefined` while that is not certain. */
+  nodes?: () => ReadonlySet<string> | undefined;
+  reach?: Reach;
+  nodeId: string;
+  /** How long a device stays online after its connection closed (default 5 s). */
+  graceMs?: number;
+  dashboardRecheckMs?: number;
+  dashboardLimits?: Partial<DashboardLimits>;
+  /** Whether announcements of changed rights reach this node now. By default they always do. */
+  isInTouch?: () => boolean;
+  /** How long a dashboard may leave unread what it is sent (default 20 s). */
+  dashboardPatienceMs?: number;
+  admission?: AdmissionLimits;
+  /** How the messages of agents are read and written (default `direct`). */
+  agentWire?: WirePath;
+  /** How often this node looks for undelivered commands of its devices (default 10 s, and up to twice that). */
+  undeliveredWorkMs?: number;
 }

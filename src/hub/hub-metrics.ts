@@ -5,7 +5,7 @@ import type { ActorRegistry } from './device/actor-registry.ts';
 import type { DashboardFeed } from './feed/dashboard-feed.ts';
 import type { LiveFilters } from './filters/live-filters.ts';
 import type { PresenceWriter } from './presence/presence-writer.ts';
-import type { ReportingDevices } from './presence/reporting-devices.ts';
+import type { ReportingDevices } from './presence/http-reports.ts';
 
 export function hubCounters(metrics: Metrics) {
   return {

@@ -11,51 +11,44 @@ import {
   type HeartbeatAck,
   type Refusal,
 } from '../protocol/index.ts';
-import { AccessChanges } from './access/access-changes.ts';
-import { DashboardAccess } from './access/dashboard-access.ts';
+import { AccessChanges, DashboardAccess } from './dashboard/dashboard-access.ts';
 import { AgentConnections } from './agents/agent-connections.ts';
 import { serveAgents } from './agents/agent-transport.ts';
 import { IdentityGuard } from './agents/identity-guard.ts';
 import { InProcessDirectory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import { Router } from './cluster/router.ts';
-import { CommandDispatcher } from './commands/command-dispatcher.ts';
-import { UndeliveredWork } from './commands/undelivered-work.ts';
+import { CommandDispatcher, UndeliveredWork } from './commands/command-dispatcher.ts';
 import { DashboardQuotas } from './dashboard/dashboard-limits.ts';
 import { serveDashboards } from './dashboard/dashboard-transport.ts';
 import { BUSY, type ActorLimits } from './device/actor-messages.ts';
-import { ActorRegistry } from './device/actor-registry.ts';
-import { drainActors } from './device/drain.ts';
+import { ActorRegistry, drainActors } from './device/actor-registry.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
-import type { Hub } from './device-hub.ts';
+import type { Hub, HubOptions } from './device-hub.ts';
 import { ChangedDevices } from './feed/changed-devices.ts';
-import { ClusterFeed } from './feed/cluster-feed.ts';
-import { DashboardFeed } from './feed/dashboard-feed.ts';
-import { DeviceAnnouncements } from './feed/device-announcements.ts';
-import { DeviceEventHandlers } from './feed/device-event-handlers.ts';
-import { RecentChanges } from './feed/recent-changes.ts';
-import { FEED } from './feed/topics.ts';
+import { ClusterFeed, FEED } from './feed/cluster-feed.ts';
+import { DashboardFeed, RecentChanges } from './feed/dashboard-feed.ts';
+import { DeviceAnnouncements, DeviceEventHandlers } from './feed/device-event-handlers.ts';
 import { LiveFilters } from './filters/live-filters.ts';
-import { JobAudience } from './jobs/job-audience.ts';
-import { JobFeed } from './jobs/job-feed.ts';
-import { LongWorkFeed } from './jobs/long-work-feed.ts';
+import { JobAudience, JobFeed, LongWorkFeed } from './commands/job-feed.ts';
 import { hubCounters, registerHubGauges } from './hub-metrics.ts';
-import type { HubOptions } from './hub-options.ts';
 import { ActorReports } from './presence/actor-reports.ts';
-import { HttpReports } from './presence/http-reports.ts';
-import { withLivePresence } from './presence/live-presence.ts';
+import { HttpReports, withLivePresence, ReportingDevices } from './presence/http-reports.ts';
 import { LostDevices } from './presence/lost-devices.ts';
-import { PresenceWriter } from './presence/presence-writer.ts';
-import { ReportingDevices } from './presence/reporting-devices.ts';
 import { startSilenceSweep } from './presence/silence-sweep.ts';
-import { NO_UPGRADE_OFFERS } from './ports/upgrades.ts';
-import { UpgradeReportWriter } from './upgrades/upgrade-report-writer.ts';
-import { AddressAdmission, type AddressLimits } from './sockets/address-admission.ts';
-import { Admission, type AdmissionLimits } from './sockets/admission.ts';
-import { createSocketServer } from './sockets/socket-server.ts';
-import { UpgradeGate } from './sockets/upgrade-gate.ts';
+import { PresenceWriter } from './presence/presence-writer.ts';
+import { NO_UPGRADE_OFFERS } from './ports.ts';
+import { UpgradeReportWriter } from './agents/upgrade-report-writer.ts';
+import {
+  AddressAdmission,
+  type AddressLimits,
+  Admission,
+  type AdmissionLimits,
+  UpgradeGate,
+} from './wire/admission.ts';
+import { createSocketServer } from './wire/socket-server.ts';
 
-export { ACCESS_CHANNEL } from './access/access-change.ts';
+export { ACCESS_CHANNEL } from './dashboard/dashboard-access.ts';
 export {
   liveQueryError,
   remainingQueryMs,
@@ -63,11 +56,9 @@ export {
   type LiveQuery,
   type LiveQueryFailure,
 } from './device/live-query.ts';
-export type { DeviceHub, Hub } from './device-hub.ts';
-export type { HubOptions } from './hub-options.ts';
-export type { FleetDevice, FleetStore } from './ports/fleet-store.ts';
-export type { LogRead, LogReads } from './ports/people.ts';
-export { type Cluster, joinCluster } from './redis-cluster.ts';
+export type { DeviceHub, Hub, HubOptions } from './device-hub.ts';
+export type { FleetDevice, FleetStore, LogRead, LogReads } from './ports.ts';
+export { type Cluster, joinCluster } from './cluster/redis-cluster.ts';
 export type { DevicePatch } from './subscriptions/device-change.ts';
 
 const MAX_QUERIES_PER_DEVICE = 8;
@@ -278,6 +269,8 @@ export function createHub(options: HubOptions): Hub {
     guard,
     log,
     gate,
+    metrics,
+    wirePath: options.agentWire ?? 'direct',
     proxyTrust: options.proxyTrust,
     onBadMessage: () => counters.badMessages.inc(),
     onExcess: () => counters.excessMessages.inc(),
@@ -423,7 +416,7 @@ export function createHub(options: HubOptions): Hub {
       await drainActors(registry);
     },
     async settle() {
-      // What was posted to actors and the bus.
+      // Messages that were posted to actors and the bus.
       await new Promise((resolve) => setImmediate(resolve));
       await accessChanges.settle();
       await guard.settle();

@@ -2,9 +2,73 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { GRUB, INIT, LEASE, MOTD } from './init.ts';
 
-/** A bootable image for CDs and USB sticks, of packages of Debian and the executable of the agent. */
+/** The init script of the recovery medium. Everything runs in memory: the disks are not used. */
+
+/**
+ * Loads a driver for each device that the kernel has found, and requests an address for every connected network card.
+ */
+const INIT = `#!/bin/sh
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=linux
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/pts && mount -t devpts pts /dev/pts
+mount -t tmpfs -o mode=1777 tmp /tmp
+mount -t tmpfs run /run
+for round in 1 2; do
+  find /sys/devices -name modalias -exec cat {} + 2>/dev/null | sort -u | xargs -r modprobe -abq 2>/dev/null
+  sleep 1
+done
+modprobe -abq sd_mod sr_mod usb_storage uas virtio_blk virtio_net nvme ahci ext4 vfat 2>/dev/null
+ip link set lo up
+for card in /sys/class/net/*; do
+  name=$(basename "$card")
+  [ "$name" = lo ] && continue
+  ip link set "$name" up
+  busybox udhcpc -i "$name" -b -q -t 5 -T 2 -s /usr/local/sbin/lease > /dev/null 2>&1
+done
+cat /etc/motd
+while :; do setsid -c sh -l < /dev/console > /dev/console 2>&1; done
+`;
+
+/** The script that busybox's DHCP client runs with an address. */
+const LEASE = `#!/bin/sh
+[ "$1" = bound ] || [ "$1" = renew ] || exit 0
+ip address replace "$ip/\${mask:-24}" dev "$interface"
+[ -n "$router" ] && ip route replace default via "\${router%% *}" dev "$interface"
+: > /etc/resolv.conf
+for server in $dns; do echo "nameserver $server" >> /etc/resolv.conf; done
+`;
+
+const MOTD = `
+Muster recovery medium. Nothing on the disks of this machine was changed.
+
+  lsblk                      the disks
+  ip address                 the network (static: ip address add ADDRESS/24 dev CARD; ip route add default via ROUTER)
+  muster-agent recover --server https://SERVER --token - --target /dev/DISK
+
+The token is asked for. To go on after a restart, mount a USB disk and add --state FOLDER.
+
+`;
+
+/** Shown on the screen and on the first serial port. */
+const GRUB = `set timeout=5
+insmod all_video
+serial --unit=0 --speed=115200
+terminal_input console serial
+terminal_output console serial
+menuentry "Muster recovery" {
+  linux /boot/vmlinuz console=ttyS0,115200 console=tty0 quiet
+  initrd /boot/initrd.zst
+}
+menuentry "Muster recovery (serial console)" {
+  linux /boot/vmlinuz console=tty0 console=ttyS0,115200 quiet
+  initrd /boot/initrd.zst
+}
+`;
+
+/** Builds a bootable image for CDs and USB sticks from Debian packages and the executable of the agent. */
 
 const PACKAGES = [
   'linux-image-amd64',
@@ -25,7 +89,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   xorriso: 'xorriso',
   mformat: 'mtools',
 };
-/** Nobody reads them on a medium for recoveries. */
+/** Files that a recovery medium does not need. */
 const LEFT_OUT = [
   'usr/share/doc',
   'usr/share/man',
@@ -38,14 +102,14 @@ const LEFT_OUT = [
   'var/log',
   'boot',
 ];
-/** Drivers of sound, pictures and the like, and of what no disk and no network card needs. */
+/** Drivers for sound, graphics and others that neither disks nor network cards need. */
 const DRIVERS_LEFT_OUT = ['gpu', 'media', 'staging', 'iio', 'hwmon', 'leds', 'video', 'infiniband', 'isdn'];
 
 export interface RecoveryRequest {
   /** The executable of the agent for Linux on x64. */
   agent: string;
   out: string;
-  /** A root that debootstrap has made before; it is copied. */
+  /** A root folder that debootstrap has made before; it is copied. */
   root?: string | undefined;
   report: (line: string) => void;
 }
@@ -101,7 +165,7 @@ function assertPrograms(): void {
   throw new Error(`apt-get install ${missing.map(([, packages]) => packages).join(' ')}`);
 }
 
-/** The programs of administrators are not on every path. */
+/** The paths of administration programs, which are not on every search path. */
 function run(program: string, args: readonly string[]): void {
   const words = ['-c', 'PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C exec "$@"', 'sh', program, ...args];
   execFileSync('sh', words, { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 64 * 1024 ** 2 });

@@ -51,7 +51,7 @@ function parseVersion(text: string): string {
   throw new InvalidArgumentError('Give a version such as 1.4.0 or 1.4.0-rc.2.');
 }
 
-/** The platform of this machine, where it is one of them. */
+/** The platform of this machine, if it is supported. */
 function own(): Platform[] {
   return ALL.filter((name) => isOwnPlatform(name));
 }

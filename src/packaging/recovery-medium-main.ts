@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { buildRecovery } from './build-recovery.ts';
+import { buildRecovery } from './build-recovery-medium.ts';
 
-/** `npm run build:recovery`: a medium that a machine without a system is started from. */
+/** `npm run build:recovery`: a medium that boots a machine without an operating system. */
 const program = new Command('build:recovery')
   .description('Builds a bootable image with the agent, for bare-metal recovery.')
   .option(

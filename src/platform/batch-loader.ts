@@ -8,7 +8,7 @@ interface Waiter<V> {
 /**
  * Combines lookups that are made within the same few milliseconds, or while the previous batch is loading, into one
  * call of `load`. Callers that ask for the same key share one answer.
- * @param load  answers for all keys of a batch; a key that it leaves out resolves to `undefined`
+ * @param load  returns the values for all keys of a batch; a key that it leaves out resolves to `undefined`
  */
 export function batchLoader<K, V>(
   load: (keys: readonly K[]) => Promise<ReadonlyMap<K, V>>,

@@ -1,8 +1,10 @@
 import { clock } from '../clock.ts';
 import { AppError } from './errors.ts';
+import { isDatabaseAway } from './db/database-errors.ts';
+import type { Caller } from './context.ts';
 
 /** At most `max` pieces of work that name the same key run at once. */
-export interface Share {
+interface Share {
   key: string;
   max: number;
   /** So much work of this key waits at most; the rest is refused at once. Default: 40. */
@@ -46,7 +48,7 @@ export class ConcurrencyLimiter {
   }
 
   /**
-   * Throws `rate_limited` where the work does not get its turn in time.
+   * Throws `rate_limited` if the work does not get its turn in time.
    * @param isPatient  the work waits for as long as it takes: for the rest of something that has begun
    */
   async run<T>(
@@ -122,3 +124,78 @@ export class ConcurrencyLimiter {
     );
   }
 }
+
+/**
+ * Does the same for each item, one after another. An item that fails keeps no other from its turn: rounds go over the
+ * records of all tenants. A database that is away fails them all, and so ends the round.
+ * @param onFailed  called with each failure, after which the next item has its turn
+ * @returns how many have failed
+ */
+export async function eachByItself<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<unknown>,
+  onFailed: (error: unknown, item: T) => unknown,
+): Promise<number> {
+  let failed = 0;
+  for (const item of items) {
+    try {
+      await work(item);
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      failed += 1;
+      await onFailed(error, item);
+    }
+  }
+  return failed;
+}
+
+/** The caller as limits count them: an API key counts as the person who made it. */
+type Worker = Pick<Caller, 'userId' | 'partnerId' | 'orgId'>;
+
+/** The most that one person may have waiting, so that they cannot fill the queue of the others. */
+const WAITING_OF_TENANT = 120;
+const WAITING_OF_ALL = 400;
+
+/**
+ * Shares out the connections of one pool among those whose statements may take long, so that no caller keeps all of them
+ * and cheap requests always find one. It counts within this process, as the pool does.
+ */
+export class ExpensiveWork {
+  readonly #limiter: ConcurrencyLimiter;
+  readonly #ofPerson: number;
+  readonly #ofTenant: number;
+  readonly #ofAll: number;
+
+  constructor({
+    poolSize,
+    limiter = new ConcurrencyLimiter(),
+  }: { poolSize: number; limiter?: ConcurrencyLimiter }) {
+    this.#limiter = limiter;
+    this.#ofPerson = part(poolSize, 0.3);
+    this.#ofTenant = part(poolSize, 0.5);
+    this.#ofAll = part(poolSize, 0.8);
+  }
+
+  get state(): { waiting: number; refused: number } {
+    return { waiting: this.#limiter.waiting, refused: this.#limiter.refused };
+  }
+
+  /** Runs work that holds a connection. Throws `rate_limited` if it does not get its turn in time. */
+  run<T>(
+    worker: Worker,
+    work: () => PromiseLike<T>,
+    options?: { isPatient?: boolean; signal?: AbortSignal | undefined },
+  ): Promise<T> {
+    return this.#limiter.run(this.#sharesOf(worker), work, options);
+  }
+
+  #sharesOf({ userId, partnerId, orgId }: Worker): Share[] {
+    return [
+      { key: `person ${userId}`, max: this.#ofPerson },
+      { key: `tenant ${partnerId ?? orgId ?? 'system'}`, max: this.#ofTenant, waitingMax: WAITING_OF_TENANT },
+      { key: 'all', max: this.#ofAll, waitingMax: WAITING_OF_ALL },
+    ];
+  }
+}
+
+const part = (of: number, share: number) => Math.max(1, Math.floor(of * share));

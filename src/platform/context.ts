@@ -6,7 +6,7 @@ import type { Tx } from './db/transaction.ts';
 /** A signed-in person, or a program that acts for one by an API key. */
 export interface Caller extends TenantScope {
   kind: 'user' | 'api_key';
-  /** Of an API key: the person who made it. */
+  /** For an API key: the person who made it. */
   userId: string;
   /** Null for an API key. */
   sessionId: string | null;
@@ -21,7 +21,7 @@ export interface Caller extends TenantScope {
   mfa: boolean;
   /** Addresses that the partner's people may come from; empty: any. */
   ipAllowlist: readonly string[];
-  /** When the credential ends by itself, where that is known. */
+  /** When the credential ends by itself, if that is known. */
   validUntil?: Date;
 }
 
@@ -32,7 +32,7 @@ export interface AgentCaller {
   orgId: string;
   siteId: string;
   partnerId: string;
-  /** What is recorded of the machine. */
+  /** The machine as it is recorded. */
   machine: {
     readonly osType: 'windows' | 'macos' | 'linux';
     readonly architecture: 'x64' | 'x86' | 'arm64';
@@ -50,9 +50,9 @@ export interface ClientInfo {
   ip: string;
   /** Whether that is surely the client's address, and not a proxy's or a made-up one. */
   trusted: boolean;
-  /** Where the peer looks like a proxy that nobody configured: the client that it reports, which may be made up. */
+  /** Set if the peer looks like a proxy that is not configured: the client that it reports, which may be made up. */
   unnamedProxy?: { client: string | undefined };
-  /** Where one of our proxies names its client by something that is no address: what, and in which header. */
+  /** If one of our proxies names its client by something that is no address: what, and in which header. */
   unreadable?: { header: string; value: string };
   userAgent: string | null;
 }
@@ -72,7 +72,7 @@ export interface Context extends BaseContext {
   /** Runs once the transaction is committed: what others hear must not be rolled back. */
   afterCommit(task: () => void | Promise<void>): void;
   /**
-   * Says how the thing that an update is about was before and is now, by field. The audit entry of the route gets what
+   * Records the fields of an updated thing before and after the update. The audit entry of the route gets what
    * differs, with secrets masked. Every audited update calls this, whatever its method (test/contract/changes.test.ts).
    */
   recordChange(before: object, after: object): void;
@@ -84,7 +84,7 @@ export interface DetachedContext extends BaseContext {
   withTenant<T>(work: (ctx: Context) => PromiseLike<T>): Promise<T>;
 }
 
-/** What an agent's request works with: its transaction sees the organization of its device, and nothing else. */
+/** The context of an agent's request: its transaction sees the organization of its device, and nothing else. */
 export interface AgentContext extends BaseContext {
   agent: AgentCaller;
   tx: Tx;
@@ -96,7 +96,7 @@ export interface DetachedAgentContext extends BaseContext {
   withTenant<T>(work: (ctx: AgentContext) => PromiseLike<T>): Promise<T>;
 }
 
-/** For routes that nobody has signed in to. */
+/** For routes without a sign-in. */
 export interface PublicContext extends BaseContext {
   withSystem: WithSystem;
 }

@@ -1,8 +1,69 @@
 import { clock, type Timer } from '../clock.ts';
 import type { AppError } from './errors.ts';
-import type { Pace } from './pace.ts';
 
-/** Whose work it is. */
+/** Over this time a pace is averaged. */
+const PACE_WINDOW_MS = 60_000;
+/** So finely it is kept. */
+const STEP_MS = 5000;
+/** In less waiting than this, a client has shown nothing. */
+const LEAST_WAIT_MS = 10_000;
+
+interface Step {
+  until: number;
+  bytes: number;
+  waitedMs: number;
+}
+
+/**
+ * How quick a client is with what it sends or takes: the bytes of the last minute, by the time in which the client was
+ * waited for. The time that a disk or a database takes is not the client's.
+ */
+export class Pace {
+  readonly #steps: Step[] = [];
+  #waitingSince: number | undefined;
+
+  /** From now on it is the client's turn. */
+  waits(now: number): void {
+    this.#waitingSince = now;
+  }
+
+  /** The client has sent or taken so much. */
+  moved(now: number, bytes: number): void {
+    const waitedMs = this.#waitingSince === undefined ? 0 : now - this.#waitingSince;
+    this.#waitingSince = undefined;
+    const last = this.#steps.at(-1);
+    if (last !== undefined && now < last.until) {
+      last.bytes += bytes;
+      last.waitedMs += waitedMs;
+    } else this.#steps.push({ until: now + STEP_MS, bytes, waitedMs });
+    while ((this.#steps[0]?.until ?? now) < now - PACE_WINDOW_MS) this.#steps.shift();
+  }
+
+  /** `Infinity` if the client was hardly waited for. */
+  bytesPerSecond(now: number): number {
+    let [bytes, waitedMs] = [0, this.#waitingSince === undefined ? 0 : now - this.#waitingSince];
+    for (const step of this.#steps) {
+      if (step.until < now - PACE_WINDOW_MS) continue;
+      bytes += step.bytes;
+      waitedMs += step.waitedMs;
+    }
+    return waitedMs < LEAST_WAIT_MS ? Infinity : (1000 * bytes) / waitedMs;
+  }
+}
+
+/**
+ * Bytes in a second, of a client while no other waits: less is not the pace of any line, but that of a client that keeps
+ * what it has. A line of 64 kbit/s has three times as much on each of restic's five connections.
+ */
+const LEAST_PACE = 512;
+
+/** Returns whether a client that begins now has gone on quickly enough so far. It is judged after a minute. */
+export function watchPace(pace: Pace): (now: number) => boolean {
+  const since = clock.monotonic();
+  return (now) => now - since < PACE_WINDOW_MS || pace.bytesPerSecond(now) >= LEAST_PACE;
+}
+
+/** The caller that the work belongs to. */
 export interface SlotHolder {
   /** From the widest to the narrowest, such as a partner and an organization. Each key is of one level only. */
   levels: readonly string[];
@@ -12,7 +73,7 @@ export interface SlotHolder {
 
 /** A slot as the work that has it sees it. */
 export interface Slot {
-  /** Says how quick the work is, and how to end it: then others can take the slot over. */
+  /** Reports the speed of the work, and a way to end it, so that others can take the slot over. */
   mayBeTaken: (pace: Pace, end: () => void) => void;
 }
 
@@ -32,7 +93,7 @@ interface Running {
   since: number;
   pace?: Pace;
   end?: () => void;
-  /** Who gets the slot when the work has ended. */
+  /** The waiter that gets the slot when the work has ended. */
   takenFor?: Waiter;
 }
 
@@ -46,13 +107,14 @@ const KEPT_MS = 60_000;
 const LOOK_MS = 1000;
 
 /**
- * Shares out slots so that nobody keeps the others out:
+ * Shares out slots so that no caller keeps the others out:
  * - **Headroom.** Each key of the widest level has at most as many slots as are then still free, and each narrower one the
  *   same within what is left to the wider one. One partner alone has half of all, two have three quarters, and a newcomer
  *   finds a slot at once.
- * - **Turns.** A slot that becomes free goes to whoever has the fewest.
- * - **Take-over.** Where nothing is free, work that has had its slot for a minute loses it to a waiter who has fewer: at
- *   least two fewer, or one where the work is slower than the least rate. Nobody takes anything from their own narrowest
+ * - **Turns.** A slot that becomes free goes to the caller with the fewest.
+ * - **Take-over.** If nothing is free, work that has had its slot for a minute loses it to a waiter who has fewer: at
+ *   least two fewer, or one if the work is slower than the least rate. No caller takes anything from their own
+ * narrowest
  *   level: devices behind one slow line would take each other's slots for ever, and none of them would come to an end.
  */
 export class FairSlots {
@@ -72,7 +134,7 @@ export class FairSlots {
     return { running: this.#running.size, waiting: this.#waiting.size, refused: this.#refused };
   }
 
-  /** Throws what `refusal` returns where the work does not get its turn in time, or the signal is aborted before. */
+  /** Throws what `refusal` returns if the work does not get its turn in time, or the signal is aborted before. */
   async run<T>(
     holder: SlotHolder,
     work: (slot: Slot) => PromiseLike<T>,
@@ -182,7 +244,7 @@ export class FairSlots {
     return next;
   }
 
-  /** Those that have come earlier stay before those that have as many. */
+  /** Among waiters with as many slots, earlier ones stay first. */
   #hasFewer(one: Waiter, other: Waiter): boolean {
     for (const [n, level] of one.holder.levels.entries()) {
       const difference = this.#has(level) - this.#has(other.holder.levels[n] ?? '');

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { XMLParser } from 'fast-xml-parser';
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
+import { clock } from '../clock.ts';
 import { refusal, S3Error, type S3Options, s3Url } from './s3.ts';
 
 /**
@@ -49,7 +49,7 @@ export class S3Objects {
     });
   }
 
-  /** @param range  as in the header: `bytes=0-99`. `undefined` where there is no such object. */
+  /** @param range  as in the header: `bytes=0-99`. `undefined` if there is no such object. */
   async read(key: string, range: string | undefined): Promise<Readable | undefined> {
     return this.#again(async () => {
       const answer = await this.#send({ method: 'GET', key, headers: range === undefined ? {} : { range } });

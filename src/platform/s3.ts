@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AwsV4Signer } from 'aws4fetch';
 import { XMLParser } from 'fast-xml-parser';
-import { clock } from '../../clock.ts';
+import { clock } from '../clock.ts';
 
 /** Objects in S3-compatible storage (docs/decisions/audit-archive.md, docs/decisions/releases.md). */
 
@@ -18,7 +18,7 @@ export interface S3Options {
 }
 
 interface S3Timing {
-  /** What is held in memory of an object, and sent at once. S3 takes no less than 5 MiB. */
+  /** The part of an object that is held in memory and sent at once. S3 takes no less than 5 MiB. */
   partBytes: number;
   /** For one request; for a body that comes back, between two pieces of it. */
   patienceMs: number;
@@ -58,7 +58,7 @@ export class S3Store {
 
   /**
    * Writes an object from its pieces, of which it holds one part at a time, and reads it back. Resolves when what the
-   * storage gives is what it was given; where anything fails, no object of that name was made or replaced before all
+   * storage gives is what it was given; if anything fails, no object of that name was made or replaced before all
    * pieces had come.
    */
   async put(
@@ -83,7 +83,7 @@ export class S3Store {
       }
       if (uploadId !== undefined) await this.#complete(key, uploadId, etags, signal);
     } catch (error) {
-      // What was sent would otherwise stay, and cost.
+      // The parts that were sent would otherwise stay, and cost.
       if (uploadId !== undefined) await this.#abandon(key, uploadId);
       throw error;
     }
@@ -291,7 +291,7 @@ export function inside(text: string, name: string): Record<string, unknown> {
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** The code and no more: what else the storage says may hold what is nobody's business. */
+/** The code only: the rest of the storage's message may be confidential. */
 function reasonIn(text: string): string {
   const { Code: code } = inside(text, 'Error');
   return typeof code === 'string' && /^\w{1,60}$/.test(code) ? code : 'it did not say why';

@@ -39,7 +39,7 @@ export function parseVersion(text: string): Version | undefined {
 }
 
 /**
- * Negative where `a` comes before `b`, positive where it comes after, and 0 where neither does (semver.org 11). Build
+ * Negative if `a` comes before `b`, positive if it comes after, and 0 if neither does (semver.org 11). Build
  * metadata does not count.
  */
 export function compareVersions(a: Version, b: Version): number {

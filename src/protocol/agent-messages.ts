@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
 import { HostName, MachineIdentity } from './machine-identity.ts';
-import { Instant, reportedLine, reportedName, reportedText, text } from './primitives.ts';
+import { Instant, reportedLine, reportedName, reportedText, text, storableText } from './primitives.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
-import { storableText } from './storable.ts';
 
 /** Socket messages between agents and the hub, in both directions (namespace `/agents`). */
 
@@ -38,7 +37,7 @@ export const Refusal = z.object({
     .int()
     .nonnegative()
     .optional()
-    .describe('How long to wait before the next attempt. Left out where waiting does not help.'),
+    .describe('How long to wait before the next attempt. Absent if waiting does not help.'),
 });
 export type Refusal = z.infer<typeof Refusal>;
 
@@ -54,6 +53,8 @@ export type Metrics = z.infer<typeof Metrics>;
 /** About three centuries. The database stores the number in an integer column. */
 const MAX_UPTIME_SECONDS = 10_000_000_000;
 
+export const HEARTBEAT_ADDRESSES_MAX = 64;
+
 export const Heartbeat = z.object({
   at: Instant.describe('The time by the clock of the device.'),
   agentVersion: reportedText(50),
@@ -66,12 +67,13 @@ export const Heartbeat = z.object({
   metrics: Metrics.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()]))
-    .max(64)
+    .max(HEARTBEAT_ADDRESSES_MAX)
     .optional()
     .describe('The addresses of all external interfaces.'),
+  ipAddressCount: z.number().int().optional().describe('The total number, if more exist than are listed.'),
   lastUser: reportedName(255, 0).optional().describe('The user who signed in last.'),
-  pendingReboot: z.boolean().optional().describe('True where the system waits for a restart.'),
-  autoUpdate: z.boolean().optional().describe('Whether the agent installs offered releases by itself.'),
+  pendingReboot: z.boolean().optional().describe('True if the system waits for a restart.'),
+  autoUpdate: z.boolean().optional().describe('Whether the agent installs offered releases automatically.'),
   hostname: HostName.optional(),
   bootId: BootId.optional().describe('Over HTTP: as in the handshake of a socket.'),
 });
@@ -83,7 +85,7 @@ export const AgentConfig = z.object({
     .array(ReleaseKey)
     .max(RELEASE_KEYS_MAX)
     .optional()
-    .describe('The keys whose releases the agent installs, and those that they have signed.'),
+    .describe('The keys whose releases the agent installs, and keys that those have signed.'),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
@@ -98,7 +100,7 @@ export const ErrorAck = z.object({
       .int()
       .nonnegative()
       .optional()
-      .describe('Present where the refusal is temporary: how long to wait before sending the message again.'),
+      .describe('Present if the refusal is temporary: how long to wait before sending the message again.'),
   }),
 });
 export type ErrorAck = z.infer<typeof ErrorAck>;
@@ -108,7 +110,7 @@ export type OkAck = z.infer<typeof OkAck>;
 /** Text of any length, cut to its first characters. */
 const beginning = (length: number) => z.string().overwrite((value) => storableText(value.slice(0, length)));
 
-/** The agent's acknowledgement of a command: accepted, or the reason why not. */
+/** The agent's acknowledgement of a command: accepted, or the reason of a refusal. */
 export const CommandReceipt = z.discriminatedUnion('ok', [
   OkAck,
   ErrorAck.extend({ error: z.object({ code: beginning(100), message: beginning(2000) }) }),
@@ -122,8 +124,8 @@ export const HeartbeatAck = OkAck.extend({
   isPending: z
     .literal(true)
     .optional()
-    .describe('Present where the device waits for approval: until then it is given nothing.'),
-  config: AgentConfig.optional().describe('Present where it has changed since the last heartbeat.'),
+    .describe('Present if the device waits for approval: until then it gets no work.'),
+  config: AgentConfig.optional().describe('Present if it has changed since the last heartbeat.'),
 });
 export type HeartbeatAck = z.infer<typeof HeartbeatAck>;
 
@@ -145,7 +147,7 @@ export const CommandFrame = z.object({
 });
 export type CommandFrame = z.infer<typeof CommandFrame>;
 
-/** What the database stores in an integer column of eight bytes, and JavaScript computes with exactly. */
+/** The largest number that a bigint column of the database stores and JavaScript represents exactly. */
 const Amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER);
 const Files = Amount.int();
 
@@ -161,7 +163,7 @@ export const CommandProgress = z.object({
   total: Amount.optional().describe('How much there is to do, in the same unit.'),
   rate: Amount.optional().describe('How much is done in a second.'),
   etaSeconds: Amount.optional().describe('The estimated time that remains.'),
-  filesDone: Files.optional().describe('How many files are done, where the command works on files.'),
+  filesDone: Files.optional().describe('How many files are done, if the command works on files.'),
   filesTotal: Files.optional().describe('How many files there are.'),
   path: reportedLine(PROGRESS_PATH_MAX).optional().describe('The file that the command works on now.'),
   message: reportedText(1000, 0).optional().describe('For people.'),
@@ -188,7 +190,7 @@ export const CommandResult = z.object({
   error: z
     .object({ code: reportedText(100, 0), message: reportedText(2000, 0) })
     .optional()
-    .describe('Present where the command has failed.'),
+    .describe('Present if the command has failed.'),
   startedAt: Instant,
   finishedAt: Instant,
 });
@@ -210,7 +212,7 @@ export const HubReconnect = z.object({
 });
 export type HubReconnect = z.infer<typeof HubReconnect>;
 
-/** The largest message the hub takes from an agent, in bytes; a larger one ends the connection. */
+/** The largest message in bytes that the hub accepts from an agent; a larger one ends the connection. */
 export const AGENT_MESSAGE_MAX_BYTES = 1_000_000;
 
 export const AGENT_EVENTS = {

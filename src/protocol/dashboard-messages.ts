@@ -51,7 +51,7 @@ export const DeviceSummary = z.object({
   status: DeviceStatus,
   presence: Presence,
   lastSeenAt: z.string().nullable(),
-  metrics: Metrics.nullable().describe('Of the last heartbeat.'),
+  metrics: Metrics.nullable().describe('The figures of the last heartbeat.'),
 });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;
 
@@ -61,14 +61,16 @@ export const DeviceCounts = z.object({
 });
 export type DeviceCounts = z.infer<typeof DeviceCounts>;
 
-/** Converted to lower case, as the database returns ids, so that the two compare. */
+/** Converted to lower case, in which the database returns ids, so that they can be compared. */
 const id = z.uuid().toLowerCase().optional();
 
 export const DevicesSubscribe = z
   .strictObject({
     orgId: id.describe('Only devices of this organization.'),
     siteId: id.describe('Only devices of this site.'),
-    filterId: id.describe('Only devices that match this saved filter. They enter and leave as that changes.'),
+    filterId: id.describe(
+      'Only devices that match this saved filter. Devices enter and leave as their match changes.',
+    ),
     // The filter's own parser checks the conditions, because they may be nested deeper than a schema can follow.
     conditions: z
       .unknown()
@@ -92,7 +94,7 @@ export const DevicesSnapshot = z.object({
   complete: z
     .boolean()
     .describe(
-      'False where there are more devices than fit into one message. The others follow as `entered` in deltas; the last of these has `complete`.',
+      'False if there are more devices than fit into one message. The others follow as `entered` in deltas; the last of these has `complete`.',
     ),
 });
 export type DevicesSnapshot = z.infer<typeof DevicesSnapshot>;
@@ -171,9 +173,9 @@ export type EventLogsRows = z.infer<typeof EventLogsRows>;
 export const QueryOutcome = z.object({
   deviceId: z.uuid(),
   outcome: z.enum(['answered', 'no_match', 'offline', 'timed_out', 'error', 'cancelled']),
-  rows: z.number().int().describe('How many entries were sent, also where the query ended early.'),
+  rows: z.number().int().describe('How many entries were sent, even if the query ended early.'),
   message: z.string().optional().describe('The reason, for people.'),
-  // As the device reports them at the end of a query that it answered.
+  // As the device reports them at the end of its query.
   ...LogQuerySummary.partial().shape,
 });
 export type QueryOutcome = z.infer<typeof QueryOutcome>;
@@ -210,7 +212,7 @@ export const HubState = z.object({
   isWhole: z
     .boolean()
     .describe(
-      'False while this server does not reach the others: of devices that are connected to those, the state is the last that it knows.',
+      'False while this server does not reach the others: it then shows the last known state of devices that are connected to them.',
     ),
 });
 export type HubState = z.infer<typeof HubState>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AgentConfig } from './agent-messages.ts';
-import { HostName, MachineIdentity } from './machine-identity.ts';
+import { HardwareAddress, HostName, MachineIdentity } from './machine-identity.ts';
 import { Architecture, cutLine, OsType, reportedName, reportedText, text } from './primitives.ts';
 
 /** How an agent gets its tokens, over HTTP: `POST /api/v1/agents/enroll` and `/agents/:id/token/rotate`. */
@@ -23,7 +23,7 @@ export const Network = z
   .object({
     ipAddress: reportedText(45, 0),
     publicIp: reportedText(45, 0),
-    macAddress: reportedText(17, 0),
+    macAddress: HardwareAddress,
     macAddresses: MachineIdentity.shape.macAddresses.unwrap(),
   })
   .partial();
@@ -40,7 +40,7 @@ export const EnrollRequest = z.object({
   machineId: text(128, 0)
     .nullish()
     .describe(
-      'A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.',
+      'A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines share, such as all zeros, is ignored.',
     ),
   hardware: Hardware.optional(),
   network: Network.optional(),
@@ -57,7 +57,7 @@ export const EnrollResponse = z.object({
   status: z
     .enum(['enrolled', 'pending'])
     .optional()
-    .describe('`pending`: the device has to be approved before it is given anything.'),
+    .describe('`pending`: the device must be approved before it gets any work.'),
   config: AgentConfig.extend({
     hubUrl: z.string().describe('The absolute URL of the socket for agents.'),
   }),

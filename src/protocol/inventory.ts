@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Hardware, Network } from './enrollment.ts';
-import { FailedSource, SourceName } from './failed-source.ts';
-import { atMost, ReportedInstant, reportedName, reportedText } from './primitives.ts';
+import { HardwareAddress } from './machine-identity.ts';
+import { FailedSource, SourceName, atMost, ReportedInstant, reportedName } from './primitives.ts';
 
 /** What an agent reports about its machine beyond the heartbeat, over HTTP: `POST /agents/:id/inventory`. */
 
@@ -14,11 +14,12 @@ export const INTERFACE_ADDRESSES_MAX = 64;
 
 export const NetworkInterface = z.object({
   name: reportedName(255),
-  macAddress: reportedText(64, 0).optional(),
+  macAddress: HardwareAddress.optional(),
   ipAddresses: z
     .array(z.union([z.ipv4(), z.ipv6()], 'must be an IPv4 or IPv6 address'))
     .max(INTERFACE_ADDRESSES_MAX)
     .default([]),
+  addressCount: z.number().int().optional().describe('The total number, if more exist than are listed.'),
   isPrimary: z.boolean().default(false).describe('True for the interface of the default route: one at most.'),
 });
 export type NetworkInterface = z.infer<typeof NetworkInterface>;
@@ -32,11 +33,11 @@ export const SoftwareEntry = z.object({
   version: reportedName(255, 0).optional(),
   publisher: reportedName(255, 0).optional(),
   installedAt: ReportedInstant.optional(),
-  source: SourceName.optional().describe('What has listed it, such as `dpkg`.'),
+  source: SourceName.optional().describe('The source that lists it, such as `dpkg`.'),
 });
 export type SoftwareEntry = z.infer<typeof SoftwareEntry>;
 
-/** Each part that is present replaces the stored one. A part that is left out changes nothing. */
+/** Each part that is present replaces the stored one. An absent part changes nothing. */
 export const Inventory = z.object({
   hardware: Hardware.optional(),
   network: Network.optional(),
@@ -48,7 +49,7 @@ export const Inventory = z.object({
   failed: atMost(FAILED_MAX, FailedSource)
     .optional()
     .describe(
-      'Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.',
+      'Sources that could not be read. Their entries of an earlier inventory are kept, so software must name its source.',
     ),
   collectedAt: ReportedInstant,
 });
@@ -80,6 +81,6 @@ export const InventoryReceipt = z.object({
       removed: count,
       corrected: count.describe('Titles of which only the publisher or the date has changed.'),
     })
-    .describe('How many values have changed. Where all are 0, only the time of the collection was stored.'),
+    .describe('How many values have changed. If all are 0, only the time of the collection was stored.'),
 });
 export type InventoryReceipt = z.infer<typeof InventoryReceipt>;

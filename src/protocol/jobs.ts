@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { CommandProgress } from './agent-messages.ts';
 import { CommandStatus, ScriptOutputRow } from './commands/index.ts';
 
-/** Long work as users follow it on the dashboard socket, where it is called jobs: commands, backups and the like. */
+/** Long-running work on the dashboard socket, where it is called jobs: commands, backups and others. */
 
-/** The states of work that is no command. */
+/** The states of work that is not a command. */
 const WorkState = z.enum(['pending', 'running', 'completed', 'partial', 'passed', 'failed', 'cancelled']);
 
 export const JobState = z.enum([...CommandStatus.options, ...WorkState.options]);
@@ -16,14 +16,14 @@ export const isFinal = (state: JobState): boolean => !OPEN_STATES.includes(state
 
 const SUCCESSES: readonly JobState[] = ['succeeded', 'completed', 'passed'];
 
-/** How a job has ended, as far as people are concerned. A script that was run may have failed nevertheless. */
+/** The outcome of a job for people. A script that ran to its end may still have failed. */
 export type Ending = Pick<JobUpdate, 'state' | 'exitCode'>;
 
-/** Whether a job has ended and done its work. */
+/** Whether a job has succeeded. */
 export const hasDoneItsWork = ({ state, exitCode = 0 }: Ending): boolean =>
   SUCCESSES.includes(state) && exitCode === 0;
 
-/** The outcome of a script that was run to its end and has failed, in words; undefined of all other jobs. */
+/** The outcome of a script that ran to its end and failed, in words; undefined for all other jobs. */
 export function scriptFailure({
   state,
   exitCode,
@@ -43,43 +43,43 @@ export const JobUpdate = z.object({
   kind: z
     .string()
     .describe(
-      'The type of a command, such as `script.run`, or of other work: `backup`, `restore`, `vm_restore`, `verification`, `key_rotation`, `dr`. Which of the latter are sent depends on the rights of the user.',
+      'The type of a command, such as `script.run`, or of other work: `backup`, `restore`, `vm_restore`, `verification`, `key_rotation`, `dr`. The rights of the user decide which of the latter are sent.',
     ),
   orgId: z.uuid(),
   deviceId: z.uuid().optional(),
   commandId: z.uuid().optional().describe('The command by which a device does this work.'),
   state: JobState.describe(
-    'Of a command: `queued`, `dispatched`, `accepted` and `running` are open. Of other work: `pending` and `running`. All others are final.',
+    'For a command: `queued`, `dispatched`, `accepted` and `running` are open. For other work: `pending` and `running`. All others are final.',
   ),
   ...CommandProgress.omit({ id: true, seq: true }).shape,
-  phase: z.string().describe('As the device reports it. Where it reports nothing, this repeats `state`.'),
+  phase: z.string().describe('As the device reports it. If it reports none, this repeats `state`.'),
   percent: z
     .number()
     .min(0)
     .max(100)
     .nullable()
     .optional()
-    .describe('Null, or left out with a command: not known.'),
+    .describe('Null, or absent for a command: unknown.'),
   stalledSince: z
     .string()
     .optional()
-    .describe('Present where the work runs and has not advanced for 15 minutes: since when.'),
+    .describe('Present if running work has not advanced for 15 minutes: the time since when.'),
   exitCode: z
     .number()
     .int()
     .nullable()
     .optional()
     .describe(
-      'Of a `script.run` that has succeeded, which says that the script was run to its end: the code it ended with, null where a signal ended it.',
+      'For a `script.run` that has succeeded, which means that the script ran to its end: its exit code, null if a signal ended it.',
     ),
   at: z.string().describe('When the job reached this state.'),
 });
 export type JobUpdate = z.infer<typeof JobUpdate>;
 
-/** Converted to lower case, as the database returns ids, so that the two compare. */
+/** Converted to lower case, in which the database returns ids, so that they can be compared. */
 const id = z.uuid().toLowerCase().optional();
 
-/** Subscribes to all jobs that the caller may see, to those of an organization or a device, or to one job and its output. */
+/** Subscribes to all visible jobs, to those of an organization or a device, or to one job and its output. */
 export const JobsSubscribe = z
   .strictObject({ orgId: id, deviceId: id, jobId: id })
   .refine((filter) => Object.keys(filter).length <= 1, 'must name one of orgId, deviceId and jobId, or none');
@@ -90,7 +90,7 @@ export const JobsSnapshot = z.object({
   jobs: z
     .array(JobUpdate)
     .describe(
-      'The open jobs, newest first: at most 200 commands, and 200 of each other kind. With `jobId` that job, open or not.',
+      'The open jobs, newest first: at most 200 commands, and 200 of each other kind. With `jobId`: that job, open or not.',
     ),
 });
 export type JobsSnapshot = z.infer<typeof JobsSnapshot>;

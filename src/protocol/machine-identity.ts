@@ -1,43 +1,53 @@
 import { z } from 'zod';
 import { cutLine } from './primitives.ts';
 
-/** By which facts a machine is recognized, and which of them name many machines at once. */
+/** The facts that identify a machine, and the values of them that many machines share. */
 
 const MACS_MAX = 32;
 
 export const HostName = cutLine(255).describe('The name of the machine, as its system has it now.');
 
-/** What an agent says about its machine with each connection. An agent may leave out what it does not know. */
+/** A hardware address in lower case with colons, however its system writes it: `AA-BB-CC-0-11-22`, `aabb.cc00.1122`. */
+export const HardwareAddress = cutLine(64).overwrite((text) => {
+  const parts = text.toLowerCase().split(/[:. -]+/);
+  if (!parts.every((part) => /^[0-9a-f]+$/.test(part))) return text.toLowerCase();
+  if (parts.length >= 6 && parts.every((part) => part.length <= 2)) {
+    return parts.map((part) => part.padStart(2, '0')).join(':');
+  }
+  const pairs = parts.join('').match(/../g) ?? [];
+  return pairs.length === 6 && parts.join('').length === 12 ? pairs.join(':') : text.toLowerCase();
+});
+
+/** The facts that an agent reports about its machine with each connection. Unknown facts may be absent. */
 export const MachineIdentity = z
   .object({
     hostname: HostName,
     serialNumber: cutLine(255).describe('The serial number that the firmware reports.'),
     macAddresses: z
-      .array(cutLine(64))
+      .array(HardwareAddress)
       .overwrite((addresses) => tidyAddresses(addresses))
       .describe(`The hardware addresses of its interfaces. The first ${MACS_MAX} are kept.`),
   })
   .partial();
 export type MachineIdentity = z.infer<typeof MachineIdentity>;
 
-/** Lower case with colons, without those that are no address, each once and in order. */
-function tidyAddresses(addresses: readonly string[]): string[] {
-  const tidy = addresses.map((address) => address.toLowerCase().replaceAll('-', ':'));
+/** Invalid addresses are removed, each is listed once and in order. */
+function tidyAddresses(tidy: readonly string[]): string[] {
   const real = tidy.filter((address) => address !== '' && !/^[0:]+$/.test(address));
   return [...new Set(real)].sort().slice(0, MACS_MAX);
 }
 
-/** Placeholders that firmware reports where its maker has entered nothing. */
+/** Placeholders that firmware reports if its maker has entered no value. */
 const PLACEHOLDER =
   /^(0+|0?1?23456789?0?(abcdef)?|n\/?a|none( provided)?|null|nil|empty|unknown|default( string)?|standard|not (applicable|available|specified|present|settable|set)|invalid|oem|o\.e\.m\.|to be filled( by o\.e\.m\.?)?|(system|base ?board|board|chassis|product) ?(manufacturer|product name|name|serial( ?number)?|version|asset tag)|(base|chassis|type\s?\d).*serial number|type1.*|ser(ial|num)?( ?number| ?no\.?)?|s\/n|bsn1234.*|undefined|uninitialized|[-.*#/\\ ]+|x+|f+)$/i;
 
-/** A value that firmware reports, trimmed, or `undefined` where it is a placeholder. */
+/** A value that firmware reports, trimmed, or `undefined` if it is a placeholder. */
 export function firmwareValue(text: string | null | undefined): string | undefined {
   const value = text?.replaceAll('\0', '').trim() ?? '';
   return value === '' || value === '(none)' || PLACEHOLDER.test(value) ? undefined : value;
 }
 
-/** A serial number that tells machines apart, in a form that can be compared; `undefined` where it does not. */
+/** A normalized serial number that identifies the machine; `undefined` if it is not unique to one. */
 export function tellingSerial(serial: string | null | undefined): string | undefined {
   const value = firmwareValue(serial)?.toUpperCase();
   if (value === undefined || isSharedId(value)) return undefined;
@@ -47,7 +57,7 @@ export function tellingSerial(serial: string | null | undefined): string | undef
 /** Ids that boards, images and hypervisors give to many machines, as their hexadecimal digits. */
 export const SHARED_IDS: readonly string[] = [
   '03000200-0400-0500-0006-000700080009',
-  // The same with the byte order of Windows.
+  // The same in the byte order of Windows.
   '00020003-0004-0005-0006-000700080009',
   '03020100-0504-0706-0809-0a0b0c0d0e0f',
   '00010203-0405-0607-0809-0a0b0c0d0e0f',
@@ -70,8 +80,8 @@ const lettersOf = (id: string) => id.toLowerCase().replaceAll(/[^0-9a-z]/g, '');
 const SHARED = new Set(SHARED_IDS.map(lettersOf));
 
 /**
- * Whether an id names many machines: a placeholder, an id of `SHARED_IDS`, or one made of a few repeated digits, such as
- * all zeros. Ids of machines are random, so such an id is never one by chance.
+ * Whether many machines share the id: a placeholder, an id of `SHARED_IDS`, or one with only a few different digits,
+ * such as all zeros. Ids of machines are random, so a real id never looks like that.
  */
 export function isSharedId(id: string): boolean {
   const letters = lettersOf(id);

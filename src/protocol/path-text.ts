@@ -1,16 +1,15 @@
 /**
- * Paths of devices as text. On Linux a name is bytes, of any encoding or none, and JSON and the database hold characters.
- * So a byte that is not part of valid UTF-8 is written as `\x` and two hexadecimal digits: `caf\xe9.txt`. Every other path
- * is written as it is. Only a backslash that could be taken for the begin of such a sequence is written as `\x5c`.
- *
- * This is the one place that knows the form (docs/decisions/names-are-bytes.md). Paths of Windows are never written in it:
+ * Paths of devices as text. On Linux a name is bytes, in any encoding or none, while JSON and the database store
+ * characters. So a byte that is not part of valid UTF-8 is written as `\x` and two hexadecimal digits: `caf\xe9.txt`.
+ * All other text is written as it is. Only a backslash that would begin such a sequence is escaped as `\x5c`.
+ * This is the only module that knows the format (docs/decisions/text-from-others.md). Windows paths are never escaped:
  * their names are characters, and the backslash separates them.
  */
 
-/** The longest text of a path that Linux opens: 4,096 bytes, of which each can take four characters. */
+/** The longest text of a path that Linux opens: 4,096 bytes, each of which may take four characters. */
 export const PATH_TEXT_MAX = 4 * 4096;
 
-/** Other escapes than these are characters of a name: `\x2d`, as systemd writes it, needs no escape. */
+/** Other escapes are ordinary characters of a name: `\x2d`, as systemd writes it, needs no escape. */
 const ESCAPE = /\\x(5[cC]|[89a-fA-F][0-9a-fA-F])/g;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -28,13 +27,13 @@ export function pathText(bytes: Uint8Array): string {
   return text;
 }
 
-/** The text of a path that is characters already, such as one that a program has printed. */
+/** The text of a path that consists of characters, such as one that a program has printed. */
 export const escapeLiteral = (characters: string): string =>
   characters.includes('\\x')
     ? characters.replace(ESCAPE, (sequence) => `\\x5c${sequence.slice(1)}`)
     : characters;
 
-/** The bytes that a text stands for. Every text stands for some. */
+/** The bytes that a text represents. Every text is valid. */
 export function pathBytes(text: string): Uint8Array {
   if (!text.includes('\\')) return encoder.encode(text);
   const parts: Uint8Array[] = [];
@@ -48,10 +47,10 @@ export function pathBytes(text: string): Uint8Array {
   return joined(parts);
 }
 
-/** The one text of a path that can be written in several ways: `\xc3\xa9` is `é`. */
+/** Normalizes a path that can be written in several ways: `\xc3\xa9` is `é`. */
 export const canonicalPath = (text: string): string => pathText(pathBytes(text));
 
-/** As a program prints the path that replaces each byte that is not UTF-8 with U+FFFD, such as Go's JSON. */
+/** The path as printed by a program that replaces each byte that is not UTF-8 with U+FFFD, such as Go's JSON. */
 export const printedPath = (text: string): string =>
   text.replace(ESCAPE, (_, byte: string) => (byte.toLowerCase() === '5c' ? '\\' : '\ufffd'));
 
@@ -65,14 +64,14 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** Where the valid UTF-8 that begins at a byte ends. */
+/** The end of the valid UTF-8 sequence that begins at a byte. */
 function endOfValid(bytes: Uint8Array, from: number): number {
   let at = from;
   for (let length = lengthAt(bytes, at); length > 0; length = lengthAt(bytes, at)) at += length;
   return at;
 }
 
-/** The bytes of the character at a place; 0 where there is none (Unicode 16, table 3-7). */
+/** The length of the character at an offset; 0 if there is none (Unicode 16, table 3-7). */
 function lengthAt(bytes: Uint8Array, at: number): number {
   const first = bytes[at];
   if (first === undefined) return 0;

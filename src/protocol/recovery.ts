@@ -1,13 +1,15 @@
 import { z } from 'zod';
-import { BootMode, EngineId, ImageDetails } from './commands/index.ts';
+import { BootMode, EngineId, IMAGE_DISKS_MAX, ImageDetails } from './commands/index.ts';
 import { reportedLine, reportedText, text } from './primitives.ts';
 
-/** What a machine without an identity and its server say to each other while it is recovered (docs/decisions/bare-metal.md). */
+/**
+ * Messages between a machine without an identity and its server during a recovery (docs/decisions/machine-images.md).
+ */
 
 const Bytes = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 const Secret = z.string().min(1).max(200);
 
-/** What the rescue system says of the machine that it runs on. */
+/** The description of the machine on which the rescue system runs. */
 export const RecoveryMachine = z.object({
   hostname: reportedLine(255),
   agentVersion: reportedLine(100),
@@ -17,22 +19,29 @@ export type RecoveryMachine = z.infer<typeof RecoveryMachine>;
 
 export const RecoveryStart = z.strictObject({
   token: Secret,
-  session: Secret.optional().describe('Of an earlier start with this token, which this one goes on with.'),
+  session: Secret.optional().describe('The session of an earlier start with this token, to be resumed.'),
   machine: RecoveryMachine,
 });
 export type RecoveryStart = z.infer<typeof RecoveryStart>;
 
-/** Which disks, and what becomes of them. */
+/** The disks to restore, and the options. */
 export const TargetConfig = z.strictObject({
-  disks: z.array(text(100)).min(1).max(64).optional().describe('The disks of the image. Default: all.'),
+  disks: z
+    .array(text(100))
+    .min(1)
+    .max(IMAGE_DISKS_MAX)
+    .optional()
+    .describe('The disks of the image. Default: all.'),
   grow: z.boolean().optional().describe('The last partition reaches the end of a larger disk. Default: no.'),
 });
 export type TargetConfig = z.infer<typeof TargetConfig>;
 
-/** What opens the one snapshot. It holds secrets, so it is answered once and kept nowhere. */
+/** The access to one snapshot. It contains secrets, so it is returned once and stored nowhere. */
 export const RecoveryAccess = z.object({
   recoveryId: z.uuid(),
-  session: Secret.optional().describe('What this recovery goes on with; answered at its first start only.'),
+  session: Secret.optional().describe(
+    'The secret with which this recovery is resumed; returned only at its first start.',
+  ),
   sessionExpiresAt: z.iso.datetime(),
   snapshotId: EngineId,
   machineName: reportedText(255, 0),
@@ -58,10 +67,12 @@ export const RecoveryProgress = z.object({
 });
 export type RecoveryProgress = z.infer<typeof RecoveryProgress>;
 
+export const DISK_CHECKS_MAX = 300;
+
 export const RecoveryResult = z.object({
   status: z.enum(['completed', 'partial', 'failed']),
   bytesRestored: Bytes,
-  validated: z.boolean().describe('Everything was read back, and every check has succeeded.'),
+  validated: z.boolean().describe('True if everything was read back and every check has succeeded.'),
   disks: z
     .array(
       z.object({
@@ -73,10 +84,11 @@ export const RecoveryResult = z.object({
           .array(
             z.object({ name: reportedLine(100), ok: z.boolean(), message: reportedLine(500).optional() }),
           )
-          .max(300),
+          .max(DISK_CHECKS_MAX),
+        checkCount: z.number().int().optional().describe('The total number, if more exist than are listed.'),
       }),
     )
-    .max(64),
+    .max(IMAGE_DISKS_MAX),
   warnings: z.array(reportedLine(500)).max(50),
   error: z.object({ code: reportedLine(64), message: reportedLine(2000) }).nullable(),
 });

@@ -7,7 +7,7 @@ export const AGENT_NAMESPACE = '/agents';
 export const DASHBOARD_NAMESPACE = '/dashboard';
 
 /**
- * The query of an agent's websocket. With it, a busy hub can refuse the agent before there is a connection: with 503,
+ * The query of an agent's websocket. With it, a busy hub can refuse the agent before a connection exists: with 503,
  * `Retry-After` in seconds, and the refusal as JSON in the header below. Without it, the namespace refuses the agent.
  */
 export const AGENT_QUERY = { client: 'agent' } as const;

@@ -1,17 +1,17 @@
+import { answersQueries } from '../platform/db/pool.ts';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { API_INFO, VERSION } from '../api-info.ts';
 import { createAgentAuthenticator } from '../features/agents/index.ts';
-import { routeTable } from '../features/index.ts';
-import type { RouteParts } from '../features/index.ts';
+import { routeTable, type RouteParts } from '../features/index.ts';
 import type { RedisConnection } from '../platform/cluster/redis.ts';
 import type { Database } from '../platform/db/database.ts';
-import { pendingMigrations } from '../platform/db/migrations/migrations.ts';
+import { pendingMigrations } from '../platform/db/migrations.ts';
 import { assertSafeRole } from '../platform/db/roles.ts';
-import { openApi } from '../platform/http/docs/open-api.ts';
+import { openApi } from '../platform/http/open-api.ts';
 import { errorHandler, unknownRoute } from '../platform/http/error-body.ts';
-import { createMac } from '../platform/secrets/mac.ts';
-import { mount, type Pipeline } from '../platform/http/mount/mount.ts';
+import { createMac } from '../platform/secrets/tokens.ts';
+import { mount, type Pipeline } from '../platform/http/mount.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import {
   metricsRoute,
@@ -20,8 +20,8 @@ import {
   selfCheckRoute,
 } from '../platform/http/operations.ts';
 import type { RunningJobs } from '../platform/jobs/jobs.ts';
-import { rawService } from '../platform/http/server/raw-service.ts';
-import { singlePage, type SinglePage } from '../platform/http/single-page/single-page.ts';
+import { rawService } from '../platform/http/http-server.ts';
+import { singlePage, type SinglePage } from '../platform/http/single-page.ts';
 import { beginRequest } from '../platform/http/request-state.ts';
 import { HUB_PATH } from '../protocol/index.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -31,7 +31,7 @@ import type { Services } from './services.ts';
 type OwnParts = 'version' | 'title' | 'openApi' | 'readinessChecks' | 'isDraining';
 
 export interface AppOptions {
-  /** What the routes need beside what the application itself knows. */
+  /** The parts of routes that the application does not make itself. */
   routeParts: Omit<RouteParts, OwnParts>;
   isDraining: () => boolean;
   dashboard: SinglePage | undefined;
@@ -84,7 +84,7 @@ export function createHttpApp(
   return app;
 }
 
-/** The paths for programs have their own 404s, also where a browser asks. */
+/** The paths for programs have their own 404s, even if a browser asks. */
 const NOT_THE_DASHBOARD = ['/api', HUB_PATH, '/metrics', '/backup-store'];
 
 /** The first segments of what the table has beside the API, such as `/health` and `/docs`. */
@@ -118,7 +118,7 @@ const CONTENT_SECURITY_POLICY = {
 
 function readinessChecks({ pool }: Database, redis: RedisConnection | undefined, jobs: RunningJobs) {
   return {
-    database: async () => (await pool.raw('select 1 as up')).rows.length === 1,
+    database: () => answersQueries(pool),
     // Without Redis, agents stay connected and signed-in people can go on. A load balancer that removed a node because
     // of Redis would remove every node at once.
     redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },

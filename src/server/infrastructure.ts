@@ -4,22 +4,54 @@ import { SEALED_COLUMNS } from '../features/sealed-columns.ts';
 import { createRateLimits } from '../platform/cluster/rate-limits.ts';
 import { openRedis } from '../platform/cluster/redis.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
-import { hubPoolSize, openDatabase } from '../platform/db/database.ts';
-import { ExpensiveWork } from '../platform/expensive-work.ts';
+import { hubPoolSize, openDatabase, type Database, type DatabaseUrls } from '../platform/db/database.ts';
+import { ExpensiveWork } from '../platform/concurrency.ts';
 import { addressList, type ProxyTrust } from '../platform/http/client-address.ts';
-import { ConnectionDrain } from '../platform/http/server/connection-drain.ts';
-import { createHttpServer } from '../platform/http/server/http-server.ts';
+import { ConnectionDrain, createHttpServer } from '../platform/http/http-server.ts';
 import { newId } from '../platform/ids.ts';
 import { createJobs } from '../platform/jobs/jobs.ts';
-import { createDelivery } from '../platform/mail/delivery.ts';
-import { createMailer } from '../platform/mail/mailer.ts';
-import { createMetrics } from '../platform/metrics.ts';
-import { GuardedFetch } from '../platform/outbound/guarded-fetch.ts';
+import { createDelivery, createMailer } from '../platform/mail.ts';
+import { createMetrics, type Metrics } from '../platform/metrics.ts';
+import { GuardedFetch, type GuardedFetchOptions } from '../platform/outbound/guarded-fetch.ts';
 import { createTxtLookup } from '../platform/outbound/txt-records.ts';
 import { assertSecretsOpen } from '../platform/secrets/reseal.ts';
-import { createSealer } from '../platform/secrets/sealed.ts';
-import { databaseGauges, expensiveWorkGauge } from './gauges.ts';
-import type { ServerOptions } from './options.ts';
+import { createEncryptor, type SecretKeys } from '../platform/secrets/sealed.ts';
+import { poolState } from '../platform/db/pool.ts';
+import type { Config } from '../config.ts';
+import type { RoundTiming } from '../features/alerts/index.ts';
+import type { DispatcherTiming } from '../features/webhooks/index.ts';
+import type { HubOptions } from '../hub/index.ts';
+import type { Logger } from '../platform/logger.ts';
+import type { SinglePage } from '../platform/http/single-page.ts';
+
+/** The purpose of each pool, by the name of its metric. */
+const POOLS = {
+  connections: { pool: 'pool', use: 'requests' },
+  hub_connections: { pool: 'hubPool', use: 'the live side' },
+  job_connections: { pool: 'jobPool', use: 'background jobs' },
+  queue_connections: { pool: 'queuePool', use: 'the queue of background jobs' },
+  store_connections: { pool: 'storePool', use: 'the backup store' },
+} as const;
+
+function databaseGauges(metrics: Metrics, database: Database): void {
+  for (const [name, { pool, use }] of Object.entries(POOLS)) {
+    metrics.labelledGauge(
+      `muster_database_${name}`,
+      `Connections of the pool for ${use}, by state.`,
+      'state',
+      () => poolState(database[pool]),
+    );
+  }
+}
+
+function expensiveWorkGauge(metrics: Metrics, work: ExpensiveWork): void {
+  metrics.labelledGauge(
+    'muster_expensive_requests',
+    'Expensive requests that are waiting for their turn, and those refused since the start.',
+    'state',
+    () => work.state,
+  );
+}
 
 export type Infrastructure = Awaited<ReturnType<typeof openInfrastructure>>;
 
@@ -38,10 +70,10 @@ export async function openInfrastructure(
   closing.add('database', () => database.close());
   databaseGauges(metrics, database);
 
-  const secrets = createSealer(secretKeys);
+  const secrets = createEncryptor(secretKeys);
   const { broken } = await assertSecretsOpen(database.queuePool, secrets, SEALED_COLUMNS);
   if (broken.length > 0) log.error({ broken }, 'secrets.not_opened');
-  const jobs = createJobs({ db: database.queuePool, sealer: secrets, log, metrics });
+  const jobs = createJobs({ db: database.queuePool, encryptor: secrets, log, metrics });
   const mailer = createMailer(jobs, createDelivery({ ...config.mail, dataDir: config.dataDir, log }));
 
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
@@ -129,4 +161,31 @@ function localUrl(httpServer: ReturnType<typeof createHttpServer>): string {
   const isEveryAddress = ['0.0.0.0', '::'].includes(address.address);
   const host = isIPv6(address.address) ? `[${address.address}]` : address.address;
   return `http://${isEveryAddress ? 'localhost' : host}:${address.port}`;
+}
+
+export interface ServerOptions {
+  config: Config;
+  /** How to reach the database: the configured one, or the embedded one that `runServer` has started. */
+  database: DatabaseUrls;
+  jwtSecret: string;
+  secretKeys: SecretKeys;
+  log: Logger;
+  /** Without it, only programs are served. */
+  dashboard?: SinglePage;
+  /** Shorter times and smaller limits, for tests. */
+  hub?: Pick<
+    HubOptions,
+    | 'graceMs'
+    | 'dashboardRecheckMs'
+    | 'dashboardPatienceMs'
+    | 'dashboardLimits'
+    | 'admission'
+    | 'liveFilters'
+    | 'undeliveredWorkMs'
+  >;
+  alerts?: Partial<RoundTiming>;
+  webhooks?: Partial<DispatcherTiming>;
+  backupStore?: { idleMs?: number; reserveBytes?: number };
+  /** For tests, whose identity providers and name servers are local. */
+  outbound?: GuardedFetchOptions['testing'];
 }

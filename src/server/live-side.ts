@@ -1,29 +1,28 @@
-import {
-  addsJobAtEnd,
-  createLongWork,
-  LONG_WORK_CHANNEL,
-  ReturnedDevices,
-} from '../features/backup/index.ts';
-import { CLOUD_WORK } from '../features/cloud-backup/index.ts';
-import { createCommandLedger } from '../features/commands/index.ts';
-import { CachedAgentCredentials, createDeviceStore } from '../features/devices/index.ts';
-import { DynamicGroupSync } from '../features/groups/index.ts';
-import { createFleetStore, recompileOnDefinitionChanges } from '../features/live-filters/index.ts';
+import { RunMissedBackups, longWorkFeed } from '../features/backup/index.ts';
 import {
   createUpgradeHistory,
-  readBoard,
-  type ReleaseKeys,
-  UpgradeBoard,
+  readUpgradeOffers,
+  UpgradeOfferCache,
   UPGRADES_CHANNEL,
-} from '../features/releases/index.ts';
-import { RECOVERY_WORK } from '../features/recovery/index.ts';
+} from '../features/agent-upgrades/index.ts';
+import { CLOUD_WORK } from '../features/cloud-backup/index.ts';
+import { createCommandLedger } from '../features/commands/index.ts';
+import {
+  CachedAgentCredentials,
+  createDeviceStore,
+  createFleetStore,
+  recompileOnDefinitionChanges,
+} from '../features/devices/index.ts';
+import { DynamicGroupSync } from '../features/groups/index.ts';
+import type { WorkEngine } from '../features/work/index.ts';
+import type { ReleaseKeys } from '../features/releases/index.ts';
+import { RECOVERY_WORK } from '../features/disaster-recovery/index.ts';
 import { ACCESS_CHANNEL, type Cluster, createHub, type Hub, joinCluster } from '../hub/index.ts';
 import type { CloseStack } from '../platform/close-stack.ts';
 import type { UpgradeHistory } from '../hub/ports.ts';
 import { sessionUrlOf } from '../platform/db/database.ts';
-import { DatabaseNotifications } from '../platform/db/connections/notifications.ts';
-import type { Infrastructure } from './infrastructure.ts';
-import type { ServerOptions } from './options.ts';
+import { DatabaseNotifications } from '../platform/db/notifications.ts';
+import type { Infrastructure, ServerOptions } from './infrastructure.ts';
 import type { Services } from './services.ts';
 
 export interface LiveSide {
@@ -41,7 +40,7 @@ export interface LiveSide {
  */
 export async function createLiveSide(
   infrastructure: Infrastructure,
-  { audit, authenticator, apiKeys, logReads, releases }: Services,
+  { audit, authenticator, apiKeys, logReads, releases, work }: Services & { work: WorkEngine },
   timing: ServerOptions['hub'],
   closing: CloseStack,
 ): Promise<LiveSide> {
@@ -63,14 +62,14 @@ export async function createLiveSide(
   const credentials = new CachedAgentCredentials(db, isInTouch);
   const cluster = await joinConfiguredCluster(infrastructure, () => hub, closing);
 
-  const { board, notifications: upgradeNotifications } = await openUpgradeBoard(
+  const { board, notifications: upgradeNotifications } = await openUpgradeOfferCache(
     infrastructure,
     releases.keys,
     closing,
   );
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
-  const returned = new ReturnedDevices({ db, jobs: infrastructure.jobs, log });
+  const returned = new RunMissedBackups({ db, jobs: infrastructure.jobs, log });
   closing.add('backups of returned devices', () => returned.close());
   const built = createHub({
     httpServer,
@@ -93,18 +92,20 @@ export async function createLiveSide(
       onPresence(deviceIds) {
         groups?.touched(deviceIds, 'turned');
         returned.turned(deviceIds);
+        work.devicesTurned(deviceIds);
       },
     }),
     onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
     fleet: createFleetStore({ db, expensive }),
     credentials,
-    longWork: createLongWork(db, [CLOUD_WORK, RECOVERY_WORK]),
+    longWork: longWorkFeed.createLongWork(db, [CLOUD_WORK, RECOVERY_WORK]),
     ledger: createCommandLedger({
       db,
       nodeId,
-      sealer: infrastructure.secrets,
+      encryptor: infrastructure.secrets,
       onEnded(types) {
-        if (types.some(addsJobAtEnd)) infrastructure.jobs.wake();
+        if (types.some(longWorkFeed.addsJobAtEnd)) infrastructure.jobs.wake();
+        work.commandsEnded(types);
       },
     }),
     upgrades: { offers: board, history: upgradeHistory },
@@ -112,6 +113,7 @@ export async function createLiveSide(
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,
     heartbeatSeconds: config.heartbeatSeconds,
+    agentWire: config.agentWire,
     proxyTrust,
     log,
     metrics,
@@ -154,18 +156,18 @@ export async function createLiveSide(
 const longWorkNotifications = ({ log, urls }: Infrastructure, hub: Hub) =>
   new DatabaseNotifications({
     url: sessionUrlOf(urls),
-    channel: LONG_WORK_CHANNEL,
+    channel: longWorkFeed.LONG_WORK_CHANNEL,
     onNotifications: (payloads) => hub.longWorkChanged(payloads),
     onReturn: () => hub.longWorkMayHaveChanged(),
     log,
   });
 
-/** It listens before it reads, so that no change is missed. */
-async function openUpgradeBoard(
+/** The cache listens before it reads, so that no change is missed. */
+async function openUpgradeOfferCache(
   { baseUrl, database, log, metrics, urls }: Infrastructure,
   keys: ReleaseKeys,
   closing: CloseStack,
-): Promise<{ board: UpgradeBoard; notifications: DatabaseNotifications }> {
+): Promise<{ board: UpgradeOfferCache; notifications: DatabaseNotifications }> {
   const notifications = new DatabaseNotifications({
     url: sessionUrlOf(urls),
     channel: UPGRADES_CHANNEL,
@@ -173,8 +175,8 @@ async function openUpgradeBoard(
     onReturn: () => board.mayHaveMissed(),
     log,
   });
-  const board = new UpgradeBoard({
-    read: (...which) => readBoard(database.hubPool, keys, ...which),
+  const board = new UpgradeOfferCache({
+    read: (...which) => readUpgradeOffers(database.hubPool, keys, ...which),
     baseUrl,
     isInTouch: () => notifications.isInTouch,
     log,

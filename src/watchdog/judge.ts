@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { HealthCheck, type HealthReport } from '../../agent/os/supervision/messages.ts';
+import { HealthCheck, type HealthReport, type FromChild } from '../agent/os/supervision.ts';
+import { clock, type Timer } from '../clock.ts';
 
-/** Whether a release on trial has proved itself. Pure; all times are of a clock that nobody sets. */
+/** Whether a release on trial has proved itself. Pure; all times are of the monotonic clock. */
 
 export interface TrialLimits {
   firstHeartbeatMs: number;
@@ -11,32 +12,35 @@ export interface TrialLimits {
 }
 
 export interface TrialFacts {
-  /** When the current period of patience began: with the start, or when the server was last known to serve nobody. */
+  /**
+   * Start of the current waiting period: the start of the program, or the last time when the server was known to be
+   * out of service.
+   */
   periodFrom: number;
-  /** How long the server has served nobody, in all. */
+  /** How long the server was out of service, in total. */
   unservedMs: number;
-  /** Whether the server was served when it was asked last; at the start it counts as served. */
+  /** Whether the server was in service at the last check; true at the start. */
   wasServed: boolean;
-  /** The version that the program has named. */
+  /** The version that the program has reported. */
   version: string | undefined;
-  /** What the release before could do, so that this one must be able to do it as well. */
+  /** The checks that the former release has passed, and that this one must pass as well. */
   expected: readonly Ability[];
   /** Whether the socket is open. */
   isConnected: boolean;
-  /** Acknowledged heartbeats over one connection; over the socket only, where the release before had one. */
+  /** Heartbeats acknowledged over one connection; over the socket only, if the former release had one. */
   inARow: number;
-  /** What the release has proved when it was asked last, and why it could not prove the rest. */
+  /** The checks that the release has passed so far, and the faults of the others. */
   health: HealthReport;
 }
 
-/** What the release before an upgrade could do. `socket`: heartbeats were acknowledged over its socket. */
+/** The checks of a release before an upgrade. `socket`: heartbeats were acknowledged over its socket. */
 export const Ability = z.enum(['socket', ...HealthCheck.options]);
 export type Ability = z.infer<typeof Ability>;
 
 export type Judgement =
   | { is: 'open' }
   | { is: 'healthy' }
-  /** Time is up. Whether that is the fault of the release depends on whether the server serves this machine at all. */
+  /** Time is up. Whether the release is at fault depends on whether the server serves this machine at all. */
   | { is: 'ask_server' }
   | { is: 'failed'; code: string; message: string };
 
@@ -51,11 +55,11 @@ export const startFacts = (now: number, expected: readonly Ability[] = []): Tria
   health: { works: [], faults: [] },
 });
 
-/** What the release before could do and this one has not proved yet, beside the socket. */
+/** The checks that the former release has passed and this one has not yet, besides the socket. */
 export const unproved = ({ expected, health }: TrialFacts): HealthCheck[] =>
   HealthCheck.options.filter((check) => expected.includes(check) && !health.works.includes(check));
 
-/** Whether a heartbeat that is acknowledged now says that the release is connected as the one before was. */
+/** Whether a heartbeat acknowledged now proves that the release is connected like the former one. */
 export const counts = ({ expected, isConnected }: TrialFacts): boolean =>
   isConnected || !expected.includes('socket');
 
@@ -76,7 +80,7 @@ export function judge(
   return now - periodFrom > limitMs ? { is: 'ask_server' } : { is: 'open' };
 }
 
-/** What follows from the answer to the question whether the server serves this machine. */
+/** The decision after the check whether the server serves this machine. */
 export function afterQuestion(
   facts: TrialFacts,
   isServed: boolean,
@@ -86,7 +90,7 @@ export function afterQuestion(
   if (isServed && facts.wasServed) {
     return { facts, judgement: { is: 'failed', ...lackOf(facts, limits) } };
   }
-  // A server that is back gets a whole period, because the release may wait before it connects again.
+  // After an outage the server gets a whole period, because the release may wait before it connects again.
   const unservedMs = facts.unservedMs + (now - facts.periodFrom);
   const next = { ...facts, periodFrom: now, wasServed: isServed, unservedMs };
   if (!isServed && unservedMs > limits.unservedMs) {
@@ -110,11 +114,11 @@ function lackOf(facts: TrialFacts, limits: TrialLimits): { code: string; message
   }
   const faults = unproved(facts).map((check) => {
     const fault = facts.health.faults.find((one) => one.check === check);
-    return `${LACKS[check]} (${fault?.message ?? 'it gave no answer'})`;
+    return `${LACKS[check]} (${fault?.message ?? 'it did not answer'})`;
   });
   return {
     code: 'NOT_HEALTHY',
-    message: `The release before could do what this one has not proved within ${seconds} s: ${faults.join('; ')}.`,
+    message: `The former release passed checks that this one has not passed within ${seconds} s: ${faults.join('; ')}.`,
   };
 }
 
@@ -123,3 +127,52 @@ const LACKS: Readonly<Record<HealthCheck, string>> = {
   event_log: 'read an event log',
   command_ledger: 'keep commands',
 };
+
+/** Longer than several hanging checks of an agent take, one after another. */
+const ANSWER_MS = 35_000;
+
+/** Runs the checks of a running release, as a baseline for the next one. */
+export class AbilitiesBefore {
+  readonly #ask: () => void;
+  #checks: readonly string[] = [];
+  #isConnected = false;
+  #hadSocket = false;
+  #answered: ((report: HealthReport) => void) | undefined;
+
+  /** @param ask  requests the checks of the release */
+  constructor(ask: () => void) {
+    this.#ask = ask;
+  }
+
+  hello(checks: Extract<FromChild, { type: 'hello' }>['checks']): void {
+    this.#checks = checks ?? [];
+  }
+
+  connection(isConnected: boolean): void {
+    this.#isConnected = isConnected;
+  }
+
+  /** The socket may be closed at the moment of the upgrade: it counts if it has ever worked. */
+  heartbeat(): void {
+    if (this.#isConnected) this.#hadSocket = true;
+  }
+
+  health(report: HealthReport): void {
+    this.#answered?.(report);
+  }
+
+  /** A release that does not answer has passed no check, so none is expected of the next one. */
+  async read(): Promise<Ability[]> {
+    const socket: Ability[] = this.#hadSocket ? ['socket'] : [];
+    if (this.#checks.length === 0) return socket;
+    let timer: Timer | undefined;
+    const report = await new Promise<HealthReport | undefined>((resolve) => {
+      this.#answered = resolve;
+      timer = clock.setTimeout(() => resolve(undefined), ANSWER_MS);
+      this.#ask();
+    });
+    clock.clear(timer);
+    this.#answered = undefined;
+    return [...socket, ...(report?.works ?? [])];
+  }
+}

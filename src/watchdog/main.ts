@@ -1,5 +1,6 @@
-import './launcher/guard.ts';
-import { runAgentCommand } from './launcher/agent-command.ts';
+// This import must be first: its listener must exist before any other code runs.
+import { guardProcess } from './guard.ts';
+import { runAgentCommand } from './agent-script.ts';
 import { runWatchdogCommand } from './watchdog-command.ts';
 
 /**
@@ -12,6 +13,7 @@ async function main(): Promise<void> {
   else await runAgentCommand(words);
 }
 
+guardProcess();
 main().catch((error: unknown) => {
   console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

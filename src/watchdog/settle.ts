@@ -1,26 +1,36 @@
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { chooseRelease, currentRelease } from '../../agent/os/installation/current-release.ts';
-import { installedVersions } from '../../agent/os/installation/installed-release.ts';
-import { componentFolder, releaseFolder } from '../../agent/os/installation/layout.ts';
 import {
+  chooseRelease,
+  currentRelease,
+  componentFolder,
+  releaseFolder,
+} from '../agent/os/releases/layout.ts';
+import {
+  installedVersions,
   afterHealthy,
   afterRollback,
   changeProven,
   provenReleases,
-} from '../../agent/os/installation/proven-releases.ts';
-import { recordFailure, forgetFailure } from '../../agent/os/upgrades/failed-attempts.ts';
-import { removeAttempt } from '../../agent/os/upgrades/attempt-file.ts';
-import { putStatus } from '../../agent/os/upgrades/status-outbox.ts';
-import { removeTrial, type Trial, writeTrial } from '../../agent/os/upgrades/trial-file.ts';
-import { note, type UpgradeStep } from '../../agent/os/upgrades/upgrade-journal.ts';
-import { type UpdatePhase, UpgradableComponent } from '../../protocol/index.ts';
-import { EMBEDDED } from '../launcher/agent-script.ts';
+} from '../agent/os/releases/installed-release.ts';
+import {
+  recordFailure,
+  forgetFailure,
+  removeAttempt,
+  removeTrial,
+  type Trial,
+  writeTrial,
+  putStatus,
+  note,
+  type UpgradeStep,
+} from '../agent/os/releases/upgrade-files.ts';
+import { type UpdatePhase, UpgradableComponent, shortened } from '../protocol/index.ts';
+import { EMBEDDED } from './agent-script.ts';
 import { endObservation, observe } from './observation.ts';
 
 /**
- * What happens at the end of a trial, and where a release is rolled back after it. The decision is written first; all that follows can be repeated, and is repeated
- * by the next start, until the file of the trial is gone.
+ * What happens at the end of a trial, or if a release is rolled back later. The decision is written first; every later
+ * step can be repeated, and is repeated at the next start until the file of the trial is gone.
  */
 export interface Settling {
   programs: string;
@@ -54,7 +64,7 @@ export async function decideRollback(
   await carryOut(place, decided);
 }
 
-/** Does what the verdict says, from the beginning. */
+/** Carries out the verdict, from the beginning. */
 export async function carryOut(place: Settling, trial: Trial): Promise<void> {
   const { verdict } = trial;
   if (verdict?.is === 'healthy') await settle(place, trial);
@@ -66,7 +76,7 @@ async function settle(place: Settling, trial: Trial): Promise<void> {
   const { component, version } = trial;
   await changeProven(dataDir, component, (proven) => afterHealthy(proven, version));
   step(place, trial, 'proven');
-  // The agent was switched before its trial; a watchdog is switched now.
+  // An agent was switched before its trial; a watchdog is switched now.
   if ((await currentRelease(programs, component)) !== version) {
     await chooseRelease(programs, component, version);
     step(place, trial, 'switched');
@@ -96,7 +106,7 @@ async function rollBack(
   await putStatus(dataDir, {
     ...statusOf(trial, 'rolled_back'),
     code,
-    error: message.slice(0, 2000),
+    error: shortened(message, 2000),
     ...wait,
   });
   await removeAttempt(dataDir);
@@ -112,8 +122,8 @@ export function statusOf(
 }
 
 /**
- * Removes the releases that nothing leads back to: all but the current one, the one that runs, and the last healthy one
- * beside them. The agent installs nothing at this time, so none of them is new.
+ * Removes unneeded releases: all except the current one, the running one, and the last healthy one. The agent installs
+ * nothing at this time, so none of them is new.
  */
 export async function removeOthers(
   { programs, dataDir }: Settling,
@@ -129,7 +139,7 @@ export async function removeOthers(
   }
 }
 
-/** Removes what an interrupted installation has left. */
+/** Removes the files of an interrupted installation. */
 export async function removeParts(programs: string): Promise<void> {
   for (const component of UpgradableComponent.options) {
     const folder = componentFolder(programs, component);

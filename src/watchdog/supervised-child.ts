@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { clock, type Timer } from '../../clock.ts';
-import { FromChild, type ToChild } from '../../agent/os/supervision/messages.ts';
-import { signalGroup } from '../../agent/os/processes/process-group.ts';
-import { childEnvironment } from '../launcher/guard.ts';
-import { LastLines } from './last-lines.ts';
+import { withoutSecrets } from '../agent/os/diagnostic-log.ts';
+import { signalGroup } from '../agent/os/process-group.ts';
+import { FromChild, type ToChild } from '../agent/os/supervision.ts';
+import { clock, type Timer } from '../clock.ts';
+import { childEnvironment } from './guard.ts';
 
-export interface ChildLimits {
+interface ChildLimits {
   pingEveryMs: number;
   missedPings: number;
   helloMs: number;
@@ -14,21 +14,22 @@ export interface ChildLimits {
 }
 
 export interface ChildEnd {
-  /** For people: how it ended. */
+  /** How it ended, for people. */
   how: string;
   exitCode: number | null;
-  /** It was killed, because its event loop gave no answer. */
+  /** True if it was killed because its event loop did not answer. */
   isSilent: boolean;
   ranMs: number;
-  /** The last lines that it has written, without secrets. */
+  /** The last lines of its output, without secrets. */
   output: string[];
 }
 
 const LAST_WORDS_MS = 1000;
 
-type Message = Exclude<FromChild, { type: 'pong' }>;
+/** The reports of a program, besides that its event loop answers. */
+export type ChildMessage = Exclude<FromChild, { type: 'pong' }>;
 
-/** A program in a process group of its own, with a channel, that is killed where its event loop does not answer. */
+/** A program in its own process group with a channel. It is killed if its event loop does not answer. */
 export class SupervisedChild {
   readonly pid: number | undefined;
   readonly ended: Promise<ChildEnd>;
@@ -39,7 +40,7 @@ export class SupervisedChild {
   #pingId = 0;
   #unanswered = 0;
   #saidHello = false;
-  /** Why it was killed, where its event loop gave no answer. */
+  /** The reason of the kill if its event loop did not answer. */
   #silence: string | undefined;
   #answeredAt = this.#startedAt;
   readonly #output = new LastLines();
@@ -48,7 +49,7 @@ export class SupervisedChild {
   constructor(
     command: readonly [string, ...string[]],
     limits: ChildLimits,
-    onMessage: (message: Message) => void,
+    onMessage: (message: ChildMessage) => void,
   ) {
     this.#limits = limits;
     const [program, ...words] = command;
@@ -83,7 +84,7 @@ export class SupervisedChild {
       const ends = (how: string, exitCode: number | null) => {
         clock.clear(this.#timer);
         clock.clear(this.#force);
-        // What it has started in its group ends with it.
+        // Its process group ends with it.
         if (process.platform !== 'win32') signalGroup(this.pid, 'SIGKILL');
         const ranMs = clock.monotonic() - this.#startedAt;
         end = { how, exitCode, isSilent: this.#silence !== undefined, ranMs, output: [] };
@@ -96,7 +97,7 @@ export class SupervisedChild {
       this.#child.once('exit', (code, signal) => {
         const how = signal === null ? `It ended with exit code ${code}.` : `It was ended by ${signal}.`;
         ends(this.#silence ?? how, code);
-        // What it wrote last may still be on its way; a program outside of its group may hold the output open.
+        // Its last output may still arrive; a program outside of its group may keep the output open.
         lastWords = clock.setTimeout(over, LAST_WORDS_MS);
       });
       this.#child.once('close', over);
@@ -108,7 +109,7 @@ export class SupervisedChild {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
-  /** Ends it in good order, or by force where that takes too long. */
+  /** Shuts it down cleanly, or by force if that takes too long. */
   async stop(): Promise<ChildEnd> {
     this.send({ type: 'stop' });
     if (process.platform !== 'win32' && !this.#saidHello) this.#child.kill('SIGTERM');
@@ -120,7 +121,7 @@ export class SupervisedChild {
     signalGroup(this.pid, 'SIGKILL');
   }
 
-  /** The output goes where that of the watchdog goes, to the log of the service; its last lines are kept. */
+  /** Forwards the output to that of the watchdog, which is the log of the service, and keeps its last lines. */
   #pass(from: Readable | null, to: NodeJS.WriteStream): void {
     from?.setEncoding('utf8').on('data', (text: string) => {
       to.write(text);
@@ -141,4 +142,74 @@ export class SupervisedChild {
     this.#unanswered += 1;
     this.send({ type: 'ping', id: ++this.#pingId });
   }
+}
+
+const LINES = 12;
+const LINE_MAX = 160;
+/** Longer lines are cut, such as the line of a bundle that a stack quotes. */
+const OPEN_MAX = 4096;
+
+/** The last lines of a program's output, for the report of why it has ended: few, short, and without secrets. */
+export class LastLines {
+  #lines: string[] = [];
+  #open = '';
+
+  add(text: string): void {
+    const parts = (this.#open + text).split('\n');
+    this.#open = (parts.pop() ?? '').slice(-OPEN_MAX);
+    const whole = parts.slice(-LINES).map((line) => line.slice(0, OPEN_MAX));
+    this.#lines = [...this.#lines, ...whole].slice(-LINES);
+  }
+
+  get lines(): string[] {
+    return [...this.#lines, this.#open]
+      .map((line) => plain(withoutSecrets(line).slice(0, LINE_MAX)))
+      .filter((line) => line !== '')
+      .slice(-LINES);
+  }
+}
+
+/** Removes control characters, and half characters at the cuts. */
+const plain = (line: string) => line.replaceAll(/[\p{Cc}\p{Cf}\p{Surrogate}]+/gu, ' ').trim();
+
+/** When an agent that has exited is started again, and with which of the available scripts. Pure. */
+
+interface RestartLimits {
+  restartMs: number;
+  restartMaxMs: number;
+  steadyMs: number;
+  crashLoop: number;
+}
+
+export interface RestartState {
+  /** The script in use: 0 is the chosen release, later ones are fallbacks. */
+  choice: number;
+  /** How often it has exited soon after its start, in a row. */
+  crashes: number;
+  /** How often all scripts were tried without success. */
+  rounds: number;
+}
+
+export const FIRST_START: RestartState = { choice: 0, crashes: 0, rounds: 0 };
+
+/** @param choices  the number of scripts */
+export function afterEnd(
+  state: RestartState,
+  ranMs: number,
+  choices: number,
+  { restartMs, restartMaxMs, steadyMs, crashLoop }: RestartLimits,
+): { state: RestartState; waitMs: number; isCrashLoop: boolean } {
+  // A script that has run for a while is kept: its exit had another cause.
+  if (ranMs >= steadyMs) {
+    return { state: { ...state, crashes: 0, rounds: 0 }, waitMs: restartMs, isCrashLoop: false };
+  }
+  const crashes = state.crashes + 1;
+  const doubled = restartMs * 2 ** Math.min(crashes - 1 + crashLoop * state.rounds, 20);
+  const waitMs = Math.min(restartMaxMs, doubled);
+  if (crashes < crashLoop) return { state: { ...state, crashes }, waitMs, isCrashLoop: false };
+  const isLast = state.choice + 1 >= choices;
+  const next = isLast
+    ? { choice: 0, crashes: 0, rounds: state.rounds + 1 }
+    : { choice: state.choice + 1, crashes: 0, rounds: state.rounds };
+  return { state: next, waitMs, isCrashLoop: true };
 }

@@ -1,29 +1,62 @@
-import { clock } from '../clock.ts';
-import { chooseRelease, currentRelease } from '../agent/os/installation/current-release.ts';
-import { programFile } from '../agent/os/installation/layout.ts';
-import { afterHealthy, changeProven, provenReleases } from '../agent/os/installation/proven-releases.ts';
+import path from 'node:path';
+import { z } from 'zod';
 import type { FolderLock } from '../agent/os/files/folder-lock.ts';
-import type { FromChild, InstallRequest } from '../agent/os/supervision/messages.ts';
-import { readTrial, type Trial, writeTrial } from '../agent/os/upgrades/trial-file.ts';
-import { note, type UpgradeStep } from '../agent/os/upgrades/upgrade-journal.ts';
-import { refusalOf } from './install-check.ts';
-import { EMBEDDED } from './launcher/agent-script.ts';
-import { selfCommand } from './launcher/self.ts';
-import { isEnrolled } from './service/device-identity.ts';
-import type { Reporter } from './service/reporter.ts';
+import { readPrivateJson, writePrivateJson } from '../agent/os/files/private-file.ts';
+import { endLeftover, processMark } from '../agent/os/process-group.ts';
+import { chooseRelease, currentRelease, programFile, ownPlatform } from '../agent/os/releases/layout.ts';
+import {
+  checkInstalled,
+  afterHealthy,
+  changeProven,
+  provenReleases,
+} from '../agent/os/releases/installed-release.ts';
+import { ReleaseRefused, loadTrustedKeys, pemById } from '../agent/os/releases/release-check.ts';
+import {
+  readTrial,
+  type Trial,
+  writeTrial,
+  upgradesIn,
+  note,
+  type UpgradeStep,
+} from '../agent/os/releases/upgrade-files.ts';
+import type { FromChild, InstallRequest } from '../agent/os/supervision.ts';
+import { clock } from '../clock.ts';
+import { EMBEDDED, selfCommand, startableScripts } from './agent-script.ts';
+import { Ability } from './judge.ts';
+import { endedInTrial, withOutput, countEnd, observed, recordEnd } from './observation.ts';
+import { afterEnd, FIRST_START, type RestartState, type ChildEnd } from './supervised-child.ts';
+import { isEnrolled, type Reporter } from './server-report.ts';
 import type { WatchdogSettings } from './settings.ts';
-import { LeftoverAgent } from './supervision/leftover-agent.ts';
-import { afterEnd, FIRST_START, type RestartState } from './supervision/restart-policy.ts';
-import type { ChildEnd } from './supervision/supervised-child.ts';
-import { startableScripts } from './supervision/script-choice.ts';
-import { type RunEnd, type RunParts, superviseOnce } from './supervision/supervised-run.ts';
-import { endedInTrial, withOutput } from './trial/cause.ts';
-import { Ability } from './trial/judge.ts';
-import { countEnd, observed, recordEnd } from './trial/observation.ts';
-import { carryOut, decideHealthy, decideRollback, removeOthers, removeParts } from './trial/settle.ts';
+import { carryOut, decideHealthy, decideRollback, removeOthers, removeParts } from './settle.ts';
+import { type RunEnd, type RunParts, superviseOnce } from './supervised-run.ts';
 import { WATCHDOG_VERSION } from './version.ts';
 
-/** For the console and the log on this machine. The level is `info` where none is given. */
+const Known = z.object({ pid: z.number().int().positive(), mark: z.string() });
+
+/** The process that a killed watchdog has left running: it must end before another agent starts in the same folder. */
+class LeftoverAgent {
+  readonly #file: string;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(dataDir: string) {
+    this.#file = path.join(upgradesIn(dataDir), 'agent-process.json');
+  }
+
+  record(pid: number): void {
+    // If the watchdog is killed before this is written, the agent exits by itself, because its channel is closed.
+    this.#writing = this.#writing
+      .then(async () => writePrivateJson(this.#file, { pid, mark: await processMark(pid) }))
+      .catch(() => {});
+  }
+
+  async end(): Promise<void> {
+    await this.#writing;
+    const known = Known.safeParse(await readPrivateJson(this.#file).catch(() => undefined)).data;
+    if (known !== undefined) await endLeftover(known);
+  }
+}
+
+/** Writes to the console and to the local log. The default level is `info`. */
 export type Log = (message: string, level?: 'info' | 'warn' | 'error') => void;
 
 export interface WatchdogParts {
@@ -33,30 +66,30 @@ export interface WatchdogParts {
   reporter: Reporter;
   log: Log;
   takeLock: () => Promise<FolderLock>;
-  /** Where this watchdog is on trial itself: hears what its agent says. It then installs nothing and settles nothing. */
+  /** Set if this watchdog is itself on trial: receives its agent's messages. It then installs and decides nothing. */
   referee?: (message: FromChild) => void;
 }
 
 const ENROLLMENT_CHECK_MS = 2000;
-/** Of one trial, in its file. */
+/** The most ends of runs of one trial that are stored in its file. */
 const ENDS_KEPT = 10;
 
-/** A name that this watchdog does not know, from a file of another one, is left out. */
+/** A check with an unknown name, from another version's file, is left out. */
 const expectedOf = ({ before = [] }: Trial): Ability[] =>
   Ability.options.filter((ability) => before.includes(ability));
 
-/** What a run of the watchdog has ended for. */
+/** Why a run of the watchdog has ended. */
 export type WatchdogEnd = 'stopped' | 'replaced';
 
 /**
- * Keeps the agent running, installs releases for it, and goes back to the former one where a new one proves bad. It does
- * one thing after another: a program runs until it ends, and its end says what comes next.
+ * Keeps the agent running, installs its releases, and rolls back a release that fails. It works sequentially: a
+ * program runs until it ends, and the reason of its end determines the next step.
  */
 export class Watchdog {
   readonly #parts: WatchdogParts;
   readonly #leftover: LeftoverAgent;
   #restarts: RestartState = FIRST_START;
-  /** The version that the running agent has named, and how many of its heartbeats were acknowledged. */
+  /** The version that the running agent has reported, and how many of its heartbeats were acknowledged. */
   #running: { script: string; version: string; heartbeats: number } | undefined;
 
   constructor(parts: WatchdogParts) {
@@ -95,7 +128,7 @@ export class Watchdog {
     }
   }
 
-  /** Waits until the machine is enrolled, so that a service may be started before that. */
+  /** Waits until the machine is enrolled, so that the service may be started earlier. */
   async #enrollment(signal: AbortSignal): Promise<void> {
     const { dataDir, log } = this.#parts;
     for (let isFirst = true; !signal.aborted && !(await isEnrolled(dataDir)); isFirst = false) {
@@ -104,7 +137,10 @@ export class Watchdog {
     }
   }
 
-  /** Ends what the last watchdog has left in the middle. Returns whether another version should run in place of this. */
+  /**
+   * Completes the interrupted work of the last watchdog. Returns whether another version should run in place of this
+   * one.
+   */
   async #reconcile(): Promise<boolean> {
     const { dataDir, programs, log } = this.#parts;
     await removeParts(programs);
@@ -145,7 +181,7 @@ export class Watchdog {
         }
         break;
       case 'stopped':
-        // The machine or a person has ended this start, and not the release.
+        // The machine or a user has ended this start, not the release.
         if (counted !== undefined && signal.aborted) await this.#uncount(counted);
         break;
       case 'ended':
@@ -212,7 +248,7 @@ export class Watchdog {
     };
   }
 
-  /** A release that was installed by other means and runs well is one to go back to. */
+  /** A release that was installed by other means and runs well becomes a target of roll-backs. */
   async #prove(script: string): Promise<void> {
     if (script === EMBEDDED) return;
     const { dataDir, log } = this.#parts;
@@ -221,13 +257,13 @@ export class Watchdog {
       if (healthy[0] === script) return;
       await changeProven(dataDir, 'agent', (proven) => afterHealthy(proven, script));
     } catch (error) {
-      log(`It could not be noted that the agent ${script} is healthy: ${String(error)}`, 'warn');
+      log(`The healthy state of the agent ${script} could not be stored: ${String(error)}`, 'warn');
     }
   }
 
   /**
-   * Counts the end, and goes back where the release ends more often than the one before it. Returns whether it is on trial:
-   * a process that has passed its trial runs on, and counts as any other.
+   * Counts the exit, and rolls back if the release exits more often than the former one. Returns whether it is on
+   * trial: a process that has passed its trial keeps running, and counts as any other.
    */
   async #recordEnd(script: string, end: ChildEnd): Promise<boolean> {
     const { dataDir, referee, log } = this.#parts;
@@ -257,7 +293,7 @@ export class Watchdog {
   ): Promise<void> {
     const { settings, reporter, log } = this.#parts;
     const next = afterEnd(this.#restarts, ranMs, choices, settings);
-    // On trial, the number of starts decides, and nothing else is started meanwhile.
+    // On trial, the number of starts decides, and no other script is started meanwhile.
     if (!isOnTrial) this.#restarts = next.state;
     const waitMs = isOnTrial ? settings.restartMs : next.waitMs;
     const isCrashLoop = next.isCrashLoop || this.#restarts.choice > 0 || this.#restarts.rounds > 0;
@@ -300,7 +336,7 @@ export class Watchdog {
     this.#restarts = FIRST_START;
   }
 
-  /** The switch may have been interrupted, so it is made before each start. */
+  /** The switch may have been interrupted, so it is repeated before each start. */
   async #countStart(trial: Trial): Promise<Trial> {
     const { programs, dataDir } = this.#parts;
     if ((await currentRelease(programs, trial.component)) !== trial.version && trial.component === 'agent') {
@@ -340,7 +376,7 @@ export class Watchdog {
       signal,
       trial: {
         version: trial.version,
-        // Its agent is the same as before, and what it says comes through the new watchdog.
+        // Its agent has not changed, and its messages come through the new watchdog.
         expected: expectedOf(trial).filter((ability) => ability === 'socket'),
         isServed: () => reporter.isServed(),
         stopsWhenHealthy: true,
@@ -377,5 +413,27 @@ export class Watchdog {
       attemptId,
       ...(detail === undefined ? {} : { detail }),
     });
+  }
+}
+
+/** Checks an installation request: the watchdog does not trust its agent. Returns a refusal, or `undefined`. */
+async function refusalOf(
+  place: { programs: string; dataDir: string },
+  { component, version, isPinned }: InstallRequest,
+): Promise<{ code: string; message: string } | undefined> {
+  const { programs, dataDir } = place;
+  try {
+    const { floor } = await provenReleases(dataDir, component);
+    await checkInstalled(programs, version, {
+      component,
+      platform: ownPlatform(),
+      keys: pemById(await loadTrustedKeys(dataDir)),
+      floor: isPinned ? undefined : floor,
+    });
+    if (isPinned) await changeProven(dataDir, component, (proven) => ({ ...proven, pinned: version }));
+    return undefined;
+  } catch (error) {
+    if (error instanceof ReleaseRefused) return { code: error.code, message: error.message };
+    throw error;
   }
 }

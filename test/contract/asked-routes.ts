@@ -287,14 +287,14 @@ export function describeAskedRoutes(title: string, choose: Choice): void {
       });
     }
 
-    it('answers with the error body where there is none', async () => {
+    it('answers with the error body if there is none', async () => {
       for (const where of ['/nope', '/devices/x/y/z', '/%']) {
         const { status, body } = await app.call('GET', where, { token: people.system.token });
         expect([status, body.code], where).to.deep.equal([404, 'NOT_FOUND']);
       }
     });
 
-    it('takes a request id and makes one where none or an unfit one is sent', async () => {
+    it('takes a request id and makes one if none or an unfit one is sent', async () => {
       const given = await app.call('GET', '/auth/me', { headers: { 'x-request-id': 'trace-1' } });
       expect(given.headers.get('x-request-id')).to.equal('trace-1');
       expect(given.body.requestId).to.equal('trace-1');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
-import { parseBody } from '../../src/platform/http/mount/parse-body.ts';
+import { parseBody } from '../../src/platform/http/parse-body.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
 import { PASSWORD } from '../support/factories.ts';

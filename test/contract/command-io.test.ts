@@ -18,13 +18,13 @@ describe('commands of muster', () => {
     const files = readdirSync(CLI, { recursive: true, encoding: 'utf8' })
       .map((file) => file.split(path.sep).join('/'))
       .filter((file) => file.endsWith('.ts') && !PROCESSES.test(file));
-    expect(files).to.include.members(['run.ts', 'audit/report.ts', 'remote/login.ts']);
+    expect(files).to.include.members(['run.ts', 'audit/verify-bundle.ts', 'remote/login.ts']);
     expect(files.flatMap((file) => usesOf(file, readFileSync(path.join(CLI, file), 'utf8')))).to.deep.equal(
       [],
     );
   });
 
-  it('are found out where they do not', () => {
+  it('are found out if they do not', () => {
     for (const line of [
       `process.stdout.write('a');`,
       'process.exitCode = 1;',

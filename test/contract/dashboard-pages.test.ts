@@ -11,7 +11,7 @@ const FEATURES = path.join(import.meta.dirname, '../../src/features');
 describe('the pages of the dashboard that the server leads to', () => {
   const declared = declaredPages();
 
-  it('are there for who is not signed in, apart from the last two', () => {
+  it('are open to people who are not signed in, apart from the last two', () => {
     const { profile, cloudBackup, ...others } = DASHBOARD_PAGES;
     expect(declared.public).to.include.members(Object.values(others));
     expect(declared.signedIn).to.include.members([profile, cloudBackup]);

@@ -21,7 +21,7 @@ function sendsData({ access, method, path, media, transaction }: AnyRoute): bool
 
 /** Routes whose service writes the entry, because there is no transaction that it could be part of. */
 const WRITTEN_BY_SERVICE = [
-  // test/features/event-logs/log-reads.test.ts
+  // test/server/features/logs/log-reads.test.ts
   'GET /system-tools/devices/:deviceId/eventlogs/:name/events',
   'GET /system-tools/devices/:deviceId/eventlogs/:name/events/:recordId',
   'GET /devices/:deviceId/eventlogs/:name/events',

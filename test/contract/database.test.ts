@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { inTenant } from '../../src/platform/db/tenant-filter.ts';
+import { inTenant } from '../../src/platform/db/statement.ts';
 import { UNPROTECTED_TABLES } from '../../src/platform/db/roles.ts';
 import { withTenant } from '../../src/platform/db/transaction.ts';
 import type { TenantScope } from '../../src/platform/db/tenant-scope.ts';
@@ -60,7 +60,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   dr_pinned_scripts: { sha256: 'a'.repeat(64), language: 'bash' },
   dr_executions: { execution_type: 'rehearsal', trigger: 'manual' },
   dr_actions: { kind: 'restore', phase: 'main' },
-  backup_verifications: { verification_type: 'integrity' },
+  backup_verification_facts: { verification_type: 'integrity' },
   backup_usage_days: { provider: 'server', day: '2026-01-31' },
   backup_sla_events: { event_type: 'rpo_breach' },
 };
@@ -116,6 +116,24 @@ describe('the database', () => {
       ).to.equal(true);
     }
     for (const { roles } of policies) expect(roles).not.to.include('public');
+  });
+
+  it('lets a tenant read a table only by what belongs to the caller, except two that are the same for all', async () => {
+    const open = async () => {
+      const policies = await owner<{ tablename: string; qual: string | null }>(
+        `select tablename, qual from pg_policies where schemaname = 'public' and 'svc_app' = any(roles)`,
+      );
+      expect(policies.length).to.be.greaterThan(50);
+      // The functions app_org_ids(), app_user_id() and their like return what belongs to the caller of a transaction.
+      const isOpen = ({ qual }: { qual: string | null }) =>
+        qual !== null && !/\bapp_\w+\(|^false$/.test(qual);
+      return [...new Set(policies.filter(isOpen).map(({ tablename }) => tablename))].sort();
+    };
+    expect(await open()).to.deep.equal(['agent_releases', 'agent_rollouts']);
+    await owner(`create table leak_key (id uuid primary key, note text)`);
+    await owner(`select protect_table('leak_key', 'true')`);
+    expect(await open()).to.include('leak_key');
+    await owner(`drop table leak_key`);
   });
 
   it('grants the serving role nothing but rows: no truncate, no table of the exempt list to write', async () => {

@@ -65,6 +65,10 @@ describe('the checks of the documents', () => {
     ['a path that does not exist', 'See `src/hub/missing.ts`.'],
     ['a pattern without a match', 'See `test/missing/*.test.ts`.'],
     ['a file name without its path', 'See `device-actor.ts`.'],
+    [
+      'an example with an import that does not exist',
+      "```ts\nimport { a } from '../../platform/missing.ts';\n```",
+    ],
     ['an unknown script', '```sh\nnpm run missing\n```'],
   ];
   for (const [fault, text] of planted) {

@@ -13,13 +13,17 @@ const CODE = /`(?<code>[^`\n]+)`/g;
 const FENCED = /^```[\s\S]*?^```/gm;
 const PATH = /^(?:src|test|docs|migrations|bench|seeds|clients|\.ci)(?:\/|$)/;
 const FILE_NAME = /^[\w./-]+\.(?:ts|mjs|sql|md|py)$/;
+/** An import of a code example that leaves the folder of the example. */
+const OUTER_IMPORT = /from '(?:\.\.\/)+(?<file>[^']+)'/g;
+/** Where the examples import from: their files lie at different depths. */
+const IMPORTED_FROM = ['src', 'src/features', 'src/dashboard', 'src/dashboard/features', 'test'];
 const NPM_RUN = /npm (?:run (?<script>[\w:-]+)|(?<short>test|start)\b)/g;
 /** Stands for a name that the reader chooses, as in `<noun>.schema.ts`. */
 const PLACEHOLDER = /[<{…]/;
 /** Written by a command, so it is not part of the repository. */
 const GENERATED = new Set(['bench/results/hub.json', 'clients/typescript/dist']);
 /** The feature that docs/adding-a-feature.md builds. */
-const EXAMPLE = /^(?:src|test\/server)\/features\/contacts\//;
+const EXAMPLE = /^(?:src|src\/dashboard|test\/server)\/features\/contacts\//;
 
 /** The references of a page that lead nowhere, each as one line. */
 export function brokenReferences(page: string, text: string, repository: Repository): string[] {
@@ -28,6 +32,7 @@ export function brokenReferences(page: string, text: string, repository: Reposit
     ...brokenLinks(page, prose, repository),
     ...brokenPaths(prose, repository),
     ...unknownScripts(text, repository),
+    ...brokenImports(text, repository),
   ].map((fault) => `${page}: ${fault}`);
 }
 
@@ -49,6 +54,13 @@ function brokenPaths(prose: string, { exists, matches }: Repository): string[] {
     if (!FILE_NAME.test(code) || exists(code)) return [];
     return [`\`${code}\` needs its whole path, so that it can be found and checked`];
   });
+}
+
+function brokenImports(text: string, { exists }: Repository): string[] {
+  const examples = (text.match(FENCED) ?? []).join('\n');
+  return found(examples, OUTER_IMPORT, 'file')
+    .filter((file) => !IMPORTED_FROM.some((folder) => exists(`${folder}/${file}`)))
+    .map((file) => `an example imports ${file}, which does not exist`);
 }
 
 function unknownScripts(text: string, { npmScripts }: Repository): string[] {

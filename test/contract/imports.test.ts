@@ -1,30 +1,9 @@
 import { expect } from 'chai';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { join, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Graph, buildGraph } from './import-graph.ts';
 import * as rules from './import-rules.ts';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
-
-const isSource = (path: string): boolean => /\.tsx?$/.test(path);
-
-function filesBelow(folder: string): string[] {
-  if (!existsSync(join(root, folder))) return [];
-  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    return entry.isDirectory() ? filesBelow(path) : [path.split(sep).join('/')];
-  });
-}
-
-function projectGraph(): Graph {
-  const own = ['src', 'seeds', 'clients/typescript/src', 'clients/typescript/examples']
-    .flatMap(filesBelow)
-    .filter(isSource);
-  if (existsSync(join(root, 'knexfile.ts'))) own.push('knexfile.ts');
-  const sources = new Map(own.map((path) => [path, readFileSync(join(root, path), 'utf8')]));
-  return buildGraph(sources, (path) => existsSync(join(root, path)));
-}
+import { isSource, projectGraph, root } from './project-graph.ts';
 
 /** The same files, counted in another way. */
 function countedByNode(): number {
@@ -206,6 +185,7 @@ describe('import rules', () => {
         `import type { B } from '../y/b.ts'`,
         'src/agent/capabilities/y/b.ts',
       ],
+      ['src/agent/capabilities/x.ts', `import type { B } from './y.ts'`, 'src/agent/capabilities/y.ts'],
       ['src/agent/helpers/a.ts', `import '../os/b.ts'`, 'src/agent/os/b.ts'],
     ] as const;
     for (const [from, statement, to] of ways) {
@@ -265,7 +245,7 @@ describe('import rules', () => {
         `import '../features/sites/index.ts'`,
         'src/dashboard/features/sites/index.ts',
       ),
-      pair('src/dashboard/api/client.ts', `import '../session/index.ts'`, 'src/dashboard/session/index.ts'),
+      pair('src/dashboard/api/client.ts', `import '../session.ts'`, 'src/dashboard/session.ts'),
       pair('src/dashboard/features/sites/a.tsx', `import '../../app/app.tsx'`, 'src/dashboard/app/app.tsx'),
       pair('src/dashboard/other/a.tsx', `import '../ui/index.ts'`, 'src/dashboard/ui/index.ts'),
     ];

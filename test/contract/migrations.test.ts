@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { MIGRATIONS_DIR } from '../../src/platform/db/migrations/migrations.ts';
-import { isOnline, onlineStatements } from '../../src/platform/db/migrations/online-migration.ts';
+import { MIGRATIONS_DIR, isOnline, onlineStatements } from '../../src/platform/db/migrations.ts';
 import { BIG_TABLES, breachesOf } from './migration-rules.ts';
 
-/** Those before were released already, and stay as they are. */
-const LAST_WITHOUT_RULES = '0028';
+/** The last file of the baseline. Its files fill an empty database, at which no fleet works. */
+const LAST_OF_BASELINE = '0020';
 
 const files = readdirSync(MIGRATIONS_DIR)
   .filter((name) => /^\d{4}_\w+\.sql$/.test(name))
@@ -19,7 +18,7 @@ describe('the migrations', () => {
   });
 
   for (const { name, sql } of files) {
-    if (name.slice(0, 4) <= LAST_WITHOUT_RULES) continue;
+    if (name.slice(0, 4) <= LAST_OF_BASELINE) continue;
     it(`let a fleet work on while they are applied: ${name}`, () => {
       expect(breachesOf(sql)).to.deep.equal([]);
       if (isOnline(sql)) expect(onlineStatements(name, sql)).not.to.deep.equal([]);

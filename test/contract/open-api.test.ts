@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { API_INFO } from '../../src/api-info.ts';
 import { dashboardTypes } from '../../src/cli/dashboard-types.ts';
 import { routesAsData } from '../../src/features/index.ts';
-import { openApi } from '../../src/platform/http/docs/open-api.ts';
+import { openApi } from '../../src/platform/http/open-api.ts';
 import { call, createTestApp } from '../support/test-app.ts';
 import { allRows as rows } from './row-kinds.ts';
 
@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
     expect(new Set(operations.map(({ operationId }) => operationId)).size).to.equal(operations.length);
   });
 
-  it('says where the paths stand that are not below /api/v1', async () => {
+  it('gives the base of the paths that are not below /api/v1', async () => {
     const paths = document['paths'] as Record<string, { servers?: { url: string }[]; get?: Operation }>;
     const app = await createTestApp();
     try {

@@ -12,16 +12,16 @@ const GUARDED_FETCH = /^src\/platform\/outbound\//;
 
 /** Files of the server that connect by themselves, all of them to addresses from the operator's configuration. */
 const EXCEPTIONS: Record<string, { uses: string[]; reason: string }> = {
-  'src/platform/storage/s3.ts': {
+  'src/platform/s3.ts': {
     uses: ['aws4fetch AwsV4Signer', 'fetch'],
     reason:
       'The buckets are named by AUDIT_ARCHIVE_ENDPOINT and RELEASES_S3_ENDPOINT. A bucket that a tenant names must not be reached this way.',
   },
-  'src/platform/storage/s3-objects.ts': {
+  'src/platform/s3-objects.ts': {
     uses: ['aws4fetch AwsV4Signer', 'node:http request', 'node:https request'],
     reason: 'The operator names the storage; large objects are streamed in both directions.',
   },
-  'src/platform/mail/delivery.ts': {
+  'src/platform/mail.ts': {
     uses: ['nodemailer *'],
     reason: 'The mail server is named by SMTP_URL.',
   },

@@ -22,7 +22,7 @@ describe('a public route', () => {
     expect(open.filter((row) => !hasLimit(row)).map(nameOf)).to.deep.equal([]);
   });
 
-  it('is a row of the table, also where it is health or a document', () => {
+  it('is a row of the table, even if it is health or a document', () => {
     expect(open.map(nameOf)).to.include.members([
       'GET /health',
       'GET /health/live',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
-import { parseBody } from '../../src/platform/http/mount/parse-body.ts';
+import { parseBody } from '../../src/platform/http/parse-body.ts';
 import { allRows, nameOf } from './row-kinds.ts';
 
 /** What holds for the fields of every route: a day stands for a time, and null leaves out what is optional (SHAPES 19). */
@@ -93,7 +93,7 @@ describe('the fields of requests', () => {
     expect(faulty).to.deep.equal([]);
   });
 
-  it('are left out by null where they are optional, and refused where they are required', () => {
+  it('are left out by null if they are optional, and refused if they are required', () => {
     const faulty: string[] = [];
     let [optional, required] = [0, 0];
     for (const row of allRows) {

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { expect } from 'chai';
-import { RETENTION_RULES, TABLE_LIFE } from '../../src/features/table-life.ts';
+import { RETENTION_RULES, RETENTION_POLICIES } from '../../src/features/retention-policies.ts';
 import { newId } from '../../src/platform/ids.ts';
 import {
   overdueOrganizations,
   overdueRows,
   removeOverdueRows,
-} from '../../src/platform/db/retention/retention-rule.ts';
+} from '../../src/platform/db/retention-rule.ts';
 import { UNPROTECTED_TABLES } from '../../src/platform/db/roles.ts';
-import { RowPruner } from '../../src/platform/db/retention/row-pruner.ts';
+import { RowPruner } from '../../src/platform/jobs/row-pruner.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import { buildDevice, buildOrganization, buildTenant, type EnrolledDevice } from '../support/factories.ts';
 import { quietLog, recordingLog } from '../support/quiet-log.ts';
@@ -17,7 +17,7 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** Every table has an owner and an end, and every row that is past its time is really removed. */
 
-const lives = Object.values(TABLE_LIFE).flat();
+const lives = Object.values(RETENTION_POLICIES).flat();
 
 const NEW_PROVIDER = (orgId: string) => `with made as (
       insert into sso_providers (id, org_id, name, type, attribute_mapping)
@@ -85,9 +85,10 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       returning id)
     insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, status, expires_at, finished_at)
     select $id, '${orgId}', '${deviceId}', id, 'manual', 'completed', $at, $at from vault`,
-  backup_verifications: ({ deviceId, orgId }) => `insert into backup_verifications
-      (id, org_id, device_id, verification_type, status, finished_at)
-    values ($id, '${orgId}', '${deviceId}', 'integrity', 'passed', $at)`,
+  work: ({ deviceId, orgId }) => `insert into work
+      (id, kind, partner_id, org_id, device_id, input, step, stage, status, deadline_at, finished_at)
+    select $id, 'verification', partner_id, id, '${deviceId}', '{}', 'verify', 'ended', 'completed', $at, $at
+    from organizations where id = '${orgId}'`,
   backup_sla_events: ({ deviceId, orgId }) => `insert into backup_sla_events
       (id, org_id, device_id, event_type, resolved_at)
     values ($id, '${orgId}', '${deviceId}', 'rpo_breach', $at)`,
@@ -198,12 +199,16 @@ describe('the life of rows', function () {
     );
     const names = tables.map(({ name }) => name).filter((name) => !UNPROTECTED_TABLES.includes(name));
     expect(lives.map(({ table }) => table)).to.have.members(names);
-    for (const feature of Object.keys(TABLE_LIFE)) {
-      expect(feature === 'platform' || existsSync(`src/features/${feature}`), feature).to.equal(true);
+    for (const feature of Object.keys(RETENTION_POLICIES)) {
+      expect(
+        feature === 'platform' ||
+          [feature, `${feature}.ts`].some((name) => existsSync(`src/features/${name}`)),
+        feature,
+      ).to.equal(true);
     }
   });
 
-  it('ends with the parent only where a foreign key sees to that', async () => {
+  it('ends with the parent only if a foreign key sees to that', async () => {
     const keys = await owner<{ child: string; parent: string }>(
       `select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint
       where contype = 'f' and confdeltype = 'c'`,

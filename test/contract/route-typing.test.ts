@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { RawJson, AuditedJson } from '../../src/platform/http/raw-json.ts';
-import { route } from '../../src/platform/http/route.ts';
+import { RawJson, AuditedJson, route } from '../../src/platform/http/route.ts';
 
 /** What must not compile. `npm run check:types` fails where one of these lines would be accepted. */
 describe('a route declaration', () => {
   const response = z.object({ id: z.string() });
 
-  it('cannot leave out who may call it', () => {
+  it('cannot leave out its access', () => {
     // @ts-expect-error -- access is missing
     const row = route({ method: 'get', path: '/x', summary: 'x', response, handler: () => ({ id: '1' }) });
     expect(row).to.be.an('object');
@@ -26,7 +25,7 @@ describe('a route declaration', () => {
     expect(row).to.be.an('object');
   });
 
-  it('cannot answer what is not stored where its first answer is to be repeated', () => {
+  it('cannot answer what is not stored if its first answer is to be repeated', () => {
     const audited = new AuditedJson('{"id":"1"}', { id: '1' });
     const row = { method: 'post', path: '/x', summary: 'x', access: 'signed-in', response } as const;
     const rows = [
@@ -40,7 +39,7 @@ describe('a route declaration', () => {
     expect(rows.map(({ idempotent }) => idempotent)).to.deep.equal([undefined, true, true, true]);
   });
 
-  it('has no transaction where it says so, and none where nobody is signed in', () => {
+  it('has no transaction if it says so, and none on public routes', () => {
     const rows = [
       route({
         method: 'get',
@@ -65,7 +64,7 @@ describe('a route declaration', () => {
     expect(rows.map(({ transaction }) => transaction)).to.deep.equal([false, false]);
   });
 
-  it('has no person where an agent calls, and no agent where a person does', () => {
+  it('has no person if an agent calls, and no agent if a person does', () => {
     const agent = route({
       method: 'get',
       path: '/agents/:id/x',
@@ -101,7 +100,7 @@ describe('a route declaration', () => {
     ]);
   });
 
-  it('names the device in its path where an agent calls', () => {
+  it('names the device in its path if an agent calls', () => {
     const row = route({
       method: 'get',
       // @ts-expect-error -- there is no :id that the token could be held against

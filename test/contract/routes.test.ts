@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { PERMISSIONS } from '../../src/features/roles/permissions.ts';
+import { PERMISSIONS } from '../../src/features/roles/role.schema.ts';
 import { SCOPES } from '../../src/platform/db/tenant-scope.ts';
 import { refusesKeys } from '../../src/platform/http/authentication.ts';
 import { newId } from '../../src/platform/ids.ts';
@@ -109,7 +109,7 @@ describe('the route table', () => {
     }
   });
 
-  it('takes an empty body where nothing has to be said, and else only in patches, which refuse it as one', () => {
+  it('takes an empty body if nothing has to be said, and else only in patches, which refuse it as one', () => {
     const lenient = rows.filter(
       ({ method, body }) => method !== 'patch' && body?.safeParse({}).success === true,
     );
@@ -149,7 +149,7 @@ describe('the route table', () => {
     }
   });
 
-  it('is idempotent only where work is made, whose first answer can be stored', () => {
+  it('is idempotent only if work is made, whose first answer can be stored', () => {
     for (const row of rows.filter(({ idempotent }) => idempotent === true)) {
       expect(row, nameOf(row)).to.include({ method: 'post', transaction: true });
       expect(row.media, nameOf(row)).to.equal(undefined);

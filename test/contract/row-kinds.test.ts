@@ -15,7 +15,7 @@ import {
   pathKindOf,
 } from './row-kinds.ts';
 
-const MOUNT = new URL('../../src/platform/http/mount/mount.ts', import.meta.url);
+const MOUNT = new URL('../../src/platform/http/mount.ts', import.meta.url);
 
 const PLAIN: AnyRoute = {
   method: 'post',
@@ -146,7 +146,7 @@ describe('one row of each kind', () => {
     }
   });
 
-  it('is every row where all are asked', () => {
+  it('is every row if all are asked', () => {
     expect(everyOne(allRows, kindOf)).to.deep.equal(allRows);
   });
 

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { socketHtml, socketMarkdown } from '../../src/platform/http/docs/socket-reference.ts';
-import { fieldsOf } from '../../src/platform/http/docs/schema-fields.ts';
+import { socketHtml, socketMarkdown, fieldsOf } from '../../src/platform/http/socket-reference.ts';
 import { COMMAND_TYPES, SOCKET_REFERENCE } from '../../src/protocol/index.ts';
 
 describe('the reference of the socket messages', () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { TABLE_LIFE } from '../../src/features/table-life.ts';
+import { RETENTION_POLICIES } from '../../src/features/retention-policies.ts';
 import { type TableAccess, tableAccess } from './table-access.ts';
 
 /**
@@ -19,13 +19,26 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   audit: ['users'],
   auth: ['users', 'system_users', 'partner_users', 'organization_users'],
   // Schedules go by the time zone of a device's site, and their targets follow the members of groups. What a device reports
-  // about a test restore is in its command, which one statement reads for dashboards with the verification. Quotas count
-  // what cloud backups have stored.
-  backup: ['sites', 'device_group_members', 'commands', 'c2c_stores'],
+  // about a test restore is in its command, which one statement reads for dashboards with the verification. Snapshots are
+  // compared with the objects in their repositories, and the feed of jobs has the restores of machines.
+  backup: [
+    'sites',
+    'device_group_members',
+    'commands',
+    'backup_repositories',
+    'backup_objects',
+    'backup_store_credentials',
+    'backup_vm_restores',
+    'backup_recovery_tokens',
+  ],
+  // Quotas count what cloud backups have stored.
+  'backup-store': ['c2c_stores'],
   // The list of commands names the script that each of them runs.
   commands: ['scripts'],
   // A condition becomes one SQL predicate over everything that a device is known by.
   conditions: ['device_group_members', 'device_software', 'software_titles'],
+  // A list of the repositories that have snapshots of databases.
+  'database-backup': ['backup_snapshots'],
   // A device's page lists its groups, and a move checks which groups the device leaves.
   devices: ['device_group_members', 'device_groups'],
   // A filter names sites and groups, whose existence one statement checks.
@@ -40,6 +53,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
 
 /** Each of these should become a function of the owner's. The list may only become shorter. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
+  // One statement compares snapshots with objects, and makes repositories due for a prune or holds their trash.
+  backup: ['backup_repositories'],
   // Inventory and custom fields keep their values in the device's row.
   inventory: ['devices'],
   'custom-fields': ['devices'],
@@ -53,7 +68,9 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const owners = new Map(
-  Object.entries(TABLE_LIFE).flatMap(([feature, lives]) => lives.map(({ table }) => [table, feature])),
+  Object.entries(RETENTION_POLICIES).flatMap(([feature, lives]) =>
+    lives.map(({ table }) => [table, feature]),
+  ),
 );
 
 /** The feature that a file belongs to, or the part of the house that may own no table at all. */

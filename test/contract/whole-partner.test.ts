@@ -26,10 +26,11 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   audit_logs: 'only added to, by the trail',
   audit_outbox: 'only added to, by the trail',
   background_jobs: 'made and changed by the server',
+  work: 'made and changed by the server',
   webhook_events: 'written by triggers',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
   membership_invitations: 'below /users, with the memberships that they become',
-  invitations: 'only releases before migration 0030 use it',
+  invitations: 'no code uses it',
 };
 
 /** What these paths change beside a partner as a whole, each with the reason why access to some organizations will do. */

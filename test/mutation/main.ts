@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from '../support/test-postgres.ts';
 import { MACHINES, type Machine, testFile } from './machines.ts';
+import { type TriedChange, tryGuards } from './sql-run.ts';
 
 /**
  * Mutation testing: changes the code of a machine in one place at a time (a condition reversed, a statement left out) and
@@ -16,6 +17,8 @@ import { MACHINES, type Machine, testFile } from './machines.ts';
  *     npm run test:mutation -- --files hub/device/mailbox.ts device-actor   of a machine only some files
  *     npm run test:mutation -- --static device-actor      also constants of modules: a process for each change
  *     npm run test:mutation -- --concurrency 2            as many processes at once; one is the default
+ *     npm run test:mutation -- --sql --sample 40 ledger   instead changes SQL, which Stryker takes for text, in a copy of
+ *                                                         the project: 40 changes of each machine (sql-guards.ts)
  */
 const ROOT = path.join(import.meta.dirname, '../..');
 
@@ -25,21 +28,28 @@ const { values: options, positionals: names } = parseArgs({
     files: { type: 'string', multiple: true },
     static: { type: 'boolean', default: false },
     concurrency: { type: 'string', default: '1' },
+    sql: { type: 'boolean', default: false },
+    sample: { type: 'string', default: '1000' },
   },
 });
 
 function chosenMachines(): readonly Machine[] {
+  // Without a database no statement is run.
+  const all = options.sql ? MACHINES.filter(({ usesDatabase }) => usesDatabase) : MACHINES;
   const unknown = names.filter((name) => !MACHINES.some((machine) => machine.name === name));
   if (unknown.length > 0) {
     const known = MACHINES.map(({ name }) => name).join(', ');
     throw new Error(`There is no machine ${unknown.join(', ')}. The machines are ${known}.`);
   }
-  return names.length === 0 ? MACHINES : MACHINES.filter(({ name }) => names.includes(name));
+  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
 }
+
+const chosenFiles = (machine: Machine) =>
+  machine.mutate.filter((file) => options.files?.includes(file) ?? true);
 
 async function mutate(machine: Machine, temporary: string): Promise<MutantResult[]> {
   const stryker = new Stryker({
-    mutate: machine.mutate.filter((file) => options.files?.includes(file) ?? true),
+    mutate: chosenFiles(machine),
     testRunner: 'mocha-12',
     testRunnerNodeArgs: ['--import=tsx'],
     plugins: [path.join(import.meta.dirname, 'plugins.ts')],
@@ -88,6 +98,19 @@ function survivorLines(mutants: readonly MutantResult[]): string[] {
     });
 }
 
+async function mutateSql(machine: Machine, temporary: string): Promise<TriedChange[]> {
+  return tryGuards(machine, {
+    temporary,
+    files: chosenFiles(machine),
+    sample: Number(options.sample),
+    // A run may take hours, and may be ended early.
+    tell: ({ status, fileName, line, before, replacement }) =>
+      process.stdout.write(
+        `${status.padEnd(12)} ${fileName}:${line} ${shortened(before)} -> ${shortened(replacement)}\n`,
+      ),
+  });
+}
+
 const shortened = (code: string) => {
   const line = code.replaceAll(/\s+/g, ' ').trim();
   return line.length > 90 ? `${line.slice(0, 87)}...` : line;
@@ -95,7 +118,7 @@ const shortened = (code: string) => {
 
 const COLUMNS = ['machine', 'mutants', 'killed', 'timed out', 'survived', 'no test', 'score', 'minutes'];
 
-function row(name: string, mutants: readonly MutantResult[], ms: number): string[] {
+function row(name: string, mutants: readonly Pick<MutantResult, 'status'>[], ms: number): string[] {
   const count = (status: MutantResult['status']) =>
     mutants.filter((mutant) => mutant.status === status).length;
   const found = count('Killed') + count('Timeout');
@@ -126,6 +149,10 @@ const rows = [COLUMNS];
 try {
   for (const machine of machines) {
     const begun = performance.now();
+    if (options.sql) {
+      rows.push(row(machine.name, await mutateSql(machine, temporary), performance.now() - begun));
+      continue;
+    }
     const mutants = await mutate(machine, temporary);
     process.stdout.write(
       `${machine.name}: changes that no test noticed\n${survivorLines(mutants).join('\n')}\n`,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { newId } from '../../src/platform/ids.ts';
 import { defineJob } from '../../src/platform/jobs/definition.ts';
 import { createJobs } from '../../src/platform/jobs/jobs.ts';
-import { createSealer } from '../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildTenant } from '../support/factories.ts';
 import { connectDevice } from '../support/fake-device.ts';
 import { quietLog } from '../support/quiet-log.ts';
@@ -93,7 +93,7 @@ describe('a server that settles', () => {
     const job = defineJob({ name: 'settled', input: z.object({ left: z.number() }) });
     const jobs = createJobs({
       db: app.server.database.jobPool,
-      sealer: createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
+      encryptor: createEncryptor({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
       log: quietLog,
     });
     jobs.handle(job, async ({ input: { left } }) => {

@@ -9,9 +9,8 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { openDashboard } from '../../src/server/dashboard/dashboard.ts';
-import type { PageFiles } from '../../src/platform/http/single-page/page-files.ts';
-import type { SinglePage } from '../../src/platform/http/single-page/single-page.ts';
+import { openDashboard } from '../../src/server/dashboard.ts';
+import type { PageFiles, SinglePage } from '../../src/platform/http/single-page.ts';
 import { giveSecondFactor, type Person } from './factories.ts';
 import { nextBuild } from './next-build.ts';
 import { quietLog } from './quiet-log.ts';

@@ -15,7 +15,7 @@ const ENTRIES = [
   'src/agent/main.ts',
   'src/cli/muster.ts',
   'src/cli/rotate-secrets.ts',
-  'src/features/audit/verification/verify-worker.ts',
+  'src/features/audit/verify-worker.ts',
 ];
 
 /** Packages that find files beside themselves, or are not JavaScript; drivers of other databases, which are not installed. */

@@ -3,10 +3,10 @@ import path from 'node:path';
 
 const FEATURES = path.join(import.meta.dirname, '../../src/dashboard/features');
 
-/** The addresses of all pages that the features of the dashboard declare; those for people who are not signed in apart. */
+/** The addresses of all pages that the doors of the dashboard's features declare, with and without sign-in. */
 export function declaredPages(): { signedIn: string[]; public: string[] } {
   const files = readdirSync(FEATURES, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.pages.ts'),
+    /\b(pages|index)\.ts$/.test(file),
   );
   const found = files.flatMap((file) => {
     const text = readFileSync(path.join(FEATURES, file), 'utf8');

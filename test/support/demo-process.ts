@@ -1,6 +1,6 @@
-import { freePort } from '../../src/platform/db/embedded/machine.ts';
+import { freePort } from '../../src/platform/db/embedded/installation.ts';
 import { eventually } from './eventually.ts';
-import { type Program, runProgram } from './program.ts';
+import { type Program, type ProgramOptions, runProgram } from './program.ts';
 
 /** The demo as a user starts it. */
 export interface DemoProcess {
@@ -12,16 +12,21 @@ export interface DemoProcess {
   saying(pattern: RegExp): Promise<string>;
   /** Calls the REST interface as the administrator of the provider. */
   get(path: string): Promise<unknown>;
-  stop(): Promise<void>;
+  /** Returns its exit code. */
+  stop(): Promise<number | null>;
 }
 
 const PATIENCE_MS = 240_000;
 
-export async function startDemoProcess(dataDir: string, args: string[] = []): Promise<DemoProcess> {
+export async function startDemoProcess(
+  dataDir: string,
+  args: string[] = [],
+  options: Pick<ProgramOptions, 'fromSources'> = {},
+): Promise<DemoProcess> {
   const { PATH = '', HOME = '' } = process.env;
   const url = `http://127.0.0.1:${await freePort()}`;
   const env = { PATH, HOME, PORT: new URL(url).port, DATA_DIR: dataDir };
-  const demo = runProgram('src/cli/demo.ts', args, { env });
+  const demo = runProgram('src/cli/demo.ts', args, { env, ...options });
   const saying = (pattern: RegExp) => outputWith(demo, pattern);
   const output = await saying(/Ctrl\+C stops everything/);
   const passwordOf = (email: string) => new RegExp(`${email}\\s+(\\S+)`).exec(output)?.[1] ?? '';
@@ -38,7 +43,7 @@ export async function startDemoProcess(dataDir: string, args: string[] = []): Pr
     },
     async stop() {
       demo.child.kill('SIGTERM');
-      await demo.ended;
+      return demo.ended;
     },
   };
 }

@@ -3,8 +3,8 @@ import { newId } from '../../src/platform/ids.ts';
 import { hashPassword } from '../../src/platform/secrets/passwords.ts';
 import { newToken, tokenHash } from '../../src/platform/secrets/tokens.ts';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
-import { createAccessTokens } from '../../src/features/auth/sessions/access-token.ts';
-import { openSession } from '../../src/features/auth/sessions/session.service.ts';
+import { createAccessTokens } from '../../src/features/auth/authenticator.ts';
+import { openSession } from '../../src/features/auth/session.service.ts';
 import type { Db } from '../../src/platform/db/pool.ts';
 import type { TestApp } from './test-app.ts';
 

@@ -4,6 +4,7 @@ import { appendFileSync, readFileSync } from 'node:fs';
 export const FILE_TIMES_VARIABLE = 'MUSTER_TEST_TIMES';
 
 interface FileTime {
+  kind: 'file';
   file: string;
   /** From the end of the file before it in the same process, so with the time that its imports took. */
   seconds: number;
@@ -11,31 +12,67 @@ interface FileTime {
   processorSeconds: number;
 }
 
+/** A test of a tier with a limit for its duration that took more than half of it. */
+interface SlowTest {
+  kind: 'test';
+  file: string;
+  title: string;
+  seconds: number;
+}
+
+const SLOW_TEST_SECONDS = 1;
+
 let since = performance.now();
 let processorSince = 0;
 
-/** Notes what the file took that has just ended in this process, where somebody wants to know. */
+/** Notes what the file took that has just ended in this process, if the run asks for it. */
 export function noteFileTime(file: string): void {
-  const notes = process.env[FILE_TIMES_VARIABLE];
-  if (notes === undefined) return;
   const now = performance.now();
   const processorNow = processorSeconds();
-  const time: FileTime = {
+  note({
+    kind: 'file',
     file,
     seconds: (now - since) / 1000,
     processorSeconds: processorNow - processorSince,
-  };
+  });
   since = now;
   processorSince = processorNow;
-  appendFileSync(notes, `${JSON.stringify(time)}\n`);
+}
+
+/** Notes a test of a tier with a limit, if it is near the limit: on a slower machine it may be over it. */
+export function noteTestTime(file: string, title: string, ms: number): void {
+  if (ms >= SLOW_TEST_SECONDS * 1000) note({ kind: 'test', file, title, seconds: ms / 1000 });
+}
+
+function note(time: FileTime | SlowTest): void {
+  const notes = process.env[FILE_TIMES_VARIABLE];
+  if (notes !== undefined) appendFileSync(notes, `${JSON.stringify(time)}\n`);
+}
+
+const readNotes = (notes: string): (FileTime | SlowTest)[] =>
+  readFileSync(notes, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+
+/** The tests that are near the limit of their tier, one a line. */
+export function slowTests(notes: string, root: string): string[] {
+  const tests = readNotes(notes)
+    .filter((time) => time.kind === 'test')
+    .sort((one, other) => other.seconds - one.seconds);
+  if (tests.length === 0) return [];
+  return [
+    `Tests over ${SLOW_TEST_SECONDS} s, whose limit is twice that:`,
+    ...tests.map(
+      ({ file, title, seconds }) =>
+        `${seconds.toFixed(1).padStart(7)}  ${file.replace(`${root}/`, '')}: ${title}`,
+    ),
+  ];
 }
 
 /** The files that took longest, one a line. */
 export function slowestFiles(notes: string, root: string, count: number): string[] {
-  const times = readFileSync(notes, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line): FileTime => JSON.parse(line));
+  const times = readNotes(notes).filter((time) => time.kind === 'file');
   const all = times.reduce((sum, { processorSeconds }) => sum + processorSeconds, 0);
   return [
     `The slowest of ${times.length} files, in seconds and processor seconds (${all.toFixed(0)} altogether):`,

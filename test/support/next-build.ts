@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { PageFiles } from '../../src/platform/http/single-page/page-files.ts';
+import type { PageFiles } from '../../src/platform/http/single-page.ts';
 
 /** The same page as another build has it: every file below /assets has another name, and the earlier names are gone. */
 export function nextBuild(files: PageFiles): PageFiles {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Context } from 'mocha';
-import { startedByRoot, unprivilegedAccount } from '../../src/platform/db/embedded/account.ts';
+import { startedByRoot, unprivilegedAccount } from '../../src/platform/db/embedded/installation.ts';
 import { eventually } from './eventually.ts';
 import { lastingPort } from './lasting-port.ts';
 import { skipWithout } from './skip-without.ts';

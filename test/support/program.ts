@@ -25,15 +25,18 @@ export interface ProgramOptions {
   node?: string;
   /** As `npm run build` makes it. */
   asBuilt?: boolean;
+  /** From its sources, as npm starts it. By default it is bundled, which starts sooner and hides in which order a file runs. */
+  fromSources?: boolean;
 }
 
 /** @param entry  below the root of the repository */
 export function runProgram(
   entry: string,
   args: string[],
-  { env, through = [], node = process.execPath, asBuilt = false }: ProgramOptions,
+  { env, through = [], node = process.execPath, asBuilt = false, fromSources = false }: ProgramOptions,
 ): Program {
-  const program = asBuilt ? builtArguments(entry) : programArguments(entry);
+  const bundledOrBuilt = asBuilt ? builtArguments : programArguments;
+  const program = fromSources ? ['src/run.mjs', entry] : bundledOrBuilt(entry);
   const [command = node, ...words] = [...through, node, ...program, ...args];
   const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], env });
   running.add(child);

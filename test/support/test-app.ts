@@ -1,10 +1,10 @@
 import { readConfig, type Config } from '../../src/config.ts';
 import type { DashboardLimits } from '../../src/hub/dashboard/dashboard-limits.ts';
-import type { SinglePage } from '../../src/platform/http/single-page/single-page.ts';
+import type { SinglePage } from '../../src/platform/http/single-page.ts';
 import type { Logger } from '../../src/platform/logger.ts';
-import type { AdmissionLimits } from '../../src/hub/sockets/admission.ts';
+import type { AdmissionLimits } from '../../src/hub/wire/admission.ts';
 import { startServer, type Server } from '../../src/server.ts';
-import type { ServerOptions } from '../../src/server/options.ts';
+import type { ServerOptions } from '../../src/server/infrastructure.ts';
 import { recordingLog } from './quiet-log.ts';
 import { closeAtEnd } from './runner/at-end.ts';
 import { testClock } from './test-clock.ts';

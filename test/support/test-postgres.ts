@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../src/platform/db/embedded/index.ts';
-import { migrate } from '../../src/platform/db/migrations/migrations.ts';
+import { migrate } from '../../src/platform/db/migrations.ts';
 import { openSession } from '../../src/platform/db/pool.ts';
 import { APP_ROLE, AUDIT_ADMIN_ROLE, provisionRole } from '../../src/platform/db/roles.ts';
 import { quietLog } from './quiet-log.ts';

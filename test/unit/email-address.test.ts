@@ -6,13 +6,13 @@ const accepted = (text: string) => EmailAddress.safeParse(text).data;
 const faultOf = (text: string) => EmailAddress.safeParse(text).error?.issues[0]?.message;
 
 describe('the address of a person', () => {
-  it('stays as it was written where it is ordinary', () => {
+  it('stays as it was written if it is ordinary', () => {
     for (const address of ['Ada@Example.COM', "o'brien+x@a.example", 'a_b-c.d@localhost.localdomain']) {
       expect(accepted(address)).to.equal(address);
     }
   });
 
-  it('has one form where it is internationalized', () => {
+  it('has one form if it is internationalized', () => {
     const forms = [
       'user@MÜNCHEN.de',
       'user@mu\u0308nchen.de',

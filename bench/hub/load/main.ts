@@ -1,4 +1,4 @@
-import type { LoadCommand, LoadCommands, LoadOrder, LoadReply } from './commands.ts';
+import type { LoadCommand, LoadCommands, LoadOrder, LoadReply } from './load-process.ts';
 import { Fleet } from './fleet.ts';
 
 /** A load process: executes the commands of its parent, several at once if requested, until the parent disconnects. */

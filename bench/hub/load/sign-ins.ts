@@ -1,4 +1,4 @@
-import type { SignInOrder, SignInTimes } from './sign-in-orders.ts';
+import type { SignInOrder, SignInTimes } from './load-process.ts';
 
 /** A separate process that signs people in at a fixed rate while something else is measured. */
 

@@ -1,8 +1,7 @@
 import { HUB_PATH } from '../../../src/protocol/index.ts';
-import { textFrame } from './frames.ts';
-import { percentile, sortedCopy } from './percentiles.ts';
-import type { WatcherCommand, WatcherCommands, WatchOrder } from './watcher-orders.ts';
-import { WebSocketClient } from './web-socket.ts';
+import { textFrame, WebSocketClient } from './web-socket.ts';
+import { percentile, sortedCopy } from '../harness.ts';
+import type { WatcherCommand, WatcherCommands, WatchOrder } from './load-process.ts';
 
 /** A process with many dashboards, each of which subscribes to all devices and reads what it receives. */
 

@@ -1,4 +1,4 @@
-import { percentile, rounded, sortedCopy } from '../load/percentiles.ts';
+import { percentile, rounded, sortedCopy } from '../harness.ts';
 
 /**
  * The commands that make a node query devices, and their responses. Both ends are ours, so the types are the

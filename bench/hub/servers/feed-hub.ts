@@ -1,14 +1,20 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHub } from '../../../src/hub/index.ts';
-import type { DeviceStore } from '../../../src/hub/ports/device-store.ts';
+import type { DeviceStore } from '../../../src/hub/ports.ts';
 import type { Caller } from '../../../src/platform/context.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
 import { changeSteadily, devicesOfOneOrganization } from './changes.ts';
 import { answerMeasurements } from './measured.ts';
 import { NO_LEDGER, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
-import { watchMemory } from './watch-memory.ts';
+
+/** Heap and external memory after a collection, in KiB. The process must run with --expose-gc. */
+function watchMemory(): { heldKiB: number; rssKiB: number } {
+  globalThis.gc?.();
+  const { heapUsed, external, rss } = process.memoryUsage();
+  return { heldKiB: (heapUsed + external) / 1024, rssKiB: rss / 1024 };
+}
 
 /** The real hub with the real dashboard feed, over devices in memory that every client may see. */
 

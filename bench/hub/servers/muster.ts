@@ -13,6 +13,7 @@ const {
   BENCH_ADMIT_PER_SECOND = '',
   BENCH_HEARTBEAT_SECONDS = '60',
   BENCH_REDIS_URL = '',
+  BENCH_AGENT_WIRE = 'direct',
 } = process.env;
 const perSecond = Number(BENCH_ADMIT_PER_SECOND);
 
@@ -20,6 +21,7 @@ const app = await createTestApp({
   database: { ownerUrl: BENCH_OWNER_URL, appUrl: BENCH_APP_URL, drop: async () => {} },
   env: {
     AGENT_HEARTBEAT_SECONDS: BENCH_HEARTBEAT_SECONDS,
+    AGENT_WIRE: BENCH_AGENT_WIRE,
     ...(BENCH_REDIS_URL === '' ? {} : { REDIS_URL: BENCH_REDIS_URL }),
   },
   graceMs: 5000,

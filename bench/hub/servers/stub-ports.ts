@@ -1,7 +1,4 @@
-import type { AgentCredentials } from '../../../src/hub/ports/agent-credentials.ts';
-import type { CommandLedger } from '../../../src/hub/ports/command-ledger.ts';
-import type { DeviceStore } from '../../../src/hub/ports/device-store.ts';
-import type { People } from '../../../src/hub/ports/people.ts';
+import type { AgentCredentials, CommandLedger, DeviceStore, People } from '../../../src/hub/ports.ts';
 
 /**
  * Stubs for the hub's ports, for figures that do not involve the features: nothing is stored, every agent is

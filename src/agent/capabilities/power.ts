@@ -1,13 +1,27 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { OsType } from '../../../protocol/index.ts';
-import { AgentError } from '../../core/agent-error.ts';
-import { osType } from '../../os/machine/os-type.ts';
-import { systemProgram } from '../../os/processes/system-program.ts';
+import type { OsType } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { osType } from '../os/machine.ts';
+import { systemProgram } from '../os/child-process.ts';
+import type { DurableHandlers } from '../work/handler.ts';
 
-/** Restarts the machine. A port, for tests and for simulated machines. */
+/** The administrator of the machine can forbid reboots. Then the agent does not offer this capability. */
+export function powerHandlers(allowReboot: boolean, rebooter: Rebooter): DurableHandlers {
+  if (!allowReboot) return {};
+  return {
+    async 'agent.reboot'({ delaySeconds = 0 }, { afterResult }) {
+      rebooter.check();
+      // A machine that is shutting down could no longer deliver the result.
+      afterResult(() => rebooter.reboot(delaySeconds));
+      return {};
+    },
+  };
+}
+
+/** Restarts the machine. A port, for tests and simulated machines. */
 export interface Rebooter {
-  /** Throws `AgentError` where the agent lacks the rights. */
+  /** Throws `AgentError` if the agent lacks the rights. */
   check(): void;
   reboot(delaySeconds: number): Promise<void>;
 }

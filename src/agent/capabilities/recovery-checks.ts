@@ -1,22 +1,59 @@
 import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
-import { clock } from '../../../clock.ts';
-import type { ServiceCheck } from '../../../protocol/index.ts';
+import { clock } from '../../clock.ts';
+import {
+  AgentErrorCode,
+  type CommandOutput,
+  type CommandPayload,
+  type ServiceCheck,
+  shortened,
+} from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import type { DurableContext, DurableHandlers } from '../work/handler.ts';
 
-export interface Found {
+/** Pause between two attempts: a machine that is just starting needs a while to answer. */
+const PAUSE_MS = 1000;
+
+export const recoveryCheckHandlers = (): DurableHandlers => ({ 'recovery.check': untilItPasses });
+
+async function untilItPasses(
+  { check, timeoutSeconds }: CommandPayload<'recovery.check'>,
+  { signal }: Pick<DurableContext<'recovery.check'>, 'signal'>,
+): Promise<CommandOutput<'recovery.check'>> {
+  const startedAt = clock.monotonic();
+  const deadline = clock.timeoutSignal(timeoutSeconds * 1000);
+  const either = AbortSignal.any([signal, deadline]);
+  let message = 'It has not answered in time.';
+  for (let attempts = 1; ; attempts++) {
+    const found = await checkService(check, either);
+    if (signal.aborted) throw new AgentError(AgentErrorCode.cancelled, 'The check was stopped.');
+    // An attempt that was cut off by the deadline adds no information.
+    if (!deadline.aborted || found.passed) message = found.message;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
+    if (found.passed || deadline.aborted) {
+      return { passed: found.passed, message: shortened(message, 500), attempts, seconds };
+    }
+    await clock.sleep(PAUSE_MS, { signal: either }).catch(() => undefined);
+  }
+}
+
+interface Found {
   passed: boolean;
   message: string;
 }
 
 type HttpCheck = Extract<ServiceCheck, { type: 'http' }>;
 
-/** Of one attempt: a service that accepts a connection and then says nothing must not use up all the time. */
+/**
+ * Limit of one attempt, so that a service that accepts a connection and stays silent does not use up the
+ * whole time.
+ */
 const ATTEMPT_MS = 10_000;
 const READ_MAX = 65_536;
 
 /** Tries once whether a service answers. Never rejects. */
-export async function checkService(check: ServiceCheck, signal: AbortSignal): Promise<Found> {
+async function checkService(check: ServiceCheck, signal: AbortSignal): Promise<Found> {
   const limited = AbortSignal.any([signal, clock.timeoutSignal(ATTEMPT_MS)]);
   try {
     return await (check.type === 'tcp' ? connect(check, limited) : request(check, limited));
@@ -45,28 +82,33 @@ async function connect({ host, port }: { host: string; port: number }, signal: A
 }
 
 async function request(check: HttpCheck, signal: AbortSignal): Promise<Found> {
-  const { status, body } = await fetchOnce(check, signal);
+  const { status, body, isCut } = await fetchOnce(check, signal);
   const isExpected =
     check.expectStatus === undefined ? status >= 200 && status < 400 : status === check.expectStatus;
   if (!isExpected) return { passed: false, message: `It answered with status ${status}.` };
   if (check.contains !== undefined && !body.includes(check.contains)) {
-    return { passed: false, message: `It answered with status ${status}, without the expected text.` };
+    const where = isCut ? ` in the first ${READ_MAX} bytes` : '';
+    return {
+      passed: false,
+      message: `It answered with status ${status}, without the expected text${where}.`,
+    };
   }
   return { passed: true, message: `It answered with status ${status}.` };
 }
 
-/** No redirect is followed: what the address itself answers is what is asked for. */
+/** Redirects are not followed: the check is about the address itself. */
 function fetchOnce(
   { host, port, path, secure }: HttpCheck,
   signal: AbortSignal,
-): Promise<{ status: number; body: string }> {
+): Promise<{ status: number; body: string; isCut: boolean }> {
   const options = { host, port, path, signal, agent: false, headers: { accept: '*/*' } };
   return new Promise((resolve, reject) => {
     const answered = (response: http.IncomingMessage) => {
       const parts: Buffer[] = [];
       let bytes = 0;
       const done = () => {
-        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString('utf8') });
+        const body = Buffer.concat(parts).toString('utf8');
+        resolve({ status: response.statusCode ?? 0, body, isCut: bytes > READ_MAX });
         response.destroy();
       };
       response.on('data', (part: Buffer) => {
@@ -77,7 +119,7 @@ function fetchOnce(
       response.on('end', done);
       response.on('error', reject);
     };
-    // A restored machine often has a certificate for another name, and it is not asked for anything secret.
+    // A restored machine often has a certificate for another name, and no secret is sent to it.
     const sent = secure
       ? https.request({ ...options, rejectUnauthorized: false }, answered)
       : http.request(options, answered);

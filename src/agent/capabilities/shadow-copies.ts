@@ -1,14 +1,101 @@
+import { clock } from '../../clock.ts';
 import {
+  VssErrorCode,
+  type VssStatus,
   VSS_PROVIDERS_MAX,
   VSS_WRITERS_MAX,
   type VssProvider,
-  type VssStatus,
   type VssWriter,
-} from '../../../protocol/index.ts';
-import { firstCharacters } from '../../core/plain-text.ts';
+} from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import { readOutput } from '../os/child-process.ts';
+import type { LiveHandlers } from '../work/live-runner.ts';
+import { firstCharacters } from '../core/plain-text.ts';
+
+/** The Windows programs to run: full paths, or names that are looked up on the search path. */
+export interface ShadowCopyPrograms {
+  vssadmin: string;
+  whoami: string;
+}
+
+const OUTPUT_MAX = 1_000_000;
+/** The list is empty for a moment while the service of the writers starts. */
+const TRIES = 3;
+const PAUSE_MS = 1500;
+/** The integrity levels of an administrator's and of the system's own processes, the same in every language. */
+const ELEVATED = /\bS-1-16-(?:12288|16384)\b/;
+
+/** Live queries about shadow copies. Only for Windows: other agents do not have this capability. */
+export const shadowCopyHandlers = (programs: ShadowCopyPrograms, pauseMs = PAUSE_MS): LiveHandlers => ({
+  'backup.vss-status': async (_payload, { signal, timeUp }) => {
+    const ends = AbortSignal.any([signal, timeUp]);
+    try {
+      return await readStatus(programs, ends, pauseMs);
+    } catch (error) {
+      if (timeUp.aborted && !signal.aborted) throw timedOut();
+      if (error instanceof AgentError || signal.aborted) throw error;
+      if (!(await isElevated(programs, ends))) throw elevationNeeded();
+      throw new AgentError(VssErrorCode.failed, error instanceof Error ? error.message : String(error));
+    }
+  },
+});
+
+async function readStatus(
+  programs: ShadowCopyPrograms,
+  signal: AbortSignal,
+  pauseMs: number,
+): Promise<VssStatus> {
+  const list = async (what: 'writers' | 'providers') => {
+    const output = await readOutput(programs.vssadmin, ['list', what], {
+      signal,
+      timeoutMs: LONGEST_MS,
+      maxLength: OUTPUT_MAX,
+    });
+    // The output of a program that was stopped is incomplete.
+    signal.throwIfAborted();
+    return output;
+  };
+  for (let attempt = 1; ; attempt += 1) {
+    const writers = parseWriters(await list('writers'));
+    if (writers.length > 0 || attempt === TRIES) {
+      if (writers.length === 0 && !(await isElevated(programs, signal))) throw elevationNeeded();
+      return vssStatus(writers, parseProviders(await list('providers')));
+    }
+    await clock.sleep(pauseMs, { signal });
+  }
+}
+
+/** As many writers and providers as fit into a message, and their number if there are more. All writers are counted. */
+export const vssStatus = (writers: readonly VssWriter[], providers: readonly VssProvider[]): VssStatus => ({
+  status: overallStatus(writers),
+  writers: writers.slice(0, VSS_WRITERS_MAX),
+  ...(writers.length > VSS_WRITERS_MAX ? { writerCount: writers.length } : {}),
+  providers: providers.slice(0, VSS_PROVIDERS_MAX),
+  ...(providers.length > VSS_PROVIDERS_MAX ? { providerCount: providers.length } : {}),
+});
+
+/** The programs are stopped before the deadline of the query. */
+const LONGEST_MS = 60_000;
+
+async function isElevated({ whoami }: ShadowCopyPrograms, signal: AbortSignal): Promise<boolean> {
+  const groups = await readOutput(whoami, ['/groups'], { signal, maxLength: OUTPUT_MAX }).catch(() => '');
+  return ELEVATED.test(groups);
+}
+
+const elevationNeeded = () =>
+  new AgentError(
+    VssErrorCode.elevationNeeded,
+    'The agent runs without the rights of an administrator, which Windows asks for to list shadow copy writers.',
+  );
+
+const timedOut = () =>
+  new AgentError(
+    VssErrorCode.timedOut,
+    'Windows has not listed its shadow copy writers in time. One of them may hang.',
+  );
 
 /**
- * Reads what `vssadmin list` prints. Its words are in the language of the machine, so that only its form is relied on: a
+ * Reads what `vssadmin list` prints. Its words are in the language of the machine, so only its structure is relied on: a
  * block for each entry, ids in braces, and the number of the state in brackets.
  */
 
@@ -17,13 +104,7 @@ const STATE = /\[\s*(\d{1,3})\s*\]/;
 const VERSION = /^\d{1,9}(?:\.\d{1,9}){1,5}$/;
 
 export function parseWriters(text: string): VssWriter[] {
-  const writers: VssWriter[] = [];
-  for (const block of blocksOf(text)) {
-    const writer = writerOf(block);
-    if (writer !== undefined) writers.push(writer);
-    if (writers.length === VSS_WRITERS_MAX) break;
-  }
-  return writers;
+  return [...blocksOf(text)].flatMap((block) => writerOf(block) ?? []);
 }
 
 function writerOf([first = '', ...rest]: readonly string[]): VssWriter | undefined {
@@ -66,7 +147,6 @@ export function parseProviders(text: string): VssProvider[] {
       type: firstCharacters(at > 0 ? valueOf(rest[at - 1] ?? '') : '', 255),
       version: version ?? '',
     });
-    if (providers.length === VSS_PROVIDERS_MAX) break;
   }
   return providers;
 }

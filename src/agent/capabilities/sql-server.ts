@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
+import { clock } from '../../clock.ts';
 import {
   type CommandOutput,
   DATABASE_INSTANCES_MAX,
+  DATABASES_MAX,
   type DatabaseInstance,
   SQL_HISTORY_MAX,
   SqlBackupSet,
   SqlInstance,
-} from '../../../protocol/index.ts';
-import { describeError } from '../../core/agent-error.ts';
-import { firstCharacters } from '../../core/plain-text.ts';
-import { readOutput } from '../../os/processes/child-process.ts';
-import type { DurableHandlers } from '../../work/durable-handler.ts';
-import type { LiveHandlers } from '../../work/live-runner.ts';
-import { backupSql, historySql, instanceSql, restoreSql } from '../../sql-server/sql-text.ts';
-import type { RunSql } from '../../sql-server/sqlcmd.ts';
+} from '../../protocol/index.ts';
+import { describeError } from '../core/agent-error.ts';
+import { firstCharacters } from '../core/plain-text.ts';
+import { readOutput } from '../os/child-process.ts';
+import type { DurableHandlers } from '../work/handler.ts';
+import type { LiveHandlers } from '../work/live-runner.ts';
+import { backupSql, historySql, instanceSql, restoreSql, type RunSql } from '../sql-server.ts';
 
 export interface SqlServerParts {
   run: RunSql;
@@ -24,7 +24,6 @@ export interface SqlServerParts {
 }
 
 const INSTANCES = String.raw`HKLM\SOFTWARE\Microsoft\Microsoft SQL Server\Instance Names\SQL`;
-const DATABASES_MAX = 1000;
 const LOOK_MS = 25_000;
 
 const Bytes = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).nullish();
@@ -33,6 +32,7 @@ const Instance = z.object({
   edition: z.string().nullish(),
   dataFolder: z.string().nullish(),
   databases: z.array(z.object({ name: z.string(), sizeBytes: Bytes })).nullish(),
+  databaseCount: z.number().int().nullish(),
 });
 const History = z.object({
   recoveryModel: z.string().nullish(),
@@ -45,8 +45,10 @@ export const sqlServerQueries = ({ run, registry }: SqlServerParts): LiveHandler
   'backup.databases': async (_payload, { signal, timeUp }) => {
     const ends = AbortSignal.any([signal, timeUp]);
     const names = await instanceNames(registry, ends);
-    const instances = await Promise.all(names.map((name) => describe(run, name, ends)));
-    return { instances };
+    const instances = await Promise.all(
+      names.slice(0, DATABASE_INSTANCES_MAX).map((name) => describe(run, name, ends)),
+    );
+    return { instances, ...(names.length > DATABASE_INSTANCES_MAX ? { instanceCount: names.length } : {}) };
   },
   'backup.mssql-history': async ({ instance, database }, { signal, timeUp }) => {
     const script = { instance, sql: historySql(database, SQL_HISTORY_MAX), answer: History };
@@ -56,7 +58,7 @@ export const sqlServerQueries = ({ run, registry }: SqlServerParts): LiveHandler
   },
 });
 
-/** Of a machine without SQL Server, the registry has no such key, and the program fails. */
+/** Without SQL Server, this registry key does not exist and the program fails. */
 async function instanceNames(registry: string, signal: AbortSignal): Promise<string[]> {
   const output = await readOutput(registry, ['query', INSTANCES], { signal, maxLength: 1_000_000 }).catch(
     () => '',
@@ -64,16 +66,18 @@ async function instanceNames(registry: string, signal: AbortSignal): Promise<str
   return output
     .split(/\r?\n/)
     .flatMap((line) => /^\s+(\S{1,32})\s+REG_SZ\s/.exec(line)?.[1] ?? [])
-    .filter((name) => SqlInstance.safeParse(name).success)
-    .slice(0, DATABASE_INSTANCES_MAX);
+    .filter((name) => SqlInstance.safeParse(name).success);
 }
 
-/** An instance that does not answer is listed with the reason. */
+/** An instance that does not answer is listed with its error. */
 async function describe(run: RunSql, instance: string, signal: AbortSignal): Promise<DatabaseInstance> {
   const known = { engine: 'mssql', instance, port: null } as const;
   try {
     const script = { instance, sql: instanceSql(DATABASES_MAX), answer: Instance };
-    const { version, edition, dataFolder, databases } = await run(script, { signal, timeoutMs: LOOK_MS });
+    const { version, edition, dataFolder, databases, databaseCount } = await run(script, {
+      signal,
+      timeoutMs: LOOK_MS,
+    });
     return {
       ...known,
       version: firstCharacters([version ?? '', edition ?? ''].join(' ').trim(), 255),
@@ -82,6 +86,7 @@ async function describe(run: RunSql, instance: string, signal: AbortSignal): Pro
         name: firstCharacters(name, 255),
         sizeBytes,
       })),
+      ...(databaseCount != null && databaseCount > DATABASES_MAX ? { databaseCount } : {}),
       problems: [],
     };
   } catch (error) {
@@ -92,7 +97,7 @@ async function describe(run: RunSql, instance: string, signal: AbortSignal): Pro
   }
 }
 
-/** By this, a file is known as one of ours. */
+/** Recognizes the backup files that Muster has written. */
 const OURS = 'muster-';
 
 export const sqlServerHandlers = ({ run }: SqlServerParts): DurableHandlers => ({
@@ -131,7 +136,7 @@ export const sqlServerHandlers = ({ run }: SqlServerParts): DurableHandlers => (
   },
 });
 
-/** A name that no file has yet: a backup replaces nothing. */
+/** A file name that is not in use, so that no backup is overwritten. */
 function fileIn(folder: string, backupType: 'full' | 'differential' | 'log'): string {
   const at = clock
     .date()

@@ -1,30 +1,84 @@
 import { lookup } from 'node:dns/promises';
 import { lstat, statfs } from 'node:fs/promises';
-import { clock } from '../../../clock.ts';
-import { HTTP_ONLY, PENDING } from '../../core/connection/connection-state.ts';
-import { runningAgent } from '../../core/state/status-file.ts';
-import { loadCredentials, NOT_ENROLLED } from '../../core/enrollment/credentials.ts';
-import { openEventLogs } from '../../capabilities/event-logs/open-event-logs.ts';
-import { logFile } from '../../os/diagnostics/log-files.ts';
-import { checkInstalled, installedVersions } from '../../os/installation/installed-release.ts';
-import { ownPlatform } from '../../os/installation/layout.ts';
-import { keysForStart } from '../../os/installation/trusted-keys.ts';
-import type { Network } from '../../os/network/network.ts';
-import { findProgram } from '../../os/processes/find-program.ts';
-import { runSystemProgram } from '../../os/processes/system-program.ts';
+import type { Command } from 'commander';
+import { clock } from '../../clock.ts';
+import { openEventLogs } from '../capabilities/event-logs/open-event-logs.ts';
+import { HTTP_ONLY, PENDING } from '../core/connection-options.ts';
+import { loadCredentials, NOT_ENROLLED } from '../core/settings.ts';
+import { runningAgent } from '../core/status-file.ts';
+import { logFile } from '../os/diagnostic-log.ts';
+import { openPrivateFolder } from '../os/files/private-folder.ts';
+import { type Network, openNetwork } from '../os/network/network.ts';
+import { findProgram, runSystemProgram } from '../os/child-process.ts';
+import { checkInstalled, installedVersions } from '../os/releases/installed-release.ts';
+import { defaultDataDir, defaultProgramsDir, ownPlatform } from '../os/releases/layout.ts';
+import { keysForStart } from '../os/releases/release-check.ts';
+import { serviceFinding } from './service.ts';
 
-export interface Finding {
+export function addDoctor(program: Command): void {
+  program
+    .command('doctor')
+    .description(
+      'check what the agent needs on this machine (exit 0: everything is in order, 1: something is not)',
+    )
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .option('--programs <folder>', 'folder of the programs', defaultProgramsDir())
+    .option('--json', 'print a JSON object', false)
+    .action(async (options: { dataDir: string; programs: string; json: boolean }) => {
+      const dataDir = await openPrivateFolder(options.dataDir);
+      const findings = await examine(dataDir, options.programs);
+      const ok = findings.every((finding) => finding.ok);
+      if (options.json) console.log(JSON.stringify({ ok, findings }));
+      else for (const finding of findings) print(finding);
+      process.exitCode = ok ? 0 : 1;
+    });
+}
+
+async function examine(dataDir: string, programs: string): Promise<Finding[]> {
+  const { finding, server } = await checkEnrollment(dataDir);
+  const machine = await Promise.all([
+    checkEventLogs(),
+    ...(server === undefined ? [] : [checkConnection(dataDir)]),
+    checkDisk(dataDir),
+    checkLog(dataDir),
+    checkRestic(),
+    serviceFinding({ programs, dataDir, prefix: process.env['MUSTER_PREFIX'] ?? '' }),
+    checkReleases(programs, dataDir),
+  ]);
+  return [finding, ...(server === undefined ? [] : await reach(dataDir, server)), ...machine.flat()];
+}
+
+async function reach(dataDir: string, server: URL): Promise<Finding[]> {
+  try {
+    const network = await openNetwork(dataDir);
+    try {
+      return [await checkName(server, network), ...(await checkServer(server, network))];
+    } finally {
+      network.close();
+    }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return [{ check: 'network', ok: false, message, fix: 'Correct the settings that the message names.' }];
+  }
+}
+
+function print({ check, ok, message, fix }: Finding): void {
+  console.log(`${ok ? '✔' : '✖'} ${check}: ${message}`);
+  if (fix !== undefined) console.log(`  ${fix}`);
+}
+
+interface Finding {
   check: string;
   ok: boolean;
-  /** What was found. */
+  /** The result of the check. */
   message: string;
-  /** What to do about it. */
+  /** How to fix the problem. */
   fix?: string;
 }
 
-/** More than this, and certificates seem to be expired or not valid yet. */
+/** With a larger difference, certificates may seem to be expired or not valid yet. */
 const CLOCK_MAX_MS = 5 * 60_000;
-/** Twice the executable, and some room to work. */
+/** Twice the executable, and a reserve. */
 const FREE_MIN_BYTES = 300_000_000;
 const CHECK_MS = 20_000;
 
@@ -32,8 +86,8 @@ const good = (check: string, message: string): Finding => ({ check, ok: true, me
 const bad = (check: string, message: string, fix: string): Finding => ({ check, ok: false, message, fix });
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** The address of the server, where this machine is enrolled. */
-export async function checkEnrollment(dataDir: string): Promise<{ finding: Finding; server?: URL }> {
+/** The address of the server, if this machine is enrolled. */
+async function checkEnrollment(dataDir: string): Promise<{ finding: Finding; server?: URL }> {
   const check = 'enrollment';
   try {
     const credentials = await loadCredentials(dataDir);
@@ -47,8 +101,8 @@ export async function checkEnrollment(dataDir: string): Promise<{ finding: Findi
   }
 }
 
-/** What the running agent says about its connection. */
-export async function checkConnection(dataDir: string): Promise<Finding> {
+/** The connection state of the running agent. */
+async function checkConnection(dataDir: string): Promise<Finding> {
   const check = 'connection';
   const running = await runningAgent(dataDir);
   if (running === undefined) return good(check, 'no agent runs at the moment');
@@ -73,8 +127,8 @@ const IS_COPY = bad(
   'If this machine is a copy, such as a clone of a virtual machine, give it a machine id of its own and enroll it again. Do not run "unenroll": it would take the other machine out of service.',
 );
 
-/** The name of the server; behind a proxy, the proxy resolves it. */
-export async function checkName(server: URL, network: Network): Promise<Finding> {
+/** Resolves the name of the server; behind a proxy, the proxy resolves it. */
+async function checkName(server: URL, network: Network): Promise<Finding> {
   const check = 'DNS';
   const { proxy } = network.describe(server);
   if (proxy !== null) return good(check, `left to the proxy ${proxy.address}`);
@@ -90,12 +144,8 @@ export async function checkName(server: URL, network: Network): Promise<Finding>
   }
 }
 
-/** Whether the server answers, through which proxy, with which certificate authorities, and what time it has. */
-export async function checkServer(
-  server: URL,
-  network: Network,
-  now = () => clock.now(),
-): Promise<Finding[]> {
+/** Whether the server answers, and its proxy, certificate authorities and time. */
+async function checkServer(server: URL, network: Network, now = () => clock.now()): Promise<Finding[]> {
   const { proxy, caFile } = network.describe(server);
   const way = `${proxy === null ? 'directly' : `through ${proxy.address} (${proxy.source})`}${caFile === null ? '' : `, with ${caFile}`}`;
   try {
@@ -126,7 +176,7 @@ export function clockFinding(aheadMs: number): Finding {
   return bad('clock', message, 'Set the clock of this machine by NTP.');
 }
 
-export async function checkEventLogs(): Promise<Finding[]> {
+async function checkEventLogs(): Promise<Finding[]> {
   try {
     const logs = await (await openEventLogs()).reader.list(clock.timeoutSignal(CHECK_MS));
     if (logs.length > 0) return [good('event logs', logs.map(({ name }) => name).join(', '))];
@@ -142,7 +192,7 @@ export async function checkEventLogs(): Promise<Finding[]> {
   }
 }
 
-export async function checkDisk(dataDir: string): Promise<Finding> {
+async function checkDisk(dataDir: string): Promise<Finding> {
   try {
     const { bavail, bsize } = await statfs(dataDir);
     const free = bavail * bsize;
@@ -155,7 +205,7 @@ export async function checkDisk(dataDir: string): Promise<Finding> {
 }
 
 /** The agent's own log on this machine. */
-export async function checkLog(dataDir: string): Promise<Finding> {
+async function checkLog(dataDir: string): Promise<Finding> {
   const check = 'log';
   const file = logFile(dataDir, 'agent');
   const found = await lstat(file).catch(() => undefined);
@@ -164,8 +214,8 @@ export async function checkLog(dataDir: string): Promise<Finding> {
   return bad(check, `${file} is not a regular file`, `Remove ${file}: the agent writes its log there.`);
 }
 
-/** Only backups need it, so a machine without it is in order. */
-export async function checkRestic(): Promise<Finding> {
+/** Only backups need restic, so a machine without it is in order. */
+async function checkRestic(): Promise<Finding> {
   const program = await findProgram(['restic']);
   if (program === undefined) return good('restic', 'not installed; only backups need it');
   try {
@@ -175,8 +225,8 @@ export async function checkRestic(): Promise<Finding> {
   }
 }
 
-/** Every installed release of the agent's script, with all its bytes. */
-export async function checkReleases(programs: string, dataDir: string): Promise<Finding[]> {
+/** Verifies every byte of each installed release of the agent's script. */
+async function checkReleases(programs: string, dataDir: string): Promise<Finding[]> {
   const versions = await installedVersions(programs, 'agent');
   if (versions.length === 0) return [good('releases', 'none installed; the agent of the program runs')];
   const expected = {

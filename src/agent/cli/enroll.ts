@@ -1,18 +1,19 @@
 import { createInterface } from 'node:readline';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { PENDING } from '../core/connection/connection-state.ts';
-import { changeCredentials, loadCredentials } from '../core/enrollment/credentials.ts';
-import { defaultDataDir } from '../os/installation/data-folder.ts';
-import { enroll } from '../core/enrollment/enroll.ts';
-import { describeMachine } from '../capabilities/inventory/describe-machine.ts';
-import { saveTrustedKeys } from '../os/installation/trusted-keys.ts';
+import { PENDING } from '../core/connection-options.ts';
+import { changeCredentials, loadCredentials, removeCredentials, Settings } from '../core/settings.ts';
+import { defaultDataDir } from '../os/releases/layout.ts';
+import { enroll, leaveServer } from '../core/enroll.ts';
+import { describeMachine } from '../capabilities/inventory/collect.ts';
+import { saveTrustedKeys } from '../os/releases/release-check.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
-import { keepNetwork, openNetwork } from '../os/network/open-network.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING } from '../core/server/server-address.ts';
-import { isSecureServer } from '../os/network/secure-server.ts';
-import { EXIT, ServerCallError } from '../core/server/server-call.ts';
-import { PROGRAM } from '../core/program-name.ts';
-import { Settings } from '../core/state/settings.ts';
+import { keepNetwork, openNetwork, isSecureServer } from '../os/network/network.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, EXIT, ServerCallError } from '../core/server-call.ts';
+import { PROGRAM } from '../core/version.ts';
+import { rotateToken } from '../core/tokens.ts';
+import { printable } from '../core/plain-text.ts';
+import { removeData } from '../core/remove-data.ts';
+import { runningAgent } from '../core/status-file.ts';
 
 /** Keeps the key out of the list of processes, which other users can read. */
 const KEY_VARIABLE = 'MUSTER_ENROLLMENT_KEY';
@@ -57,9 +58,9 @@ export function addEnroll(program: Command): void {
         const isSecure = isSecureServer(options.server);
         if (!isSecure && !options.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
         if (!isSecure) console.error(INSECURE_WARNING);
-        // Nothing that the agent starts has a use for it.
+        // No child process needs the key.
         delete process.env[KEY_VARIABLE];
-        // This comes before the key is used up.
+        // Check this before the key is used up.
         const dataDir = await openPrivateFolder(options.dataDir);
         const choice = { proxy: options.proxy, caFile: options.ca };
         const network = await openNetwork(dataDir, choice);
@@ -78,7 +79,7 @@ export function addEnroll(program: Command): void {
         await settings.setInsecureHttp(!isSecure);
         await settings.setHostname(options.hostname);
         await keepNetwork(dataDir, choice);
-        // Before the credentials, without which the agent does not start.
+        // Write these before the credentials, because the agent starts once it has credentials.
         await saveTrustedKeys(dataDir, releaseKeys);
         await changeCredentials(dataDir, () => credentials);
         console.log(`Enrolled as device ${credentials.deviceId} at ${credentials.server}.`);
@@ -95,7 +96,10 @@ export function addEnroll(program: Command): void {
     );
 }
 
-/** Proves to the server that this machine is the device that it was. Credentials that cannot be read prove nothing. */
+/**
+ * The current token, which proves to the server that this machine is already its device. Unreadable credentials prove
+ * nothing.
+ */
 async function knownToken(dataDir: string, server: string): Promise<string | undefined> {
   const known = await loadCredentials(dataDir).catch(() => undefined);
   return known?.server === server ? known.token : undefined;
@@ -115,7 +119,62 @@ export function parseServer(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Without a query or fragment, which would precede the path, and without a password, which would be stored and shown. */
+/**
+ * Without a query or fragment, which would end up before the path, and without a password, which would be stored and
+ * shown.
+ */
 function isPlainAddress({ protocol, username, password, search, hash }: URL): boolean {
   return /^https?:$/.test(protocol) && username + password + search + hash === '';
+}
+
+export function addUnenroll(program: Command): void {
+  program
+    .command('unenroll')
+    .description(
+      'take this machine out of service at its server, and remove the agent’s files (exit 3: server not reached, 4: refused)',
+    )
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .option('--keep-data', 'remove the credentials only', false)
+    .option('--force', 'remove the files although the server is not reached', false)
+    .action(async (options: { dataDir: string; keepData: boolean; force: boolean }) => {
+      const dataDir = await openPrivateFolder(options.dataDir);
+      const running = await runningAgent(dataDir);
+      if (running !== undefined) {
+        throw new Error(
+          `The agent is running (process ${running.pid}). Stop it first: ${PROGRAM} service stop`,
+        );
+      }
+      try {
+        console.log(await leaveServer(dataDir));
+      } catch (error) {
+        if (!options.force) throw error;
+        console.error(`${String(error)} The server still lists this device until you decommission it there.`);
+      }
+      await removeCredentials(dataDir);
+      if (options.keepData) return console.log('The credentials are removed.');
+      const kept = await removeData(dataDir);
+      console.log('The files of the agent are removed.');
+      if (kept.length > 0) console.log(`These are not the agent’s, and stay:\n${listed(kept)}`);
+    });
+}
+
+const LISTED = 10;
+
+function listed(paths: readonly string[]): string {
+  const shown = paths.slice(0, LISTED).map((each) => `  ${printable(each, 1000)}`);
+  const more = paths.length - shown.length;
+  return [...shown, ...(more > 0 ? [`  and ${more} more`] : [])].join('\n');
+}
+
+export function addRotateToken(program: Command): void {
+  program
+    .command('rotate-token')
+    .description(
+      'request a new token, which the next connection uses (exit 2: not enrolled, 3: server not reached, 4: refused)',
+    )
+    .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
+    .action(async ({ dataDir }: { dataDir: string }) => {
+      await rotateToken(await openPrivateFolder(dataDir));
+      console.log('The new token is stored. The next connection uses it and revokes the old one.');
+    });
 }

@@ -2,12 +2,10 @@ import { createInterface } from 'node:readline';
 import os from 'node:os';
 import path from 'node:path';
 import { type Command, Option } from 'commander';
-import { recover } from '../capabilities/images/recovery/recover.ts';
-import { INSECURE_REFUSAL, INSECURE_WARNING } from '../core/server/server-address.ts';
-import { EXIT, ServerCallError } from '../core/server/server-call.ts';
+import { recover } from '../capabilities/images/recover.ts';
+import { INSECURE_REFUSAL, INSECURE_WARNING, EXIT, ServerCallError } from '../core/server-call.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
-import { openNetwork } from '../os/network/open-network.ts';
-import { isSecureServer } from '../os/network/secure-server.ts';
+import { openNetwork, isSecureServer } from '../os/network/network.ts';
 import { parseServer } from './enroll.ts';
 
 const TOKEN_VARIABLE = 'MUSTER_RECOVERY_TOKEN';
@@ -42,7 +40,7 @@ export function addRecover(program: Command): void {
       '--target <path>',
       'a whole disk such as /dev/sda, a file, or a folder for a file of each disk',
     )
-    .option('--disk <name>', 'the disk of the image, where it has several')
+    .option('--disk <name>', 'the disk of the image, if it has several')
     .option('--grow', 'make the last partition reach the end of a larger disk', false)
     .option('--overwrite', 'whatever is on the target is lost', false)
     .option('--force', 'also onto a machine that starts in another way (BIOS, UEFI)', false)
@@ -63,7 +61,7 @@ async function run(flags: RecoverFlags): Promise<void> {
     if (!flags.insecureHttp) throw new ServerCallError(EXIT.refused, INSECURE_REFUSAL);
     console.error(INSECURE_WARNING);
   }
-  // Nothing that is started from here has a use for it.
+  // No child process needs the token.
   delete process.env[TOKEN_VARIABLE];
   const token = await tokenOf(flags.token);
   const state = await openPrivateFolder(flags.state);
@@ -102,7 +100,7 @@ async function run(flags: RecoverFlags): Promise<void> {
   }
 }
 
-/** A line for each step of ten percent. */
+/** One line per ten percent. */
 function progressPrinter(): NonNullable<Parameters<typeof recover>[0]['onProgress']> {
   let last = '';
   return ({ phase, disk, done, total }) => {

@@ -4,16 +4,26 @@ import { isSea } from 'node:sea';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
-import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
-import { PROGRAM } from '../core/program-name.ts';
+import { loadCredentials, NOT_ENROLLED } from '../core/settings.ts';
+import { PROGRAM } from '../core/version.ts';
 import { hasCode } from '../os/files/private-file.ts';
 import { openPrivateFolder } from '../os/files/private-folder.ts';
-import { defaultDataDir } from '../os/installation/data-folder.ts';
-import { defaultProgramsDir, ownProgramsDir, programFile } from '../os/installation/layout.ts';
-import { stableProgram } from '../os/installation/stable-program.ts';
-import { commandScript, installProgram, writeIfChanged } from '../os/service/install-program.ts';
-import { runManager, serviceManager, type ServiceManager } from '../os/service/service-manager.ts';
-import type { ServicePlace } from '../os/service/service-place.ts';
+import {
+  defaultDataDir,
+  defaultProgramsDir,
+  ownProgramsDir,
+  programFile,
+  stableProgram,
+} from '../os/releases/layout.ts';
+import {
+  commandScript,
+  installProgram,
+  writeIfChanged,
+  runManager,
+  serviceManager,
+  type ServiceManager,
+} from '../os/service-manager.ts';
+import type { ServicePlace } from '../os/service-definitions.ts';
 
 const EXIT = { running: 0, stopped: 1, not_installed: 2, noManager: 3 } as const;
 const VERSION_MS = 30_000;
@@ -71,7 +81,7 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
   if ((await loadCredentials(place.dataDir)) === undefined) {
     throw Object.assign(new Error(NOT_ENROLLED), { exitCode: 2 });
   }
-  // Before anything is written: without a service manager, nothing would start what is installed.
+  // Check before anything is written: without a service manager, nothing would start the installed program.
   const manager = starts ? await managerOf(place) : undefined;
   const version = await ownVersion();
   const programChanged = await installProgram(place.programs, process.execPath, version).catch(
@@ -99,7 +109,7 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
 
 const NOT_WRITABLE = ['EROFS', 'EACCES', 'EPERM'];
 
-/** What people can do where the folder of the programs cannot be written. */
+/** Advice for a programs folder that cannot be written to. */
 function explained(error: unknown, programs: string): unknown {
   if (!NOT_WRITABLE.some((code) => hasCode(error, code))) return error;
   const message = `The program cannot be installed in ${programs}, which cannot be written to (is it mounted read-only?). Choose another folder: ${PROGRAM} service install --programs FOLDER`;
@@ -148,7 +158,7 @@ function placeOf({ dataDir, programs, prefix }: Options): ServicePlace {
   };
 }
 
-/** The command for people. On Windows, the folder of the programs is not on the search path. */
+/** The command as a user types it. On Windows, the folder of the programs is not on the search path. */
 const commandFile = ({ prefix }: ServicePlace): string | undefined =>
   process.platform === 'win32' ? undefined : path.join(prefix, '/usr/local/bin/muster-agent');
 

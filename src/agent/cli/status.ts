@@ -1,14 +1,11 @@
 import type { Command } from 'commander';
 import { readUpgradeState, upgradeSentences } from '../capabilities/update/upgrade-state.ts';
-import { HTTP_ONLY, PENDING } from '../core/connection/connection-state.ts';
-import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
+import { HTTP_ONLY, PENDING } from '../core/connection-options.ts';
+import { loadCredentials, NOT_ENROLLED, Settings } from '../core/settings.ts';
 import { printable } from '../core/plain-text.ts';
-import { Settings } from '../core/state/settings.ts';
 import { AGENT_VERSION } from '../core/version.ts';
-import { currentRelease } from '../os/installation/current-release.ts';
-import { defaultDataDir } from '../os/installation/data-folder.ts';
-import { defaultProgramsDir } from '../os/installation/layout.ts';
-import { runningAgent, type AgentStatus } from '../core/state/status-file.ts';
+import { currentRelease, defaultDataDir, defaultProgramsDir } from '../os/releases/layout.ts';
+import { runningAgent, type AgentStatus } from '../core/status-file.ts';
 
 export function addStatus(program: Command): void {
   program

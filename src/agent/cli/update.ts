@@ -1,23 +1,20 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { readOfferState, requestApply } from '../capabilities/update/offer-file.ts';
+import { readOfferState, requestApply } from '../capabilities/update/offer.ts';
 import { readUpgradeState, upgradeSentences } from '../capabilities/update/upgrade-state.ts';
-import { loadCredentials, NOT_ENROLLED } from '../core/enrollment/credentials.ts';
-import { Settings } from '../core/state/settings.ts';
-import { runningAgent } from '../core/state/status-file.ts';
+import { loadCredentials, NOT_ENROLLED, Settings } from '../core/settings.ts';
+import { runningAgent } from '../core/status-file.ts';
 import { printable } from '../core/plain-text.ts';
 import { AGENT_VERSION } from '../core/version.ts';
-import { currentRelease } from '../os/installation/current-release.ts';
-import { defaultDataDir } from '../os/installation/data-folder.ts';
-import { defaultProgramsDir } from '../os/installation/layout.ts';
+import { currentRelease, defaultDataDir, defaultProgramsDir } from '../os/releases/layout.ts';
 
-/** As long as the last lines of a release that has failed. */
+/** As long as the last output lines of a failed release. */
 const LINE_MAX = 3000;
 
 interface Options {
   dataDir: string;
 }
 
-/** What the running agent knows about upgrades, and what a person at the machine may decide. */
+/** Shows and changes how the running agent upgrades. */
 export function addUpdate(program: Command): void {
   const update = program.command('update').description('see and decide which release this machine runs');
   const add = (name: string, description: string) =>
@@ -35,7 +32,7 @@ export function addUpdate(program: Command): void {
     const running = await runningAgent(dataDir);
     const version = running?.agentVersion ?? (await currentRelease(defaultProgramsDir(), 'agent'));
     console.log(`The agent is ${version ?? AGENT_VERSION}.`);
-    if (settings.autoUpdate) console.log('Upgrades by themselves are on.');
+    if (settings.autoUpdate) console.log('Automatic upgrades are on.');
     const lines = upgradeSentences(await readUpgradeState(dataDir, settings.autoUpdate));
     for (const line of lines) console.log(printable(line, LINE_MAX));
     const offer = await readOfferState(dataDir);
@@ -59,7 +56,7 @@ export function addUpdate(program: Command): void {
       await assertEnrolled(dataDir);
       const settings = await Settings.load(dataDir, (message) => console.error(message));
       await settings.setAutoUpdate(enabled);
-      console.log(`Upgrades by themselves are ${enabled ? 'on' : 'off'}.`);
+      console.log(`Automatic upgrades are ${enabled ? 'on' : 'off'}.`);
     });
 }
 

@@ -1,4 +1,4 @@
-import { AgentErrorCode } from '../../protocol/index.ts';
+import { AgentErrorCode, shortened } from '../../protocol/index.ts';
 import { firstCharacters } from './plain-text.ts';
 
 /** A failure with a code that the hub passes on to the caller. */
@@ -16,7 +16,10 @@ export class AgentError extends Error {
 }
 
 export function logNotFound(name: string): AgentError {
-  return new AgentError(AgentErrorCode.logNotFound, `This device has no log named '${name.slice(0, 100)}'.`);
+  return new AgentError(
+    AgentErrorCode.logNotFound,
+    `This device has no log named '${shortened(name, 100)}'.`,
+  );
 }
 
 export function recordNotFound(name: string, recordId: number): AgentError {
@@ -26,7 +29,7 @@ export function recordNotFound(name: string, recordId: number): AgentError {
   );
 }
 
-/** A failure as a result reports it. An error without a code of its own counts as `FAILED`. */
+/** The failure as a result reports it. An error without its own code becomes `FAILED`. */
 export function describeError(error: unknown): { code: string; message: string } {
   const message = firstCharacters(error instanceof Error ? error.message : String(error), 2000);
   return { code: error instanceof AgentError ? error.code : AgentErrorCode.failed, message };

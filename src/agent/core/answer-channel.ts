@@ -1,6 +1,6 @@
 import type { Socket } from 'socket.io-client';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
+import { clock } from '../../clock.ts';
 import {
   AGENT_MESSAGE_MAX_BYTES,
   AgentErrorCode,
@@ -10,9 +10,9 @@ import {
   ErrorAck,
   OkAck,
   type UpdateStatus,
-} from '../../../protocol/index.ts';
-import { AgentError } from '../agent-error.ts';
-import { printable } from '../plain-text.ts';
+} from '../../protocol/index.ts';
+import { AgentError } from './agent-error.ts';
+import { printable } from './plain-text.ts';
 
 /** Sends messages over one connection. Each method resolves when the hub has acknowledged the message. */
 export interface AnswerChannel {
@@ -41,7 +41,7 @@ export function channelOver(
         const answer = HubAck.safeParse(await socket.timeout(ackMs).emitWithAck(event, message));
         if (!answer.success) throw new HubRefused('its acknowledgement is invalid');
         if (answer.data.ok) return;
-        // The hub refuses the message for good, unless it is only busy.
+        // The refusal is final, unless the hub is only busy.
         const { code, retryAfterMs = 0 } = answer.data.error;
         if (code !== 'DEVICE_BUSY') throw new HubRefused(printable(code, 100));
         againMs = Math.min(Math.max(RESEND_MS, retryAfterMs), RESEND_MAX_MS);
@@ -68,7 +68,7 @@ const MESSAGE_MAX_BYTES = AGENT_MESSAGE_MAX_BYTES - 20_000;
 
 const isTooLarge = (message: unknown) => Buffer.byteLength(JSON.stringify(message)) > MESSAGE_MAX_BYTES;
 
-/** Drops an output that does not fit into a message: the hub would end the connection, each time it is sent. */
+/** Drops an output that does not fit into a message: each time it was sent, the hub would close the connection. */
 export function sendable({ output, ...result }: CommandResult): CommandResult {
   if (!isTooLarge({ ...result, output })) return { ...result, output };
   const error = result.error ?? {
@@ -78,7 +78,7 @@ export function sendable({ output, ...result }: CommandResult): CommandResult {
   return { ...result, status: 'failed', error };
 }
 
-/** The hub does not take this message, however often it is sent. */
+/** The hub refuses this message, however often it is sent. */
 export class HubRefused extends Error {
   constructor(reason: string) {
     super(`the hub refused a message: ${reason}`);

@@ -1,5 +1,5 @@
 import { io, type Socket } from 'socket.io-client';
-import { clock, type Timer } from '../../../clock.ts';
+import { clock, type Timer } from '../../clock.ts';
 import {
   AGENT_NAMESPACE,
   AGENT_QUERY,
@@ -13,17 +13,19 @@ import {
   type AgentHandshake,
   isDurable,
   type ErrorAck,
-} from '../../../protocol/index.ts';
+} from '../../protocol/index.ts';
 import { channelOver } from './answer-channel.ts';
-import { requestedDelay, heartbeatDelay, reconnectDelay, refusedDelay } from '../server/back-off.ts';
-import { describeError } from '../agent-error.ts';
-import { printable } from '../plain-text.ts';
-import { reasonOf } from './connection-failure.ts';
-import type { ConnectionOptions } from './connection-options.ts';
-import type { ConnectionState } from './connection-state.ts';
-import { type HandshakeAnswer, onHandshakeAnswer } from './handshake-refusal.ts';
+import { requestedDelay, heartbeatDelay, reconnectDelay, refusedDelay, post } from './server-call.ts';
+import { describeError } from './agent-error.ts';
+import { printable } from './plain-text.ts';
+import {
+  reasonOf,
+  type HandshakeAnswer,
+  onHandshakeAnswer,
+  type ConnectionOptions,
+  type ConnectionState,
+} from './connection-options.ts';
 import { HttpHeartbeats } from './http-heartbeats.ts';
-import { post } from '../server/server-call.ts';
 
 type Ack = (answer: { ok: true } | ErrorAck) => void;
 
@@ -32,8 +34,8 @@ const ACK_MS = 10_000;
 const MISSED_HEARTBEATS = 2;
 const HTTP_AFTER_MS = 30_000;
 /**
- * A server that cannot be reached at all loses nothing by being tried often, and admits a returning fleet as it can. After
- * some ten minutes the agent spares its machine.
+ * A server that is completely unreachable is not harmed by frequent tries, and it limits the rate of a returning fleet
+ * itself. After about ten minutes the agent tries less often, to save resources of its machine.
  */
 const QUICK_CAP_MS = 8000;
 const QUICK_TRIES = 150;
@@ -41,8 +43,8 @@ const QUICK_TRIES = 150;
 const ANSWERED_MS = 2000;
 
 /**
- * Keeps one connection to the hub open: reconnects after each loss, at the right time, and sends heartbeats. Where the
- * socket is blocked, heartbeats go over HTTP.
+ * Keeps one connection to the hub open: sends heartbeats, and reconnects after each loss at the right time. If the
+ * socket is blocked, heartbeats are sent over HTTP.
  */
 export class AgentConnection {
   readonly #options: ConnectionOptions;
@@ -53,7 +55,7 @@ export class AgentConnection {
   #reason = '';
   #socket: Socket | undefined;
   #retryTimer: Timer | undefined;
-  /** Nobody has asked for the present wait, so it may be cut short. */
+  /** The current wait was not requested by the server, so it may be shortened. */
   #mayHurry = false;
   #heartbeatTimer: Timer | undefined;
   #failedAttempts = 0;
@@ -64,7 +66,7 @@ export class AgentConnection {
   #stopped = false;
   #isRenewing = false;
   #connectedSince = '';
-  /** Whether the hub has answered a heartbeat on the present socket. */
+  /** Whether the hub has answered a heartbeat on the current socket. */
   #isAcknowledged = false;
 
   constructor(options: ConnectionOptions) {
@@ -102,9 +104,9 @@ export class AgentConnection {
     else this.#heartbeatIn(0, this.#socket);
   }
 
-  /** Connects again, so that the hub learns from a new handshake what has changed on this machine. */
+  /** Connects again, so that a new handshake tells the hub what has changed on this machine. */
   renew(): void {
-    // Otherwise the next handshake says it.
+    // If no connection is open, the next handshake has the change anyway.
     if (this.#socket?.connected !== true) return;
     this.#isRenewing = true;
     this.#socket.disconnect();
@@ -132,7 +134,7 @@ export class AgentConnection {
       path: this.#options.hubPath ?? HUB_PATH,
       transports: ['websocket'],
       query: AGENT_QUERY,
-      // This class decides when to reconnect: as the hub has asked, and with a jitter that suits a fleet.
+      // This class decides when to reconnect: as the hub has asked, and with jitter suited to a fleet.
       reconnection: false,
       forceNew: true,
       agent: this.#agent(),
@@ -185,7 +187,7 @@ export class AgentConnection {
     });
     socket.on('disconnect', (reason) => {
       clock.clear(this.#heartbeatTimer);
-      // Something cuts connections as soon as they are open, unless the hub has answered a heartbeat.
+      // If the hub has answered no heartbeat, something on the way cuts connections as soon as they are open.
       const isExpected = this.#notice !== undefined || this.#isRenewing;
       if (!this.#isAcknowledged && !isExpected) this.#http.socketFailed();
       queries.cancelAll();
@@ -235,12 +237,12 @@ export class AgentConnection {
       if (!notice.success) return ack(invalid('The notice does not match its schema.'));
       ack({ ok: true });
       this.#notice = notice.data;
-      // The hub closes the connection. This is for a hub that ends before it does so.
+      // The hub closes the connection. This covers a hub that ends before it has done so.
       clock.setTimeout(() => socket.disconnect(), 1000).unref();
     });
   }
 
-  /** Socket.IO's type knows the agents of browsers only. In Node, it passes this one to `ws`. */
+  /** Socket.IO's type accepts only browser agents. In Node, it passes this agent to `ws`. */
   #agent(): never {
     return this.#options.network.socketAgent(new URL(this.#options.server)) as never;
   }
@@ -273,7 +275,7 @@ export class AgentConnection {
     else this.#wait(this.#reconnectDelay({ isAnswered: true }), reason);
   }
 
-  /** @param isAnswered  by the hub, or by something on the way, which may be overloaded */
+  /** @param isAnswered  by the hub, or by a proxy on the way, which may be overloaded */
   #reconnectDelay({ isAnswered }: { isAnswered: boolean }): number {
     // A release on trial is judged by its socket.
     const isOnTrial = this.#options.beatAtMostMs?.() !== undefined;
@@ -281,7 +283,7 @@ export class AgentConnection {
     return reconnectDelay(this.#failedAttempts, this.#random, isQuick ? QUICK_CAP_MS : undefined);
   }
 
-  /** A heartbeat has arrived over HTTP: a socket that only waits for its next try need not wait for long. */
+  /** A heartbeat has arrived over HTTP, so the next try of the socket need not wait long. */
   #serverReached(): void {
     if (this.#socketState.state !== 'waiting' || !this.#mayHurry) return;
     const waitMs = Math.round(this.#random() * ANSWERED_MS);
@@ -335,7 +337,7 @@ export class AgentConnection {
     this.#beatsAgain = false;
   }
 
-  /** A hub that misses two heartbeats counts as lost, even where the socket is still open. */
+  /** A hub that misses two heartbeats counts as lost, even if the socket is still open. */
   #heartbeatMissed(socket: Socket): void {
     if (!socket.connected || socket !== this.#socket) return;
     this.#isBeating = false;
@@ -347,7 +349,7 @@ export class AgentConnection {
 
 const invalid = (message: string): ErrorAck => ({ ok: false, error: { code: 'VALIDATION_FAILED', message } });
 
-/** A server that wants no acknowledgement sends no function. Anything else in its place is ignored. */
+/** If the server wants no acknowledgement, it sends no function. Any other value is ignored. */
 function ackIn(last: unknown): Ack {
   return isAck(last) ? last : () => {};
 }

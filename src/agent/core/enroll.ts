@@ -1,21 +1,21 @@
-import { clock } from '../../../clock.ts';
-import { EnrollResponse, type EnrollRequest, type ReleaseKey } from '../../../protocol/index.ts';
-import { type Credentials, TOKEN } from './credentials.ts';
-import { hubPathOf } from '../server/server-address.ts';
-import { printable } from '../plain-text.ts';
-import { EXIT, post, type ServerAccess, ServerCallError } from '../server/server-call.ts';
+import { clock } from '../../clock.ts';
+import { EnrollResponse, type EnrollRequest, type ReleaseKey } from '../../protocol/index.ts';
+import { openNetwork } from '../os/network/network.ts';
+import { type Credentials, TOKEN, loadCredentials, tokensOf } from './settings.ts';
+import { printable } from './plain-text.ts';
+import { hubPathOf, EXIT, post, type ServerAccess, ServerCallError } from './server-call.ts';
 
 export interface Enrollment {
   credentials: Credentials;
-  /** Whose releases the agent installs; empty where the server names none. */
+  /** Public keys of trusted releases; empty if the server has none. */
   releaseKeys: readonly ReleaseKey[];
-  /** whether the device waits for approval. */
+  /** Whether the device waits for approval. */
   isPending: boolean;
 }
 
 /**
  * Enrolls this machine with an enrollment key at the server with this base URL. Throws `ServerCallError`.
- * @param token  the token that the machine has there as a device already, which proves that it is that device
+ * @param token  the token of the machine's existing device there, which proves that it is that device
  */
 export async function enroll(
   { server, network }: ServerAccess,
@@ -61,4 +61,30 @@ export async function enroll(
     releaseKeys: config.releaseKeys ?? [],
     isPending: answer.data.status === 'pending',
   };
+}
+
+/**
+ * Takes the device of this machine out of service at its server. If the server no longer knows the token, that has
+ * happened before.
+ * @returns the result, as a sentence
+ */
+export async function leaveServer(dataDir: string): Promise<string> {
+  const credentials = await loadCredentials(dataDir);
+  if (credentials === undefined) return 'This machine was not enrolled.';
+  const { server, deviceId } = credentials;
+  const network = await openNetwork(dataDir);
+  try {
+    for (const token of tokensOf(credentials)) {
+      const path = `/agents/${encodeURIComponent(deviceId)}/unenroll`;
+      const answer = await post({ server, network }, path, { token });
+      const done = `The device ${deviceId} was taken out of service at ${server}.`;
+      if (answer.refusal === undefined) return done;
+      if (answer.status !== 401 && answer.status !== 404) {
+        throw new ServerCallError(EXIT.refused, `The server refused: ${answer.refusal}`, answer.retryAfterMs);
+      }
+    }
+    return `The server ${server} does not know this device any more.`;
+  } finally {
+    network.close();
+  }
 }

@@ -1,17 +1,16 @@
 import os from 'node:os';
 import { clock } from '../../clock.ts';
-import type { Heartbeat, Metrics } from '../../protocol/index.ts';
-import { diskSpace } from '../os/machine/disk-space.ts';
-import { osVersion } from '../os/machine/os-version.ts';
+import { type Heartbeat, HEARTBEAT_ADDRESSES_MAX, type Metrics } from '../../protocol/index.ts';
+import { diskSpace, osVersion } from '../os/machine.ts';
 import { AGENT_VERSION } from './version.ts';
 
-/** Makes heartbeats. The processor load is measured between two of them, so the reporter keeps the last reading. */
+/** Builds heartbeats. The CPU load is measured between two of them, so the reporter keeps the last reading. */
 export class HeartbeatReporter {
   #lastCpu = cpuTimes();
   #osVersion: Promise<string> | undefined;
   readonly #hostname: () => string;
 
-  /** @param hostname  the name that the machine goes by */
+  /** @param hostname  the configured name of the machine, in place of its own */
   constructor(hostname: () => string = os.hostname) {
     this.#hostname = hostname;
   }
@@ -21,7 +20,7 @@ export class HeartbeatReporter {
     this.#osVersion = undefined;
   }
 
-  /** What cannot be read is left out: a machine that is alive is not silent because of it. */
+  /** Fields that cannot be read are left out, so that a failing source does not silence the machine. */
   async heartbeat(): Promise<Heartbeat> {
     this.#osVersion ??= osVersion();
     const version = await this.#osVersion.catch(() => undefined);
@@ -34,7 +33,7 @@ export class HeartbeatReporter {
         osBuild: readable(() => os.release()),
         uptimeSeconds: readable(() => Math.round(os.uptime())),
         metrics: await this.#metrics().catch(() => undefined),
-        ipAddresses: readable(ownAddresses),
+        ...readable(ownAddresses),
         hostname: readable(this.#hostname),
       }),
     };
@@ -54,7 +53,6 @@ export class HeartbeatReporter {
   }
 }
 
-/** The fields that could be read. */
 function known<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
@@ -68,11 +66,17 @@ function readable<T>(read: () => T): T | undefined {
   }
 }
 
+/** Without the zone of an IPv6 address, as in fe80::1%eth0. */
 const ownAddresses = () =>
-  externalAddresses()
-    // Without the zone of an IPv6 address, as in fe80::1%eth0.
-    .map(({ address }) => address.replace(/%.*$/, ''))
-    .slice(0, 64);
+  listedAddresses(externalAddresses().map(({ address }) => address.replace(/%.*$/, '')));
+
+/** As many addresses as a heartbeat can hold, and their number if there are more. */
+export const listedAddresses = (
+  addresses: readonly string[],
+): Pick<Heartbeat, 'ipAddresses' | 'ipAddressCount'> => ({
+  ipAddresses: addresses.slice(0, HEARTBEAT_ADDRESSES_MAX),
+  ...(addresses.length > HEARTBEAT_ADDRESSES_MAX ? { ipAddressCount: addresses.length } : {}),
+});
 
 function cpuTimes(): { total: number; idle: number } {
   let total = 0;

@@ -1,13 +1,19 @@
-import { clock, type Timer } from '../../../clock.ts';
-import { type Heartbeat, HeartbeatAck } from '../../../protocol/index.ts';
-import type { Tokens } from '../enrollment/tokens.ts';
-import { heartbeatDelay, reconnectDelay, refusedDelay, requestedDelay } from '../server/back-off.ts';
-import { type ServerAnswer, ServerCallError } from '../server/server-call.ts';
-import type { ServerClock } from '../server/server-clock.ts';
-import { uploadVerdict } from '../server/upload-verdict.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { type Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
+import type { Tokens } from './tokens.ts';
+import {
+  heartbeatDelay,
+  reconnectDelay,
+  refusedDelay,
+  requestedDelay,
+  type ServerAnswer,
+  ServerCallError,
+  uploadVerdict,
+} from './server-call.ts';
+import type { ServerClock } from './server-clock.ts';
 
 export interface HttpHeartbeatsOptions {
-  /** Throws `ServerCallError` where the server cannot be reached. */
+  /** Throws `ServerCallError` if the server cannot be reached. */
   send: (token: string, heartbeat: Heartbeat, signal: AbortSignal) => Promise<ServerAnswer>;
   tokens: Tokens;
   serverClock: ServerClock;
@@ -17,23 +23,23 @@ export interface HttpHeartbeatsOptions {
   /** Called when `delivered` or `refusal` has changed. */
   onChange: () => void;
   random: () => number;
-  /** How long the socket has to fail before the first heartbeat over HTTP, on average. */
+  /** How long the socket must fail before the first heartbeat over HTTP, on average. */
   afterMs: number;
 }
 
-/** One failure can be an accident, such as a server that restarts. */
+/** A single failure can be harmless, such as a restart of the server. */
 const FAILURES_BEFORE = 2;
-/** Failed heartbeats wait about a minute from the beginning: the socket is being tried as well. */
+/** Failed heartbeats wait about a minute from the beginning, because the socket is being tried as well. */
 const SLOW = 5;
 
 /**
- * Sends heartbeats over HTTP while the socket cannot be opened, as in networks whose proxies block websockets. It sends
- * none while a socket is open.
+ * Sends heartbeats over HTTP while the socket cannot be opened, as in networks with proxies that block websockets. It
+ * sends none while a socket is open.
  */
 export class HttpHeartbeats {
   readonly #options: HttpHeartbeatsOptions;
   #socketFailures = 0;
-  /** By the monotonic clock; `undefined` until the socket has failed often enough. */
+  /** In monotonic time; `undefined` until the socket has failed often enough. */
   #dueAt: number | undefined;
   #timer: Timer | undefined;
   #sending: AbortController | undefined;
@@ -46,7 +52,7 @@ export class HttpHeartbeats {
     this.#options = options;
   }
 
-  /** Present while heartbeats arrive over HTTP. */
+  /** Set while heartbeats arrive over HTTP. */
   get delivered(): { since: string; lastHeartbeatAt: string } | undefined {
     return this.#delivered;
   }
@@ -57,8 +63,8 @@ export class HttpHeartbeats {
   }
 
   /**
-   * Must be called when the socket could not be opened, or was lost before a heartbeat was acknowledged, and the hub has
-   * not answered. `waitMs`: how long something on the way has asked the agent to wait.
+   * Must be called when the socket could not be opened, or was lost before a heartbeat was acknowledged, and the hub
+   * has not answered. `waitMs`: how long a proxy on the way has asked the agent to wait.
    */
   socketFailed(waitMs = 0): void {
     if (this.#stopped) return;
@@ -70,14 +76,14 @@ export class HttpHeartbeats {
     this.#schedule();
   }
 
-  /** Must be called when a socket is open: it may be cut again at once, so what is known stays. */
+  /** Must be called when a socket is open: it may be cut again at once, so the current state is kept. */
   socketOpened(): void {
     clock.clear(this.#timer);
     this.#sending?.abort();
     this.#sending = undefined;
   }
 
-  /** Must be called when the hub has answered on the socket: nothing blocks it. */
+  /** Must be called when the hub has answered on the socket, which proves that the socket is not blocked. */
   socketWorks(): void {
     this.socketOpened();
     this.#socketFailures = 0;
@@ -99,7 +105,7 @@ export class HttpHeartbeats {
       () => {
         const sending = new AbortController();
         this.#sending = sending;
-        // A heartbeat that cannot be made, such as without access to the disk, is a failed one.
+        // If a heartbeat cannot be built, for example without access to the disk, that counts as a failure.
         this.#send(sending.signal)
           .catch(() => this.#failed(undefined))
           .then(
@@ -137,7 +143,7 @@ export class HttpHeartbeats {
     switch (verdict.do) {
       case 'done': {
         const ack = HeartbeatAck.safeParse(answer.body);
-        // Something on the way answers for the server, such as the sign-in page of a network.
+        // Another server on the way has answered, such as the sign-in page of a network.
         if (!ack.success) return this.#failed(undefined);
         void tokens.accepted(token);
         setClock(ack.data.at);

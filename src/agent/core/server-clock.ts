@@ -1,6 +1,6 @@
-import { clock } from '../../../clock.ts';
+import { clock } from '../../clock.ts';
 
-/** A time outside of this range is wrong, and a date far enough outside cannot be formatted. */
+/** Times outside this range are wrong, and times far outside cannot be formatted. */
 const EARLIEST = 0;
 const LATEST = Date.UTC(2200, 0, 1);
 
@@ -24,7 +24,7 @@ export class ServerClock {
     return (at) => {
       const time = Date.parse(at);
       if (!(time >= EARLIEST && time <= LATEST)) return;
-      // The server read its clock at an unknown moment in between. An earlier reading may narrow the range.
+      // The server has read its clock at an unknown moment during the call. An earlier reading may narrow the range.
       const latest = time - askedAt;
       const earliest = time - this.#monotonicMs();
       this.#base = Math.min(latest, Math.max(earliest, this.#base ?? (earliest + latest) / 2));

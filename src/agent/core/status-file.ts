@@ -1,21 +1,21 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import type { ConnectionState } from '../connection/connection-state.ts';
-import { isRunning, processMark } from '../../os/processes/process-mark.ts';
-import { AGENT_VERSION } from '../version.ts';
-import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+import { clock } from '../../clock.ts';
+import { readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
+import { isRunning, processMark } from '../os/process-group.ts';
+import type { ConnectionState } from './connection-options.ts';
+import { AGENT_VERSION } from './version.ts';
 
 /** The status that a running agent writes for the `status` command. */
 export const AgentStatus = z.object({
   pid: z.number().int(),
-  /** Distinguishes this process from a later one with the same number; empty where the system does not report it. */
+  /** Distinguishes this process from a later one with the same number; empty if the system does not report it. */
   processMark: z.string(),
   startedAt: z.string(),
   /** Absent in the file of an earlier release. */
   agentVersion: z.string().optional(),
-  /** Absent where no watchdog runs the agent. */
+  /** Absent if no watchdog runs the agent. */
   watchdogVersion: z.string().optional(),
   server: z.string(),
   connection: z.discriminatedUnion('state', [
@@ -88,7 +88,7 @@ export class StatusFile {
   }
 }
 
-/** The status of the running agent; `undefined` where none runs, even if a killed one has left its file. */
+/** The status of the running agent; `undefined` if none runs, even if a killed one has left its file. */
 export async function runningAgent(dataDir: string): Promise<AgentStatus | undefined> {
   const status = AgentStatus.safeParse(await readPrivateJson(fileIn(dataDir)));
   if (!status.success) return undefined;

@@ -1,12 +1,12 @@
-import { clock } from '../../../clock.ts';
-import { openParentChannel } from '../../os/supervision/parent-channel.ts';
+import { clock } from '../../clock.ts';
 import {
+  openParentChannel,
   HealthCheck,
   type HealthReport,
   type InstallRequest,
   type ToChild,
-} from '../../os/supervision/messages.ts';
-import { AGENT_VERSION } from '../version.ts';
+} from '../os/supervision.ts';
+import { AGENT_VERSION } from './version.ts';
 
 type Welcome = Extract<ToChild, { type: 'welcome' }>;
 type InstallAnswer = Extract<ToChild, { type: 'install_answer' }>;
@@ -15,12 +15,12 @@ type InstallAnswer = Extract<ToChild, { type: 'install_answer' }>;
 export interface WatchdogLink {
   readonly watchdogVersion: string;
   readonly programs: string;
-  /** While this release is on trial: how often a heartbeat is wanted. */
+  /** Heartbeat interval while this release is on trial. */
   readonly beatEveryMs: number | undefined;
-  /** The server has acknowledged a heartbeat. */
+  /** Called when the server has acknowledged a heartbeat. */
   heartbeat(): void;
   connection(state: { isConnected: boolean; reachesServer: boolean }): void;
-  /** @param check  called when the watchdog asks what this release can do */
+  /** @param check  called when the watchdog asks for a self-check */
   answerChecks(check: () => Promise<HealthReport>): void;
   /** Resolves with a refusal, or when the watchdog is about to stop this agent. */
   install(request: Omit<InstallRequest, 'type'>): Promise<Pick<InstallAnswer, 'code' | 'message'>>;
@@ -30,7 +30,7 @@ const WELCOME_MS = 10_000;
 /** The watchdog checks the whole file, which may be large. */
 const INSTALL_MS = 120_000;
 
-/** `undefined` where no watchdog runs this agent. @param onStop  called when the watchdog wants it to end, or has ended */
+/** `undefined` if no watchdog runs this agent. @param onStop  called when the watchdog wants it to end, or has ended */
 export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink | undefined> {
   let welcome: Welcome | undefined;
   let isWelcome = () => {};
@@ -38,7 +38,7 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
   let isAsked = false;
   const answerCheck = () => {
     isAsked = check === undefined;
-    // Without an answer, the watchdog asks again.
+    // Without a reply, the watchdog asks again.
     check?.().then(
       (report) => channel?.send({ type: 'health', ...report }),
       () => {},
@@ -80,7 +80,7 @@ export async function openWatchdogLink(onStop: () => void): Promise<WatchdogLink
     connection: (state) => channel.send({ type: 'connection', ...state }),
     answerChecks(run) {
       check = run;
-      // It has asked before there was anything to check.
+      // The watchdog asked before the checks were ready.
       if (isAsked) answerCheck();
     },
     install(request) {

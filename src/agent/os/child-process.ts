@@ -1,10 +1,69 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import path from 'node:path';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { promisify } from 'node:util';
 import { StringDecoder } from 'node:string_decoder';
-import { clock, type Timer } from '../../../clock.ts';
+import { clock, type Timer } from '../../clock.ts';
+
+/**
+ * The full path of a system program. Windows searches the current folder first for a bare name, so anyone who can write
+ * there could replace the program.
+ */
+export function systemProgram(name: string, platform: NodeJS.Platform = process.platform): string {
+  if (platform !== 'win32') return name;
+  const root = process.env['SystemRoot'] ?? String.raw`C:\Windows`;
+  const folder = name === 'powershell' ? String.raw`System32\WindowsPowerShell\v1.0` : 'System32';
+  return path.win32.join(root, folder, `${name}.exe`);
+}
+
+/** Runs a system program and returns its output. A port, for tests of other systems. */
+export type RunSystemProgram = (
+  name: string,
+  args: readonly string[],
+  env?: Record<string, string>,
+) => Promise<string>;
+
+const PROGRAM_MS = 30_000;
+
+export const runSystemProgram: RunSystemProgram = async (name, args, env = {}) => {
+  const { stdout } = await promisify(execFile)(systemProgram(name), [...args], {
+    timeout: PROGRAM_MS,
+    windowsHide: true,
+    maxBuffer: 1_000_000,
+    env: { ...process.env, LC_ALL: 'C', ...env },
+  });
+  return stdout;
+};
+
+/** The path of the first of these programs that is on the search path. */
+export async function findProgram(
+  names: readonly string[],
+  searchPath: string = process.env['PATH'] ?? '',
+): Promise<string | undefined> {
+  const ending = process.platform === 'win32' ? '.exe' : '';
+  for (const name of names) {
+    // Relative folders are skipped, because they depend on where the agent was started.
+    for (const folder of searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))) {
+      const file = path.join(folder, name + ending);
+      // On Windows, `WindowsApps` holds a placeholder for Python that only opens the store.
+      if (!file.includes('WindowsApps') && (await isExecutable(file))) return file;
+    }
+  }
+  return undefined;
+}
+
+async function isExecutable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Child processes with limits on time and output. Cancelling one kills its whole process group. */
 
-export interface ChildOptions {
+interface ChildOptions {
   signal?: AbortSignal;
   timeoutMs?: number;
   /** Longer lines are cut to this length. */
@@ -161,7 +220,7 @@ export async function* streamLines(
   if (rest !== '') yield rest;
 }
 
-/** The whole standard output. Throws where it is longer than `maxLength` characters. */
+/** The whole standard output. Throws if it is longer than `maxLength` characters. */
 export async function readOutput(
   command: string,
   args: readonly string[],

@@ -1,12 +1,29 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { isSharedId } from '../../../protocol/index.ts';
-import { runSystemProgram } from '../processes/system-program.ts';
-import { osType } from './os-type.ts';
+import { statfs, readFile } from 'node:fs/promises';
+import os from 'node:os';
+import { type OsType, isSharedId } from '../../protocol/index.ts';
+import { runSystemProgram } from './child-process.ts';
+
+export function osType(): OsType {
+  const name = os.platform();
+  if (name === 'win32') return 'windows';
+  return name === 'darwin' ? 'macos' : 'linux';
+}
+
+/** The size and free space of the system disk, in bytes. */
+export async function diskSpace(): Promise<{ total: number; free: number } | undefined> {
+  try {
+    const { blocks, bavail, bsize } = await statfs(osType() === 'windows' ? String.raw`C:\ `.trim() : '/');
+    return { total: blocks * bsize, free: bavail * bsize };
+  } catch {
+    // Some file systems do not report their size.
+    return undefined;
+  }
+}
 
 /**
- * Identifies the machine without revealing its own id: it stays the same for every enrollment. `undefined` where the
- * system has no id, or one that many machines have, so that the machine enrolls as a new device.
+ * Identifies the machine without revealing its own id: it stays the same for every enrollment. `undefined` if the
+ * system has no id, or one that many machines share, so the machine enrolls as a new device.
  */
 export async function machineId(): Promise<string | undefined> {
   const raw = await rawMachineId().catch(() => undefined);
@@ -33,4 +50,17 @@ async function rawMachineId(): Promise<string | undefined> {
         ]),
       )?.[1];
   }
+}
+
+/**
+ * The name of a Linux distribution, such as "Debian GNU/Linux 12 (bookworm)", or the system's own description. The
+ * file is used on Linux only: elsewhere another program may have created it.
+ */
+export async function osVersion(
+  platform: NodeJS.Platform = process.platform,
+  file = '/etc/os-release',
+): Promise<string> {
+  if (platform !== 'linux') return os.version();
+  const release = await readFile(file, 'utf8').catch(() => '');
+  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(release)?.[1] ?? os.version();
 }

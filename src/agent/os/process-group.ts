@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
+import { access, constants, stat, readFile, readdir } from 'node:fs/promises';
 import { Writable } from 'node:stream';
-import { clock, type Timer } from '../../../clock.ts';
-import { systemProgram } from './system-program.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { systemProgram, findProgram, runSystemProgram } from './child-process.ts';
 
-export interface GroupOptions {
+interface GroupOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
   /** Aborting it ends the whole group in well under a second. */
@@ -12,14 +12,14 @@ export interface GroupOptions {
   timeoutMs: number;
   /**
    * Records the process, so that a later agent can end it. On Linux and macOS the program starts only when this has
-   * resolved, and not at all where it rejects.
+   * resolved, and not at all if it rejects.
    */
   onStart: (pid: number) => Promise<void>;
   onOutput: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
 }
 
-export interface GroupEnd {
-  /** `null` where a signal ended it. */
+interface GroupEnd {
+  /** `null` if a signal ended it. */
   exitCode: number | null;
   /** Why the program was stopped, if it was. */
   cut: 'timed_out' | 'cancelled' | undefined;
@@ -29,10 +29,10 @@ const GRACE_MS = { timed_out: 2000, cancelled: 300 } as const;
 /** How long descendants may keep the output open after the program itself has ended. */
 const LINGER_MS = 1000;
 
-/** A shell that becomes the program when it has read a line, and that exits if the agent ends before that. */
+/** A shell that executes the program once it has read a line, and exits if the agent ends before. */
 const GATE = 'read -r _ <&3 && exec 3<&- && exec "$@"';
 
-/** Runs a program in its own process group, without input. Throws where it cannot be started. */
+/** Runs a program in its own process group, without input. Throws if it cannot be started. */
 export async function runGroup(
   command: string,
   args: readonly string[],
@@ -62,7 +62,7 @@ export async function runGroup(
 
     const end = (reason: 'timed_out' | 'cancelled') => {
       if (hasExited) return;
-      // A cancellation during the grace period of a time-out shortens it.
+      // A cancellation during the grace period of a timeout shortens it.
       cut ??= reason;
       clock.clear(force);
       signalGroup(child.pid, 'SIGTERM');
@@ -76,7 +76,7 @@ export async function runGroup(
     };
 
     child.once('error', (error) => {
-      // With a pid this is the failure of a signal to a process that has just ended.
+      // With a pid, this is a signal that failed because the process had just ended.
       if (child.pid !== undefined) return;
       release();
       reject(notStarted(command, error));
@@ -143,4 +143,108 @@ function openGate({ stdio }: ChildProcess): void {
 function notStarted(command: string, error: unknown): Error {
   const reason = error instanceof Error ? error.message : String(error);
   return new Error(`${command} could not be started: ${reason}`, { cause: error });
+}
+
+/**
+ * Prefix of a command line that runs the command in its own systemd scope, so that it outlives the agent: systemd ends
+ * everything that a service has started when the service is stopped.
+ */
+export async function ownScope(name: string): Promise<string[]> {
+  const isSystemd = await stat('/run/systemd/system').catch(() => undefined);
+  const program = isSystemd === undefined ? undefined : await findProgram(['systemd-run']);
+  if (program === undefined) return [];
+  return [program, '--scope', '--quiet', '--collect', `--unit=${name}-${clock.now()}`, '--'];
+}
+
+const LEFTOVER_GRACE_MS = 300;
+const KILLED_MS = 2000;
+const POLL_MS = 20;
+
+/** The signal by which a program ends in good order, and how long it may take for that. */
+interface FirstSignal {
+  signal: 'SIGINT' | 'SIGTERM';
+  ms: number;
+}
+
+/**
+ * Ends the process group that an earlier agent has left running. A process that has the same number but was started at
+ * another time is left alone. Returns whether the process has ended.
+ */
+export async function endLeftover(
+  leftover: KnownProcess,
+  first: FirstSignal = { signal: 'SIGTERM', ms: LEFTOVER_GRACE_MS },
+): Promise<boolean> {
+  for (const [signal, ms] of [
+    [first.signal, first.ms],
+    ['SIGKILL', KILLED_MS],
+  ] as const) {
+    // Without a start time, another process may have this number now.
+    if (leftover.mark === '' || !(await isRunning(leftover))) return true;
+    signalGroup(leftover.pid, signal);
+    const until = clock.monotonic() + ms;
+    while (clock.monotonic() < until && (await isRunning(leftover))) await clock.sleep(POLL_MS);
+    // Its children may have ignored the first signal.
+    if (!(await isRunning(leftover))) signalGroup(leftover.pid, 'SIGKILL');
+  }
+  return !(await isRunning(leftover));
+}
+
+/** Identifies a process, also against a later one with the same number. */
+export interface KnownProcess {
+  pid: number;
+  /** The start time as the system formats it; empty if it is unknown. */
+  mark: string;
+}
+
+/** When the process was started; empty if it does not exist or the system does not report it. */
+export async function processMark(pid: number): Promise<string> {
+  try {
+    if (process.platform === 'linux') return await linuxMark(pid);
+    if (process.platform === 'win32') {
+      const command = `(Get-Process -Id ${pid}).StartTime.ToFileTimeUtc()`;
+      return (
+        await runSystemProgram('powershell', ['-NoProfile', '-NonInteractive', '-Command', command])
+      ).trim();
+    }
+    return (await runSystemProgram('ps', ['-o', 'lstart=', '-p', String(pid)])).trim();
+  } catch {
+    return '';
+  }
+}
+
+/** Field 22 counts ticks since the machine was started, so the mark also holds the id of that start. */
+async function linuxMark(pid: number): Promise<string> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');
+  // The name of the program is in brackets and may itself hold brackets and spaces.
+  const [state = '', ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // A zombie has ended; only its parent has not collected its exit code yet.
+  return state === 'Z' || state === 'X' ? '' : `${boot.trim().slice(0, 8)}-${fields[18] ?? ''}`;
+}
+
+export async function isRunning({ pid, mark }: KnownProcess): Promise<boolean> {
+  return isAlive(pid) && (await processMark(pid)) === mark;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: the process exists and belongs to another user.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/** Linux processes whose command line passes a test, including those without a recorded start time. */
+export async function findByCommand(matches: (words: readonly string[]) => boolean): Promise<KnownProcess[]> {
+  const names = await readdir('/proc').catch(() => []);
+  const found: KnownProcess[] = [];
+  for (const name of names.filter((each) => /^\d+$/.test(each))) {
+    const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
+    if (command === '' || !matches(command.split('\0').slice(0, -1))) continue;
+    const process = { pid: Number(name), mark: await processMark(Number(name)) };
+    if (process.mark !== '') found.push(process);
+  }
+  return found;
 }

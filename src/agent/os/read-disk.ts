@@ -1,6 +1,55 @@
-/** Which blocks of an ext file system hold nothing, by what `dumpe2fs` prints of it. */
+import type { FileHandle } from 'node:fs/promises';
 
-export interface FreeBlocks {
+/** The bytes of a disk in order, with zeros for its skipped parts. */
+
+const PIECE_BYTES = 1024 * 1024;
+
+export interface DiskRead {
+  read: ReadAt;
+  sizeBytes: number;
+  /** Skipped parts: ascending, not overlapping. */
+  empty: readonly Extent[];
+}
+
+/** Throws if the disk ends before its size. */
+export async function* readDisk({ read, sizeBytes, empty }: DiskRead): AsyncGenerator<Buffer, void> {
+  const zeros = Buffer.alloc(PIECE_BYTES);
+  let at = 0;
+  let next = 0;
+  while (at < sizeBytes) {
+    while ((empty[next]?.end ?? Number.POSITIVE_INFINITY) <= at) next += 1;
+    const hole = empty[next];
+    const isHole = hole !== undefined && hole.start <= at;
+    const until = Math.min(sizeBytes, isHole ? hole.end : (hole?.start ?? sizeBytes), at + PIECE_BYTES);
+    const length = until - at;
+    const bytes = isHole ? zeros.subarray(0, length) : await read(at, length);
+    if (bytes.length !== length) {
+      throw new Error(`The disk ends at byte ${at + bytes.length} of ${sizeBytes}.`);
+    }
+    yield bytes;
+    at = until;
+  }
+}
+
+/** Reads bytes of a disk or a disk file. Returns fewer at the end. */
+export type ReadAt = (offset: number, length: number) => Promise<Buffer>;
+
+export function readFrom(handle: FileHandle): ReadAt {
+  return async (offset, length) => {
+    const bytes = Buffer.alloc(length);
+    let done = 0;
+    while (done < length) {
+      const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
+      if (bytesRead === 0) break;
+      done += bytesRead;
+    }
+    return bytes.subarray(0, done);
+  };
+}
+
+/** The free blocks of an ext file system, from the output of `dumpe2fs`. */
+
+interface FreeBlocks {
   /** In bytes, from the start of the file system. Ascending, apart from each other; the end is excluded. */
   free: Extent[];
 }
@@ -13,8 +62,8 @@ export interface Extent {
 const EXTENTS_MAX = 4_000_000;
 
 /**
- * `undefined` where the file system cannot be trusted to know it: it was not unmounted in good order, its journal has
- * something to say, it counts in clusters, or its parts contradict each other.
+ * `undefined` if the file system's own records cannot be trusted: it was not cleanly unmounted, its journal has
+ * pending entries, it uses clusters, or its parts contradict each other.
  */
 export async function parseFreeBlocks(lines: AsyncIterable<string>): Promise<FreeBlocks | undefined> {
   const facts = new Map<string, string>();

@@ -1,26 +1,50 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { access, rm, writeFile } from 'node:fs/promises';
+import {
+  access,
+  rm,
+  writeFile,
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  rename,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { type RunSystemProgram, systemProgram } from '../processes/system-program.ts';
-import { writeIfChanged } from './install-program.ts';
-import { JOB_LABEL, launchdJob } from './launchd-job.ts';
-import { scheduledTask, TASK_NAME } from './scheduled-task.ts';
-import type { ServicePlace } from './service-place.ts';
-import { systemdUnit, UNIT_NAME } from './systemd-unit.ts';
+import { type RunSystemProgram, systemProgram } from './child-process.ts';
+import {
+  JOB_LABEL,
+  launchdJob,
+  scheduledTask,
+  TASK_NAME,
+  type ServicePlace,
+  systemdUnit,
+  UNIT_NAME,
+  linkedProgram,
+} from './service-definitions.ts';
+import { syncFolder } from './files/private-file.ts';
+import {
+  chooseRelease,
+  currentRelease,
+  placeStableProgram,
+  sha256Of,
+  programFile,
+} from './releases/layout.ts';
 
 export type ServiceState = 'running' | 'stopped' | 'not_installed';
 
-/** What starts the agent with the machine, and again when it ends. */
+/** Starts the agent with the machine, and again when it ends. */
 export interface ServiceManager {
   name: string;
-  /** Where the service is described. */
+  /** Path of the service definition. */
   file: string;
-  /** Describes the service to the manager. Returns whether anything changed. */
+  /** Writes the service definition. Returns whether it has changed. */
   install(): Promise<boolean>;
-  /** Starts it, and again where it runs, so that a new program is used. */
+  /** Starts the service; restarts a running one, so that a new program is used. */
   restart(): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -32,7 +56,7 @@ export interface ServiceManager {
 /** Longer than a service may take to stop. */
 const STEP_MS = 150_000;
 
-/** Runs the program of a service manager, with its own message where it fails. */
+/** Runs the program of a service manager. If it fails, the error has the program's message. */
 export const runManager: RunSystemProgram = async (name, words) => {
   try {
     const { stdout } = await promisify(execFile)(systemProgram(name), [...words], {
@@ -54,7 +78,7 @@ interface Parts {
   run: RunSystemProgram;
 }
 
-/** `undefined` where nothing on this machine starts services, as in most containers. */
+/** `undefined` if nothing on this machine starts services, as in most containers. */
 export async function serviceManager(
   parts: Parts & { program: string; platform?: NodeJS.Platform },
 ): Promise<ServiceManager | undefined> {
@@ -174,7 +198,7 @@ function taskScheduler({ place, run, program }: Parts & { program: string }): Se
       await start();
     },
     async stop() {
-      // Its triggers would start it again within minutes.
+      // Disable it first: its triggers would start it again within minutes.
       await schtasks('/Change', '/TN', TASK_NAME, '/DISABLE');
       await end();
     },
@@ -193,3 +217,84 @@ const exists = (file: string) =>
     () => true,
     () => false,
   );
+
+/**
+ * Copies an executable to the place of its version and makes it the current one. Doing it again changes nothing.
+ * @returns whether anything changed
+ */
+export async function installProgram(
+  programs: string,
+  executable: string,
+  version: string,
+): Promise<boolean> {
+  const file = programFile(programs, 'watchdog', version);
+  const isThere = await isSameFile(executable, file);
+  if (!isThere) await copyProgram(executable, file);
+  if ((await currentRelease(programs, 'watchdog')) === version) {
+    // An earlier release has installed it without the stable path.
+    if (process.platform === 'win32') await placeStableProgram(programs, version);
+    return !isThere;
+  }
+  await chooseRelease(programs, 'watchdog', version);
+  return true;
+}
+
+/** Writes under another name first: the file of a running program is replaced and never written to. */
+async function copyProgram(from: string, to: string): Promise<void> {
+  await mkdir(path.dirname(to), { recursive: true, mode: 0o755 });
+  const draft = `${to}.${randomBytes(8).toString('hex')}.draft`;
+  try {
+    await copyFile(from, draft);
+    await chmod(draft, 0o755);
+    const handle = await open(draft, 'r+');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, to);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncFolder(path.dirname(to));
+}
+
+async function isSameFile(one: string, other: string): Promise<boolean> {
+  const sizes = await Promise.all(
+    [one, other].map(async (file) =>
+      lstat(file).then(
+        ({ size }) => size,
+        () => -1,
+      ),
+    ),
+  );
+  if (sizes[0] !== sizes[1]) return false;
+  const [first, second] = await Promise.all([one, other].map(sha256Of));
+  return first === second;
+}
+
+/** The command `muster-agent` for the shell, with the folder of this installation. Pure. */
+export function commandScript(place: ServicePlace): string {
+  return `#!/bin/sh
+# Written by muster-agent service install.
+if [ -z "\${MUSTER_AGENT_DIR-}" ]; then
+  MUSTER_AGENT_DIR=${shellWord(place.dataDir)}
+fi
+export MUSTER_AGENT_DIR
+${place.prefix === '' ? '' : `MUSTER_PREFIX=${shellWord(place.prefix)}\nexport MUSTER_PREFIX\n`}exec ${shellWord(linkedProgram(place))} "$@"
+`;
+}
+
+const shellWord = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** @returns whether anything changed */
+export async function writeIfChanged(file: string, content: string, mode: number): Promise<boolean> {
+  if ((await readFile(file, 'utf8').catch(() => undefined)) === content) return false;
+  await mkdir(path.dirname(file), { recursive: true });
+  const draft = `${file}.${randomBytes(8).toString('hex')}.draft`;
+  await writeFile(draft, content, { mode, flag: 'wx' });
+  await chmod(draft, mode);
+  await rename(draft, file);
+  return true;
+}

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { UpgradableComponent } from '../../../protocol/index.ts';
+import { UpgradableComponent } from '../../protocol/index.ts';
 
-/** What a watchdog and the program that it supervises say to each other over the channel between them. */
+/** Messages between a watchdog and the program that it supervises. */
 
 /**
- * What an agent is asked to prove about itself. What the release before an upgrade could do, the one after it must do as
- * well; the socket is watched by `connection` and `heartbeat`.
+ * Self-checks of an agent. A new release must pass every check that the release before it has passed; the socket is
+ * covered by `connection` and `heartbeat`.
  */
 export const HealthCheck = z.enum(['live_query', 'event_log', 'command_ledger']);
 export type HealthCheck = z.infer<typeof HealthCheck>;
@@ -16,13 +16,13 @@ const HealthReport = z.object({
 });
 export type HealthReport = z.infer<typeof HealthReport>;
 
-/** From the agent, or from a watchdog on trial, which passes on what its agent says. */
+/** From the agent, or from a watchdog on trial, which forwards its agent's messages. */
 export const FromChild = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('hello'),
     component: UpgradableComponent,
     version: z.string().max(50),
-    /** What it can be asked to prove; absent for releases that cannot be asked. Names of later releases are left out. */
+    /** The supported checks; absent for releases without them. Names of later releases are ignored. */
     checks: z
       .array(z.string())
       .transform((names) => HealthCheck.options.filter((each) => names.includes(each)))
@@ -36,7 +36,7 @@ export const FromChild = z.discriminatedUnion('type', [
     /** Heartbeats arrive, over the socket or over HTTP. */
     reachesServer: z.boolean(),
   }),
-  /** The answer to `check`. */
+  /** The reply to `check`. */
   HealthReport.extend({ type: z.literal('health') }),
   /** The server has acknowledged a heartbeat. */
   z.object({ type: z.literal('heartbeat') }),
@@ -46,7 +46,7 @@ export const FromChild = z.discriminatedUnion('type', [
     version: z.string().max(50),
     sha256: z.string().max(64),
     attemptId: z.uuid(),
-    /** The server names exactly this version, also where it is lower than what has run here. */
+    /** The server has pinned exactly this version, which may be lower than one that has run here. */
     isPinned: z.boolean(),
   }),
 ]);
@@ -59,15 +59,15 @@ export const ToChild = z.discriminatedUnion('type', [
     type: z.literal('welcome'),
     watchdogVersion: z.string(),
     programs: z.string(),
-    /** During a trial: how often a heartbeat is wanted, whatever the server asks for. */
+    /** Heartbeat interval during a trial, whatever the server asks for. */
     beatEveryMs: z.number().positive().optional(),
   }),
   z.object({ type: z.literal('ping'), id: z.number() }),
-  /** Asks what the agent can do now; answered by `health`. */
+  /** Requests a self-check; the reply is `health`. */
   z.object({ type: z.literal('check') }),
-  /** Ends in good order. */
+  /** Requests a clean shutdown. */
   z.object({ type: z.literal('stop') }),
-  /** The answer to `install`: without a code, the switch is on its way, and `stop` follows. */
+  /** The reply to `install`. Without a code, the switch has begun, and `stop` follows. */
   z.object({
     type: z.literal('install_answer'),
     attemptId: z.string(),
@@ -76,3 +76,31 @@ export const ToChild = z.discriminatedUnion('type', [
   }),
 ]);
 export type ToChild = z.infer<typeof ToChild>;
+
+/** The supervised program's end of the channel. */
+interface ParentChannel {
+  send(message: FromChild): void;
+}
+
+/** `undefined` if no watchdog has started this process. The channel itself answers pings. */
+export function openParentChannel(on: {
+  message: (message: ToChild) => void;
+  /** The watchdog is gone. */
+  closed: () => void;
+}): ParentChannel | undefined {
+  if (process.send === undefined) return undefined;
+  const channel: ParentChannel = {
+    send(message) {
+      // If the watchdog has ended, `closed` reports it.
+      if (process.connected) process.send?.(message, undefined, undefined, () => {});
+    },
+  };
+  process.on('message', (raw) => {
+    const message = ToChild.safeParse(raw);
+    if (!message.success) return;
+    if (message.data.type === 'ping') channel.send({ type: 'pong', id: message.data.id });
+    else on.message(message.data);
+  });
+  process.on('disconnect', on.closed);
+  return channel;
+}

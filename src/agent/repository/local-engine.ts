@@ -2,16 +2,17 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
-import { type Engine, EngineProbe, openEngine, type RunOptions } from '../../engine/index.ts';
+import { type Engine, EngineProbe, openEngine, type RunOptions, EngineError } from '../../engine/index.ts';
+import { AgentErrorCode } from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
 import { hasCode, readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
-import { endLeftover } from '../os/processes/leftover-process.ts';
-import { processMark } from '../os/processes/process-mark.ts';
-import { asAgentError, timedOut } from './backup-error.ts';
+import type { Network } from '../os/network/network.ts';
+import { endLeftover, processMark } from '../os/process-group.ts';
 
-/** Written while restic runs: the process that a later agent has to end. */
+/** Written while restic runs: the process that a later agent has to end if this one is killed. */
 const RunningEngine = z.object({ pid: z.number().int().positive(), mark: z.string() });
 
-/** How long restic has to remove its locks. It is less than the agent waits for a command when it stops. */
+/** How long restic has to remove its locks: less than the agent waits for a command when it stops. */
 const KILL_AFTER_MS = 8000;
 export const STOP_MS = 10_000;
 
@@ -22,7 +23,7 @@ export interface LocalEngineOptions {
   environment?: NodeJS.ProcessEnv;
 }
 
-/** What a command allows: it is stopped when it is cancelled, and when its time has expired. */
+/** Limits of the command: restic is stopped when it is cancelled or its time has expired. */
 export interface EngineUse {
   signal: AbortSignal;
   timeoutSeconds: number;
@@ -43,7 +44,7 @@ export class LocalEngine {
     this.#environment = environment;
   }
 
-  /** Ends what an earlier agent has left running. It gets time to remove its locks. */
+  /** Ends processes of an earlier agent, with enough time to remove their locks. */
   async clear(): Promise<void> {
     const names = await readdir(this.#processes).catch((error: unknown) => {
       if (!hasCode(error, 'ENOENT')) {
@@ -73,7 +74,7 @@ export class LocalEngine {
     return openEngine(program, { folder: this.#folder, host, killAfterMs: KILL_AFTER_MS });
   }
 
-  /** Calls `work` with restic. Rejects with `AgentError`, also where the time has expired. */
+  /** Calls `work` with restic. Rejects with `AgentError`, also if the time has expired. */
   async use<T>(
     { signal, timeoutSeconds }: EngineUse,
     work: (engine: Engine, options: RunOptions & { signal: AbortSignal }) => Promise<T>,
@@ -104,3 +105,42 @@ export class LocalEngine {
     return file;
   }
 }
+
+/** Dependencies of all backup commands. */
+export interface BackupParts {
+  engine: LocalEngine;
+  /** The address of the server that this machine is enrolled at. */
+  server: string;
+  network: Network;
+  /** All files of the agent. They are never part of a backup, because they contain its token. */
+  dataDir: string;
+  /** A private subfolder for restic's cache and for files that are being restored. */
+  folder: string;
+  /** Whether files are read from shadow copies of their volumes; by default on Windows. */
+  hasShadowCopies?: boolean;
+  warn: (message: string) => void;
+}
+
+/** Error codes of restore targets, beside the codes of the engine. */
+type TargetCode = 'TARGET_NOT_EMPTY' | 'TARGET_UNSAFE' | 'TARGET_NOT_WRITABLE' | 'TARGET_FULL';
+
+export const targetError = (code: TargetCode, message: string) => new AgentError(code, message);
+
+/**
+ * The failure as the command reports it. The output of restic may contain addresses and is meant for the log of this
+ * machine, so it goes to `warn`.
+ */
+function asAgentError(error: unknown, warn: (message: string) => void): unknown {
+  if (!(error instanceof EngineError)) return error;
+  if (error.detail !== undefined && error.code !== 'CANCELLED') {
+    warn(`A backup command has failed (${error.code}): ${error.detail}`);
+  }
+  return new AgentError(error.code, error.message);
+}
+
+export const timedOut = (seconds: number) =>
+  new AgentError(AgentErrorCode.timedOut, `The operation took longer than ${seconds} s and was stopped.`);
+
+/** The system denies the agent write access. */
+export const isWriteRefused = (error: unknown) =>
+  ['EACCES', 'EPERM', 'EROFS'].some((code) => hasCode(error, code));

@@ -5,10 +5,14 @@ import {
   type ObjectSource,
   type ObjectType,
   type Repository,
+  openRepository,
+  type ReadNames,
+  type RepositoryReader,
 } from '../../engine/index.ts';
 import { AgentError } from '../core/agent-error.ts';
 import type { Network } from '../os/network/network.ts';
 import { restSource } from './rest-source.ts';
+import type { RepositoryWork } from './repository-work.ts';
 
 /** The objects of a repository, for our own reader. */
 export function sourceOf({ destination }: Repository, network: Network, signal: AbortSignal): ObjectSource {
@@ -21,10 +25,10 @@ export function sourceOf({ destination }: Repository, network: Network, signal: 
   return restSource({ network, url: new URL(slash), user, password, signal });
 }
 
-/** A server that is started again is away for less than that. */
+/** Longer than the restart of a server takes. */
 const WAITS_MS = [500, 2000, 5000, 15_000, 30_000];
 
-/** Asks again where the store was not reached: a long restore does not end because of one request. */
+/** Retries while the store cannot be reached, so that one failed request does not end a long restore. */
 export function patient(
   source: ObjectSource,
   signal: AbortSignal,
@@ -58,7 +62,7 @@ export function patient(
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Keeps the parts of objects that were read last: small files that lie beside each other are in the same one. */
+/** Caches the parts of objects that were read last: small files that lie beside each other are in the same part. */
 export function remembering(source: ObjectSource, maxBytes = KEPT_BYTES_MAX): ObjectSource {
   const kept = new Map<string, Uint8Array>();
   let bytes = 0;
@@ -79,5 +83,34 @@ export function remembering(source: ObjectSource, maxBytes = KEPT_BYTES_MAX): Ob
       }
       return part;
     },
+  };
+}
+
+/**
+ * Reads names of a snapshot that are not UTF-8, which restic cannot print. The repository is opened at the first such
+ * name, because opening reads its index.
+ */
+export function snapshotNames(
+  { repository, options: { signal } }: RepositoryWork,
+  network: Network,
+  snapshotId: string,
+): ReadNames {
+  let opening: Promise<RepositoryReader> | undefined;
+  const open = () => {
+    const { password, keyHint, destination } = repository;
+    if (destination.type === 's3') {
+      throw new AgentError(
+        'DESTINATION_DENIED',
+        'The snapshot has names that are not UTF-8. Restore it from the bucket with restic itself.',
+      );
+    }
+    const objects = sourceOf(repository, network, signal);
+    const source = remembering(destination.type === 'local' ? objects : patient(objects, signal));
+    return openRepository(source, { password, ...(keyHint === undefined ? {} : { keyHint }) });
+  };
+  return async (path) => {
+    opening ??= open();
+    const { entries } = await (await opening).listFolder({ snapshotId, path, offset: 0, limit: Infinity });
+    return entries.map(({ name }) => name);
   };
 }

@@ -1,19 +1,36 @@
-import { stat } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import type { z } from 'zod';
 import { clock } from '../../clock.ts';
 import {
   type Engine,
   EngineError,
   initRepository,
   rebuildIndex,
-  type Repository,
+  Repository,
   type RunOptions,
   unlockOwn,
+  Destination,
+  type backup,
+  type EngineProgress,
+  type PathReport,
 } from '../../engine/index.ts';
-import type { BackupRepositoryAccess, SecretRef } from '../../protocol/index.ts';
-import type { BackupParts } from './backup-parts.ts';
-import { openRoute } from './engine-route.ts';
-import { repositoryOf } from './repository-access.ts';
+import {
+  type BackupRepositoryAccess,
+  type SecretRef,
+  AgentErrorCode,
+  type BackupDestination,
+  type BackupResult,
+  NAMED_PATHS_MAX,
+  PATH_TEXT_MAX,
+  PROGRESS_PATH_MAX,
+} from '../../protocol/index.ts';
+import { AgentError } from '../core/agent-error.ts';
+import type { BackupParts } from './local-engine.ts';
+import { openRoute } from './rest-source.ts';
+import os from 'node:os';
+import { firstCharacters } from '../core/plain-text.ts';
+import type { Progress } from '../work/handler.ts';
 
 /** restic, a repository that it can open, and the limits of the command. */
 export interface RepositoryWork {
@@ -27,12 +44,12 @@ interface RepositoryCommand {
   context: { signal: AbortSignal; secret: (ref: SecretRef) => string };
 }
 
-/** It begins when restic has been stopped, and the agent waits for a command that it stops. */
+/** The cleanup after restic was stopped. The agent waits for it when it stops. */
 const UNLOCK_MS = 6000;
 
 /**
- * Works with the repository of a command, and leaves no lock there. restic removes its locks when it is interrupted, but
- * not in the moment in which it makes them, and not where it was killed.
+ * Runs work on the repository of a command, and leaves no lock behind. restic removes its locks when it is
+ * interrupted, but not while it creates them, and not if it is killed.
  */
 export async function withRepository<T>(
   parts: BackupParts,
@@ -58,11 +75,11 @@ export async function withRepository<T>(
 /** One of the two repositories of a vault's sync. */
 export interface VaultSide {
   repository: Repository;
-  /** The way to it. */
+  /** The route to it. */
   proxy: string | undefined;
 }
 
-export interface VaultWork {
+interface VaultWork {
   engine: Engine;
   source: VaultSide;
   vault: VaultSide;
@@ -74,7 +91,7 @@ interface VaultCommand {
   context: RepositoryCommand['context'];
 }
 
-/** The same with a repository and its copy, which is made in the likeness of the first where it is new. */
+/** The same with a repository and its copy. A new copy gets the chunking parameters of the original. */
 export async function withVault<T>(
   parts: BackupParts,
   { payload, context }: VaultCommand,
@@ -105,7 +122,7 @@ export async function withVault<T>(
   });
 }
 
-/** The way to a repository, which is open until `close` is called. */
+/** The route to a repository, which is open until `close` is called. */
 export async function openRepository(
   { server, network, folder }: BackupParts,
   wanted: BackupRepositoryAccess,
@@ -116,7 +133,7 @@ export async function openRepository(
   return { repository: { ...access, destination }, proxy, close };
 }
 
-/** Removes the locks of this machine before the work, and after it where it was stopped. */
+/** Removes the locks of this machine before the work, and after it if it was stopped. */
 async function withoutLocks<T>(
   parts: BackupParts,
   uses: readonly RepositoryWork[],
@@ -138,8 +155,8 @@ async function withoutLocks<T>(
 }
 
 /**
- * A repository with snapshots is never made anew: where it is missing, a disk is not mounted. For the same reason the
- * folder of a new one has to be there.
+ * A repository that had snapshots is never created again: if it is missing, a disk is not mounted. For the same reason
+ * the folder of a new one must exist.
  */
 async function makeWhereMissing(
   { engine, repository, options }: RepositoryWork,
@@ -163,12 +180,12 @@ async function makeWhereMissing(
   }
 }
 
-/** restic tries for a quarter of an hour to delete what it may not delete. */
+/** restic retries for a quarter of an hour to delete a file that it may not delete. */
 const INDEX_MS = 5 * 60_000;
 
 /**
- * A repository without a snapshot that is there already has the packs of a backup that was interrupted. Without an index
- * that names them they would be sent again (docs/decisions/backup-on-devices.md). The backup is made in any case.
+ * An existing repository without a snapshot contains the packs of an interrupted backup. Without an index that names
+ * them they would be uploaded again (docs/decisions/backup-restores.md). The backup is made in any case.
  */
 async function indexWhatIsThere(
   { engine, repository, options }: RepositoryWork,
@@ -183,7 +200,7 @@ async function indexWhatIsThere(
   }
 }
 
-/** The repository can be used in spite of these. */
+/** Errors in spite of which the repository can be used. */
 const IGNORED = new Set<string>(['DESTINATION_DENIED', 'REPOSITORY_LOCKED']);
 
 /**
@@ -197,4 +214,120 @@ async function removeOwnLocks({ engine, repository, options }: RepositoryWork): 
   } catch (error) {
     if (!(error instanceof EngineError) || !IGNORED.has(error.code)) throw error;
   }
+}
+
+interface AccessParts {
+  /** The address of the server that this machine is enrolled at. */
+  server: string;
+  secret: (ref: SecretRef) => string;
+}
+
+/** The address and the keys of the repository, with the secrets of the command. Throws `INVALID_PAYLOAD`. */
+function repositoryOf(access: BackupRepositoryAccess, parts: AccessParts): Repository {
+  const { destination, password, keyHint } = access;
+  return checked(Repository, {
+    destination: destinationOf(destination, parts),
+    password: parts.secret(password),
+    keyHint,
+  });
+}
+
+export function destinationOf(destination: BackupDestination, { server, secret }: AccessParts): Destination {
+  if (destination.type === 'local') return checked(Destination, destination);
+  if (destination.type === 's3') {
+    const { accessKey, secret: ref, ...bucket } = destination;
+    return checked(Destination, { ...bucket, accessKeyId: accessKey, secretAccessKey: secret(ref) });
+  }
+  const url = new URL(server);
+  // Only the path is taken from the command, so it cannot lead to another server.
+  url.pathname = destination.path;
+  const { user } = destination;
+  return checked(Destination, { type: 'rest', url: url.href, user, password: secret(destination.secret) });
+}
+
+function checked<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  // The message names the field and the rule, and never the value, which may be a secret.
+  throw new AgentError(
+    AgentErrorCode.invalidPayload,
+    `repository: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}`,
+  );
+}
+
+/** Tags and options that every backup shares. */
+
+/** With this tag, the server finds the snapshot of a job whose result it has never received. */
+export const jobTag = (jobId: string) => `muster-job-${jobId}`;
+
+/** For a disk or a share: only this machine can measure that it is nearly full. */
+export async function destinationRoom({
+  destination,
+}: Repository): Promise<Pick<BackupResult, 'destinationRoom'>> {
+  if (destination.type !== 'local') return {};
+  try {
+    const { bavail, blocks, bsize } = await statfs(destination.path);
+    return { destinationRoom: { freeBytes: bavail * bsize, totalBytes: blocks * bsize } };
+  } catch {
+    // The backup was made, even if the free space is unknown.
+    return {};
+  }
+}
+
+export function processorsFor(percent: number | undefined): number | undefined {
+  return percent === undefined ? undefined : Math.max(1, Math.floor((os.cpus().length * percent) / 100));
+}
+
+/** The restic result in the form of the protocol. */
+export const resultOf = (
+  { status, snapshotId, unreadable, ...made }: Awaited<ReturnType<typeof backup>>,
+  takenAt: string,
+): BackupResult => ({
+  status,
+  snapshotId,
+  takenAt,
+  filesNew: made.filesNew,
+  filesChanged: made.filesChanged,
+  filesUnmodified: made.filesUnmodified,
+  bytesProcessed: made.bytesProcessed,
+  bytesAdded: made.bytesAdded,
+  seconds: made.seconds,
+  unreadable: namedPaths(unreadable),
+});
+
+/** The restic progress in the form of the protocol. */
+
+/** `done`, `total` and `rate` are in bytes. */
+export function progressOf(progress: EngineProgress): Progress {
+  const { phase, percent, bytes, totalBytes, rate, etaSeconds, files, totalFiles, currentFile } = progress;
+  return {
+    phase,
+    done: bytes,
+    filesDone: files,
+    ...(percent === null ? {} : { percent }),
+    ...(totalBytes === null ? {} : { total: totalBytes }),
+    ...(rate === null ? {} : { rate }),
+    ...(etaSeconds === null ? {} : { etaSeconds }),
+    ...(totalFiles === null ? {} : { filesTotal: totalFiles }),
+    ...(currentFile === null ? {} : { path: firstCharacters(currentFile, PROGRESS_PATH_MAX) }),
+  };
+}
+
+const REASON_MAX = 500;
+
+interface NamedPaths {
+  count: number;
+  paths: { path: string; message: string }[];
+}
+
+/** The first paths of a report, with a reason for each. The count is the total number. */
+export function namedPaths({ paths, count }: PathReport): NamedPaths {
+  return {
+    count,
+    paths: paths.slice(0, NAMED_PATHS_MAX).map(({ path, reason }) => ({
+      path: firstCharacters(path, PATH_TEXT_MAX),
+      message: reason === '' ? 'restic has not said why' : firstCharacters(reason, REASON_MAX),
+    })),
+  };
 }

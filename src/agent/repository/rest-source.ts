@@ -1,5 +1,7 @@
+import path from 'node:path';
 import { z } from 'zod';
-import { EngineError, type ObjectSource, type ObjectType } from '../../engine/index.ts';
+import { EngineError, type ObjectSource, type ObjectType, type Destination } from '../../engine/index.ts';
+import { replaceFile } from '../os/files/private-file.ts';
 import type { Network } from '../os/network/network.ts';
 
 /** The backup store of the server, for our own reader of repositories, which needs no restic on this machine. */
@@ -13,14 +15,14 @@ const FOLDERS: Readonly<Record<ObjectType, string>> = {
 const NAME = /^[0-9a-f]{64}$/;
 const LIST = 'application/vnd.x.restic.rest.v2';
 const LIST_MAX = 64 * 1024 * 1024;
-/** Larger than every object that restic writes: a pack has at most 128 MiB and its last blob. */
+/** Larger than every object that restic writes: a pack has at most 128 MiB plus its last blob. */
 const OBJECT_MAX = 512 * 1024 * 1024;
 
 const Listed = z.array(z.object({ name: z.string().regex(NAME), size: z.number().int().nonnegative() }));
 
 export interface RestAccess {
   network: Network;
-  /** Of the repository, with a slash at its end. */
+  /** The address of the repository, with a slash at its end. */
   url: URL;
   user: string;
   password: string;
@@ -70,4 +72,42 @@ function refusal(status: number): EngineError {
   if (status === 401 || status === 403) return new EngineError('DESTINATION_DENIED', { detail });
   if (status === 404) return new EngineError('REPOSITORY_MISSING', { detail });
   return new EngineError('DESTINATION_UNREACHABLE', { detail });
+}
+
+/** The network settings of restic for a destination. */
+interface EngineRoute {
+  /** With the agent's authorities, if the administrator has added some. */
+  destination: Destination;
+  /** The address of a local proxy. */
+  proxy: string | undefined;
+  close: () => void;
+}
+
+/**
+ * The agent's network route, for restic: through its proxy and with its authorities. The proxy is used for encrypted
+ * connections only; unencrypted ones are for laboratories.
+ */
+export async function openRoute(
+  network: Network,
+  destination: Destination,
+  folder: string,
+): Promise<EngineRoute> {
+  if (destination.type === 'local') return { destination, proxy: undefined, close: () => {} };
+  const url = new URL(destination.type === 's3' ? destination.endpoint : destination.url);
+  const { proxy, caFile } = network.describe(url);
+  const relay = proxy === null || url.protocol !== 'https:' ? undefined : await network.relay(url);
+  return {
+    destination:
+      caFile === null ? destination : { ...destination, caFile: await allAuthorities(network, folder) },
+    proxy: relay?.address,
+    close: () => relay?.close(),
+  };
+}
+
+/** restic trusts either the authorities of the system or those of a file, so the file contains both. */
+async function allAuthorities(network: Network, folder: string): Promise<string> {
+  const file = path.join(folder, 'authorities.pem');
+  const handle = await replaceFile(file, Buffer.from(network.authorities().join('\n')));
+  await handle.close();
+  return file;
 }

@@ -8,9 +8,8 @@ import {
   writeMachine,
 } from '../../engine/index.ts';
 import type { BackupResult } from '../../protocol/index.ts';
-import type { Progress } from '../work/durable-handler.ts';
-import type { RepositoryWork } from './repository-work.ts';
-import { destinationRoom, jobTag, processorsFor, resultOf } from './snapshot-facts.ts';
+import type { Progress } from '../work/handler.ts';
+import { type RepositoryWork, destinationRoom, jobTag, processorsFor, resultOf } from './repository-work.ts';
 
 /** Makes one snapshot of the disks of a machine, in the form of docs/decisions/machine-images.md. */
 
@@ -24,7 +23,7 @@ interface Order {
 interface Stored {
   machine: MachineDescription;
   contentOf: (disk: { name: string; sizeBytes: number }) => AsyncIterable<Uint8Array>;
-  /** Rejects where what was read is not what it should have been, which undoes the backup. */
+  /** Rejects if the content that was read is invalid, which undoes the backup. */
   confirm: () => Promise<void>;
   onProgress: (progress: Progress) => void;
 }

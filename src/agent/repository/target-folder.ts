@@ -1,9 +1,38 @@
-import { realpath } from 'node:fs/promises';
+import { realpath, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { OpenFolder } from '../os/files/open-folder.ts';
-import { nameBytes, nameText } from '../os/files/path-bytes.ts';
+import { OpenFolder, nameBytes, nameText } from '../os/files/open-folder.ts';
 import { hasCode } from '../os/files/private-file.ts';
-import { isWriteRefused, targetError } from './backup-error.ts';
+import { isWriteRefused, targetError } from './local-engine.ts';
+
+export interface Amount {
+  files: number;
+  bytes: number;
+}
+
+const MIB = 1024 ** 2;
+/** A reserve for file system metadata, so that the disk is not filled to the last byte. */
+const KEEP_FREE_BYTES = 64 * MIB;
+/** A file uses whole blocks of the disk, the last of which is half empty on average. */
+const BLOCK_LOSS = 0.5;
+
+/** Throws `TARGET_FULL` if the disk has no room for what is restored. */
+export async function assertRoom(folder: string | Buffer, { files, bytes }: Amount): Promise<void> {
+  const { bavail, bsize, ffree } = await statfs(folder);
+  const needed = bytes + Math.ceil(files * bsize * BLOCK_LOSS) + KEEP_FREE_BYTES;
+  const free = bavail * bsize;
+  if (needed > free) {
+    throw targetError(
+      'TARGET_FULL',
+      `The restore needs ${inMib(needed)} MiB, and the disk has ${inMib(free)} MiB left. Make room there, or restore to another folder.`,
+    );
+  }
+  // Some file systems have no limit of this kind and report 0.
+  if (ffree > 0 && files > ffree) {
+    throw targetError('TARGET_FULL', `The restore needs ${files} files, and the disk has room for ${ffree}.`);
+  }
+}
+
+const inMib = (bytes: number) => Math.ceil(bytes / MIB);
 
 const WRITABLE_BY_OTHERS = 0o022n;
 
@@ -18,8 +47,8 @@ export function checkTargetPath(target: string, forbidden: string): void {
 }
 
 /**
- * Opens the target, and creates the folders that are missing. Other users may be able to write to folders above it, so
- * a link is followed only where it belongs to this user or to root, in a folder that nobody else can write to.
+ * Opens the target, and creates the missing folders. Other users may be able to write to folders above it, so a link
+ * is followed only if it belongs to this user or to root, in a folder that no other user can write to.
  */
 export async function openTarget(target: string): Promise<OpenFolder> {
   const folder = await walkTo(target, { create: true });
@@ -27,13 +56,13 @@ export async function openTarget(target: string): Promise<OpenFolder> {
   return folder;
 }
 
-/** Opens the target without creating anything; `undefined` where it does not exist. */
+/** Opens the target without creating anything; `undefined` if it does not exist. */
 export const findTarget = async (target: string): Promise<OpenFolder | undefined> =>
   walkTo(target, { create: false });
 
 interface WalkOptions {
   create: boolean;
-  /** No more links are followed in a path that has already been resolved. */
+  /** In a resolved path, no further links are followed. */
   isResolved?: boolean;
 }
 

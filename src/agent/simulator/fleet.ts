@@ -2,15 +2,19 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock, type Timer } from '../../clock.ts';
-import { Credentials } from '../core/enrollment/credentials.ts';
-import { enroll } from '../core/enrollment/enroll.ts';
+import { Credentials } from '../core/settings.ts';
+import { enroll } from '../core/enroll.ts';
 import { readPrivateJson, writePrivateJson } from '../os/files/private-file.ts';
-import { environmentNetwork } from '../os/network/open-network.ts';
-import { EXIT, type ServerAccess, ServerCallError } from '../core/server/server-call.ts';
-import { circumstancesOf } from './circumstances.ts';
-import { fraction } from './random.ts';
+import { environmentNetwork } from '../os/network/network.ts';
+import { EXIT, type ServerAccess, ServerCallError } from '../core/server-call.ts';
+import {
+  circumstancesOf,
+  fraction,
+  describeSynthetic,
+  firstVersionOf,
+  type HostNames,
+} from './synthetic-machine.ts';
 import { SimulatedMachine } from './simulated-machine.ts';
-import { describeSynthetic, firstVersionOf, type HostNames } from './synthetic-machine.ts';
 
 /** The events that the fleet reports to its caller. */
 export type FleetEvent =
@@ -21,7 +25,7 @@ export type FleetEvent =
 export interface FleetKey {
   key: string;
   share: number;
-  /** How the machines are called that are enrolled with this key. */
+  /** The naming pattern of machines that are enrolled with this key. */
   hosts?: HostNames | undefined;
 }
 
@@ -31,8 +35,8 @@ export interface FleetOptions {
   keys: readonly FleetKey[];
   devices: number;
   /**
-   * Things happen: a disk fails, connections are lost, releases are installed, and one machine more is enrolled later.
-   * Otherwise nothing does, so that a test of load has the same load all the time.
+   * Events happen: a disk fails, connections are lost, releases are installed, and one more machine is enrolled later.
+   * Without this, nothing happens, so a load test has constant load.
    */
   isEventful?: boolean;
   dataDir: string;
@@ -43,7 +47,7 @@ export interface FleetOptions {
 const FleetFile = z.object({
   fleetId: z.string(),
   devices: z.record(z.string(), Credentials),
-  /** What machines run that were upgraded. */
+  /** The versions of machines that were upgraded. */
   versions: z.record(z.string(), z.string()).optional(),
 });
 type FleetFile = z.infer<typeof FleetFile>;
@@ -53,7 +57,7 @@ const CONNECTING_AT_ONCE = 50;
 const ENROLL_TRIES = 10;
 const INVENTORY_SPREAD_MS = 10_000;
 const INVENTORY_EACH_MS = 20;
-/** Late enough for a person to have opened the page on which it appears. */
+/** Late enough for a user to have opened the page on which it appears. */
 const LATE_MS = 45_000;
 
 /** Many simulated machines in one process. */
@@ -159,7 +163,7 @@ export class Fleet {
     await machine.start();
   }
 
-  /** One machine is enrolled while people already look. */
+  /** Enrolls one machine while users are already watching. */
   #welcomeLater(index: number, fleet: FleetFile): void {
     this.#late = clock.setTimeout(() => {
       this.#enroll(index, fleet.fleetId)
@@ -172,7 +176,7 @@ export class Fleet {
     }, LATE_MS);
   }
 
-  /** One after another, so that the last state is the one that stays. */
+  /** One after another, so that the last state is the one that is stored. */
   #save(fleet: FleetFile): Promise<void> {
     this.#saving = this.#saving.then(() => writePrivateJson(this.#file, fleet));
     return this.#saving;

@@ -1,22 +1,41 @@
+import { randomUUID } from 'node:crypto';
 import { clock, type Timer } from '../../clock.ts';
-import { eventLogHandlers } from '../capabilities/event-logs/handlers.ts';
-import { InventoryReports } from '../capabilities/inventory/inventory-reports.ts';
-import { sendInventoryTo } from '../capabilities/inventory/send.ts';
-import { AgentConnection } from '../core/connection/connection.ts';
-import type { Credentials } from '../core/enrollment/credentials.ts';
-import { fixedToken } from '../core/enrollment/tokens.ts';
-import type { ServerAccess } from '../core/server/server-call.ts';
-import { ServerClock } from '../core/server/server-clock.ts';
+import {
+  AgentErrorCode,
+  type HeartbeatAck,
+  type UpdateStatus,
+  UPGRADE_CAPABILITY,
+} from '../../protocol/index.ts';
+import { eventLogHandlers } from '../capabilities/event-logs/log-reader.ts';
+import {
+  InventoryReports,
+  sendInventoryTo,
+  inventoryHandlers,
+} from '../capabilities/inventory/inventory-reports.ts';
+import { powerHandlers } from '../capabilities/power.ts';
+import { updateHandlers } from '../capabilities/update/updater.ts';
+import { AgentError } from '../core/agent-error.ts';
+import type { SendStatus } from '../core/answer-channel.ts';
+import { AgentConnection } from '../core/connection.ts';
+import type { Credentials } from '../core/settings.ts';
+import type { ServerAccess } from '../core/server-call.ts';
+import { ServerClock } from '../core/server-clock.ts';
+import { fixedToken } from '../core/tokens.ts';
 import { CommandStore } from '../work/command-store.ts';
 import { DurableRunner } from '../work/durable-runner.ts';
+import type { DurableHandlers } from '../work/handler.ts';
+import type { Journal } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
-import type { Circumstances } from './circumstances.ts';
-import { mix } from './random.ts';
-import { syntheticInventory } from './synthetic-inventory.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
-import { describeSynthetic, type HostNames, syntheticHeartbeat } from './synthetic-machine.ts';
-import { SyntheticUpgrades } from './synthetic-upgrades.ts';
-import { memoryJournal, syntheticWork } from './synthetic-work.ts';
+import {
+  type Circumstances,
+  mix,
+  describeSynthetic,
+  type HostNames,
+  syntheticHeartbeat,
+  pick,
+  syntheticInventory,
+} from './synthetic-machine.ts';
 
 export interface MachineOptions {
   access: ServerAccess;
@@ -26,21 +45,21 @@ export interface MachineOptions {
   credentials: Credentials;
   agentVersion: string;
   circumstances: Circumstances;
-  /** Inventories are spread over so long, so that they do not coincide with the storm of connections. */
+  /** Inventories are spread over this time, so that they do not coincide with the wave of connections. */
   inventorySpreadMs: number;
-  /** Called when it runs another version. */
+  /** Called after an upgrade. */
   onUpgraded: (version: string) => void;
 }
 
 /** Few, because thousands of machines share this process. */
 const SYNTHETIC_IDS = 100;
-/** For so long a poor connection holds, and for so long it is gone: longer than the grace of the server. */
+/** How long a poor connection holds, and how long it is gone: longer than the grace period of the server. */
 const CONNECTED_MS = { least: 40_000, more: 50_000 };
 const GONE_MS = { least: 9000, more: 14_000 };
-/** A restart takes an agent so long. */
+/** Duration of an agent's restart. */
 const RESTART_MS = 3000;
 
-/** One simulated machine: the real connection and the real runners, on top of made-up logs, figures and software. */
+/** One simulated machine: the real connection and the real runners, with invented logs, figures and software. */
 export class SimulatedMachine {
   readonly #options: MachineOptions;
   readonly #serverClock = new ServerClock();
@@ -173,5 +192,130 @@ export class SimulatedMachine {
     if (this.#isStopped) return;
     this.#times += 1;
     this.#timer = clock.setTimeout(work, least + (mix(this.#options.index, this.#times) % more));
+  }
+}
+
+/** The durable commands of a simulated machine. None of them affects the machine that runs the simulation. */
+function syntheticWork(
+  index: number,
+  hostname: string,
+  settings: { autoUpdate: boolean },
+  report: { reportNow: () => void; refreshInventory: (signal: AbortSignal) => Promise<void> },
+): DurableHandlers {
+  return {
+    ...updateHandlers({
+      settings: {
+        async setAutoUpdate(enabled) {
+          settings.autoUpdate = enabled;
+        },
+      },
+      reportNow: report.reportNow,
+    }),
+    ...inventoryHandlers(report),
+    ...powerHandlers(true, { check() {}, async reboot() {} }),
+    async 'script.run'({ language, content }, { signal, rows }) {
+      const stdout = `${hostname}: ${content.length} characters of ${language} were not run: this machine is simulated.\n`;
+      await rows([{ stream: 'stdout', text: stdout }]);
+      await clock.sleep(pick([200, 500, 1000, 2000], index, 20), { signal }).catch(() => {
+        throw new AgentError(AgentErrorCode.cancelled, 'The script was stopped.');
+      });
+      return { exitCode: 0, stdout, stderr: '', truncated: false };
+    },
+  };
+}
+
+/** A simulated machine stores nothing beyond the life of its process. */
+export function memoryJournal(): Journal {
+  return {
+    size: 0,
+    open: async () => ({ records: [], isDamaged: false }),
+    async write(_record, written) {
+      written?.();
+    },
+    async replace() {},
+    async close() {},
+  };
+}
+
+/**
+ * The upgrades of a simulated machine: it reports the phases of a real one, connects again and names the new version.
+ * Nothing is downloaded and nothing is installed.
+ */
+
+interface Machine {
+  index: number;
+  /** An upgrade to a new release fails. */
+  rollsBack: boolean;
+  version(): string;
+  /** Connects again as that version. Resolves when it is connected. */
+  restartAs(version: string): Promise<void>;
+  /** For tests: how it waits. */
+  pause?: (ms: number) => Promise<void>;
+}
+
+const PHASES = [
+  ['downloading', 4000],
+  ['verifying', 1000],
+  ['installing', 2000],
+  ['restarting', 500],
+] as const satisfies readonly (readonly [UpdateStatus['phase'], number])[];
+/** Machines do not all begin at once. */
+const FIRST_PAUSE_MS = 15_000;
+
+export class SyntheticUpgrades {
+  readonly capabilities = [UPGRADE_CAPABILITY];
+  readonly #machine: Machine;
+  readonly #stopping = new AbortController();
+  #send: SendStatus | undefined;
+  #isBusy = false;
+
+  constructor(machine: Machine) {
+    this.#machine = machine;
+  }
+
+  connected(send: SendStatus): void {
+    this.#send = send;
+  }
+
+  acknowledged({ upgrade }: HeartbeatAck): void {
+    const offer = upgrade.find(
+      ({ component, version }) => component === 'agent' && version !== this.#machine.version(),
+    );
+    if (offer === undefined || this.#isBusy) return;
+    this.#isBusy = true;
+    this.#install(offer.version)
+      // The machine was stopped, or its connection lost; the server offers the release again.
+      .catch(() => {})
+      .finally(() => (this.#isBusy = false));
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async #install(targetVersion: string): Promise<void> {
+    const { index, rollsBack } = this.#machine;
+    const fromVersion = this.#machine.version();
+    const attempt = { component: 'agent', targetVersion, fromVersion, attemptId: randomUUID() };
+    await this.#pause(mix(index, 42) % FIRST_PAUSE_MS);
+    for (const [phase, ms] of PHASES) {
+      await this.#send?.({ ...attempt, phase });
+      await this.#pause(ms);
+    }
+    await this.#machine.restartAs(rollsBack ? fromVersion : targetVersion);
+    await this.#send?.(
+      rollsBack
+        ? {
+            ...attempt,
+            phase: 'rolled_back',
+            code: 'NOT_CONNECTED',
+            error: 'The server acknowledged no heartbeat of the release within 120 s.',
+          }
+        : { ...attempt, phase: 'completed' },
+    );
+  }
+
+  #pause(ms: number): Promise<void> {
+    return this.#machine.pause?.(ms) ?? clock.sleep(ms, { signal: this.#stopping.signal });
   }
 }

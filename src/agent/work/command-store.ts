@@ -1,7 +1,7 @@
-import { clock } from '../../clock.ts';
+import { clock, DAY_MS } from '../../clock.ts';
 import { type CommandFrame, type CommandResult, secretRefsIn } from '../../protocol/index.ts';
-import type { Journal } from './journal-file.ts';
-import type { JournalRecord } from './journal-line.ts';
+import type { AnswerChannel } from '../core/answer-channel.ts';
+import type { Journal, JournalRecord } from './journal-file.ts';
 
 /** An accepted command whose result the hub does not have yet. */
 export interface Entry {
@@ -15,9 +15,8 @@ export interface Entry {
   result: CommandResult | undefined;
 }
 
-/** No command has this id. */
+/** No command with this id is stored. */
 const SELF_CHECK = 'self-check';
-const DAY_MS = 86_400_000;
 const KEEP_IDS_MS = 7 * DAY_MS;
 const KEEP_IDS = 10_000;
 const COMPACT_BYTES = 1_000_000;
@@ -45,7 +44,8 @@ export class CommandStore {
     const { records, isDamaged } = await this.#journal.open();
     // Old ids are dropped with the next delivery, because the server's time is known by then.
     for (const record of records) this.#apply(record);
-    // No receipt was given for these, because a command with secrets gets it with its start: they are sent again.
+    // Accepted commands with secrets are confirmed only once they start, so these were not confirmed: they are sent
+    // again.
     for (const { id, payload, startedAt, result } of this.entries()) {
       const isUnstarted = startedAt === undefined && result === undefined && !isDamaged;
       if (isUnstarted && secretRefsIn(payload).length > 0) this.#entries.delete(id);
@@ -111,7 +111,7 @@ export class CommandStore {
     await this.compactIfLarge();
   }
 
-  /** Rejects where nothing can be written. What it writes says that a command was delivered which never existed. */
+  /** Rejects if nothing can be written. The test record says that a command was delivered that never existed. */
   check(): Promise<void> {
     return this.done(SELF_CHECK);
   }
@@ -150,13 +150,13 @@ export class CommandStore {
       }
       case 'done':
         this.#entries.delete(record.id);
-        // Last again, because they stand in the order of their times.
+        // Moved to the end, because the ids are in the order of their times.
         this.#done.delete(record.id);
         this.#done.set(record.id, record.at);
     }
   }
 
-  /** The fewest records that describe the present state. */
+  /** The fewest records that describe the current state. */
   #records(): JournalRecord[] {
     const records: JournalRecord[] = [...this.#done].map(([id, at]) => ({ kind: 'done', id, at }));
     for (const { id, type, payload, epoch, startedAt, result } of this.#entries.values()) {
@@ -167,12 +167,83 @@ export class CommandStore {
     return records;
   }
 
-  /** The hub does not send a command again after days, and the journal must not grow without limit. */
+  /** The hub does not resend a command after days, and the journal must not grow without limit. */
   #forgetOld(): void {
     const oldest = this.#now() - KEEP_IDS_MS;
     for (const [id, at] of this.#done) {
       if (at >= oldest && this.#done.size <= this.#keepIds) return;
       this.#done.delete(id);
+    }
+  }
+}
+
+/** Sends results one after another until the hub has acknowledged them, over any number of connections. */
+export class ResultOutbox {
+  readonly #store: CommandStore;
+  readonly #warn: (message: string) => void;
+  #channel: AnswerChannel | undefined;
+  /** Results that the hub has refused over this connection. They are sent again over the next one. */
+  #refused = new Set<string>();
+  #sending: AnswerChannel | undefined;
+  readonly #awaited = new Map<string, () => void>();
+
+  constructor(store: CommandStore, warn: (message: string) => void) {
+    this.#store = store;
+    this.#warn = warn;
+  }
+
+  attach(channel: AnswerChannel): void {
+    this.#channel = channel;
+    this.#refused = new Set();
+    this.wake();
+  }
+
+  detach(): void {
+    this.#channel = undefined;
+  }
+
+  /** Must be called when there may be a result to send. */
+  wake(): void {
+    const channel = this.#channel;
+    if (channel === undefined || this.#sending === channel) return;
+    this.#sending = channel;
+    void this.#sendAll(channel).finally(() => {
+      if (this.#sending === channel) this.#sending = undefined;
+    });
+  }
+
+  /** The hub has sent the command again, so a refused result is sent again as well. */
+  retry(id: string): void {
+    this.#refused.delete(id);
+    this.wake();
+  }
+
+  /** Resolves when the hub has acknowledged this result. */
+  delivered(id: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#awaited.set(id, resolve);
+    });
+  }
+
+  async #sendAll(channel: AnswerChannel): Promise<void> {
+    for (;;) {
+      const result = this.#store
+        .entries()
+        .find((entry) => entry.result !== undefined && !this.#refused.has(entry.id))?.result;
+      if (result === undefined || this.#channel !== channel) return;
+      try {
+        await channel.result(result);
+      } catch (error) {
+        if (this.#channel !== channel) return;
+        this.#refused.add(result.id);
+        this.#warn(`The hub did not accept the result of command ${result.id}: ${String(error)}`);
+        continue;
+      }
+      this.#awaited.get(result.id)?.();
+      this.#awaited.delete(result.id);
+      await this.#store.done(result.id).catch((error: unknown) => {
+        this.#warn(`The journal of commands could not be written: ${String(error)}`);
+      });
     }
   }
 }

@@ -12,13 +12,16 @@ import {
   SECRETS_CAPABILITY,
 } from '../../protocol/index.ts';
 import { AgentError, describeError } from '../core/agent-error.ts';
-import { type AnswerChannel, sendable } from '../core/connection/answer-channel.ts';
-import { boundHandler } from './bound-handler.ts';
-import type { ServerClock } from '../core/server/server-clock.ts';
-import type { CommandStore, Entry } from './command-store.ts';
-import { AGENT_STOPS, stopMsOf, type AnyDurableContext, type DurableHandlers } from './durable-handler.ts';
-import { startable } from './lanes.ts';
-import { ResultOutbox } from './result-outbox.ts';
+import { type AnswerChannel, sendable } from '../core/answer-channel.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import { type CommandStore, type Entry, ResultOutbox } from './command-store.ts';
+import {
+  boundHandler,
+  AGENT_STOPS,
+  stopMsOf,
+  type AnyDurableContext,
+  type DurableHandlers,
+} from './handler.ts';
 import { RunningCommand } from './running-command.ts';
 
 export interface DurableRunnerParts {
@@ -30,7 +33,7 @@ export interface DurableRunnerParts {
   retryMs?: number;
   /** For tests: how long the actions after a result wait at most for its delivery. */
   afterResultMs?: number;
-  /** For tests: another assignment of commands to lanes. */
+  /** For tests: another assignment of command types to lanes. */
   laneOf?: (type: string) => Lane;
 }
 
@@ -44,15 +47,15 @@ const AFTER_RESULT_MS = 10_000;
 type End = Pick<CommandResult, 'status' | 'output' | 'error'>;
 
 /**
- * Carries out the commands of the server's ledger. A command is accepted when it is on disk and is started once, in the
- * order of its lane, whether or not there is a connection. Its result is sent until the hub has acknowledged it.
+ * Runs the commands of the server's ledger. A command is accepted once it is on disk, and is started once, in the
+ * order of its lane, with or without a connection. Its result is sent until the hub has acknowledged it.
  */
 export class DurableRunner {
   readonly #parts: DurableRunnerParts;
   readonly #outbox: ResultOutbox;
   readonly #accepting = new Map<string, { type: string; kept: Promise<void> }>();
   readonly #running = new Map<string, RunningCommand>();
-  /** The secrets of commands that have not started, which are nowhere else on this machine. */
+  /** The secrets of commands that have not started. They are stored nowhere else on this machine. */
   readonly #secrets = new Map<string, CommandSecrets>();
   /** Commands that are being cancelled before they have started. */
   readonly #withdrawn = new Set<string>();
@@ -77,8 +80,8 @@ export class DurableRunner {
   }
 
   /**
-   * From now on no command is accepted: the server keeps those that it sends, and sends them again later. What was
-   * accepted before still runs.
+   * From now on no command is accepted: the server keeps commands that it sends, and sends them again later. Commands
+   * that were accepted before still run.
    */
   pause(): void {
     this.#isPaused = true;
@@ -88,33 +91,33 @@ export class DurableRunner {
     this.#isPaused = false;
   }
 
-  /** Nothing runs and nothing waits to be started. */
+  /** Whether nothing runs and nothing waits to be started. */
   get isIdle(): boolean {
     const unfinished = this.#parts.store.entries().filter(({ result }) => result === undefined);
     return this.#running.size + this.#accepting.size + unfinished.length === 0;
   }
 
-  /** Resolves when nothing runs and nothing waits, also where more is accepted right afterwards. */
+  /** Resolves when nothing runs and nothing waits, even if more commands are accepted right afterwards. */
   async idle(): Promise<void> {
     if (!this.isIdle) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
-  /** Resumes what the last process left. If the store cannot be opened, the next frame tries again. */
+  /** Resumes the work of the last process. If the store cannot be opened, the next frame tries again. */
   async start(): Promise<void> {
     await this.#open().catch((error: unknown) => {
       this.#parts.warn(`The journal of commands could not be opened: ${String(error)}`);
     });
   }
 
-  /** Rejects where the journal cannot be opened and written, so that no command would be accepted. */
+  /** Rejects if the journal cannot be opened and written, so that no command would be accepted. */
   async check(): Promise<void> {
     await this.#open();
     await this.#parts.store.check();
   }
 
   /**
-   * Ends the running commands and their processes, and waits for each as long as its handler has declared. What has not
-   * succeeded by then is reported as interrupted after the next start.
+   * Ends the running commands and their processes, and waits for each as long as its handler has declared. Commands
+   * that have not ended by then are reported as interrupted after the next start.
    */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -140,7 +143,7 @@ export class DurableRunner {
     const { store } = this.#parts;
     await this.#open().catch(unavailable);
     while (this.#accepting.has(frame.id)) await this.#written(frame.id);
-    // From the check above to the entry in `#accepting` nothing is awaited, so that another frame with this id finds it.
+    // No await between the check above and the entry in `#accepting`, so that another frame with this id finds it.
     if (store.isDone(frame.id)) return;
     const hasSecrets = secretRefsIn(frame.payload).length > 0;
     const known = store.get(frame.id);
@@ -172,8 +175,8 @@ export class DurableRunner {
     }
     if (frame.secrets !== undefined) this.#secrets.set(frame.id, frame.secrets);
     this.#startNext();
-    // The receipt promises that the command needs no second delivery. Secrets do not outlive this process, so that is
-    // only true when the start is on disk.
+    // The receipt promises that the command needs no second delivery. Secrets do not survive this process, so for a
+    // command with secrets that is true only once its start is on disk.
     if (hasSecrets) await this.#assertStarted(frame.id);
   }
 
@@ -199,7 +202,7 @@ export class DurableRunner {
     return (this.#parts.laneOf ?? laneOf)(type);
   }
 
-  /** Resolves when the start is on disk. Rejects where the agent stops or the command is cancelled before. */
+  /** Resolves when the start is on disk. Rejects if the agent stops or the command is cancelled before. */
   async #assertStarted(id: string): Promise<void> {
     const entry = this.#parts.store.get(id);
     await this.#running.get(id)?.started;
@@ -220,7 +223,7 @@ export class DurableRunner {
     return open.filter(({ type }) => this.#laneOf(type) === lane).length >= OPEN_LIMITS[lane];
   }
 
-  /** Resolves when the frame that is being accepted under this id is on disk, or has failed. */
+  /** Resolves when the frame that is being accepted under this id is on disk or has failed. */
   async #written(id: string): Promise<void> {
     await this.#accepting.get(id)?.kept.catch(() => {});
   }
@@ -292,7 +295,7 @@ export class DurableRunner {
     for (const act of command.afterResult) void this.#afterResult(delivered, act);
   }
 
-  /** No command starts before the start is on disk. `false` where it was cancelled meanwhile. */
+  /** A command starts only after its start is on disk. `false` if it was cancelled meanwhile. */
   async #markStarted(entry: Entry, command: RunningCommand): Promise<boolean> {
     const { store, serverClock, warn, retryMs = RETRY_MS } = this.#parts;
     for (;;) {
@@ -334,7 +337,7 @@ export class DurableRunner {
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
     const finishedAt = this.#parts.serverClock.timestamp();
     const result = { id, epoch, startedAt: startedAt ?? finishedAt, finishedAt, ...end };
-    // This comes before the result is written, because a result that cannot be sent must not be kept.
+    // Before the result is written, because a result that cannot be sent must not be stored.
     return sendable(result);
   }
 
@@ -363,4 +366,21 @@ const notStartable = () =>
 function unavailable(error: unknown): never {
   const reason = error instanceof Error ? error.message : String(error);
   throw new AgentError('STORE_UNAVAILABLE', `The agent cannot store commands at the moment: ${reason}`);
+}
+
+/**
+ * The waiting commands that may start now: in the order in which they were accepted, as many per lane as it has free
+ * places. A lane never waits for another one.
+ */
+function startable<C>(waiting: Iterable<C>, running: Iterable<C>, laneOf: (command: C) => Lane): C[] {
+  const free: Record<Lane, number> = { ...LANE_LIMITS };
+  for (const command of running) free[laneOf(command)] -= 1;
+  const next: C[] = [];
+  for (const command of waiting) {
+    const lane = laneOf(command);
+    if (free[lane] <= 0) continue;
+    free[lane] -= 1;
+    next.push(command);
+  }
+  return next;
 }

@@ -1,20 +1,61 @@
 import { constants } from 'node:fs';
 import { link, mkdir, open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
+import { z } from 'zod';
 import { clock } from '../../clock.ts';
+import { CommandResult } from '../../protocol/index.ts';
 import { replaceFile, syncFolder } from '../os/files/private-file.ts';
-import { readLines, toLine, type JournalRecord } from './journal-line.ts';
+
+/** The records of a command in the journal, in the order in which they are written. */
+export const JournalRecord = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('accepted'),
+    id: z.string(),
+    type: z.string(),
+    payload: z.unknown(),
+    epoch: z.number(),
+  }),
+  z.object({ kind: z.literal('started'), id: z.string(), at: z.string() }),
+  z.object({ kind: z.literal('finished'), result: CommandResult }),
+  /** The hub has the result. From now on only the id of the command is stored. */
+  z.object({ kind: z.literal('done'), id: z.string(), at: z.number() }),
+]);
+export type JournalRecord = z.infer<typeof JournalRecord>;
+
+/** A line consists of a checksum and the JSON, so that disk damage is detected. */
+function toLine(record: JournalRecord): string {
+  const json = JSON.stringify(record);
+  return `${checksum(json)} ${json}\n`;
+}
+
+/** `undefined` for a line that is damaged. */
+function fromLine(line: string): JournalRecord | undefined {
+  const json = line.slice(9);
+  if (line.slice(0, 9) !== `${checksum(json)} `) return undefined;
+  const record = JournalRecord.safeParse(JSON.parse(json));
+  return record.success ? record.data : undefined;
+}
+
+const checksum = (json: string) => crc32(json).toString(16).padStart(8, '0');
+
+/** The records of complete lines, and whether some could not be read. */
+function readLines(text: string): { records: JournalRecord[]; isDamaged: boolean } {
+  const lines = text.split('\n').slice(0, -1);
+  const records = lines.map(fromLine).filter((record) => record !== undefined);
+  return { records, isDamaged: records.length < lines.length };
+}
 
 /** The storage of records that must survive the agent. */
 export interface Journal {
-  /** Returns all records. Where some could not be read, the caller must replace the journal. */
+  /** Returns all records. If some could not be read, the caller must replace the journal. */
   open(): Promise<{ records: JournalRecord[]; isDamaged: boolean }>;
   /**
    * Resolves when the record is on disk. If it rejects, the record is not in the journal and never will be. `written` is
    * called before the next operation on the journal.
    */
   write(record: JournalRecord, written?: () => void): Promise<void>;
-  /** Replaces all records. `records` is called when the operations before have ended. */
+  /** Replaces all records. `records` is called once the earlier operations have ended. */
   replace(records: () => readonly JournalRecord[]): Promise<void>;
   /** In bytes. */
   readonly size: number;
@@ -120,7 +161,7 @@ export class JournalFile implements Journal {
       await handle.datasync();
     } catch (error) {
       this.#hasPartialRecord = true;
-      // Cut now, so that the next start does not find a record that was reported as failed.
+      // Truncate now, so that the next start does not find a record that was reported as failed.
       await this.#cutPartialRecord(handle).catch(() => {});
       throw error;
     }
@@ -133,7 +174,7 @@ export class JournalFile implements Journal {
     this.#hasPartialRecord = false;
   }
 
-  /** A second link is enough, because the damaged file is replaced and not changed. */
+  /** A hard link is enough, because the damaged file is replaced and not changed. */
   async #keepAside(): Promise<void> {
     const aside = `${this.#file}.damaged-${clock.date().toISOString().replaceAll(':', '')}`;
     try {

@@ -11,15 +11,15 @@ import {
   type DurableCommandType,
 } from '../../protocol/index.ts';
 import { AgentError, describeError } from '../core/agent-error.ts';
-import type { AnswerChannel } from '../core/connection/answer-channel.ts';
-import { boundHandler } from './bound-handler.ts';
-import type { ServerClock } from '../core/server/server-clock.ts';
+import type { AnswerChannel } from '../core/answer-channel.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import { boundHandler } from './handler.ts';
 
 type LiveCommandType = Exclude<CommandType, DurableCommandType>;
 
-/** What a handler of a live query gets besides its payload. */
+/** The context of a live query's handler, besides its payload. */
 export interface HandlerContext<T extends LiveCommandType> {
-  /** Aborted when the server cancels the query or the connection ends, so that no result is needed. */
+  /** Aborted when the server cancels the query or the connection ends; then no result is needed. */
   signal: AbortSignal;
   /** Aborted shortly before the deadline: the handler then stops reading and returns what it has. */
   timeUp: AbortSignal;
@@ -86,7 +86,7 @@ export class LiveRunner {
       await finish(controller.signal.aborted ? CANCELLED : { status: 'failed', error: describeError(error) });
     } finally {
       this.#running.delete(frame.id);
-      // This ends whatever the handler has left running.
+      // Ends everything that the handler has left running.
       controller.abort();
     }
   }
@@ -145,7 +145,7 @@ class RowStream {
   async add(row: unknown): Promise<void> {
     this.#rows.push(row);
     this.#bytes += JSON.stringify(row).length;
-    // Rows that arrive slowly are sent at once, a flood of them in full frames.
+    // Slow rows are sent at once, a flood of rows in full frames.
     const isSlow = clock.monotonic() - this.#lastSent > 250;
     if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isSlow) {
       await this.#send(false);

@@ -1,13 +1,13 @@
+import { clock, type Timer } from '../../clock.ts';
 import { AgentErrorCode, type CommandSecrets, ROWS_PER_FRAME } from '../../protocol/index.ts';
 import { AgentError } from '../core/agent-error.ts';
-import type { AnswerChannel } from '../core/connection/answer-channel.ts';
-import type { AnyDurableContext, Progress } from './durable-handler.ts';
-import { throttled } from './throttle.ts';
+import type { AnswerChannel } from '../core/answer-channel.ts';
+import type { AnyDurableContext, Progress } from './handler.ts';
 
 const PROGRESS_EVERY_MS = 1000;
-const SECRET_MISSING = 'The command came without a secret that it refers to.';
+const SECRET_MISSING = 'The command refers to a secret that was not sent.';
 
-/** One durable command while it runs, over however many connections that takes. */
+/** One durable command while it runs, over any number of connections. */
 export class RunningCommand {
   readonly id: string;
   /** How long the agent waits for it when it stops. */
@@ -44,7 +44,7 @@ export class RunningCommand {
     this.#controller.abort(reason);
   }
 
-  /** Reports at once that the command runs, and over a new connection how far it is. */
+  /** Reports at once that the command runs, and over a new connection its progress. */
   reportRunning(): void {
     this.#reports.push(this.#lastProgress);
     this.#reports.flush();
@@ -80,7 +80,49 @@ export class RunningCommand {
     const channel = this.#channel();
     if (channel === undefined) return;
     const frame = { id: this.id, seq: this.#rowsSeq++, rows: rows.slice(0, ROWS_PER_FRAME), done: false };
-    // The result holds the whole output. Rows are for the people who watch now.
+    // The result contains the whole output. Rows are for dashboards that watch now.
     await channel.rows(frame).catch(() => {});
   }
+}
+
+/** The function to call with each new value, and one that sends the pending value at once. */
+interface Throttled<T> {
+  push(value: T): void;
+  /** For the last value, which must not be lost: it waits neither for the interval nor for the previous value. */
+  flush(): void;
+}
+
+/** Sends the latest value, at most once in `everyMs`, and only after the previous one has arrived. */
+export function throttled<T>(everyMs: number, send: (value: T) => Promise<void>): Throttled<T> {
+  let pending: [T] | undefined;
+  let timer: Timer | undefined;
+  let lastSentAt = -Infinity;
+  let sending = 0;
+
+  const sendPending = async (): Promise<void> => {
+    clock.clear(timer);
+    timer = undefined;
+    if (pending === undefined) return;
+    const [value] = pending;
+    pending = undefined;
+    lastSentAt = clock.monotonic();
+    sending += 1;
+    // A lost value is replaced by the next one.
+    await send(value).catch(() => {});
+    sending -= 1;
+    sendWhenDue();
+  };
+  const sendWhenDue = (): void => {
+    if (pending === undefined || timer !== undefined || sending > 0) return;
+    const waitMs = lastSentAt + everyMs - clock.monotonic();
+    if (waitMs <= 0) void sendPending();
+    else timer = clock.setTimeout(() => void sendPending(), waitMs);
+  };
+  return {
+    push(value) {
+      pending = [value];
+      sendWhenDue();
+    },
+    flush: () => void sendPending(),
+  };
 }

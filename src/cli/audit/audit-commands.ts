@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { CommandLine } from '../io.ts';
-import type { VerifyOptions } from './verify-options.ts';
+import type { VerifyOptions } from './verify-bundle.ts';
 
 /** Commands are loaded on demand, so that verifying a file loads no database code. */
 
@@ -30,7 +30,7 @@ export function addAudit(program: Command, { io, action }: CommandLine): void {
       action(async (options: VerifyOptions) => {
         const { verifyBundle } = await import('./verify-bundle.ts');
         if (options.bundle !== undefined) return verifyBundle(io, options.bundle, options);
-        const { verifyDatabase } = await import('./verify-database.ts');
+        const { verifyDatabase } = await import('./installation-audit.ts');
         return verifyDatabase(io, options);
       }),
     );
@@ -43,7 +43,7 @@ export function addAudit(program: Command, { io, action }: CommandLine): void {
     .exitOverride()
     .action(
       action(async ({ org, out }: { org: string; out: string }) => {
-        const { exportToFile } = await import('./export-to-file.ts');
+        const { exportToFile } = await import('./installation-audit.ts');
         await exportToFile(io, org, out);
       }),
     );
@@ -54,7 +54,7 @@ export function addAudit(program: Command, { io, action }: CommandLine): void {
     .exitOverride()
     .action(
       action(async () => {
-        const { pruneNow } = await import('./prune-now.ts');
+        const { pruneNow } = await import('./installation-audit.ts');
         return pruneNow(io);
       }),
     );
@@ -65,7 +65,7 @@ export function addAudit(program: Command, { io, action }: CommandLine): void {
     .exitOverride()
     .action(
       action(async () => {
-        const { rotateSigningKey } = await import('./rotate-signing-key.ts');
+        const { rotateSigningKey } = await import('./installation-audit.ts');
         await rotateSigningKey(io);
       }),
     );

@@ -2,16 +2,18 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock, type Timer } from '../../clock.ts';
-import { startAgentProgram, type ChildProgram } from '../child-program.ts';
-import type { DemoClient } from './client.ts';
-import { readJson, type DemoKey } from './data.ts';
+import { type DemoClient, readJson, type DemoKey } from './data.ts';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import readline from 'node:readline';
+import { fileURLToPath } from 'node:url';
 
 /** The agents of the demo: real programs on the real protocol, each a separate process. */
 
 interface Parts {
   url: string;
   dataDir: string;
-  /** Called with each program as soon as it runs, so that it can be stopped whatever fails afterwards. */
+  /** Called with each program as soon as it runs, so that it can be stopped whatever fails later. */
   started: (child: ChildProgram) => void;
 }
 
@@ -110,7 +112,7 @@ async function enrolled(options: {
 
 const PREFERRED_LOGS = ['system', 'syslog', 'messages', 'dpkg.log'];
 
-/** A log that is interesting on most machines, or the one that was written last. */
+/** A log that has useful entries on most machines, or the one that was written last. */
 function interestingLog(logs: z.infer<typeof Logs>['data']): string {
   const withEntries = logs
     .filter((log) => log.recordCount > 0)
@@ -148,4 +150,49 @@ async function within(
   } finally {
     clock.clear(timer);
   }
+}
+
+/** Starts the agent as a separate process, as on a managed machine. */
+
+const HERE = path.dirname(fileURLToPath(import.meta.url));
+const RUN = path.join(HERE, '..', '..', 'run.mjs');
+const AGENT = path.join(HERE, '..', '..', 'agent', 'main.ts');
+const END_MS = 5000;
+
+export interface ChildProgram {
+  /** Resolves with the exit code when the process has ended. */
+  ended: Promise<number>;
+  /** Asks the process to end, and kills it after five seconds. */
+  stop(): Promise<void>;
+}
+
+/** Starts the agent. Its output goes to `logFile`, and each line of its standard output to `onLine`. */
+function startAgentProgram(
+  args: string[],
+  options: { logFile: string; onLine?: (line: string) => void },
+): ChildProgram {
+  const child = spawn(process.execPath, [RUN, AGENT, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const log = createWriteStream(options.logFile, { flags: 'a', mode: 0o600 });
+  for (const stream of [child.stdout, child.stderr]) {
+    readline.createInterface({ input: stream }).on('line', (line) => {
+      log.write(`${line}\n`);
+      if (stream === child.stdout) options.onLine?.(line);
+    });
+  }
+  const ended = new Promise<number>((resolve) => {
+    child.once('error', () => resolve(1));
+    child.once('exit', (code) => {
+      log.end();
+      resolve(code ?? 1);
+    });
+  });
+  return { ended, stop: () => stop(child, ended) };
+}
+
+async function stop(child: ChildProcess, ended: Promise<number>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  const force = clock.setTimeout(() => child.kill('SIGKILL'), END_MS);
+  await ended;
+  clock.clear(force);
 }

@@ -1,23 +1,73 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { CUSTOMERS, demoState, DEMO_PEOPLE, seedDemo, type DemoEmail } from '../../../seeds/demo.ts';
+import {
+  CUSTOMERS,
+  demoState,
+  DEMO_PEOPLE,
+  seedDemo,
+  type DemoEmail,
+  DEMO_RELEASES,
+  setInMotion,
+} from '../../../seeds/demo.ts';
 import type { Config } from '../../config.ts';
 import { removeCluster } from '../../platform/db/embedded/index.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
-import { createLogger } from '../../platform/logger.ts';
+import { createLogger, type Logger } from '../../platform/logger.ts';
 import { hashPassword } from '../../platform/secrets/passwords.ts';
 import { writePrivate } from '../../platform/secrets/own-files.ts';
 import type { Server } from '../../server.ts';
 import { StartRefused } from '../../start-failure.ts';
-import type { DemoClient } from './client.ts';
+import { createAuditTrail } from '../../features/audit/index.ts';
+import { openReleaseFiles, ReleaseKeys } from '../../features/releases/index.ts';
+import { addRelease } from '../../features/releases/operator.ts';
+
+/**
+ * Releases for simulated machines, published as an operator would, and the rollout of one of them. They are candidates
+ * that are not promoted, so neither real machines nor their installer get them.
+ */
+
+const PLATFORMS = [
+  { os: 'windows', architecture: 'x64' },
+  { os: 'linux', architecture: 'x64' },
+  { os: 'macos', architecture: 'arm64' },
+] as const;
+const NOTES = 'A release of the demo: no program, but a text that simulated machines pretend to install.';
+
+export async function publishDemoReleases(
+  { database, secrets, chainWriter }: Pick<Server, 'database' | 'secrets' | 'chainWriter'>,
+  config: Config,
+  log: Logger,
+): Promise<void> {
+  const parts = {
+    db: database.pool,
+    log,
+    audit: createAuditTrail(chainWriter),
+    files: openReleaseFiles(config),
+    keys: new ReleaseKeys(secrets),
+    promotesItself: false,
+  };
+  const file = path.join(config.dataDir, 'demo-release.txt');
+  for (const component of ['agent', 'watchdog'] as const) {
+    const version = DEMO_RELEASES[component];
+    await writeFile(file, `${component} ${version}: ${NOTES}\n`);
+    for (const platform of PLATFORMS) {
+      await addRelease(
+        parts,
+        { component, version, ...platform },
+        { path: file, sha256: undefined, notes: NOTES },
+      );
+    }
+  }
+  await withSystem(database.pool, 'set the demo in motion', setInMotion);
+}
 
 /** The files of the demo in its data folder. Only its own user can read them. */
 
 export type DemoPeople = Record<DemoEmail, { email: DemoEmail; password: string; is: string }>;
 
-/** An enrollment key for one site, the share of the simulated devices that belong there, and how they are called. */
+/** An enrollment key for one site, the site's share of the simulated devices, and their naming pattern. */
 export type DemoKey = z.infer<typeof Keys>[number];
 
 export async function makeDataFolder(dataDir: string): Promise<void> {
@@ -105,7 +155,7 @@ export async function ensureKeys(
   return { keys, file };
 }
 
-/** `undefined` where the file does not exist. */
+/** `undefined` if the file does not exist. */
 export async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as unknown;
@@ -113,4 +163,45 @@ export async function readJson(file: string): Promise<unknown> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** A client of the public API. The demo uses it like a new user: it signs in, creates keys and reads devices. */
+export interface DemoClient {
+  get<S extends z.ZodType>(path: string, schema: S): Promise<z.infer<S>>;
+  post<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.infer<S>>;
+}
+
+export async function signInTo(
+  url: string,
+  person: { email: string; password: string },
+): Promise<DemoClient> {
+  const login = await request(url, 'POST', '/auth/login', person, undefined);
+  const { tokens } = z.object({ tokens: z.object({ accessToken: z.string() }) }).parse(login);
+  return {
+    get: async (path, schema) => schema.parse(await request(url, 'GET', path, undefined, tokens.accessToken)),
+    post: async (path, body, schema) =>
+      schema.parse(await request(url, 'POST', path, body, tokens.accessToken)),
+  };
+}
+
+async function request(
+  url: string,
+  method: string,
+  path: string,
+  body: unknown,
+  token: string | undefined,
+): Promise<unknown> {
+  const response = await fetch(`${url}/api/v1${path}`, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const answer: unknown = await response.json();
+  if (!response.ok) {
+    throw new Error(`${method} ${path} failed with ${response.status}: ${JSON.stringify(answer)}`);
+  }
+  return answer;
 }

@@ -1,15 +1,15 @@
 import { clock, type Timer } from '../../clock.ts';
 
-/** `skipped`: it does not apply to this installation, or what it needs has failed. */
+/** `skipped`: the check does not apply to this installation, or a prerequisite has failed. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
 
 export interface Finding {
   state: CheckState;
-  /** What was found, as a sentence. */
+  /** The result, as a sentence. */
   message: string;
-  /** What to do about it, as a sentence. */
+  /** The remedy, as a sentence. */
   fix?: string;
-  /** More than one thing of the same kind. */
+  /** Several results of the same kind. */
   details?: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export const failed = (message: string, fix: string, details?: readonly string[]
   ...(details === undefined ? {} : { details }),
 });
 
-/** Runs a check for a limited time. Whatever happens in it is its result, and never an end of the others. */
+/** Runs a check with a time limit. Any failure in it becomes its result, and never stops the other checks. */
 export async function runCheck({ name, run }: Check, limitMs = LIMIT_MS): Promise<CheckResult> {
   const since = clock.monotonic();
   let timer: Timer | undefined;
@@ -56,7 +56,7 @@ export async function runCheck({ name, run }: Check, limitMs = LIMIT_MS): Promis
   return { check: name, ...found, ms: Math.round(clock.monotonic() - since) };
 }
 
-/** What Postgres answers where a table or a column is missing. */
+/** Postgres codes for a missing table or column. */
 const NOT_MIGRATED = new Set<unknown>(['42P01', '42703']);
 
 function failureOf(error: unknown): Finding {
@@ -69,10 +69,27 @@ function failureOf(error: unknown): Finding {
   );
 }
 
-/** In one line, without a full stop at its end that the sentence around it adds. */
+/** In one line, without a final full stop, which the surrounding sentence adds. */
 export function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
-  // Of several addresses that were tried, none has a message.
+  // If several addresses were tried, the outer error has no message.
   const text = error instanceof Error && message !== '' ? message : String(code ?? error);
   return text.replaceAll(/\s*\n\s*/g, ' ').replace(/\.$/, '');
 }
+
+const MARKS: Record<CheckState, string> = { ok: '✔', warning: '!', failed: '✖', skipped: '-' };
+
+export function reportText(results: readonly CheckResult[]): string {
+  const width = Math.max(...results.map(({ check }) => check.length));
+  const indent = ' '.repeat(width + 4);
+  const lines = results.flatMap(({ check, state, message, fix, details = [] }) => [
+    `${MARKS[state]} ${check.padEnd(width)}  ${message}`,
+    ...details.map((detail) => `${indent}  ${detail}`),
+    ...(fix === undefined ? [] : [`${indent}→ ${fix}`]),
+  ]);
+  const count = (state: CheckState) => results.filter((result) => result.state === state).length;
+  const summary = `${count('ok')} in order, ${count('warning')} warnings, ${count('failed')} failed, ${count('skipped')} skipped`;
+  return [...lines, '', summary].join('\n');
+}
+
+export const isSound = (results: readonly CheckResult[]) => results.every(({ state }) => state !== 'failed');

@@ -1,15 +1,120 @@
-import { clock } from '../../../clock.ts';
-import { SEALED_COLUMNS } from '../../../features/sealed-columns.ts';
-import { auditState, SigningKeys } from '../../../features/audit/index.ts';
-import { migrationState } from '../../../platform/db/migrations/migrations.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { assertSafeRole, UnsafeDatabaseError } from '../../../platform/db/roles.ts';
-import { queueState } from '../../../platform/jobs/queue-state.ts';
-import { openSome } from '../../../platform/secrets/reseal.ts';
-import { createSealer, SealBrokenError } from '../../../platform/secrets/sealed.ts';
-import { startFailureText } from '../../../start-failure.ts';
-import type { InstallationAccess } from '../../with-installation.ts';
-import { type Check, failed, type Finding, ok, warning } from '../check.ts';
+import { databaseNow, serverVersion } from '../installation.queries.ts';
+import { clock, DAY_MS } from '../../clock.ts';
+import { SEALED_COLUMNS } from '../../features/sealed-columns.ts';
+import { auditState, SigningKeys, lastVerifications, lastOperatorEntry } from '../../features/audit/index.ts';
+import { migrationState } from '../../platform/db/migrations.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { assertSafeRole, UnsafeDatabaseError } from '../../platform/db/roles.ts';
+import { queueState } from '../../platform/jobs/job.queries.ts';
+import { openSome } from '../../platform/secrets/reseal.ts';
+import { createEncryptor, SealBrokenError } from '../../platform/secrets/sealed.ts';
+import { startFailureText } from '../../start-failure.ts';
+import type { InstallationAccess } from '../with-installation.ts';
+import { type Check, failed, type Finding, ok, warning, skipped } from './check.ts';
+import { agentVersions } from '../../features/devices/index.ts';
+import { listAllReleases } from '../../features/releases/operator.ts';
+import { compareVersions, parseVersion } from '../../platform/semver.ts';
+
+const MS_PER_DAY = 86_400_000;
+const BACKUP_WARNS_DAYS = 7;
+
+/** When `muster backup` last ran. Backups by other means are unknown here. */
+export const backupCheck = (db: Db): Check => ({
+  name: 'last backup',
+  async run() {
+    const fix = 'Run `muster backup` every day, and keep its file on another machine.';
+    const at = await lastOperatorEntry(db, 'installation.backup');
+    if (at === undefined) return warning('`muster backup` has never written one.', fix);
+    const days = Math.floor((clock.now() - at.getTime()) / MS_PER_DAY);
+    const message = `The last backup of this installation was written at ${at.toISOString()}.`;
+    return days >= BACKUP_WARNS_DAYS ? warning(message, fix) : ok(message);
+  },
+});
+
+const WARNS_DAYS = 35;
+const SHOWN = 20;
+
+/** When every entry of the audit trail was last verified, and with which outcome. */
+export const verificationCheck = (db: Db): Check => ({
+  name: 'audit verification',
+  async run() {
+    const { whole, laterFaults } = await lastVerifications(db);
+    const found = whole?.isIntact === false ? whole.faults.map((fault) => ({ at: whole.at, ...fault })) : [];
+    const faults = [...found, ...laterFaults];
+    if (whole?.isIntact === false || faults.length > 0) {
+      const at = faults.reduce(
+        (newest, fault) => (fault.at > newest ? fault.at : newest),
+        whole?.at ?? new Date(0),
+      );
+      return failed(
+        `The last verification of the audit trail found a chain that is not intact (${at.toISOString()}).`,
+        'Keep the database and its backups as they are, find out who changed it, and run `muster audit verify` again after it was restored.',
+        faults
+          .slice(0, SHOWN)
+          .map(
+            ({ chainId, seq, reason }) =>
+              `chain ${chainId}${seq === null ? '' : `, entry ${seq}`}: ${reason}`,
+          ),
+      );
+    }
+    const fix = 'Run `muster audit verify` every month, for example as a timer of the machine.';
+    if (whole === undefined) return warning('All chains together were never verified.', fix);
+    const message = `All ${whole.chains} chains were intact when they were verified at ${whole.at.toISOString()}.`;
+    return clock.now() - whole.at.getTime() >= WARNS_DAYS * DAY_MS ? warning(message, fix) : ok(message);
+  },
+});
+
+/** Which agents are in use, and how many of them are behind what is promoted for their platform. */
+export const agentChecks = (db: Db): Check[] => [{ name: 'agents', run: () => agents(db) }];
+
+const VERSIONS_MAX = 10;
+
+async function agents(db: Db): Promise<Finding> {
+  const inUse = await agentVersions(db);
+  const total = inUse.reduce((sum, { devices }) => sum + devices, 0);
+  if (total === 0) return skipped('No device is enrolled yet.');
+  const promoted = new Map(
+    (await listAllReleases(db))
+      .filter((release) => release.promoted && release.component === 'agent')
+      .map(({ os, architecture, version }) => [`${os} ${architecture}`, version]),
+  );
+  const byVersion = new Map<string, number>();
+  let behind = 0;
+  for (const { version, os, architecture, devices } of inUse) {
+    byVersion.set(version, (byVersion.get(version) ?? 0) + devices);
+    if (isBehind(version, promoted.get(`${os} ${architecture}`))) behind += devices;
+  }
+  const listed = [...byVersion].sort(([, one], [, other]) => other - one);
+  const pending = inUse.reduce((sum, each) => sum + each.pending, 0);
+  const details = listed
+    .slice(0, VERSIONS_MAX)
+    .map(([version, devices]) => `${version}: ${counted(devices)}`);
+  if (listed.length > VERSIONS_MAX) details.push(`and ${listed.length - VERSIONS_MAX} more versions`);
+  if (pending > 0) {
+    details.push(`${pending} of these devices wait for approval, which is given in the list of devices`);
+  }
+  if (promoted.size === 0) {
+    return { ...ok(`${counted(total)} enrolled. No release of the agent is promoted.`), details };
+  }
+  if (behind === 0) {
+    return { ...ok(`${counted(total)} enrolled, none behind the promoted release.`), details };
+  }
+  return {
+    ...warning(
+      `${behind} of ${total} devices are behind the promoted release.`,
+      'They upgrade as their update policies allow; the upgrades page of the dashboard says what each one waits for.',
+    ),
+    details,
+  };
+}
+
+const counted = (devices: number): string => (devices === 1 ? '1 device' : `${devices} devices`);
+
+function isBehind(version: string, promoted: string | undefined): boolean {
+  const [has, wanted] = [parseVersion(version), parseVersion(promoted ?? '')];
+  // Versions that cannot be parsed were built manually.
+  return has !== undefined && wanted !== undefined && compareVersions(has, wanted) < 0;
+}
 
 const OLDEST_POSTGRES = 15;
 /** Tokens, leases and schedules compare times of the server with times of the database. */
@@ -33,8 +138,7 @@ async function reach(db: Db): Promise<Finding> {
   const since = clock.monotonic();
   let version: string;
   try {
-    const { rows } = await db.raw(`select current_setting('server_version') as version`);
-    version = String(rows[0]?.version);
+    version = await serverVersion(db);
   } catch (error) {
     return failed(
       startFailureText(error),
@@ -48,7 +152,7 @@ async function reach(db: Db): Promise<Finding> {
   return ok(`Postgres ${version} answers in ${ms} ms.`);
 }
 
-/** The checks of the server's own start. */
+/** The same checks that the server runs at its start. */
 async function isolation(db: Db): Promise<Finding> {
   try {
     await assertSafeRole(db);
@@ -81,7 +185,7 @@ async function migrations(db: Db, autoMigrate: boolean): Promise<Finding> {
   if (newer.length > 0) {
     return warning(
       `A later release has migrated the database, up to ${newer.at(-1)}; this one runs on it as well.`,
-      'Run the later release where you have not rolled back on purpose.',
+      'Run the later release unless you have rolled back on purpose.',
     );
   }
   return ok('All are applied and unchanged.');
@@ -89,9 +193,9 @@ async function migrations(db: Db, autoMigrate: boolean): Promise<Finding> {
 
 async function clockDifference(db: Db): Promise<Finding> {
   const before = clock.now();
-  const { rows } = await db.raw('select extract(epoch from clock_timestamp())::float8 * 1000 as now');
+  const now = await databaseNow(db);
   const roundTrip = clock.now() - before;
-  const difference = Math.round(Number(rows[0]?.now) - (before + roundTrip / 2));
+  const difference = Math.round(now - (before + roundTrip / 2));
   const message = `The clocks of this machine and of the database differ by ${Math.abs(difference)} ms.`;
   const fix = 'Synchronize both machines with NTP.';
   if (Math.abs(difference) >= CLOCK_FAILS_MS) return failed(message, fix);
@@ -100,13 +204,13 @@ async function clockDifference(db: Db): Promise<Finding> {
 }
 
 async function keys(db: Db, { secretKeys }: InstallationAccess): Promise<Finding> {
-  const sealer = createSealer(secretKeys);
+  const encryptor = createEncryptor(secretKeys);
   const broken: string[] = [];
   let opened = 0;
   let stale = 0;
   for (const column of SEALED_COLUMNS) {
     try {
-      const some = await openSome(db, sealer, column);
+      const some = await openSome(db, encryptor, column);
       opened += some.opened;
       stale += some.stale;
     } catch (error) {
@@ -165,7 +269,7 @@ async function jobs(db: Db): Promise<Finding> {
 async function audit(db: Db, { secretKeys }: InstallationAccess): Promise<Finding> {
   const { chains, waiting, waitingSeconds, faults } = await auditState(
     db,
-    new SigningKeys(createSealer(secretKeys)),
+    new SigningKeys(createEncryptor(secretKeys)),
   );
   if (faults.length > 0) {
     return failed(

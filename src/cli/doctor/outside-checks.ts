@@ -3,22 +3,20 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import tls from 'node:tls';
-import { VERSION } from '../../../api-info.ts';
-import { clock } from '../../../clock.ts';
-import { Health } from '../../../features/service/index.ts';
-import { addressList, contains } from '../../../platform/http/client-address.ts';
-import { listedHops } from '../../../platform/http/forwarded-hops.ts';
-import { SELF_CHECK_PURPOSE, SelfCheck, selfCheckToken } from '../../../platform/http/operations.ts';
-import { createMac } from '../../../platform/secrets/mac.ts';
-import { HUB_PATH } from '../../../protocol/index.ts';
-import type { InstallationAccess } from '../../with-installation.ts';
-import { type Check, failed, type Finding, messageOf, ok, skipped, warning } from '../check.ts';
+import { VERSION } from '../../api-info.ts';
+import { clock, DAY_MS } from '../../clock.ts';
+import { Health } from '../../features/service.ts';
+import { addressList, contains, listedHops } from '../../platform/http/client-address.ts';
+import { SELF_CHECK_PURPOSE, SelfCheck, selfCheckToken } from '../../platform/http/operations.ts';
+import { createMac } from '../../platform/secrets/tokens.ts';
+import { HUB_PATH } from '../../protocol/index.ts';
+import type { InstallationAccess } from '../with-installation.ts';
+import { type Check, failed, type Finding, messageOf, ok, skipped, warning } from './check.ts';
 
-/** The way that browsers and agents take: through the proxy, by the public address. */
+/** Checks the route of browsers and agents: through the proxy, to the public address. */
 
 const REQUEST_MS = 10_000;
 const CERTIFICATE_WARNS_DAYS = 21;
-const DAY_MS = 86_400_000;
 
 interface OutsideParts {
   url: string | undefined;
@@ -87,7 +85,7 @@ async function certificate(base: URL): Promise<Finding> {
     : ok(message);
 }
 
-/** It is read also where it is not accepted, so that the reason can be named. */
+/** The certificate is read even if it is not accepted, so that the reason can be named. */
 function readCertificate({ hostname, port }: URL): Promise<{ expiresAt: Date; fault: string | undefined }> {
   const host = hostname.replace(/^\[|\]$/g, '');
   return new Promise((resolve, reject) => {
@@ -129,7 +127,7 @@ function upgradeStatus(base: URL): Promise<number> {
         'Sec-WebSocket-Version': '13',
         'Sec-WebSocket-Key': randomBytes(16).toString('base64'),
       },
-      // The certificate has a check of its own.
+      // A separate check covers the certificate.
       rejectUnauthorized: false,
       timeout: REQUEST_MS,
     });
@@ -147,7 +145,7 @@ function upgradeStatus(base: URL): Promise<number> {
   });
 }
 
-/** An address that nobody has (RFC 5737): a server that believes it would believe any. */
+/** A reserved address (RFC 5737): a server that believes it would believe any address. */
 const FORGED = '203.0.113.77';
 
 async function clientAddresses(base: URL, { config, secretKeys }: InstallationAccess): Promise<Finding> {
@@ -166,7 +164,7 @@ async function clientAddresses(base: URL, { config, secretKeys }: InstallationAc
   return judgeAddresses(seen.data, { host: base.host, trustedProxies: config.trustedProxies });
 }
 
-/** What the server has seen of a request that said it came from `FORGED`. */
+/** How the server has seen a request that claims to come from `FORGED`. */
 export function judgeAddresses(
   seen: SelfCheck,
   { host, trustedProxies }: { host: string; trustedProxies: readonly string[] },
@@ -179,7 +177,7 @@ export function judgeAddresses(
       ? ok(`There is no proxy, and the server sees this machine as ${client}.`)
       : warning(
           'TRUST_PROXY_HEADERS is on, but this request did not pass a proxy.',
-          'Check the public address; where there is no proxy, switch TRUST_PROXY_HEADERS off.',
+          'Check the public address; if there is no proxy, switch TRUST_PROXY_HEADERS off.',
         );
   }
   if (!peerIsProxy) {

@@ -4,23 +4,24 @@ import { createLogger } from '../../platform/logger.ts';
 import { startFailureText } from '../../start-failure.ts';
 import type { CommandIo } from '../io.ts';
 import { configOf, hasDatabase, type InstallationAccess, withAccess } from '../with-installation.ts';
-import { type Check, type CheckResult, failed, runCheck, skipped, warning } from './check.ts';
-import { agentChecks } from './checks/agents.ts';
-import { verificationCheck } from './checks/audit-verification.ts';
-import { configurationFindings } from './checks/configuration.ts';
-import { databaseChecks } from './checks/database.ts';
-import { diskChecks } from './checks/disk.ts';
-import { engineCheck } from './checks/engine.ts';
-import { backupCheck } from './checks/last-backup.ts';
-import { mailCheck } from './checks/mail.ts';
-import { outsideChecks } from './checks/outside.ts';
-import { redisCheck } from './checks/redis.ts';
-import { isSound, reportText } from './report.ts';
+import {
+  type Check,
+  type CheckResult,
+  failed,
+  runCheck,
+  skipped,
+  warning,
+  isSound,
+  reportText,
+} from './check.ts';
+import { agentChecks, databaseChecks, verificationCheck, backupCheck } from './database-checks.ts';
+import { configurationFindings, diskChecks, engineCheck, mailCheck, redisCheck } from './local-checks.ts';
+import { outsideChecks } from './outside-checks.ts';
 
 export interface DoctorOptions {
   publicUrl?: string;
   sendMailTo?: string;
-  /** False: nothing is checked through the public address. */
+  /** False: skips the checks of the public address. */
   outside?: boolean;
 }
 
@@ -70,7 +71,7 @@ const withoutConfiguration = ({ faults }: ConfigError): Check[] => [
   },
 ];
 
-/** All checks that need the database, or keys that may be beside it. */
+/** All checks that need the database, or keys that may be stored beside it. */
 async function throughDatabase(
   io: CommandIo,
   config: Config,

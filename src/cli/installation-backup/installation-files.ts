@@ -9,10 +9,10 @@ import {
   releaseEntry,
   STORE_ENTRY,
   storeEntry,
-} from './archive/manifest.ts';
-import type { TarWriter } from './archive/tar-writer.ts';
+} from './manifest.ts';
+import type { ArchiveWriter } from './archive.ts';
 
-/** The files of an installation beside its database. */
+/** The files of an installation, besides its database. */
 
 export const releasesFolder = (dataDir: string) => path.join(dataDir, 'releases');
 export const storeFolder = (dataDir: string) => path.join(dataDir, 'backups');
@@ -21,14 +21,14 @@ const READ_BYTES = 1 << 20;
 
 /** Files of releases in the data folder; those in a bucket stay there. */
 export async function addReleases(
-  tar: TarWriter,
+  archive: ArchiveWriter,
   { dataDir, releaseStore }: Pick<Config, 'dataDir' | 'releaseStore'>,
   parts: Part[],
 ): Promise<Manifest['releases']> {
   const folder = releasesFolder(dataDir);
   let files = 0;
   for (const name of (await namesIn(folder)).filter((one) => RELEASE_ENTRY.test(releaseEntry(one)))) {
-    const part = await addFile(tar, path.join(folder, name), releaseEntry(name));
+    const part = await addFile(archive, path.join(folder, name), releaseEntry(name));
     if (part === undefined) continue;
     parts.push(part);
     files++;
@@ -37,11 +37,11 @@ export async function addReleases(
 }
 
 /**
- * The backups of devices, where they are in the data folder. What is deleted moves to the trash, which is therefore read
+ * The backups of devices, if they are in the data folder. Deleted files move to the trash, which is therefore read
  * last: a file that moves meanwhile is found there.
  */
 export async function addStore(
-  tar: TarWriter,
+  archive: ArchiveWriter,
   { dataDir, backupStore }: Pick<Config, 'dataDir' | 'backupStore'>,
   included: boolean,
 ): Promise<Manifest['store']> {
@@ -52,7 +52,7 @@ export async function addStore(
   if (included && place === 'folder') {
     const folder = storeFolder(dataDir);
     for await (const file of storeFiles(folder)) {
-      const part = await addFile(tar, path.join(folder, file), storeEntry(file));
+      const part = await addFile(archive, path.join(folder, file), storeEntry(file));
       if (part === undefined) continue;
       lines.update(`${part.sha256} ${part.name}\n`);
       files++;
@@ -88,8 +88,8 @@ async function* filesBelow(root: string, place: string): AsyncGenerator<string> 
   }
 }
 
-/** `undefined` where the file is gone: it was removed after its name was read. */
-async function addFile(tar: TarWriter, file: string, name: string): Promise<Part | undefined> {
+/** `undefined` if the file was removed after it was listed. */
+async function addFile(archive: ArchiveWriter, file: string, name: string): Promise<Part | undefined> {
   let handle: FileHandle;
   try {
     handle = await open(file);
@@ -100,7 +100,7 @@ async function addFile(tar: TarWriter, file: string, name: string): Promise<Part
   try {
     const { size } = await handle.stat();
     const pieces = handle.createReadStream({ highWaterMark: READ_BYTES, autoClose: false });
-    return await tar.addStream(name, size, pieces as AsyncIterable<Buffer>);
+    return await archive.addStream(name, size, pieces as AsyncIterable<Buffer>);
   } finally {
     await handle.close();
   }

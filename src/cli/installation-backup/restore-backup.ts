@@ -1,20 +1,24 @@
-import { readFile } from 'node:fs/promises';
+import { analyze, foreignTables, markRestored, restoredFrom } from '../installation.queries.ts';
+import { readFile, type FileHandle, chown, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
 import { endEverySession } from '../../features/auth/index.ts';
 import { openDatabase } from '../../platform/db/database.ts';
-import { clearDatabase } from '../../platform/db/dump/clear-database.ts';
+import {
+  clearDatabase,
+  usedTables,
+  loadDatabase,
+  type LoadedTable,
+  hasServers,
+} from '../../platform/db/dump.ts';
 import { SYSTEM_ROLES } from '../../features/users/index.ts';
-import { usedTables } from '../../platform/db/dump/catalogue.ts';
-import { loadDatabase } from '../../platform/db/dump/load-database.ts';
-import { hasServers } from '../../platform/db/dump/servers-on-database.ts';
 import { startEmbeddedPostgres } from '../../platform/db/embedded/index.ts';
 import {
   appliedMigrations,
   compareMigrations,
   migrate,
   takeMigrationLock,
-} from '../../platform/db/migrations/migrations.ts';
+} from '../../platform/db/migrations.ts';
 import { type Db, openSession } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -25,21 +29,92 @@ import {
   JWT_SECRET_FILE,
   resolveDatabaseAndSecrets,
 } from '../../database-and-secrets.ts';
-import { recordAsOperator } from '../record-as-operator.ts';
-import type { Manifest } from './archive/manifest.ts';
-import type { Keys } from './archive/sealed-keys.ts';
-import { giveTo, restoreFiles } from './restore-files.ts';
-import { tablesOf } from './restore-rows.ts';
+import { recordAsOperator } from '../with-installation.ts';
+import {
+  type Manifest,
+  RELEASE_ENTRY,
+  STORE_ENTRY,
+  DATABASE_ENTRY,
+  PIECE_MAX,
+  type Keys,
+} from './manifest.ts';
+import { releasesFolder, storeFolder } from './installation-files.ts';
 import type { VerifiedBackup } from './verify-backup.ts';
+import { ArchiveError, readArchive, type ReadEntry, bytesOf } from './archive.ts';
+import { writeWhole } from '../whole-file.ts';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+
+const unpack = promisify(gunzip);
+
+/** The rows of a backup, table by table. Each piece is compared with the manifest again. */
+async function* tablesOf(file: string, manifest: Manifest): AsyncGenerator<LoadedTable> {
+  const tables = new Map(manifest.tables.map((table) => [table.name, table]));
+  const pieces = new Pieces(file, manifest);
+  try {
+    await pieces.advance();
+    while (pieces.table !== undefined) {
+      const table = tables.get(pieces.table);
+      if (table === undefined) {
+        throw new ArchiveError(`The backup has rows of ${pieces.table}, which its manifest lacks.`);
+      }
+      yield { ...table, pieces: pieces.rowsOf(table.name) };
+    }
+  } finally {
+    await pieces.close();
+  }
+}
+
+/** The entries of the database, in the order of the archive. */
+class Pieces {
+  readonly #entries: AsyncGenerator<ReadEntry>;
+  readonly #sums: ReadonlyMap<string, string>;
+  #next: { entry: ReadEntry; table: string } | undefined;
+
+  constructor(file: string, { parts }: Manifest) {
+    this.#entries = readArchive(file);
+    this.#sums = new Map(parts.map(({ name, sha256 }) => [name, sha256]));
+  }
+
+  /** The table of the next piece; `undefined` after the last one. */
+  get table(): string | undefined {
+    return this.#next?.table;
+  }
+
+  async advance(): Promise<void> {
+    for (;;) {
+      const { value, done } = await this.#entries.next();
+      const [, table] = done === true ? [] : (DATABASE_ENTRY.exec(value.name) ?? []);
+      this.#next = done === true || table === undefined ? undefined : { entry: value, table };
+      if (done === true || table !== undefined) return;
+    }
+  }
+
+  async *rowsOf(table: string): AsyncGenerator<Buffer> {
+    while (this.#next?.table === table) {
+      const { entry } = this.#next;
+      const packed = await bytesOf(entry, PIECE_MAX);
+      if (entry.sha256() !== this.#sums.get(entry.name)) {
+        throw new ArchiveError(`${entry.name} is not what was verified: the file was changed meanwhile.`);
+      }
+      yield await unpack(packed);
+      await this.advance();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#entries.return(undefined);
+  }
+}
 
 export class RestoreRefused extends Error {}
 
-/** The rows are there, and a step after them has failed. */
+/** The rows are restored, and a later step has failed. */
 export class RestoreUnfinished extends Error {}
 
 export interface RestoreChoice extends VerifiedBackup {
   file: string;
-  /** Removes what the database holds now. */
+  /** Removes the existing data of the database. */
   replace: boolean;
   config: Config;
   log: Logger;
@@ -47,13 +122,13 @@ export interface RestoreChoice extends VerifiedBackup {
 }
 
 export interface RestoreResult {
-  /** `already`: an earlier run had restored the database, and this one has finished what was left. */
+  /** `already`: an earlier run had restored the database, and this one has completed the remaining steps. */
   database: 'restored' | 'already';
 }
 
 /**
- * Restores a verified backup. Until the last step the database has no row of it, and a run that was interrupted at any
- * point is repeated by running it again.
+ * Restores a verified backup. Before the last step the database contains no row of it; an interrupted run can be
+ * repeated.
  */
 export async function restoreBackup(choice: RestoreChoice): Promise<RestoreResult> {
   const { config, keys, manifest, log } = choice;
@@ -84,19 +159,19 @@ export async function restoreBackup(choice: RestoreChoice): Promise<RestoreResul
 
 async function assertSchemaIsKnown({ schema, release }: Manifest): Promise<void> {
   const { newer, edited } = await compareMigrations(schema);
-  if (newer.length > 0) {
-    throw new RestoreRefused(
-      `The backup is of a newer schema (${newer.at(-1)}) than this release knows. Restore it with release ${release} of Muster or a later one.`,
-    );
-  }
   if (edited.length > 0) {
     throw new RestoreRefused(
       `The backup is of a database whose migration ${edited[0]} is not the one of this release.`,
     );
   }
+  if (newer.length > 0) {
+    throw new RestoreRefused(
+      `The backup is of a newer schema (${newer.at(-1)}) than this release knows. Restore it with release ${release} of Muster or a later one.`,
+    );
+  }
 }
 
-/** Without the right key every secret in the database would be lost, which nobody would see until it is needed. */
+/** With a wrong key every secret in the database would be lost, which would only be noticed when one is needed. */
 async function assertKeysFit(
   config: Config,
   { keys: { encryptionKeyId, included } }: Manifest,
@@ -154,10 +229,10 @@ async function restoreAsOwner(ownerUrl: string, choice: RestoreChoice): Promise<
   }
 }
 
-/** What migrations put into a database. */
+/** Tables that migrations fill. */
 export const SEEDED_ROWS = { alert_rounds: 1, roles: Object.keys(SYSTEM_ROLES).length };
 
-/** Leaves a database that has no rows, and at most a part of the backup's migrations. */
+/** Accepts a database without rows, and with at most a part of the backup's migrations. */
 async function prepareDatabase(owner: Db, { manifest, replace }: RestoreChoice): Promise<void> {
   const applied = await appliedMigrations(owner);
   const used = applied.length === 0 ? await foreignTables(owner) : await usedTables(owner, SEEDED_ROWS);
@@ -174,44 +249,18 @@ async function prepareDatabase(owner: Db, { manifest, replace }: RestoreChoice):
   if (used.length > 0 || !isBeginning) await clearDatabase(owner);
 }
 
-/** Tables of another program, in a database without the tables of Muster. */
-async function foreignTables(owner: Db): Promise<string[]> {
-  const { rows } = await owner.raw(
-    `select relname::text as name from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-      and relname not like 'knex_migrations%' and relname <> 'muster_migration_checksums'
-      and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
-    order by relname`,
-  );
-  return (rows as { name: string }[]).map(({ name }) => name);
-}
-
-/** What is under way between a person and a session. */
+/** Tables of unfinished sign-ins. */
 const UNFINISHED_SIGN_INS = ['sso_exchange_codes', 'sso_sessions', 'mfa_challenges', 'password_resets'];
 
-/** A session that was ended after the backup would be open again, so all sessions end. People sign in again. */
+/** Sessions that ended after the backup would be active again, so all sessions are ended. Users sign in again. */
 async function endSignIns(tx: Db, tables: ReadonlySet<string>): Promise<void> {
   await endEverySession(tx, 'installation_restored');
   for (const table of UNFINISHED_SIGN_INS) {
-    if (tables.has(table)) await tx.raw(`delete from ${table}`);
+    if (tables.has(table)) await tx(table).delete();
   }
 }
 
-const MARK = 'restored from the backup ';
-
-/** In the transaction of the rows, so that it is there exactly if they are. */
-async function markRestored(tx: Db, id: string): Promise<void> {
-  await tx.raw(`comment on table muster_migration_checksums is '${MARK}${id}'`);
-}
-
-async function restoredFrom(owner: Db): Promise<string | undefined> {
-  const { rows } = await owner.raw(
-    `select obj_description(to_regclass('public.muster_migration_checksums'), 'pg_class') as mark`,
-  );
-  const mark: unknown = rows[0]?.mark;
-  return typeof mark === 'string' && mark.startsWith(MARK) ? mark.slice(MARK.length) : undefined;
-}
-
-/** On the embedded default, where the keys are files of the data folder; elsewhere the environment gives them. */
+/** For the embedded database, whose keys are files in the data folder; otherwise they come from the environment. */
 async function placeKeys({ database, dataDir, ...config }: Config, keys: Keys): Promise<void> {
   if (database.kind !== 'embedded') return;
   const files: [string, string][] = [];
@@ -221,23 +270,22 @@ async function placeKeys({ database, dataDir, ...config }: Config, keys: Keys): 
     const file = path.join(dataDir, name);
     const present = await readFile(file, 'utf8').catch(() => '');
     if (present.trim() === secret) continue;
-    // The key of an empty database; nobody knows for what else its owner has used it.
+    // The key of an empty database; its owner may have used it elsewhere.
     if (present !== '') await writePrivate(`${file}.before-restore`, present);
     await writePrivate(file, `${secret}\n`);
     await giveTo(dataDir, [file]);
   }
 }
 
-/** What a start of the server does too: later migrations and the sign-in of the roles. */
+/** Steps that the start of a server does too: later migrations and the passwords of the roles. */
 async function finish(
   { log, manifest }: RestoreChoice,
   ownerUrl: string,
   { database: urls }: Awaited<ReturnType<typeof resolveDatabaseAndSecrets>>,
 ): Promise<void> {
   const owner = openSession(ownerUrl, 'muster-restore');
-  // Without statistics, the first statements of a server would be planned for empty tables.
   try {
-    await owner.raw('analyze');
+    await analyze(owner);
   } finally {
     await owner.destroy();
   }
@@ -254,4 +302,58 @@ async function finish(
   } finally {
     await database.close();
   }
+}
+
+/**
+ * Restores the files of a backup into the data folder. Existing files are kept: releases and objects of the store are
+ * named by their content, so an interrupted restore continues.
+ */
+async function restoreFiles(file: string, manifest: Manifest, dataDir: string): Promise<void> {
+  if (manifest.releases.files === 0 && manifest.store.files === 0) return;
+  const sums = new Map(manifest.parts.map(({ name, sha256 }) => [name, sha256]));
+  for await (const entry of readArchive(file)) {
+    const [, release] = RELEASE_ENTRY.exec(entry.name) ?? [];
+    const [, object] = STORE_ENTRY.exec(entry.name) ?? [];
+    if (release !== undefined) {
+      await place(entry, path.join(releasesFolder(dataDir), release), dataDir, sums.get(entry.name));
+    }
+    if (object !== undefined) {
+      await place(entry, path.join(storeFolder(dataDir), object), dataDir, undefined);
+    }
+  }
+}
+
+async function place(
+  entry: ReadEntry,
+  target: string,
+  dataDir: string,
+  sha256: string | undefined,
+): Promise<void> {
+  const found = await stat(target).catch(() => undefined);
+  if (found?.isFile() === true && found.size === entry.size) return;
+  const firstMade = await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+  await writeWhole(target, { replace: true }, async (handle) => {
+    await write(handle, entry);
+    if (sha256 !== undefined && entry.sha256() !== sha256) {
+      throw new ArchiveError(`${entry.name} is not what was verified: the file was changed meanwhile.`);
+    }
+  });
+  await giveTo(dataDir, [...foldersBetween(firstMade, path.dirname(target)), target]);
+}
+
+async function write(handle: FileHandle, entry: ReadEntry): Promise<void> {
+  for await (const piece of entry.body) await handle.appendFile(piece);
+}
+
+/** From the outermost created folder down to the innermost. */
+function foldersBetween(first: string | undefined, last: string): string[] {
+  if (first === undefined) return [];
+  return last === first ? [last] : [...foldersBetween(first, path.dirname(last)), last];
+}
+
+/** A restore by root gives the files to the owner of the data folder, as whom the server runs. */
+async function giveTo(dataDir: string, files: readonly string[]): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(dataDir);
+  for (const file of files) await chown(file, uid, gid);
 }

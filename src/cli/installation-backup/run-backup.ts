@@ -1,13 +1,157 @@
 import { setVariables } from '../../config.ts';
 import { startFailureText } from '../../start-failure.ts';
 import { type CommandIo, fileOf } from '../io.ts';
-import { withAccess } from '../with-installation.ts';
-import type { Manifest } from './archive/manifest.ts';
-import { PassphraseError } from './archive/sealed-keys.ts';
-import { ArchiveError } from './archive/tar-header.ts';
-import { passphraseOf, type PassphraseOptions } from './passphrase.ts';
+import { withAccess, type InstallationAccess, recordAsOperator } from '../with-installation.ts';
+import {
+  type Manifest,
+  ABOUT_NAME,
+  CODE_NAME,
+  databaseEntry,
+  FORMAT,
+  FORMAT_VERSION,
+  KEYS_NAME,
+  MANIFEST_NAME,
+  type Part,
+  type Table,
+  PassphraseError,
+  codeOf,
+  keysOf,
+  sealKeys,
+  passphraseOf,
+  type PassphraseOptions,
+} from './manifest.ts';
 import { verifyBackup } from './verify-backup.ts';
-import { writeBackup } from './write-backup.ts';
+import { clock } from '../../clock.ts';
+import { constants, gzip } from 'node:zlib';
+import { promisify } from 'node:util';
+import { VERSION } from '../../api-info.ts';
+import { sessionUrlOf } from '../../platform/db/database.ts';
+import { type DatabaseSnapshot, withSnapshot } from '../../platform/db/dump.ts';
+import { appliedMigrations } from '../../platform/db/migrations.ts';
+import { openSession } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { newId } from '../../platform/ids.ts';
+import { keyIdOf } from '../../platform/secrets/sealed.ts';
+import { writeWhole } from '../whole-file.ts';
+import { ArchiveError, ArchiveWriter } from './archive.ts';
+import { addReleases, addStore } from './installation-files.ts';
+
+interface BackupChoice {
+  file: string;
+  /** Absent: the backup holds no keys. */
+  passphrase: string | undefined;
+  withStore: boolean;
+  /** The variables of the installation that are set; they are part of its keys. */
+  environment: Record<string, string>;
+}
+
+interface BackupResult {
+  file: string;
+  bytes: number;
+  manifest: Manifest;
+}
+
+/** Writes a backup of the installation while its servers keep running. */
+export async function writeBackup(access: InstallationAccess, choice: BackupChoice): Promise<BackupResult> {
+  const id = newId();
+  return writeWhole(choice.file, {}, async (handle) => {
+    const archive = new ArchiveWriter(handle);
+    const manifest = await writeParts(archive, access, { ...choice, id });
+    await recordBackup(access, manifest);
+    return { file: choice.file, bytes: archive.bytes, manifest };
+  });
+}
+
+async function writeParts(
+  archive: ArchiveWriter,
+  access: InstallationAccess,
+  { id, passphrase, withStore, environment }: BackupChoice & { id: string },
+): Promise<Manifest> {
+  const { config, database, secretKeys } = access;
+  const parts: Part[] = [];
+  const add = async (name: string, content: unknown) =>
+    void parts.push(await archive.add(name, Buffer.from(`${JSON.stringify(content)}\n`)));
+  await add(ABOUT_NAME, { format: FORMAT, version: FORMAT_VERSION, id });
+  const keys = passphrase === undefined ? undefined : await keysOf(passphrase);
+  if (keys !== undefined) {
+    const held = {
+      jwtSecret: access.jwtSecret,
+      encryptionKey: secretKeys.current,
+      oldEncryptionKeys: [...secretKeys.old],
+      environment,
+    };
+    await add(KEYS_NAME, sealKeys(held, keys, id));
+  }
+  const { tables, schema, postgres, createdAt } = await withSnapshot(
+    sessionUrlOf(database),
+    async (snapshot, tx) => ({
+      postgres: snapshot.postgres,
+      createdAt: clock.date().toISOString(),
+      schema: await appliedMigrations(tx),
+      tables: await addTables(archive, snapshot, parts),
+    }),
+  );
+  // After the database, so that every file that it names is there; no row names one that came later.
+  const releases = await addReleases(archive, config, parts);
+  const store = await addStore(archive, config, withStore);
+  const manifest: Manifest = {
+    format: FORMAT,
+    version: FORMAT_VERSION,
+    id,
+    createdAt,
+    release: VERSION,
+    postgres,
+    keys: { included: keys !== undefined, encryptionKeyId: keyIdOf(secretKeys.current) },
+    schema,
+    tables,
+    releases,
+    store,
+    parts,
+  };
+  const text = Buffer.from(`${JSON.stringify(manifest)}\n`);
+  await archive.add(MANIFEST_NAME, text);
+  if (keys !== undefined) await archive.add(CODE_NAME, Buffer.from(codeOf(text, keys)));
+  await archive.end();
+  return manifest;
+}
+
+const compress = promisify(gzip);
+
+async function addTables(
+  archive: ArchiveWriter,
+  snapshot: DatabaseSnapshot,
+  parts: Part[],
+): Promise<Table[]> {
+  const tables: Table[] = [];
+  for (const { name, columns } of snapshot.tables) {
+    const table: Table = { name, columns, rows: 0 };
+    let number = 0;
+    await snapshot.rows(table, async (piece, rows) => {
+      table.rows += rows;
+      const packed = await compress(piece, { level: constants.Z_BEST_SPEED + 2 });
+      parts.push(await archive.add(databaseEntry(name, ++number), packed));
+    });
+    tables.push(table);
+  }
+  return tables;
+}
+
+/** A backup contains all data of the installation, so it is recorded in the audit trail. */
+async function recordBackup({ database, log }: InstallationAccess, manifest: Manifest): Promise<void> {
+  const db = openSession(sessionUrlOf(database), 'muster-backup');
+  try {
+    await withSystem(db, 'record a backup of the installation', (tx) =>
+      recordAsOperator(tx, log, {
+        action: 'installation.backup',
+        resourceType: 'installation',
+        resourceId: manifest.id,
+        details: { keys: manifest.keys.included, store: manifest.store.included },
+      }),
+    );
+  } finally {
+    await db.destroy();
+  }
+}
 
 export interface BackupOptions extends PassphraseOptions {
   withoutKeys?: true;
@@ -92,7 +236,7 @@ async function verify(io: CommandIo, file: string, options: BackupOptions): Prom
   }
 }
 
-/** Of the manifest, what a script asks for. */
+/** The parts of the manifest that scripts need. */
 export const summaryOf = ({ id, createdAt, release, keys, schema, tables, releases, store }: Manifest) => ({
   id,
   createdAt,
@@ -112,7 +256,7 @@ export function describe(manifest: Manifest): string {
   return parts.join(', ');
 }
 
-/** What is not in a backup and has to be saved by other means. */
+/** Data that is not in the backup and must be saved separately. */
 export function notes({ keys, releases, store }: Manifest): string[] {
   const lines: string[] = [];
   if (!keys.included) {
@@ -131,12 +275,12 @@ export function notes({ keys, releases, store }: Manifest): string[] {
   return lines;
 }
 
-/** What went wrong, as one sentence for the operator. */
+/** The failure, as one sentence for the operator. */
 export function failureText(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT') return 'The disk is full.';
   if (code === '53100') return 'The disk of the database is full.';
-  // These are sentences already, whose stack helps nobody.
+  // These messages are complete sentences, so the stack is left out.
   if (error instanceof ArchiveError || error instanceof PassphraseError) return error.message;
   if (error instanceof Error && typeof code === 'string' && /^E[A-Z]+$/.test(code) && 'path' in error) {
     return `${error.message}.`;

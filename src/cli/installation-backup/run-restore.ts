@@ -1,14 +1,34 @@
-import { isIntact, printReport } from '../audit/report.ts';
-import { checkDatabase } from '../audit/verify-database.ts';
-import { writeEnvironmentFile } from '../environment-file.ts';
+import { isIntact, printReport } from '../audit/verify-bundle.ts';
+import { checkDatabase } from '../audit/installation-audit.ts';
+import { writeEnvironmentFile } from '../whole-file.ts';
 import { runDoctor } from '../doctor/run-doctor.ts';
 import { type CommandIo, fileOf } from '../io.ts';
 import { configOf, logOf } from '../with-installation.ts';
-import { passphraseOf, type PassphraseOptions } from './passphrase.ts';
+import { passphraseOf, type PassphraseOptions, type Manifest, type Keys } from './manifest.ts';
 import { restoreBackup, RestoreRefused, type RestoreResult, RestoreUnfinished } from './restore-backup.ts';
-import { restoredEnvironment } from './restored-environment.ts';
 import { describe, failureText, notes, summaryOf } from './run-backup.ts';
 import { type VerifiedBackup, verifyBackup } from './verify-backup.ts';
+import { environmentText } from '../../config.ts';
+
+/** Variables with paths or addresses that may differ on a new machine. */
+const OF_THE_MACHINE =
+  /^(DATABASE_URL|DATABASE_URL_APP|DATABASE_URL_SESSION|AUDIT_ADMIN_DATABASE_URL|REDIS_URL|DATA_DIR|HOST|PORT|NODE_ID|SVC_APP_DB_PASSWORD|POSTGRES_PASSWORD)$/;
+
+/** The environment of the installation, including keys that were in files. */
+function restoredEnvironment(keys: Keys, { id, createdAt }: Manifest): string {
+  const { environment, encryptionKey, jwtSecret, oldEncryptionKeys } = keys;
+  const values = { ...environment, JWT_SECRET: jwtSecret, SECRET_ENCRYPTION_KEY: encryptionKey };
+  const old =
+    oldEncryptionKeys.length === 0 ? {} : { SECRET_ENCRYPTION_KEYS_OLD: oldEncryptionKeys.join(',') };
+  const places = Object.keys(values).filter((name) => OF_THE_MACHINE.test(name));
+  return environmentText(
+    [
+      `The environment of the installation in the backup ${id} of ${createdAt}.`,
+      ...(places.length === 0 ? [] : [`Check what may differ on this machine: ${places.join(', ')}.`]),
+    ],
+    { ...values, ...old },
+  );
+}
 
 export interface RestoreOptions extends PassphraseOptions {
   replace?: true;
@@ -85,7 +105,7 @@ async function writeEnvironment(
   return 0;
 }
 
-/** A restore ends with the proof that it is whole: the checks of the installation, and every chain of the audit trail. */
+/** A restore ends with its verification: the checks of the installation, and every chain of the audit trail. */
 async function check(
   io: CommandIo,
   { manifest }: VerifiedBackup,

@@ -15,18 +15,22 @@ import {
   RELEASE_ENTRY,
   SMALL_MAX,
   STORE_ENTRY,
-} from './archive/manifest.ts';
-import { isCodeOf, type Keys, keysOf, openKeys, PassphraseError, SealedKeys } from './archive/sealed-keys.ts';
-import { ArchiveError } from './archive/tar-header.ts';
-import { bytesOf, readArchive, type ReadEntry } from './archive/tar-reader.ts';
+  isCodeOf,
+  type Keys,
+  keysOf,
+  openKeys,
+  PassphraseError,
+  SealedKeys,
+} from './manifest.ts';
+import { ArchiveError, bytesOf, readArchive, type ReadEntry } from './archive.ts';
 
 export interface VerifiedBackup {
   manifest: Manifest;
-  /** Where the backup has keys and the passphrase was given. */
+  /** Set if the backup has keys and the passphrase was given. */
   keys: Keys | undefined;
 }
 
-/** What was read of an archive, before it is compared with its manifest. */
+/** The content of an archive, before it is compared with its manifest. */
 interface Found {
   parts: Part[];
   rows: Map<string, number>;
@@ -38,7 +42,7 @@ interface Found {
 
 /**
  * Reads a backup whole and compares it with its manifest. Without the passphrase this finds damage; with it, it also
- * finds what somebody has changed on purpose. Throws `ArchiveError` or `PassphraseError`.
+ * finds what was changed on purpose. Throws `ArchiveError` or `PassphraseError`.
  */
 export async function verifyBackup(file: string, passphrase: string | undefined): Promise<VerifiedBackup> {
   const found = await readParts(file);
@@ -108,7 +112,7 @@ const LINE_END = 0x0a;
 async function countRows(entry: ReadEntry): Promise<number> {
   const unpacked = createGunzip();
   const fed = feed(entry, unpacked);
-  // Rejects only after the reading below has failed for the same reason.
+  // Rejects only if the reading below has failed for the same reason.
   fed.catch(() => {});
   let rows = 0;
   try {

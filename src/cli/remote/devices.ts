@@ -1,14 +1,95 @@
 import { z } from 'zod';
-import type { CommandIo } from '../io.ts';
-import { type Api, apiOf, type Query } from './server/api.ts';
-import { COLUMNS, type ColumnName, Device } from './device-columns.ts';
-import { type ConditionOptions, conditionsOf } from './conditions.ts';
-import { EXIT, RemoteFailure } from './server/failure.ts';
-import { connectToHub } from './server/hub-connection.ts';
-import { filterIdOf, matchingDevices } from './matching-devices.ts';
-import { createOutput } from './terminal/output.ts';
-import { profileNamed, type Profile } from './server/profiles.ts';
-import { table } from './terminal/table.ts';
+import { type CommandIo, fileOf } from '../io.ts';
+import { type Api, apiOf, type Query, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { COLUMNS, type ColumnName, Device, createOutput, table } from './output.ts';
+import { connectToHub, type HubConnection } from './hub-connection.ts';
+import {
+  DevicesDelta,
+  DevicesEnded,
+  DevicesSnapshot,
+  type DevicesSubscribe,
+  type DeviceSummary,
+} from '../../protocol/index.ts';
+import { readFile } from 'node:fs/promises';
+
+const Ok = z.object({ ok: z.literal(true) });
+const isId = (text: string) => z.uuid().safeParse(text).success;
+
+/** All devices that match now, sorted by host name: the subscription is ended once it is complete. */
+export async function matchingDevices(
+  hub: HubConnection,
+  wanted: DevicesSubscribe,
+): Promise<DeviceSummary[]> {
+  const devices = new Map<string, DeviceSummary>();
+  // Deltas may arrive before the acknowledgement is processed.
+  const early: z.infer<typeof DevicesDelta>[] = [];
+  let take = (delta: z.infer<typeof DevicesDelta>) => void early.push(delta);
+  let subscriptionId = '';
+  const complete = new Promise<void>((resolve, reject) => {
+    hub.on('devices:delta', DevicesDelta, (delta) => take(delta));
+    hub.on('devices:ended', DevicesEnded, (end) => {
+      if (end.subscriptionId === subscriptionId) reject(new RemoteFailure(EXIT.failed, end.message));
+    });
+    hub.ask('devices:subscribe', wanted, DevicesSnapshot).then((snapshot) => {
+      ({ subscriptionId } = snapshot);
+      for (const device of snapshot.devices) devices.set(device.id, device);
+      take = (delta) => {
+        if (delta.subscriptionId !== subscriptionId) return;
+        for (const device of delta.entered) devices.set(device.id, device);
+        for (const id of delta.left) devices.delete(id);
+        if (delta.complete === true) resolve();
+      };
+      for (const delta of early) take(delta);
+      if (snapshot.complete) resolve();
+    }, reject);
+  });
+  await Promise.race([complete, hub.lost]);
+  await hub.ask('devices:unsubscribe', { subscriptionId }, Ok);
+  return [...devices.values()].sort((one, other) => (one.hostname < other.hostname ? -1 : 1));
+}
+
+/** The id of a saved filter, which the user may give by its name. */
+export async function filterIdOf(api: Api, named: string): Promise<string> {
+  if (isId(named)) return named.toLowerCase();
+  const { data } = await api.get('/filters', z.object({ data: z.array(Named) }), { search: named });
+  return theOne(
+    'filter',
+    named,
+    data.filter(({ name }) => name === named),
+  ).id;
+}
+const Named = z.object({ id: z.uuid(), name: z.string() });
+
+const Found = z.object({ id: z.uuid(), hostname: z.string(), displayName: z.string().nullable() });
+type Found = z.infer<typeof Found>;
+
+/** A device by its id, its host name or its display name. */
+export async function deviceNamed(api: Api, named: string): Promise<Found> {
+  if (isId(named)) return api.get(`/devices/${named}`, Found);
+  const { data } = await api.get('/devices', z.object({ data: z.array(Found) }), {
+    search: named,
+    limit: '100',
+  });
+  const wanted = named.toLowerCase();
+  const found = data.filter(({ hostname, displayName }) =>
+    [hostname, displayName].some((name) => name?.toLowerCase() === wanted),
+  );
+  return theOne('device', named, found);
+}
+
+function theOne<T extends { id: string }>(kind: string, named: string, found: readonly T[]): T {
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new RemoteFailure(EXIT.failed, `There is no ${kind} ${named} that you may see.`);
+  }
+  if (others.length > 0) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      `${found.length} ${kind}s are called ${named}. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
+    );
+  }
+  return first;
+}
 
 /** `muster devices`: the devices that the key may see, as a table or one JSON object a line. */
 
@@ -67,7 +148,7 @@ async function* pagesOf(api: Api, options: DevicesOptions): AsyncGenerator<Devic
     filterId: filter === undefined ? undefined : await filterIdOf(api, filter),
     limit: String(Math.min(PAGE, limit)),
   };
-  // A device that moves to a later page while the pages are read would come twice.
+  // A device that moves to a later page between two requests would appear twice.
   const seen = new Set<string>();
   const Page = z.object({ data: z.array(Device), pagination: z.object({ total: z.number() }) });
   for (let page = 1; ; page++) {
@@ -78,7 +159,7 @@ async function* pagesOf(api: Api, options: DevicesOptions): AsyncGenerator<Devic
   }
 }
 
-/** What REST takes and a subscription does not. */
+/** Options that REST supports and a subscription does not. */
 const NOT_WITH_CONDITIONS = ['filter', 'group', 'status', 'os', 'search', 'tags', 'sort', 'order'] as const;
 
 async function* matching(
@@ -99,5 +180,69 @@ async function* matching(
     yield found.slice(0, options.limit);
   } finally {
     hub.close();
+  }
+}
+
+/** Conditions as the user writes them. The server checks them: it knows the fields and the operators. */
+
+export interface ConditionOptions {
+  /** Such as `osType equals windows`; all of them must match. */
+  where?: string[];
+  /** JSON in the form that filters have, or `@` and the name of a file. */
+  conditions?: string;
+}
+
+/** Returns `undefined` if the user gave none. */
+export async function conditionsOf(
+  io: CommandIo,
+  { where = [], conditions }: ConditionOptions,
+): Promise<unknown> {
+  const simple = where.map(condition);
+  if (conditions === undefined) {
+    return simple.length === 0 ? undefined : { operator: 'AND', conditions: simple };
+  }
+  const given = parsed(
+    conditions.startsWith('@') ? await contentOf(fileOf(io, conditions.slice(1))) : conditions,
+  );
+  return simple.length === 0 ? given : { operator: 'AND', conditions: [given, ...simple] };
+}
+
+/** The value is parsed as JSON if possible, such as 80 or ["windows","macos"], and is text otherwise. */
+function condition(text: string): { field: string; operator: string; value?: unknown } {
+  const { field, operator, value } =
+    /^\s*(?<field>\S+)\s+(?<operator>\S+)(?:\s+(?<value>.*\S))?\s*$/s.exec(text)?.groups ?? {};
+  if (field === undefined || operator === undefined) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      `--where "${text}" must be a field, an operator and a value, such as "osType equals windows".`,
+    );
+  }
+  return { field, operator, ...(value === undefined ? {} : { value: jsonOr(value) }) };
+}
+
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new RemoteFailure(
+      EXIT.failed,
+      `--conditions is not valid JSON: ${error instanceof Error ? error.message : ''}`,
+    );
+  }
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    throw new RemoteFailure(EXIT.failed, `--conditions: ${error instanceof Error ? error.message : ''}`);
   }
 }

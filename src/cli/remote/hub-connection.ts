@@ -1,27 +1,47 @@
 import { io, type Socket } from 'socket.io-client';
 import { z } from 'zod';
-import { clock, type Timer } from '../../../clock.ts';
+import { clock, type Timer } from '../../clock.ts';
 import {
   DASHBOARD_NAMESPACE,
   type DashboardToHub,
   ErrorAck,
   HUB_PATH,
   type HubToDashboard,
-} from '../../../protocol/index.ts';
-import { reasonOf } from './api.ts';
-import { EXIT, exitOf, RemoteFailure } from './failure.ts';
-import type { Profile } from './profiles.ts';
+} from '../../protocol/index.ts';
+import { reasonOf, EXIT, exitOf, RemoteFailure, type Profile } from './profiles.ts';
+import type { CommandIo } from '../io.ts';
+
+/** The first Ctrl+C ends the work cleanly, the second ends the program. */
+export async function interruptible<T>(
+  io: CommandIo,
+  work: (interrupted: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const stopListening = io.onInterrupt(() => controller.abort());
+  try {
+    return await work(controller.signal);
+  } finally {
+    stopListening();
+  }
+}
+
+/** Resolves when the signal is aborted. */
+export const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 
 type Event = keyof DashboardToHub;
 type Message<E extends Event> = Parameters<DashboardToHub[E]>[0];
 
-/** The connection to the server that dashboards have too. */
+/** The same connection to the server that dashboards use. */
 export interface HubConnection {
-  /** Answers what the server acknowledges with; a refusal is thrown as a `RemoteFailure`. */
+  /** Returns the acknowledgement of the server; a refusal is thrown as a `RemoteFailure`. */
   ask<E extends Event, S extends z.ZodType>(event: E, message: Message<E>, answer: S): Promise<z.infer<S>>;
-  /** Calls `take` with each message of this kind that the schema accepts. */
+  /** Calls the consumer with each message of this kind that matches the schema. */
   on<S extends z.ZodType>(event: keyof HubToDashboard, schema: S, take: (message: z.infer<S>) => void): void;
-  /** Ends a live query on the devices. Its end comes as for any other. */
+  /** Ends a live query on the devices. Its end event arrives as usual. */
   cancelQuery(queryId: string): void;
   /** Rejects when the connection is lost, and never resolves. */
   readonly lost: Promise<never>;
@@ -44,7 +64,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
   await connected(socket, server);
   const lost = new Promise<never>((_resolve, reject) => {
     socket.once('disconnect', (reason) => {
-      // Also what still waits for an acknowledgement ends by this.
+      // This also ends calls that still wait for an acknowledgement.
       const message =
         reason === 'io server disconnect'
           ? 'The server has ended the connection. The key may have been revoked, or have lost its rights.'
@@ -52,7 +72,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
       reject(new RemoteFailure(EXIT.unreachable, message));
     });
   });
-  // Most commands end before it, and nobody waits for it then.
+  // Usually nothing waits for it, because most commands end before.
   lost.catch(() => {});
 
   return {
@@ -77,7 +97,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
     on(event, schema, take) {
       socket.on(event, (message: unknown) => {
         const parsed = schema.safeParse(message);
-        // A server that is newer may send what this command does not know yet; the rest is still of use.
+        // A newer server may send unknown messages; the others are still useful.
         if (parsed.success) take(parsed.data);
       });
     },
@@ -100,7 +120,7 @@ async function connected(socket: Socket, server: string): Promise<void> {
         const { code, message } = refusal.data.data;
         reject(new RemoteFailure(exitOf(code), message));
       });
-      // The connection may end, or lead nowhere, after it was made and before the server has answered on it.
+      // The connection may be lost, or be to another server, before the server has answered on it.
       socket.once('disconnect', away);
       late = clock.setTimeout(() => away('it has not answered in time'), CONNECT_MS);
     });

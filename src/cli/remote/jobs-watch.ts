@@ -9,22 +9,18 @@ import {
   scriptFailure,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { EXIT, RemoteFailure } from './server/failure.ts';
-import { connectToHub, type HubConnection } from './server/hub-connection.ts';
-import { aborted, interruptible } from './interruption.ts';
-import { createOutput, type Output } from './terminal/output.ts';
-import { profileNamed } from './server/profiles.ts';
-import { fitted } from './terminal/table.ts';
-import { visible, visibleLines } from './terminal/terminal-text.ts';
+import { EXIT, RemoteFailure, profileNamed } from './profiles.ts';
+import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import { createOutput, type Output, visible, visibleLines, fitted } from './output.ts';
 
-/** `muster jobs watch`: follows commands, backups and other long work as they go on. */
+/** `muster jobs watch`: follows commands, backups and other long-running work. */
 
 export interface WatchOptions {
   org?: string;
   device?: string;
   job?: string;
   once?: boolean;
-  /** Seconds for which a lost connection is tried again. */
+  /** How many seconds a lost connection is retried. */
   reconnect: number;
   profile?: string;
   json?: boolean;
@@ -68,7 +64,7 @@ export async function watchJobs(io: CommandIo, options: WatchOptions): Promise<n
 const isLoss = (error: unknown): error is RemoteFailure =>
   error instanceof RemoteFailure && error.exit === EXIT.unreachable;
 
-/** Answers `undefined` where the user has interrupted it. */
+/** Returns `undefined` if the user has interrupted it. */
 async function connectAgain(
   connect: () => Promise<HubConnection>,
   patienceMs: number,
@@ -76,7 +72,7 @@ async function connectAgain(
 ): Promise<HubConnection | undefined> {
   const until = clock.monotonic() + patienceMs;
   for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
-    // Other watchers have lost the same server, and must not all come back at once.
+    // Random delay: other watchers have lost the same server, and must not all return at once.
     await clock.sleep(pauseMs * (0.5 + Math.random() / 2), { signal: interrupted }).catch(() => {});
     if (interrupted.aborted) return undefined;
     try {
@@ -87,7 +83,7 @@ async function connectAgain(
   }
 }
 
-/** Answers the exit code where the watch has an end of its own: of one job that ends, or of a single look. */
+/** Returns the exit code if the watch has an end of its own: one job that ends, or `--once`. */
 async function watch(
   hub: HubConnection,
   filter: JobsSubscribe,
@@ -110,7 +106,7 @@ async function watch(
   if (job !== undefined && jobs.length === 0) {
     throw new RemoteFailure(EXIT.failed, `There is no job ${job} that you may see.`);
   }
-  // The newest come first, and are to be read last.
+  // The server sends the newest first; they are printed last.
   for (const update of jobs.toReversed()) show(update);
   if (once === true) return 0;
   return Promise.race([ended, hub.lost]);

@@ -2,12 +2,8 @@ import readline from 'node:readline';
 import { Writable } from 'node:stream';
 import { z } from 'zod';
 import type { CommandIo } from '../io.ts';
-import { apiOf } from './server/api.ts';
-import { EXIT, RemoteFailure } from './server/failure.ts';
-import { createOutput, type Output } from './terminal/output.ts';
-import { profilesFile, readProfiles, writeProfiles } from './server/profiles.ts';
-import { table } from './terminal/table.ts';
-import { visible } from './terminal/terminal-text.ts';
+import { apiOf, EXIT, RemoteFailure, profilesFile, readProfiles, writeProfiles } from './profiles.ts';
+import { createOutput, type Output, visible, table } from './output.ts';
 
 /** `muster login`, `logout` and `profiles`. A key is typed or piped, never an argument, which other users could read. */
 
@@ -100,13 +96,13 @@ function serverOf(text: string, isPlainAllowed: boolean): string {
   if (url.protocol === 'http:' && !isLocal && !isPlainAllowed) {
     throw new RemoteFailure(
       EXIT.failed,
-      `Over ${url.origin} everybody on the way could read the key. Use https, or --plain-http where you know the way.`,
+      `Over ${url.origin} everybody on the way could read the key. Use https, or --plain-http if you know the way.`,
     );
   }
   return url.origin;
 }
 
-/** No longer than any key, however much comes. */
+/** Longer than any key; the rest of the input is ignored. */
 const INPUT_MAX = 4096;
 
 async function firstLine({ stdin }: CommandIo): Promise<string> {
@@ -126,7 +122,7 @@ async function askedKey({ stdin, stderr }: CommandIo, server: string): Promise<s
     );
   }
   stderr.write(`API key for ${server} (not shown): `);
-  // The prompt is written above; what is typed is not echoed.
+  // The prompt is written above; the input is not echoed.
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const reader = readline.createInterface({ input: stdin, output: silent, terminal: true });
   try {

@@ -10,16 +10,10 @@ import {
   QueryStarted,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { apiOf } from './server/api.ts';
-import { type ConditionOptions, conditionsOf } from './conditions.ts';
-import { EXIT, RemoteFailure } from './server/failure.ts';
-import { connectToHub, type HubConnection } from './server/hub-connection.ts';
-import { aborted, interruptible } from './interruption.ts';
-import { deviceNamed, filterIdOf, matchingDevices } from './matching-devices.ts';
-import { createOutput, type Output } from './terminal/output.ts';
-import { profileNamed, type Profile } from './server/profiles.ts';
-import { fitted } from './terminal/table.ts';
-import { visible } from './terminal/terminal-text.ts';
+import { apiOf, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { type ConditionOptions, conditionsOf, deviceNamed, filterIdOf, matchingDevices } from './devices.ts';
+import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import { createOutput, type Output, visible, fitted } from './output.ts';
 
 /** `muster query`: reads the event logs of devices live, as the dashboard does. Nothing of it is stored. */
 
@@ -111,7 +105,7 @@ async function run(
     }
   });
   const outcomes: QueryOutcome[] = [];
-  // The server asks so many devices at once; more of them are asked in turn.
+  // The server queries this many devices at once; further ones are queried in turn.
   for (let at = 0; at < targets.length && !interrupted.aborted; at += QUERY_MAX_DEVICES) {
     const batch = targets.slice(at, at + QUERY_MAX_DEVICES);
     const ended = await outcomesOf(hub, batch, options, interrupted);
@@ -122,10 +116,10 @@ async function run(
   return outcomes.every(({ outcome }) => outcome === 'answered' || outcome === 'no_match') ? 0 : EXIT.finding;
 }
 
-/** One entry more than is shown tells whether there are more. */
+/** Requests one entry more than is shown, to detect that there are more. */
 const askedLimit = (limit: number) => Math.min(limit + 1, LOG_PAGE_MAX);
 
-/** What is not shown is not counted, and the limit is named as one. Where a device gives no more, there may be more. */
+/** The note names the limit, not the number of hidden entries. Even if a device returns no more, it may have more. */
 function withinLimit(outcome: QueryOutcome, limit: number): QueryOutcome {
   const isCut = outcome.rows > limit || (limit === LOG_PAGE_MAX && outcome.rows === limit);
   return isCut ? { ...outcome, rows: Math.min(outcome.rows, limit), truncated: true } : outcome;
@@ -137,7 +131,7 @@ async function outcomesOf(
   options: QueryOptions,
   interrupted: AbortSignal,
 ): Promise<QueryOutcome[]> {
-  // The end may come together with the acknowledgement, before it is known which query is ours.
+  // The end may arrive together with the acknowledgement, before the id of the query is known.
   const ends = new Map<string, QueryOutcome[]>();
   let onEnd = () => {};
   const changed = () => new Promise<void>((resolve) => (onEnd = resolve));
@@ -220,7 +214,7 @@ function report(
   );
 }
 
-/** What an answer lacks, and how to get it. */
+/** The incompleteness of a result, and how to get the rest. */
 function whyCut({ outcome, rows, note }: Pick<QueryOutcome, 'outcome' | 'rows' | 'note'>, limit: number) {
   if (outcome === 'answered' && rows === limit) {
     const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';

@@ -3,13 +3,12 @@ import { z } from 'zod';
 import { clock } from '../../clock.ts';
 import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
 import type { CommandIo, CommandLine } from '../io.ts';
-import { COLUMNS, type ColumnName } from './device-columns.ts';
+import { COLUMNS, type ColumnName, visible } from './output.ts';
 import type { DevicesOptions } from './devices.ts';
-import { EXIT, RemoteFailure } from './server/failure.ts';
+import { EXIT, RemoteFailure } from './profiles.ts';
 import type { WatchOptions } from './jobs-watch.ts';
 import type { LoginOptions } from './login.ts';
 import type { QueryOptions } from './query.ts';
-import { visible } from './terminal/terminal-text.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 done, 1 a device did not answer or the job failed, 2 invalid call or another failure, 3 not signed in,
@@ -17,8 +16,8 @@ Exit codes: 0 done, 1 a device did not answer or the job failed, 2 invalid call 
 In JSON output, each line is one object.`;
 
 /**
- * Commands for a server elsewhere, over its public REST interface and the socket of dashboards, with an API key. They
- * need neither a database nor any setting of the server.
+ * Commands for a remote server, over its public REST API and the socket of dashboards, with an API key. They need
+ * neither a database nor any setting of the server.
  */
 export function addRemote(program: Command, { io, action }: CommandLine): void {
   const remote = <Options>(work: (options: Options) => Promise<number>) =>
@@ -70,7 +69,7 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
     .addOption(new Option('--os <system>', 'only devices with this system').choices(OsType.options))
     .option('--search <text>', 'a part of the host name or display name')
     .option('--tags <tags>', 'only devices with all of these tags, separated by commas')
-    .option('--sort <field>', 'such as lastSeenAt; hostname where it is left out')
+    .option('--sort <field>', 'such as lastSeenAt; hostname if it is left out')
     .addOption(new Option('--order <order>', 'of the sort').choices(['asc', 'desc']))
     .option('--limit <number>', 'the most devices', parsed(Limit))
     .option(
@@ -130,17 +129,17 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
 
 function forConnection(command: Command): Command {
   return command
-    .option('--profile <name>', 'the server to use, where you are signed in to several', parsed(ProfileName))
+    .option('--profile <name>', 'the server to use, if you are signed in to several', parsed(ProfileName))
     .option('--json', 'print JSON')
     .addHelpText('after', EXIT_CODES);
 }
 
-/** Failures end with a sentence and the exit code of their kind. */
+/** Failures end with a message and the exit code of their kind. */
 async function exitCodeOf({ stderr }: CommandIo, work: () => Promise<number>): Promise<number> {
   try {
     return await work();
   } catch (error) {
-    // The sentence may come from the server, or name a device.
+    // The message may come from the server, or name a device.
     stderr.write(`${visible(error instanceof Error ? error.message : String(error))}\n`);
     return error instanceof RemoteFailure ? error.exit : EXIT.failed;
   }
@@ -179,7 +178,7 @@ const isColumn = (text: string): text is ColumnName => Object.hasOwn(COLUMNS, te
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A time with its offset, or how long ago. */
+/** A time with its offset, or an age. */
 function moment(text: string): string {
   const { count, unit = '' } = /^(?<count>\d{1,6})(?<unit>[smhd])$/.exec(text)?.groups ?? {};
   if (count !== undefined) return new Date(clock.now() - Number(count) * (UNITS_MS[unit] ?? 0)).toISOString();

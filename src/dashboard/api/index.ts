@@ -1,7 +1,14 @@
-export { call, download, answerStepUpWith } from './client.ts';
-export { newIdempotencyKey } from './idempotency-key.ts';
-export { apiQuery, createQueryClient, useApiChange, useRefreshOn } from './queries.ts';
+export {
+  answerStepUpWith,
+  apiQuery,
+  call,
+  createQueryClient,
+  download,
+  useApiChange,
+  useList,
+  useRefreshOn,
+} from './client.ts';
 export { ApiError, send } from './request.ts';
-export { pathOf, type Answer, type Input } from './typed-route.ts';
+export { newIdempotencyKey, pathOf, type Answer, type Input } from './typed-route.ts';
 export type * from './routes.ts';
 export { accessToken, dropTokens, holdTokens, onSessionEnd, renewToken } from './tokens.ts';

@@ -22,7 +22,7 @@ export class ApiError extends Error {
     this.requestId = body.requestId;
   }
 
-  /** What a device has said that was asked, and could not answer. */
+  /** The error that the device reported for the request. */
   get deviceReason(): string | undefined {
     return this.code === 'DEVICE_ERROR' ? DeviceFault.safeParse(this.details).data?.message : undefined;
   }
@@ -68,7 +68,7 @@ export async function send<R extends Route>(
   return (await response.json()) as Answer<R>;
 }
 
-/** As `send`, but answers the response itself, such as a file. */
+/** As `send`, but returns the response itself, such as a file. */
 export async function raw<R extends Route>(
   route: R,
   input: Input<R>,

@@ -20,11 +20,11 @@ configId?: string
  */
 selectedPaths?: string[]
 /**
- * Of a failover: a folder of the target device, to which the files come below their whole paths. Default: the paths that they had. A rehearsal uses a fresh folder of the agent.
+ * For a failover: a folder of the target device, to which the files come below their whole paths. Default: the paths that they had. A rehearsal uses a fresh folder of the agent.
  */
 targetPath?: string
 /**
- * Of a failover and a failback: what happens to files that are there already.
+ * For a failover and a failback: how existing files are treated.
  */
 overwrite: ("never" | "ifNewer" | "always")
 } | {
@@ -34,7 +34,7 @@ type: "vm"
  */
 configId?: string
 /**
- * Of a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
+ * For a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
  */
 machine?: string
 /**
@@ -44,24 +44,24 @@ vmName?: string
 memoryMb?: number
 cpuCount?: number
 /**
- * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ * For a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
  */
 network?: ({
 type: "none"
 } | {
 type: "user"
 /**
- * False: it reaches the networks and the services of its host, with the address of the host.
+ * True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.
  */
 isIsolated: boolean
 /**
- * Ports of the machine that are reached at ports of the loopback address of its host.
+ * Ports of the machine that are forwarded from the loopback address of its host.
  */
 forwards: number[]
 } | {
 type: "bridge"
 /**
- * The network of this bridge of the host, as a machine of its own.
+ * Connects the machine to this bridge of the host, with its own address.
  */
 bridge: string
 })
@@ -72,7 +72,7 @@ type: "instant"
  */
 configId?: string
 /**
- * Of a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
+ * For a host of KVM: the id or the name of one of its guests. A host with several guests is in the plan once for each. Default: the machine of the device itself, or where only its guests are backed up, the only one.
  */
 machine?: string
 /**
@@ -82,24 +82,24 @@ vmName?: string
 memoryMb?: number
 cpuCount?: number
 /**
- * Of a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
+ * For a failover. Default: the network of its host. A rehearsal has no network at all, beside the ports that its checks need, which only its host reaches.
  */
 network?: ({
 type: "none"
 } | {
 type: "user"
 /**
- * False: it reaches the networks and the services of its host, with the address of the host.
+ * True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.
  */
 isIsolated: boolean
 /**
- * Ports of the machine that are reached at ports of the loopback address of its host.
+ * Ports of the machine that are forwarded from the loopback address of its host.
  */
 forwards: number[]
 } | {
 type: "bridge"
 /**
- * The network of this bridge of the host, as a machine of its own.
+ * Connects the machine to this bridge of the host, with its own address.
  */
 bridge: string
 })
@@ -115,7 +115,7 @@ type: "tcp"
  */
 host?: string
 /**
- * Of a machine: its own port.
+ * For a machine: its own port.
  */
 port: number
 /**
@@ -1720,7 +1720,7 @@ billingContact?: {
 [k: string]: unknown
 }
 /**
- * Cannot be changed: taken only where it is the present one.
+ * Cannot be changed: taken only if it is the present one.
  */
 partnerId?: (string | null)
 }
@@ -1822,7 +1822,7 @@ settings?: ({
 [k: string]: unknown
 } | null)
 /**
- * Cannot be changed: taken only where it is the present one.
+ * Cannot be changed: taken only if it is the present one.
  */
 orgId?: (string | null)
 }
@@ -1855,7 +1855,7 @@ osBuild?: (string | null)
 architecture: ("x64" | "x86" | "arm64")
 agentVersion: string
 /**
- * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines have, such as all zeros, counts as none.
+ * A machine that enrolls again with the same id keeps its device, unless a connected device has it: then the request needs the token of that device (`Authorization: Bearer`). An id that many machines share, such as all zeros, is ignored.
  */
 machineId?: (string | null)
 hardware?: ({
@@ -1889,7 +1889,7 @@ siteId: string
  */
 token: string
 /**
- * `pending`: the device has to be approved before it is given anything.
+ * `pending`: the device must be approved before it gets any work.
  */
 status?: ("enrolled" | "pending")
 config: {
@@ -1898,7 +1898,7 @@ config: {
  */
 heartbeatSeconds: number
 /**
- * The keys whose releases the agent installs, and those that they have signed.
+ * The keys whose releases the agent installs, and keys that those have signed.
  * 
  * Items: A key that signs releases.
  */
@@ -1909,11 +1909,11 @@ id: string
  */
 publicKey: string
 /**
- * The id of the key before this one.
+ * The id of the previous key.
  */
 signedBy?: string
 /**
- * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ * The signature of the previous key: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
  */
 signature?: string
 }[]
@@ -2057,15 +2057,19 @@ diskPercent: number
  */
 ipAddresses?: (string[] | null)
 /**
+ * The total number, if more exist than are listed.
+ */
+ipAddressCount?: (number | null)
+/**
  * The user who signed in last.
  */
 lastUser?: (string | null)
 /**
- * True where the system waits for a restart.
+ * True if the system waits for a restart.
  */
 pendingReboot?: (boolean | null)
 /**
- * Whether the agent installs offered releases by itself.
+ * Whether the agent installs offered releases automatically.
  */
 autoUpdate?: (boolean | null)
 /**
@@ -2097,7 +2101,7 @@ upgrade: {
 component: string
 version: string
 /**
- * Where to download it.
+ * The address of the download.
  */
 url: string
 /**
@@ -2113,24 +2117,24 @@ size?: number
  */
 signature?: string
 /**
- * The id of the key of the signature.
+ * The id of the key that made the signature.
  */
 keyId?: string
 /**
- * True where a pin names exactly this version: an agent then installs it also if it is lower than what it has run.
+ * True if a pin names exactly this version: an agent then installs it even if it is lower than one that it has run.
  */
 pinned?: boolean
 /**
- * True where a person has asked for it: an agent then tries it at once, also after a failure.
+ * True if a user has requested it: an agent then tries it at once, even after a failure.
  */
 requested?: boolean
 }[]
 /**
- * Present where the device waits for approval: until then it is given nothing.
+ * Present if the device waits for approval: until then it gets no work.
  */
 isPending?: true
 /**
- * Present where it has changed since the last heartbeat.
+ * Present if it has changed since the last heartbeat.
  */
 config?: {
 /**
@@ -2138,7 +2142,7 @@ config?: {
  */
 heartbeatSeconds: number
 /**
- * The keys whose releases the agent installs, and those that they have signed.
+ * The keys whose releases the agent installs, and keys that those have signed.
  * 
  * Items: A key that signs releases.
  */
@@ -2149,11 +2153,11 @@ id: string
  */
 publicKey: string
 /**
- * The id of the key before this one.
+ * The id of the previous key.
  */
 signedBy?: string
 /**
- * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ * The signature of the previous key: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
  */
 signature?: string
 }[]
@@ -2235,11 +2239,11 @@ id: string
  */
 publicKey: string
 /**
- * The id of the key before this one.
+ * The id of the previous key.
  */
 signedBy?: string
 /**
- * By the key before this one: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
+ * The signature of the previous key: Ed25519 over the canonical JSON (RFC 8785) of `id`, `publicKey` and `purpose`, which is "muster-release-key"; base64url.
  */
 signature?: string
 }[]
@@ -2257,7 +2261,7 @@ agent: {
  */
 versions: string[]
 /**
- * What `latest` means; the highest one where platforms differ; null where nothing is promoted.
+ * The version that `latest` names; the highest one if platforms differ; null if nothing is promoted.
  */
 promoted: (string | null)
 }
@@ -2267,7 +2271,7 @@ watchdog: {
  */
 versions: string[]
 /**
- * What `latest` means; the highest one where platforms differ; null where nothing is promoted.
+ * The version that `latest` names; the highest one if platforms differ; null if nothing is promoted.
  */
 promoted: (string | null)
 }
@@ -2322,7 +2326,7 @@ architecture: ("x64" | "arm64")
 version: string
 }[]
 /**
- * What was promoted on these platforms before.
+ * The versions that were promoted on these platforms before.
  */
 demoted: {
 component: ("agent" | "watchdog" | "helper" | "backup")
@@ -2367,6 +2371,30 @@ file: string
 reason: string
 }[]
 }
+}
+/**
+ * Installer for Linux and macOS
+ */
+"GET /install.sh": {
+query: {
+/**
+ * An enrollment key, which is then part of the script.
+ */
+key?: string
+}
+response: null
+}
+/**
+ * Installer for Windows
+ */
+"GET /install.ps1": {
+query: {
+/**
+ * An enrollment key, which is then part of the script.
+ */
+key?: string
+}
+response: null
 }
 /**
  * Read how the agents of an organization are upgraded
@@ -2417,11 +2445,11 @@ watchdogVersion: string
  */
 agentVersion?: (string | null)
 /**
- * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
+ * `silent`: its event loop does not answer. `crash_loop`: it exits again and again.
  */
 agentState: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
 /**
- * For people: how the agent ended last.
+ * How the agent last exited, as text for people.
  */
 message?: (string | null)
 /**
@@ -2429,12 +2457,12 @@ message?: (string | null)
  */
 updates: {
 /**
- * What is being updated, such as `agent`.
+ * The component that is updated, such as `agent`.
  */
 component: string
 targetVersion: string
 /**
- * `trial`: the new release runs and has to prove itself; a server takes this from the reported version as well. `completed`: the trial has ended well. Only what ends the trial on the machine may report it, and never the new release by itself.
+ * `trial`: the new release runs and must prove itself; a server also infers this from the reported version. `completed`: the trial has ended well. Only the program that ends the trial on the machine may report it, never the new release itself.
  */
 phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "completed" | "failed" | "rolled_back")
 /**
@@ -2442,11 +2470,11 @@ phase: ("downloading" | "verifying" | "installing" | "restarting" | "trial" | "c
  */
 error?: (string | null)
 /**
- * The same for programs, such as `CHECKSUM_MISMATCH`.
+ * The error code, such as `CHECKSUM_MISMATCH`.
  */
 code?: (string | null)
 /**
- * What ran before.
+ * The version that ran before.
  */
 fromVersion?: (string | null)
 /**
@@ -2561,30 +2589,6 @@ id: string
 response: AgentRolloutDetails
 }
 /**
- * Installer for Linux and macOS
- */
-"GET /install.sh": {
-query: {
-/**
- * An enrollment key, which is then part of the script.
- */
-key?: string
-}
-response: null
-}
-/**
- * Installer for Windows
- */
-"GET /install.ps1": {
-query: {
-/**
- * An enrollment key, which is then part of the script.
- */
-key?: string
-}
-response: null
-}
-/**
  * List devices
  */
 "GET /devices": {
@@ -2689,7 +2693,7 @@ remove?: (string[] | null)
 type: "maintenance"
 enabled: boolean
 /**
- * When maintenance ends automatically. Without it, somebody has to end it.
+ * When maintenance ends automatically. Without it, a user has to end it.
  */
 until?: (string | null)
 } | {
@@ -2746,7 +2750,7 @@ id: string
 body: {
 enabled: boolean
 /**
- * When maintenance ends automatically. Without it, somebody has to end it.
+ * When maintenance ends automatically. Without it, a user has to end it.
  */
 until?: (string | null)
 }
@@ -2917,6 +2921,10 @@ name: string
 macAddress?: (string | null)
 ipAddresses?: (string[] | null)
 /**
+ * The total number, if more exist than are listed.
+ */
+addressCount?: (number | null)
+/**
  * True for the interface of the default route: one at most.
  */
 isPrimary?: (boolean | null)
@@ -2930,13 +2938,13 @@ version?: (string | null)
 publisher?: (string | null)
 installedAt?: (string | null)
 /**
- * What has listed it, such as `dpkg`.
+ * The source that lists it, such as `dpkg`.
  */
 source?: (string | null)
 }[] | null)
 lastUser?: (string | null)
 /**
- * Sources that could not be read. What an earlier inventory had from them stays, so software has to name its source.
+ * Sources that could not be read. Their entries of an earlier inventory are kept, so software must name its source.
  */
 failed?: ({
 /**
@@ -2953,7 +2961,7 @@ collectedAt: string
 response: {
 ok: true
 /**
- * How many values have changed. Where all are 0, only the time of the collection was stored.
+ * How many values have changed. If all are 0, only the time of the collection was stored.
  */
 changed: {
 hardware: number
@@ -3376,7 +3384,15 @@ matched: boolean
 value: {
 [k: string]: unknown
 }
+/**
+ * For a list: the number of its values, if more than are shown.
+ */
+valueCount?: number
 }[]
+/**
+ * How many there are, where more than are listed.
+ */
+conditionCount?: number
 evaluatedAt: string
 }
 }
@@ -3687,12 +3703,12 @@ orgId: string
 deviceId: string
 type: string
 /**
- * Of the script that it runs; null where it runs none, or the script is gone.
+ * The name of the script that it runs; null if it runs none, or the script is gone.
  */
 scriptName: (string | null)
 status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
 /**
- * The reason for the status, where it is not obvious.
+ * The reason for the status, if it is not obvious.
  */
 reason: (string | null)
 /**
@@ -3728,7 +3744,7 @@ rate?: number
  */
 etaSeconds?: number
 /**
- * How many files are done, where the command works on files.
+ * How many files are done, if the command works on files.
  */
 filesDone?: number
 /**
@@ -4031,6 +4047,10 @@ refused?: {
 path: string
 message: string
 }[]
+/**
+ * How many events were left out, if any.
+ */
+refusedCount?: number
 }
 }
 /**
@@ -4286,6 +4306,697 @@ diskPercent?: (number | null)
 response: AlertSettings
 }
 /**
+ * Restore a snapshot of a machine as a virtual machine
+ */
+"POST /backup/restore/as-vm": {
+body: {
+/**
+ * A snapshot of a whole machine, or of machines of KVM.
+ */
+snapshotId: string
+/**
+ * For a snapshot of several machines: the id or the name of one.
+ */
+machine?: (string | null)
+/**
+ * The host, which is a device of the same organization. Default: the device that was backed up.
+ */
+targetDeviceId?: (string | null)
+vmName: string
+/**
+ * Default: a network of its own, from which it reaches nothing, because its original may still run.
+ */
+network?: (({
+type: "none"
+} | {
+type: "user"
+/**
+ * True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.
+ */
+isIsolated?: (boolean | null)
+/**
+ * Ports of the machine that are forwarded from the loopback address of its host.
+ */
+forwards?: (number[] | null)
+} | {
+type: "bridge"
+/**
+ * Connects the machine to this bridge of the host, with its own address.
+ */
+bridge: string
+}) | null)
+/**
+ * A folder of the host for its disks. Default: one of the agent.
+ */
+targetPath?: (string | null)
+hypervisor: ("hyperv" | "kvm")
+/**
+ * Default: those of the machine that was backed up.
+ */
+vmSpecs?: ({
+memoryMb?: (number | null)
+cpuCount?: (number | null)
+/**
+ * The first disk grows to this size.
+ */
+diskSizeGb?: (number | null)
+} | null)
+/**
+ * What the caller expects. Another one than that of the machine is refused, because it would not start.
+ */
+bootMode?: (("bios" | "uefi") | null)
+/**
+ * With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.
+ */
+grow?: (boolean | null)
+/**
+ * Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.
+ */
+format?: (("qcow2" | "raw" | "vhdx") | null)
+/**
+ * Default: yes, and no for `vhdx`.
+ */
+start?: (boolean | null)
+}
+response: VmRestore
+}
+/**
+ * Estimate what a virtual machine of a snapshot needs
+ */
+"POST /backup/restore/as-vm/estimate": {
+body: {
+snapshotId: string
+/**
+ * For a snapshot of several machines: the id or the name of one.
+ */
+machine?: (string | null)
+}
+response: VmEstimate
+}
+/**
+ * Start a virtual machine straight from a snapshot
+ */
+"POST /backup/restore/instant-boot": {
+body: {
+/**
+ * A snapshot of a whole machine, or of machines of KVM.
+ */
+snapshotId: string
+/**
+ * For a snapshot of several machines: the id or the name of one.
+ */
+machine?: (string | null)
+/**
+ * The host, which is a device of the same organization. Default: the device that was backed up.
+ */
+targetDeviceId?: (string | null)
+vmName: string
+/**
+ * Default: a network of its own, from which it reaches nothing, because its original may still run.
+ */
+network?: (({
+type: "none"
+} | {
+type: "user"
+/**
+ * True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.
+ */
+isIsolated?: (boolean | null)
+/**
+ * Ports of the machine that are forwarded from the loopback address of its host.
+ */
+forwards?: (number[] | null)
+} | {
+type: "bridge"
+/**
+ * Connects the machine to this bridge of the host, with its own address.
+ */
+bridge: string
+}) | null)
+/**
+ * A folder of the host for its disks. Default: one of the agent.
+ */
+targetPath?: (string | null)
+hypervisor?: ("kvm" | null)
+/**
+ * Default: those of the machine that was backed up.
+ */
+vmSpecs?: ({
+memoryMb?: (number | null)
+cpuCount?: (number | null)
+} | null)
+}
+response: VmRestore
+}
+/**
+ * List virtual machines that run from snapshots, the newest first
+ */
+"GET /backup/restore/instant-boot/active": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+}
+response: {
+data: VmRestore[]
+pagination: Pagination
+}
+}
+/**
+ * Make an instant boot permanent
+ */
+"POST /backup/restore/instant-boot/{id}/migrate": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Discard an instant boot, with everything that it has written
+ */
+"POST /backup/restore/instant-boot/{id}/discard": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Start an instant boot again
+ */
+"POST /backup/restore/instant-boot/{id}/start": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * List virtual machines of snapshots, the newest first
+ */
+"GET /backup/restore/vm": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+/**
+ * The host.
+ */
+deviceId?: string
+kind?: ("as_vm" | "instant_boot")
+}
+response: {
+data: VmRestore[]
+pagination: Pagination
+}
+}
+/**
+ * Read a virtual machine of a snapshot
+ */
+"GET /backup/restore/vm/{id}": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * Cancel what is done to a virtual machine of a snapshot
+ */
+"POST /backup/restore/vm/{id}/cancel": {
+params: {
+id: string
+}
+response: VmRestore
+}
+/**
+ * List recovery tokens, the newest first
+ */
+"GET /backup/bmr/token": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+snapshotId?: string
+}
+response: {
+data: RecoveryToken[]
+pagination: Pagination
+}
+}
+/**
+ * Create a token that restores one image
+ */
+"POST /backup/bmr/token": {
+body: {
+/**
+ * An image of whole disks.
+ */
+snapshotId: string
+expiresInHours?: (number | null)
+/**
+ * `selective`: the disks of `targetConfig`. The others: every disk that it does not leave out.
+ */
+restoreType?: (("full" | "selective" | "bare_metal") | null)
+targetConfig?: ({
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: (string[] | null)
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: (boolean | null)
+} | null)
+}
+response: CreatedRecoveryToken
+}
+/**
+ * Read a recovery token, and how far its recovery is
+ */
+"GET /backup/bmr/token/{id}": {
+params: {
+id: string
+}
+response: RecoveryToken
+}
+/**
+ * Revoke a recovery token
+ */
+"DELETE /backup/bmr/token/{id}": {
+params: {
+id: string
+}
+response: RecoveryToken
+}
+/**
+ * Begin a recovery with its token, or go on with it
+ */
+"POST /backup/bmr/authenticate": {
+body: {
+token: string
+/**
+ * The session of an earlier start with this token, to be resumed.
+ */
+session?: (string | null)
+machine: {
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+}
+}
+response: {
+recoveryId: string
+/**
+ * The secret with which this recovery is resumed; returned only at its first start.
+ */
+session?: string
+sessionExpiresAt: string
+snapshotId: string
+machineName: string
+details: ({
+kind: "image"
+/**
+ * The disks of the device itself, or those of a guest on it.
+ */
+source: ("disk" | "kvm" | "hyperv")
+/**
+ * The name of the machine whose disks these are.
+ */
+machine: string
+disks: {
+name: string
+sizeBytes: number
+/**
+ * Offset of its first byte in the only file of the snapshot.
+ */
+offset: number
+sectorBytes: number
+}[]
+/**
+ * Null: unknown, or the disks start in both ways.
+ */
+bootMode: (("bios" | "uefi") | null)
+/**
+ * `crash`: as after a power failure. `none`: read while the machine kept writing; data that changed meanwhile may be damaged.
+ */
+consistency: ("application" | "filesystem" | "crash" | "none")
+memoryBytes: (number | null)
+processors: (number | null)
+/**
+ * The operating system and its version.
+ */
+system: (string | null)
+} | null)
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+repository: {
+path: string
+user: string
+secret: string
+password: string
+keyHint?: string
+}
+}
+}
+/**
+ * Report how far a recovery is
+ */
+"POST /backup/bmr/progress": {
+body: {
+token: string
+session: string
+progress: {
+phase: string
+disk?: (string | null)
+done: number
+total: number
+rate?: (number | null)
+etaSeconds?: (number | null)
+}
+}
+response: {
+success: true
+}
+}
+/**
+ * Report how a recovery has ended
+ */
+"POST /backup/bmr/complete": {
+body: {
+token: string
+session: string
+result: {
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * True if everything was read back and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: (string | null)
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+checkCount?: (number | null)
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+}
+}
+response: {
+success: true
+}
+}
+/**
+ * List the machines of Hyper-V on all devices
+ */
+"GET /backup/hyperv/vms": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+/**
+ * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+pagination: Pagination
+}
+}
+/**
+ * List the machines of Hyper-V on a device
+ */
+"GET /backup/hyperv/vms/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+/**
+ * True: the device is asked first, for at most 30 seconds.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+}
+}
+/**
+ * Back up a machine of Hyper-V now
+ */
+"POST /backup/hyperv/backup": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+consistencyType?: (("application" | "crash") | null)
+/**
+ * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
+ */
+exportPath?: (string | null)
+/**
+ * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
+ */
+configId?: (string | null)
+}
+response: MachineWork
+}
+/**
+ * Restore a machine of a snapshot into Hyper-V
+ */
+"POST /backup/hyperv/restore": {
+body: {
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: (string | null)
+/**
+ * Its name or id in the snapshot. Default: the only one there.
+ */
+machine?: (string | null)
+/**
+ * Its new name. Default: as before.
+ */
+vmName?: (string | null)
+/**
+ * False fails if the machine is still there.
+ */
+generateNewId?: (boolean | null)
+/**
+ * A folder of the device. Default: where the hypervisor keeps new machines.
+ */
+targetPath?: (string | null)
+}
+response: BackupRestore
+}
+/**
+ * Make, delete or apply a checkpoint of a machine of Hyper-V
+ */
+"POST /backup/hyperv/checkpoint": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+action: ("create" | "delete" | "apply")
+checkpointName?: (string | null)
+checkpointId?: (string | null)
+}
+response: MachineWork
+}
+/**
+ * Start, stop, pause, resume or save a machine of Hyper-V
+ */
+"POST /backup/hyperv/vm-state": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
+}
+response: MachineWork
+}
+/**
+ * List the machines of KVM on all devices
+ */
+"GET /backup/kvm/vms": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+/**
+ * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+pagination: Pagination
+}
+}
+/**
+ * List the machines of KVM on a device
+ */
+"GET /backup/kvm/vms/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+/**
+ * True: the device is asked first, for at most 30 seconds.
+ */
+refresh?: ("true" | "false")
+}
+response: {
+data: FoundMachine[]
+}
+}
+/**
+ * Back up a machine of KVM now
+ */
+"POST /backup/kvm/backup": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+consistencyType?: (("application" | "crash") | null)
+/**
+ * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
+ */
+exportPath?: (string | null)
+/**
+ * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
+ */
+configId?: (string | null)
+}
+response: MachineWork
+}
+/**
+ * Restore a machine of a snapshot into KVM
+ */
+"POST /backup/kvm/restore": {
+body: {
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: (string | null)
+/**
+ * Its name or id in the snapshot. Default: the only one there.
+ */
+machine?: (string | null)
+/**
+ * Its new name. Default: as before.
+ */
+vmName?: (string | null)
+/**
+ * False fails if the machine is still there.
+ */
+generateNewId?: (boolean | null)
+/**
+ * A folder of the device. Default: where the hypervisor keeps new machines.
+ */
+targetPath?: (string | null)
+}
+response: BackupRestore
+}
+/**
+ * Make, delete or apply a checkpoint of a machine of KVM
+ */
+"POST /backup/kvm/checkpoint": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+action: ("create" | "delete" | "apply")
+checkpointName?: (string | null)
+checkpointId?: (string | null)
+}
+response: MachineWork
+}
+/**
+ * Start, stop, pause, resume or save a machine of KVM
+ */
+"POST /backup/kvm/vm-state": {
+body: {
+deviceId: string
+/**
+ * As it was last listed. Names of several machines are refused.
+ */
+vmName?: (string | null)
+vmId?: (string | null)
+state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
+}
+response: MachineWork
+}
+/**
  * List backup configurations by name
  */
 "GET /backup/configs": {
@@ -4322,7 +5033,7 @@ encryptionKeyId: string
  */
 enabled?: (boolean | null)
 /**
- * The configuration of the organization that counts where a request names none. At most one is.
+ * The configuration of the organization that counts if a request names none. At most one is.
  */
 isDefault?: (boolean | null)
 sources: BackupSources
@@ -4352,7 +5063,7 @@ limits?: ({
  */
 uploadKiBps?: (number | null)
 /**
- * Of all processors together.
+ * The share of all processors together.
  */
 cpuPercent?: (number | null)
 } | null)
@@ -4375,7 +5086,7 @@ encryptionKeyId: string
  */
 enabled?: (boolean | null)
 /**
- * The configuration of the organization that counts where a request names none. At most one is.
+ * The configuration of the organization that counts if a request names none. At most one is.
  */
 isDefault?: (boolean | null)
 sources: BackupSources
@@ -4405,7 +5116,7 @@ limits?: ({
  */
 uploadKiBps?: (number | null)
 /**
- * Of all processors together.
+ * The share of all processors together.
  */
 cpuPercent?: (number | null)
 } | null)
@@ -4417,7 +5128,7 @@ details: {
 bucket: string
 region?: (string | null)
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: (string | null)
 prefix?: (string | null)
@@ -4439,7 +5150,7 @@ encryptionKeyId: string
  */
 enabled?: (boolean | null)
 /**
- * The configuration of the organization that counts where a request names none. At most one is.
+ * The configuration of the organization that counts if a request names none. At most one is.
  */
 isDefault?: (boolean | null)
 sources: BackupSources
@@ -4469,7 +5180,7 @@ limits?: ({
  */
 uploadKiBps?: (number | null)
 /**
- * Of all processors together.
+ * The share of all processors together.
  */
 cpuPercent?: (number | null)
 } | null)
@@ -4509,7 +5220,7 @@ name?: (string | null)
  */
 enabled?: (boolean | null)
 /**
- * The configuration of the organization that counts where a request names none. At most one is.
+ * The configuration of the organization that counts if a request names none. At most one is.
  */
 isDefault?: (boolean | null)
 sources?: (BackupSources | null)
@@ -4539,7 +5250,7 @@ limits?: ({
  */
 uploadKiBps?: (number | null)
 /**
- * Of all processors together.
+ * The share of all processors together.
  */
 cpuPercent?: (number | null)
 } | null)
@@ -4547,13 +5258,13 @@ details?: (({
 bucket: string
 region?: (string | null)
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: (string | null)
 prefix?: (string | null)
 accessKey: string
 /**
- * The stored one stays where it is left out.
+ * The stored one stays if it is left out.
  */
 secretKey?: (string | null)
 } | {
@@ -4613,7 +5324,7 @@ body: {
  */
 configId?: (string | null)
 /**
- * Of a database. Default: what its chain needs next, by the configuration.
+ * For a database. Default: what its chain needs next, by the configuration.
  */
 backupType?: (("full" | "differential" | "log") | null)
 }
@@ -4700,7 +5411,7 @@ body: {
 orgId: string
 name: string
 /**
- * 32 bytes in base64. Where it is left out, the server makes the key. It is never returned.
+ * 32 bytes in base64. If it is left out, the server makes the key. It is never returned.
  */
 material?: (string | null)
 }
@@ -4827,7 +5538,7 @@ body: {
  */
 immutableDays?: (number | null)
 /**
- * Of both, the later time counts.
+ * The later of both times counts.
  */
 extendUntil?: (string | null)
 /**
@@ -4862,15 +5573,15 @@ path?: string
  */
 asOf?: string
 /**
- * Of a snapshot of several machines: the id or the name of the one to look into.
+ * For a snapshot of several machines: the id or the name of the one to look into.
  */
 machine?: string
 /**
- * Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
+ * For an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
  */
 disk?: string
 /**
- * Of the disk, by its number. Left out for a disk without partitions.
+ * The number of a partition of the disk. Left out for a disk without partitions.
  */
 partition?: number
 }
@@ -4879,7 +5590,7 @@ path: string
 data: BackupSnapshotEntry[]
 pagination: Pagination
 /**
- * Of a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.
+ * For a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.
  */
 isSettled?: boolean
 }
@@ -4954,28 +5665,28 @@ totals: {
 added: {
 entries: number
 /**
- * Of files: of those that were changed, as they are now.
+ * The bytes of the files; of changed ones, as they are now.
  */
 bytes: number
 }
 removed: {
 entries: number
 /**
- * Of files: of those that were changed, as they are now.
+ * The bytes of the files; of changed ones, as they are now.
  */
 bytes: number
 }
 changed: {
 entries: number
 /**
- * Of files: of those that were changed, as they are now.
+ * The bytes of the files; of changed ones, as they are now.
  */
 bytes: number
 }
 typeChanged: {
 entries: number
 /**
- * Of files: of those that were changed, as they are now.
+ * The bytes of the files; of changed ones, as they are now.
  */
 bytes: number
 }
@@ -5004,7 +5715,7 @@ query: {
  */
 asOf?: string
 /**
- * Of a snapshot of several machines: the id or the name of the one to look into.
+ * For a snapshot of several machines: the id or the name of the one to look into.
  */
 machine?: string
 }
@@ -5027,253 +5738,19 @@ path?: string
  */
 asOf?: string
 /**
- * Of a snapshot of several machines: the id or the name of the one to look into.
+ * For a snapshot of several machines: the id or the name of the one to look into.
  */
 machine?: string
 /**
- * Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
+ * For an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.
  */
 disk?: string
 /**
- * Of the disk, by its number. Left out for a disk without partitions.
+ * The number of a partition of the disk. Left out for a disk without partitions.
  */
 partition?: number
 }
 response: null
-}
-/**
- * Restore a snapshot of a machine as a virtual machine
- */
-"POST /backup/restore/as-vm": {
-body: {
-/**
- * A snapshot of a whole machine, or of machines of KVM.
- */
-snapshotId: string
-/**
- * Of a snapshot of several machines: the id or the name of one.
- */
-machine?: (string | null)
-/**
- * The host, which is a device of the same organization. Default: the device that was backed up.
- */
-targetDeviceId?: (string | null)
-vmName: string
-/**
- * Default: a network of its own, from which it reaches nothing, because its original may still run.
- */
-network?: (({
-type: "none"
-} | {
-type: "user"
-/**
- * False: it reaches the networks and the services of its host, with the address of the host.
- */
-isIsolated?: (boolean | null)
-/**
- * Ports of the machine that are reached at ports of the loopback address of its host.
- */
-forwards?: (number[] | null)
-} | {
-type: "bridge"
-/**
- * The network of this bridge of the host, as a machine of its own.
- */
-bridge: string
-}) | null)
-/**
- * A folder of the host for its disks. Default: one of the agent.
- */
-targetPath?: (string | null)
-hypervisor: ("hyperv" | "kvm")
-/**
- * Default: those of the machine that was backed up.
- */
-vmSpecs?: ({
-memoryMb?: (number | null)
-cpuCount?: (number | null)
-/**
- * The first disk grows to this size.
- */
-diskSizeGb?: (number | null)
-} | null)
-/**
- * What the caller expects. Another one than that of the machine is refused, because it would not start.
- */
-bootMode?: (("bios" | "uefi") | null)
-/**
- * With `diskSizeGb`: the last partition of the first disk grows with it, and an ext file system in that. Default: no.
- */
-grow?: (boolean | null)
-/**
- * Of the disks. `vhdx`: they are files for Hyper-V in `targetPath`, and no machine is made of them.
- */
-format?: (("qcow2" | "raw" | "vhdx") | null)
-/**
- * Default: yes, and no for `vhdx`.
- */
-start?: (boolean | null)
-}
-response: VmRestore
-}
-/**
- * Estimate what a virtual machine of a snapshot needs
- */
-"POST /backup/restore/as-vm/estimate": {
-body: {
-snapshotId: string
-/**
- * Of a snapshot of several machines: the id or the name of one.
- */
-machine?: (string | null)
-}
-response: VmEstimate
-}
-/**
- * Start a virtual machine straight from a snapshot
- */
-"POST /backup/restore/instant-boot": {
-body: {
-/**
- * A snapshot of a whole machine, or of machines of KVM.
- */
-snapshotId: string
-/**
- * Of a snapshot of several machines: the id or the name of one.
- */
-machine?: (string | null)
-/**
- * The host, which is a device of the same organization. Default: the device that was backed up.
- */
-targetDeviceId?: (string | null)
-vmName: string
-/**
- * Default: a network of its own, from which it reaches nothing, because its original may still run.
- */
-network?: (({
-type: "none"
-} | {
-type: "user"
-/**
- * False: it reaches the networks and the services of its host, with the address of the host.
- */
-isIsolated?: (boolean | null)
-/**
- * Ports of the machine that are reached at ports of the loopback address of its host.
- */
-forwards?: (number[] | null)
-} | {
-type: "bridge"
-/**
- * The network of this bridge of the host, as a machine of its own.
- */
-bridge: string
-}) | null)
-/**
- * A folder of the host for its disks. Default: one of the agent.
- */
-targetPath?: (string | null)
-hypervisor?: ("kvm" | null)
-/**
- * Default: those of the machine that was backed up.
- */
-vmSpecs?: ({
-memoryMb?: (number | null)
-cpuCount?: (number | null)
-} | null)
-}
-response: VmRestore
-}
-/**
- * List virtual machines that run from snapshots, the newest first
- */
-"GET /backup/restore/instant-boot/active": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-}
-response: {
-data: VmRestore[]
-pagination: Pagination
-}
-}
-/**
- * Make an instant boot permanent
- */
-"POST /backup/restore/instant-boot/{id}/migrate": {
-params: {
-id: string
-}
-response: VmRestore
-}
-/**
- * Discard an instant boot, with everything that it has written
- */
-"POST /backup/restore/instant-boot/{id}/discard": {
-params: {
-id: string
-}
-response: VmRestore
-}
-/**
- * Start an instant boot again
- */
-"POST /backup/restore/instant-boot/{id}/start": {
-params: {
-id: string
-}
-response: VmRestore
-}
-/**
- * List virtual machines of snapshots, the newest first
- */
-"GET /backup/restore/vm": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-/**
- * The host.
- */
-deviceId?: string
-kind?: ("as_vm" | "instant_boot")
-}
-response: {
-data: VmRestore[]
-pagination: Pagination
-}
-}
-/**
- * Read a virtual machine of a snapshot
- */
-"GET /backup/restore/vm/{id}": {
-params: {
-id: string
-}
-response: VmRestore
-}
-/**
- * Cancel what is done to a virtual machine of a snapshot
- */
-"POST /backup/restore/vm/{id}/cancel": {
-params: {
-id: string
-}
-response: VmRestore
 }
 /**
  * List restores, the newest first
@@ -5328,7 +5805,7 @@ targetPath?: (string | null)
  */
 selectedPaths?: (string[] | null)
 /**
- * Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
+ * For an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.
  */
 volume?: (BackupRestoredVolume | null)
 /**
@@ -5336,11 +5813,11 @@ volume?: (BackupRestoredVolume | null)
  */
 restoreType?: (("full" | "selective" | "image") | null)
 /**
- * Of an image: the disk to restore. Default: the only one.
+ * For an image: the disk to restore. Default: the only one.
  */
 disk?: (string | null)
 /**
- * Of an image: the last partition reaches the end of a larger disk. Default: no.
+ * For an image: the last partition reaches the end of a larger disk. Default: no.
  */
 grow?: (boolean | null)
 /**
@@ -5386,108 +5863,6 @@ id: string
 response: BackupRestore
 }
 /**
- * List the database servers of devices
- */
-"GET /backup/databases/instances": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-engine?: ("postgresql" | "mariadb" | "mssql")
-/**
- * Asks the device first. It needs `deviceId`.
- */
-refresh?: string
-}
-response: {
-data: BackupDatabaseInstance[]
-pagination: Pagination
-}
-}
-/**
- * List the database servers of a device
- */
-"GET /backup/databases/instances/{deviceId}": {
-params: {
-deviceId: string
-}
-query: {
-engine?: ("postgresql" | "mariadb" | "mssql")
-/**
- * Asks the device first. One that has never been asked is asked in any case.
- */
-refresh?: string
-}
-response: {
-data: BackupDatabaseInstance[]
-}
-}
-/**
- * List what can be restored of databases
- */
-"GET /backup/databases/chains": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-configId?: string
-}
-response: {
-data: BackupDatabaseChains[]
-pagination: Pagination
-}
-}
-/**
- * Restore a database server into a folder of a device
- */
-"POST /backup/databases/restore": {
-body: {
-/**
- * With it comes everything that it needs: the full backup, and the logs before it.
- */
-snapshotId: string
-/**
- * Default: the device that was backed up. Another one of its organization.
- */
-deviceId?: (string | null)
-/**
- * An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.
- */
-targetPath: string
-/**
- * Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.
- */
-targetDatabase?: (string | null)
-/**
- * With a time zone. Default: the end of the snapshot.
- */
-pointInTime?: (string | null)
-/**
- * The files are laid ready, and recovered when the server of the database starts with them.
- */
-noRecovery?: (boolean | null)
-/**
- * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
- */
-asOf?: (string | null)
-}
-response: BackupRestore
-}
-/**
  * Verify the backups of a device
  */
 "POST /backup/verify": {
@@ -5495,11 +5870,11 @@ body: {
 deviceId: string
 verificationType: ("integrity" | "test_restore")
 /**
- * Needed where the device has repositories of several configurations.
+ * Needed if the device has repositories of several configurations.
  */
 configId?: (string | null)
 /**
- * Of a test restore: which snapshot. The newest one where it is left out.
+ * For a test restore: the snapshot; by default the newest one.
  */
 snapshotId?: (string | null)
 }
@@ -5568,7 +5943,7 @@ pagination: Pagination
 body: ({
 deviceId: string
 /**
- * Whose backups of the device are copied. It may be left out where there is one only.
+ * The configuration whose backups of the device are copied. It may be left out if there is one only.
  */
 configId?: (string | null)
 /**
@@ -5596,7 +5971,7 @@ schedule?: (BackupSchedule | null)
  */
 retentionCount?: (number | null)
 /**
- * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ * An alert is raised if the vault lacks a snapshot for longer. Default 48.
  */
 maxLagHours?: (number | null)
 provider: "server"
@@ -5609,7 +5984,7 @@ details?: ({
 } | {
 deviceId: string
 /**
- * Whose backups of the device are copied. It may be left out where there is one only.
+ * The configuration whose backups of the device are copied. It may be left out if there is one only.
  */
 configId?: (string | null)
 /**
@@ -5637,7 +6012,7 @@ schedule?: (BackupSchedule | null)
  */
 retentionCount?: (number | null)
 /**
- * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ * An alert is raised if the vault lacks a snapshot for longer. Default 48.
  */
 maxLagHours?: (number | null)
 provider: "s3"
@@ -5648,7 +6023,7 @@ details: {
 bucket: string
 region?: (string | null)
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: (string | null)
 prefix?: (string | null)
@@ -5661,7 +6036,7 @@ secretKey: string
 } | {
 deviceId: string
 /**
- * Whose backups of the device are copied. It may be left out where there is one only.
+ * The configuration whose backups of the device are copied. It may be left out if there is one only.
  */
 configId?: (string | null)
 /**
@@ -5689,7 +6064,7 @@ schedule?: (BackupSchedule | null)
  */
 retentionCount?: (number | null)
 /**
- * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ * An alert is raised if the vault lacks a snapshot for longer. Default 48.
  */
 maxLagHours?: (number | null)
 provider: "local"
@@ -5743,20 +6118,20 @@ schedule?: (BackupSchedule | null)
  */
 retentionCount?: (number | null)
 /**
- * An alert is raised where the vault lacks a snapshot for longer. Default 48.
+ * An alert is raised if the vault lacks a snapshot for longer. Default 48.
  */
 maxLagHours?: (number | null)
 details?: (({
 bucket: string
 region?: (string | null)
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: (string | null)
 prefix?: (string | null)
 accessKey: string
 /**
- * The stored one stays where it is left out.
+ * The stored one stays if it is left out.
  */
 secretKey?: (string | null)
 } | {
@@ -5820,573 +6195,6 @@ params: {
 id: string
 }
 response: BackupVaultSync
-}
-/**
- * List recovery tokens, the newest first
- */
-"GET /backup/bmr/token": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-snapshotId?: string
-}
-response: {
-data: RecoveryToken[]
-pagination: Pagination
-}
-}
-/**
- * Create a token that restores one image
- */
-"POST /backup/bmr/token": {
-body: {
-/**
- * An image of whole disks.
- */
-snapshotId: string
-expiresInHours?: (number | null)
-/**
- * `selective`: the disks of `targetConfig`. The others: every disk that it does not leave out.
- */
-restoreType?: (("full" | "selective" | "bare_metal") | null)
-targetConfig?: ({
-/**
- * The disks of the image. Default: all.
- */
-disks?: (string[] | null)
-/**
- * The last partition reaches the end of a larger disk. Default: no.
- */
-grow?: (boolean | null)
-} | null)
-}
-response: CreatedRecoveryToken
-}
-/**
- * Read a recovery token, and how far its recovery is
- */
-"GET /backup/bmr/token/{id}": {
-params: {
-id: string
-}
-response: RecoveryToken
-}
-/**
- * Revoke a recovery token
- */
-"DELETE /backup/bmr/token/{id}": {
-params: {
-id: string
-}
-response: RecoveryToken
-}
-/**
- * Begin a recovery with its token, or go on with it
- */
-"POST /backup/bmr/authenticate": {
-body: {
-token: string
-/**
- * Of an earlier start with this token, which this one goes on with.
- */
-session?: (string | null)
-machine: {
-hostname: string
-agentVersion: string
-bootMode: ("bios" | "uefi")
-}
-}
-response: {
-recoveryId: string
-/**
- * What this recovery goes on with; answered at its first start only.
- */
-session?: string
-sessionExpiresAt: string
-snapshotId: string
-machineName: string
-details: ({
-kind: "image"
-/**
- * The disks of the device itself, or those of a guest on it.
- */
-source: ("disk" | "kvm" | "hyperv")
-/**
- * The name of the machine whose disks these are.
- */
-machine: string
-disks: {
-name: string
-sizeBytes: number
-/**
- * Of its first byte in the only file of the snapshot.
- */
-offset: number
-sectorBytes: number
-}[]
-/**
- * Null: not known, or the disks start in both ways.
- */
-bootMode: (("bios" | "uefi") | null)
-/**
- * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
- */
-consistency: ("application" | "filesystem" | "crash" | "none")
-memoryBytes: (number | null)
-processors: (number | null)
-/**
- * The operating system and its version.
- */
-system: (string | null)
-} | null)
-targetConfig: {
-/**
- * The disks of the image. Default: all.
- */
-disks?: string[]
-/**
- * The last partition reaches the end of a larger disk. Default: no.
- */
-grow?: boolean
-}
-repository: {
-path: string
-user: string
-secret: string
-password: string
-keyHint?: string
-}
-}
-}
-/**
- * Report how far a recovery is
- */
-"POST /backup/bmr/progress": {
-body: {
-token: string
-session: string
-progress: {
-phase: string
-disk?: (string | null)
-done: number
-total: number
-rate?: (number | null)
-etaSeconds?: (number | null)
-}
-}
-response: {
-success: true
-}
-}
-/**
- * Report how a recovery has ended
- */
-"POST /backup/bmr/complete": {
-body: {
-token: string
-session: string
-result: {
-status: ("completed" | "partial" | "failed")
-bytesRestored: number
-/**
- * Everything was read back, and every check has succeeded.
- */
-validated: boolean
-disks: {
-disk: string
-target: string
-sha256: string
-continuedFrom: number
-checks: {
-name: string
-ok: boolean
-message?: (string | null)
-}[]
-}[]
-warnings: string[]
-error: ({
-code: string
-message: string
-} | null)
-}
-}
-response: {
-success: true
-}
-}
-/**
- * Read the state of the shadow copy writers of a device
- */
-"GET /backup/vss/status/{deviceId}": {
-params: {
-deviceId: string
-}
-response: DeviceVss
-}
-/**
- * List the machines of Hyper-V on all devices
- */
-"GET /backup/hyperv/vms": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-/**
- * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
- */
-refresh?: ("true" | "false")
-}
-response: {
-data: FoundMachine[]
-pagination: Pagination
-}
-}
-/**
- * List the machines of Hyper-V on a device
- */
-"GET /backup/hyperv/vms/{deviceId}": {
-params: {
-deviceId: string
-}
-query: {
-/**
- * True: the device is asked first, for at most 30 seconds.
- */
-refresh?: ("true" | "false")
-}
-response: {
-data: FoundMachine[]
-}
-}
-/**
- * Back up a machine of Hyper-V now
- */
-"POST /backup/hyperv/backup": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-consistencyType?: (("application" | "crash") | null)
-/**
- * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
- */
-exportPath?: (string | null)
-/**
- * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
- */
-configId?: (string | null)
-}
-response: MachineWork
-}
-/**
- * Restore a machine of a snapshot into Hyper-V
- */
-"POST /backup/hyperv/restore": {
-body: {
-snapshotId: string
-/**
- * Default: the device that was backed up. Another one of its organization.
- */
-deviceId?: (string | null)
-/**
- * Its name or id in the snapshot. Default: the only one there.
- */
-machine?: (string | null)
-/**
- * What it is called then. Default: as before.
- */
-vmName?: (string | null)
-/**
- * False fails where the machine is still there.
- */
-generateNewId?: (boolean | null)
-/**
- * A folder of the device. Default: where the hypervisor keeps new machines.
- */
-targetPath?: (string | null)
-}
-response: BackupRestore
-}
-/**
- * Make, delete or apply a checkpoint of a machine of Hyper-V
- */
-"POST /backup/hyperv/checkpoint": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-action: ("create" | "delete" | "apply")
-checkpointName?: (string | null)
-checkpointId?: (string | null)
-}
-response: MachineWork
-}
-/**
- * Start, stop, pause, resume or save a machine of Hyper-V
- */
-"POST /backup/hyperv/vm-state": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
-}
-response: MachineWork
-}
-/**
- * List the machines of KVM on all devices
- */
-"GET /backup/kvm/vms": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-/**
- * True: connected devices are asked first, for at most 30 seconds: the named one, or the 20 that were asked longest ago. What a device does not answer stays as it was.
- */
-refresh?: ("true" | "false")
-}
-response: {
-data: FoundMachine[]
-pagination: Pagination
-}
-}
-/**
- * List the machines of KVM on a device
- */
-"GET /backup/kvm/vms/{deviceId}": {
-params: {
-deviceId: string
-}
-query: {
-/**
- * True: the device is asked first, for at most 30 seconds.
- */
-refresh?: ("true" | "false")
-}
-response: {
-data: FoundMachine[]
-}
-}
-/**
- * Back up a machine of KVM now
- */
-"POST /backup/kvm/backup": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-consistencyType?: (("application" | "crash") | null)
-/**
- * A folder of the device into which the machine is exported, and where it stays. Without it, a snapshot is made.
- */
-exportPath?: (string | null)
-/**
- * Whose repository takes the snapshot: a configuration for machines. Default: the default one, else the only one.
- */
-configId?: (string | null)
-}
-response: MachineWork
-}
-/**
- * Restore a machine of a snapshot into KVM
- */
-"POST /backup/kvm/restore": {
-body: {
-snapshotId: string
-/**
- * Default: the device that was backed up. Another one of its organization.
- */
-deviceId?: (string | null)
-/**
- * Its name or id in the snapshot. Default: the only one there.
- */
-machine?: (string | null)
-/**
- * What it is called then. Default: as before.
- */
-vmName?: (string | null)
-/**
- * False fails where the machine is still there.
- */
-generateNewId?: (boolean | null)
-/**
- * A folder of the device. Default: where the hypervisor keeps new machines.
- */
-targetPath?: (string | null)
-}
-response: BackupRestore
-}
-/**
- * Make, delete or apply a checkpoint of a machine of KVM
- */
-"POST /backup/kvm/checkpoint": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-action: ("create" | "delete" | "apply")
-checkpointName?: (string | null)
-checkpointId?: (string | null)
-}
-response: MachineWork
-}
-/**
- * Start, stop, pause, resume or save a machine of KVM
- */
-"POST /backup/kvm/vm-state": {
-body: {
-deviceId: string
-/**
- * As it was last listed. Names of several machines are refused.
- */
-vmName?: (string | null)
-vmId?: (string | null)
-state: ("start" | "stop" | "force_stop" | "pause" | "resume" | "save")
-}
-response: MachineWork
-}
-/**
- * List the instances of SQL Server of all devices
- */
-"GET /backup/mssql/instances": {
-query: {
-/**
- * Default 1; lower values count as 1.
- */
-page?: string
-/**
- * Default 50; clamped to 1–100.
- */
-limit?: string
-orgId?: string
-deviceId?: string
-engine?: ("postgresql" | "mariadb" | "mssql")
-/**
- * Asks the device first. It needs `deviceId`.
- */
-refresh?: string
-}
-response: {
-data: BackupDatabaseInstance[]
-pagination: Pagination
-}
-}
-/**
- * List the instances of SQL Server of a device
- */
-"GET /backup/mssql/instances/{deviceId}": {
-params: {
-deviceId: string
-}
-query: {
-engine?: ("postgresql" | "mariadb" | "mssql")
-/**
- * Asks the device first. One that has never been asked is asked in any case.
- */
-refresh?: string
-}
-response: {
-data: BackupDatabaseInstance[]
-}
-}
-/**
- * Read what can be restored of a database of SQL Server
- */
-"GET /backup/mssql/chains": {
-query: {
-deviceId: string
-instance: string
-database: string
-}
-response: SqlChains
-}
-/**
- * Back up a database of SQL Server into a file
- */
-"POST /backup/mssql/backup": {
-body: {
-deviceId: string
-instance: string
-database: string
-backupType: ("full" | "differential" | "log")
-/**
- * A full backup which the differential ones of others ignore.
- */
-copyOnly?: (boolean | null)
-/**
- * A folder as the service of SQL Server sees it, which writes there with its own account. The file gets a new name.
- */
-outputPath: string
-}
-response: SqlWork
-}
-/**
- * Restore a database of SQL Server from a file
- */
-"POST /backup/mssql/restore": {
-body: {
-deviceId: string
-instance: string
-/**
- * A file as the service of SQL Server sees it.
- */
-backupFile: string
-/**
- * Of a full backup a new name: no database is replaced.
- */
-targetDatabase: string
-/**
- * `differential` and `log` go on with a database that was restored with `noRecovery`.
- */
-backupType?: (("full" | "differential" | "log") | null)
-/**
- * True where more backups follow.
- */
-noRecovery?: (boolean | null)
-/**
- * Of a log: until when, by the clock of the machine.
- */
-stopAt?: (string | null)
-}
-response: SqlWork
 }
 /**
  * Read the sums of backups
@@ -6570,7 +6378,244 @@ pagination: Pagination
 }
 }
 /**
- * Check if this server has an app of its own at Microsoft
+ * List the database servers of devices
+ */
+"GET /backup/databases/instances": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. It needs `deviceId`.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+pagination: Pagination
+/**
+ * Present if the device was asked: the engines whose servers it could not look for.
+ */
+failed?: {
+engine: string
+message: string
+}[]
+}
+}
+/**
+ * List the database servers of a device
+ */
+"GET /backup/databases/instances/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. One that has never been asked is asked in any case.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+/**
+ * Present if the device was asked: the engines whose servers it could not look for.
+ */
+failed?: {
+engine: string
+message: string
+}[]
+}
+}
+/**
+ * List what can be restored of databases
+ */
+"GET /backup/databases/chains": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+configId?: string
+}
+response: {
+data: BackupDatabaseChains[]
+pagination: Pagination
+}
+}
+/**
+ * Restore a database server into a folder of a device
+ */
+"POST /backup/databases/restore": {
+body: {
+/**
+ * With it comes everything that it needs: the full backup, and the logs before it.
+ */
+snapshotId: string
+/**
+ * Default: the device that was backed up. Another one of its organization.
+ */
+deviceId?: (string | null)
+/**
+ * An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.
+ */
+targetPath: string
+/**
+ * For SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.
+ */
+targetDatabase?: (string | null)
+/**
+ * With a time zone. Default: the end of the snapshot.
+ */
+pointInTime?: (string | null)
+/**
+ * The files are laid ready, and recovered when the server of the database starts with them.
+ */
+noRecovery?: (boolean | null)
+/**
+ * The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.
+ */
+asOf?: (string | null)
+}
+response: BackupRestore
+}
+/**
+ * List the instances of SQL Server of all devices
+ */
+"GET /backup/mssql/instances": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+orgId?: string
+deviceId?: string
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. It needs `deviceId`.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+pagination: Pagination
+}
+}
+/**
+ * List the instances of SQL Server of a device
+ */
+"GET /backup/mssql/instances/{deviceId}": {
+params: {
+deviceId: string
+}
+query: {
+engine?: ("postgresql" | "mariadb" | "mssql")
+/**
+ * Asks the device first. One that has never been asked is asked in any case.
+ */
+refresh?: string
+}
+response: {
+data: BackupDatabaseInstance[]
+/**
+ * Present if the device was asked: the engines whose servers it could not look for.
+ */
+failed?: {
+engine: string
+message: string
+}[]
+}
+}
+/**
+ * Read what can be restored of a database of SQL Server
+ */
+"GET /backup/mssql/chains": {
+query: {
+deviceId: string
+instance: string
+database: string
+}
+response: SqlChains
+}
+/**
+ * Back up a database of SQL Server into a file
+ */
+"POST /backup/mssql/backup": {
+body: {
+deviceId: string
+instance: string
+database: string
+backupType: ("full" | "differential" | "log")
+/**
+ * A full backup which the differential ones of others ignore.
+ */
+copyOnly?: (boolean | null)
+/**
+ * A folder as the service of SQL Server sees it, which writes there with its own account. The file gets a new name.
+ */
+outputPath: string
+}
+response: SqlWork
+}
+/**
+ * Restore a database of SQL Server from a file
+ */
+"POST /backup/mssql/restore": {
+body: {
+deviceId: string
+instance: string
+/**
+ * A file as the service of SQL Server sees it.
+ */
+backupFile: string
+/**
+ * For a full backup, a new name: no database is replaced.
+ */
+targetDatabase: string
+/**
+ * `differential` and `log` go on with a database that was restored with `noRecovery`.
+ */
+backupType?: (("full" | "differential" | "log") | null)
+/**
+ * True where more backups follow.
+ */
+noRecovery?: (boolean | null)
+/**
+ * For a log: the end, by the clock of the machine.
+ */
+stopAt?: (string | null)
+}
+response: SqlWork
+}
+/**
+ * Read the state of the shadow copy writers of a device
+ */
+"GET /backup/vss/status/{deviceId}": {
+params: {
+deviceId: string
+}
+response: DeviceVss
+}
+/**
+ * Check if this server has its own app at Microsoft
  */
 "GET /c2c/m365/config": {
 response: {
@@ -6658,11 +6703,11 @@ id: string
 body: {
 displayName?: (string | null)
 /**
- * Only with a new secret, and of the same directory.
+ * Only with a new secret, for an app of the same directory.
  */
 clientId?: (string | null)
 /**
- * Replaces one that has expired. It is stored sealed, and never returned.
+ * Replaces an expired one. It is stored sealed, and never returned.
  */
 clientSecret?: (string | null)
 }
@@ -6732,7 +6777,7 @@ encryptionKeyId: string
 name: string
 backupScope: ("mail" | "calendar" | "contacts" | "onedrive")[]
 /**
- * Every user of the directory, also those who come later.
+ * Every user of the directory, including later ones.
  */
 allUsers?: (boolean | null)
 /**
@@ -6740,11 +6785,11 @@ allUsers?: (boolean | null)
  */
 targetUsers?: (string[] | null)
 /**
- * Without one, runs begin by hand only. Default time zone: UTC.
+ * Without one, runs begin only manually. Default time zone: UTC.
  */
 schedule?: (BackupSchedule | null)
 /**
- * Without any, everything is kept. The newest content of an item that exists is always kept.
+ * Without limits, everything is kept. The newest content of an existing item is always kept.
  */
 retention?: ({
 /**
@@ -6783,7 +6828,7 @@ body: {
 name?: (string | null)
 backupScope?: (("mail" | "calendar" | "contacts" | "onedrive")[] | null)
 /**
- * Every user of the directory, also those who come later.
+ * Every user of the directory, including later ones.
  */
 allUsers?: (boolean | null)
 /**
@@ -6791,11 +6836,11 @@ allUsers?: (boolean | null)
  */
 targetUsers?: (string[] | null)
 /**
- * Without one, runs begin by hand only. Default time zone: UTC.
+ * Without one, runs begin only manually. Default time zone: UTC.
  */
 schedule?: (BackupSchedule | null)
 /**
- * Without any, everything is kept. The newest content of an item that exists is always kept.
+ * Without limits, everything is kept. The newest content of an existing item is always kept.
  */
 retention?: ({
 /**
@@ -6826,7 +6871,7 @@ success: true
 }
 }
 /**
- * List the users of whom a cloud backup configuration has items
+ * List the users with items in a cloud backup configuration
  */
 "GET /c2c/configs/{id}/users": {
 params: {
@@ -6840,7 +6885,7 @@ search?: string
 }
 response: {
 /**
- * By address. At most 200: `search` finds the others.
+ * By address. At most 200: use `search` for the others.
  */
 data: {
 userEmail: string
@@ -6916,7 +6961,7 @@ isDeleted?: string
  */
 limit?: string
 /**
- * `nextAfter` of the page before.
+ * `nextAfter` of the previous page.
  */
 after?: string
 }
@@ -6938,7 +6983,7 @@ id: string
 response: CloudBackupItem
 }
 /**
- * List the contents that a cloud backup item has had
+ * List the stored contents of a cloud backup item
  */
 "GET /c2c/items/{id}/versions": {
 params: {
@@ -6946,7 +6991,7 @@ id: string
 }
 response: {
 /**
- * True: there are more, and the newest of them are listed.
+ * True if there are more, and only the newest are listed.
  */
 isCut: boolean
 /**
@@ -6957,7 +7002,7 @@ id: string
 sizeBytes: (number | null)
 capturedAt: string
 /**
- * When a newer content took its place.
+ * When a newer content replaced it.
  */
 supersededAt: (string | null)
 isNewest: boolean
@@ -6994,7 +7039,7 @@ response: null
 "POST /c2c/items/restore": {
 body: {
 /**
- * Of one configuration.
+ * Items of one configuration.
  */
 itemIds: string[]
 /**
@@ -7010,14 +7055,14 @@ targetConnectionId?: (string | null)
  */
 targetUser?: (string | null)
 /**
- * The folder, calendar or folder of contacts that takes the items; it is made where it is missing. Default: Restored by Muster. Nothing that exists is overwritten.
+ * The folder, calendar or folder of contacts that takes the items; it is created if it is missing. Default: Restored by Muster. Nothing that exists is overwritten.
  */
 targetFolder?: (string | null)
 }
 response: CloudBackupJob
 }
 /**
- * Read what cloud backups take in the backup store
+ * Read the space that cloud backups use in the backup store
  */
 "GET /c2c/usage": {
 query: {
@@ -7025,7 +7070,7 @@ orgId?: string
 }
 response: {
 /**
- * Encrypted, with earlier contents. A content that several items have counts once.
+ * Encrypted, with earlier contents. A content that several items share counts once.
  */
 storedBytes: number
 }
@@ -7402,7 +7447,7 @@ rtoTargetMinutes?: (number | null)
  */
 status?: (("draft" | "active" | "archived") | null)
 /**
- * When rehearsals begin by themselves. Default time zone: UTC.
+ * When rehearsals begin automatically. Default time zone: UTC.
  */
 rehearsalSchedule?: (BackupSchedule | null)
 }
@@ -7440,7 +7485,7 @@ rtoTargetMinutes?: (number | null)
  */
 status?: (("draft" | "active" | "archived") | null)
 /**
- * When rehearsals begin by themselves. Default time zone: UTC.
+ * When rehearsals begin automatically. Default time zone: UTC.
  */
 rehearsalSchedule?: (BackupSchedule | null)
 }
@@ -7467,7 +7512,7 @@ id: string
 body: {
 name: string
 /**
- * A group begins when all groups of lower numbers are completed. Equal ones run together.
+ * A group begins when all groups of lower numbers are completed. Groups with equal numbers run together.
  */
 sequence: number
 /**
@@ -7475,7 +7520,7 @@ sequence: number
  */
 dependsOnGroupId?: (string | null)
 /**
- * All at the same time.
+ * They are restored at the same time.
  */
 devices: RecoveryDevice[]
 estimatedDurationMinutes?: (number | null)
@@ -7493,7 +7538,7 @@ groupId: string
 body: {
 name?: (string | null)
 /**
- * A group begins when all groups of lower numbers are completed. Equal ones run together.
+ * A group begins when all groups of lower numbers are completed. Groups with equal numbers run together.
  */
 sequence?: (number | null)
 /**
@@ -7501,7 +7546,7 @@ sequence?: (number | null)
  */
 dependsOnGroupId?: (string | null)
 /**
- * All at the same time.
+ * They are restored at the same time.
  */
 devices?: (RecoveryDevice[] | null)
 estimatedDurationMinutes?: (number | null)
@@ -7534,15 +7579,15 @@ id: string
 body: {
 executionType: ("rehearsal" | "failover" | "failback")
 /**
- * Why it is done. It stands in the audit log and in the report.
+ * The reason, for the audit log and the report.
  */
 note?: (string | null)
 /**
- * Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.
+ * For a failback of machines: they were already restored manually, so their marks are cleared.
  */
 machinesAreBack?: (boolean | null)
 /**
- * Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.
+ * For a failback of machines: they are shut down on their hosts and backed up as they are. Their marks stay until they are restored from these snapshots manually and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.
  */
 saveMachines?: (boolean | null)
 }
@@ -7607,21 +7652,25 @@ id: string
 }
 body: {
 /**
- * For how many days lines of agents’ own logs are kept. 30 unless somebody chose otherwise.
+ * For how many days lines of agents’ own logs are kept. 30 unless set otherwise.
  */
 diagnosticDays: number
 /**
- * For how many days stored events are kept. 90 unless somebody chose otherwise.
+ * For how many days stored events are kept. 90 unless set otherwise.
  */
 eventDays: number
 /**
- * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
+ * For how many days ended commands, with their payload and output, are kept. 90 unless set otherwise.
  */
 commandDays?: (number | null)
 /**
- * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
+ * For how many days resolved alerts are kept. 365 unless set otherwise.
  */
 alertDays?: (number | null)
+/**
+ * What happens when the stored logs of the organization reach their budget in total: new logs are refused, or the oldest are removed by whole days of arrival. `refuse` unless set otherwise.
+ */
+whenFull?: (("refuse" | "remove_oldest") | null)
 }
 response: LogRetention
 }
@@ -8357,7 +8406,7 @@ email: string
 name: string
 status: ("active" | "invited" | "disabled")
 /**
- * Whether somebody has proved that they read the mail of this address.
+ * Whether a user has proved that they read the mail of this address.
  */
 emailVerified: boolean
 mfaEnabled: boolean
@@ -8553,7 +8602,7 @@ level: ("organization" | "partner" | "default")
 }
 policy: {
 /**
- * `auto`: what is promoted, at once. `staged`: when the wave of a rollout arrives. `manual`: only when somebody asks for it.
+ * `auto`: what is promoted, at once. `staged`: when the wave of a rollout arrives. `manual`: only on request.
  */
 value: ("auto" | "staged" | "manual")
 /**
@@ -8597,7 +8646,7 @@ current: string
  */
 target: (string | null)
 /**
- * `deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
+ * `deferred` ends by itself, `blocked` when a setting is changed. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
 state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
@@ -8742,7 +8791,7 @@ counts: {
  */
 due: number
 /**
- * Somebody has asked for the upgrade, which has not begun.
+ * The upgrade was requested and has not begun.
  */
 offered: number
 downloading: number
@@ -8835,7 +8884,7 @@ name: string
 deviceCount: number
 haltedAt: string
 /**
- * When somebody resumed or aborted the rollout.
+ * When the rollout was resumed or aborted.
  */
 endedAt: (string | null)
 }
@@ -8871,7 +8920,7 @@ watchdogVersion: (string | null)
  */
 agentState: ({
 /**
- * `silent`: its event loop does not answer. `crash_loop`: it ends again and again.
+ * `silent`: its event loop does not answer. `crash_loop`: it exits again and again.
  */
 state: ("running" | "restarting" | "silent" | "crash_loop" | "stopped")
 message: (string | null)
@@ -8981,6 +9030,10 @@ name: string
 macAddress?: string
 ipAddresses: string[]
 /**
+ * The total number, if more exist than are listed.
+ */
+addressCount?: number
+/**
  * True for the interface of the default route: one at most.
  */
 isPrimary: boolean
@@ -8991,7 +9044,7 @@ lastUser: (string | null)
  */
 softwareCount: number
 /**
- * When the inventory was collected; null where the agent never sent one.
+ * When the inventory was collected; null if the agent never sent one.
  */
 collectedAt: (string | null)
 receivedAt: (string | null)
@@ -9178,12 +9231,12 @@ orgId: string
 deviceId: string
 type: string
 /**
- * Of the script that it runs; null where it runs none, or the script is gone.
+ * The name of the script that it runs; null if it runs none, or the script is gone.
  */
 scriptName: (string | null)
 status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
 /**
- * The reason for the status, where it is not obvious.
+ * The reason for the status, if it is not obvious.
  */
 reason: (string | null)
 /**
@@ -9219,7 +9272,7 @@ rate?: number
  */
 etaSeconds?: number
 /**
- * How many files are done, where the command works on files.
+ * How many files are done, if the command works on files.
  */
 filesDone?: number
 /**
@@ -9279,19 +9332,19 @@ displayName: string
  */
 recordCount: number
 /**
- * How many bytes the log may grow to; 0 where it has no limit.
+ * How many bytes the log may grow to; 0 if it has no limit.
  */
 maxSize: number
 /**
- * For how long entries are kept; 0 where only the size limits the log.
+ * For how long entries are kept; 0 if only the size limits the log.
  */
 retentionDays: number
 /**
- * ISO 8601; empty where the log has no entries.
+ * ISO 8601; empty if the log has no entries.
  */
 lastWriteTime: string
 /**
- * What the device reads the log from.
+ * The source from which the device reads the log.
  */
 source?: ("journald" | "file" | "windows" | "macos")
 /**
@@ -9315,7 +9368,7 @@ user: (string | null)
 computer: string
 rawXml?: string
 /**
- * The original record where it is not XML: a JSON object or lines of text.
+ * The original record if it is not XML: a JSON object or lines of text.
  */
 raw?: string
 }
@@ -9443,6 +9496,587 @@ diskPercent: (number | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "VmRestore".
+ */
+export interface VmRestore {
+id: string
+orgId: string
+kind: ("as_vm" | "instant_boot")
+/**
+ * `running` to `unknown`: what the machine of an instant boot does. `faulty`: its disk cannot be read or written, and it waits; start it again when the reason is gone. `completed`: it needs its snapshot no more.
+ */
+status: ("pending" | "restoring" | "booting" | "running" | "paused" | "faulty" | "stopped" | "unknown" | "migrating" | "discarding" | "completed" | "discarded" | "failed" | "cancelled")
+snapshotId: (string | null)
+hypervisor: ("hyperv" | "kvm")
+vmName: string
+/**
+ * The state of the machine, as its host reported it at `stateAt`.
+ */
+vmState: (("running" | "paused" | "faulty" | "stopped" | "unknown") | null)
+stateAt: (string | null)
+/**
+ * The host.
+ */
+deviceId: string
+hostDeviceId: string
+hostDeviceName: string
+vmSpecs: {
+memoryMb: number
+cpuCount: number
+diskSizeGb: (number | null)
+}
+network: ({
+type: "none"
+} | {
+type: "user"
+/**
+ * True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.
+ */
+isIsolated: boolean
+/**
+ * Ports of the machine that are forwarded from the loopback address of its host.
+ */
+forwards: number[]
+} | {
+type: "bridge"
+/**
+ * Connects the machine to this bridge of the host, with its own address.
+ */
+bridge: string
+})
+/**
+ * Percent of what is copied or restored.
+ */
+syncProgress: (number | null)
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, if the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * A socket on the host that speaks VNC.
+ */
+console: (string | null)
+/**
+ * Ports of the machine, and where they are on the loopback address of the host.
+ */
+forwards: {
+hostPort: number
+guestPort: number
+}[]
+/**
+ * Where its disks are on the host.
+ */
+folder: (string | null)
+accelerator: (string | null)
+warnings: string[]
+/**
+ * The error of the newest command.
+ */
+error: ({
+code: string
+message: string
+} | null)
+/**
+ * The command that the device has been given last.
+ */
+commandId: string
+/**
+ * A command that the device has not fetched by then fails.
+ */
+expiresAt: string
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "VmEstimate".
+ */
+export interface VmEstimate {
+memoryMb: number
+cpuCount: number
+/**
+ * The size of all disks together.
+ */
+diskSizeGb: number
+platform: (("linux" | "windows") | null)
+osVersion: (string | null)
+/**
+ * Null: not known, and started as `bios`.
+ */
+bootMode: (("bios" | "uefi") | null)
+disks: {
+name: string
+sizeBytes: number
+}[]
+consistency: string
+/**
+ * The bytes that the snapshot contains, as reported.
+ */
+storedBytes: (number | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "RecoveryToken".
+ */
+export interface RecoveryToken {
+id: string
+orgId: string
+/**
+ * The device that was backed up.
+ */
+deviceId: string
+snapshotId: string
+restoreType: ("full" | "selective" | "bare_metal")
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+/**
+ * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
+ */
+status: ("active" | "authenticated" | "used" | "expired" | "revoked")
+sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
+expiresAt: string
+authenticatedAt: (string | null)
+completedAt: (string | null)
+/**
+ * How often the recovery was started, also again after interruptions.
+ */
+authentications: number
+/**
+ * The machine that is recovered, as it describes itself.
+ */
+machine: ({
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+} | null)
+progress: ({
+phase: string
+disk?: string
+done: number
+total: number
+rate?: number
+etaSeconds?: number
+} | null)
+result: ({
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * True if everything was read back and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: string
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+checkCount?: number
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CreatedRecoveryToken".
+ */
+export interface CreatedRecoveryToken {
+id: string
+orgId: string
+/**
+ * The device that was backed up.
+ */
+deviceId: string
+snapshotId: string
+restoreType: ("full" | "selective" | "bare_metal")
+targetConfig: {
+/**
+ * The disks of the image. Default: all.
+ */
+disks?: string[]
+/**
+ * The last partition reaches the end of a larger disk. Default: no.
+ */
+grow?: boolean
+}
+/**
+ * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
+ */
+status: ("active" | "authenticated" | "used" | "expired" | "revoked")
+sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
+expiresAt: string
+authenticatedAt: (string | null)
+completedAt: (string | null)
+/**
+ * How often the recovery was started, also again after interruptions.
+ */
+authentications: number
+/**
+ * The machine that is recovered, as it describes itself.
+ */
+machine: ({
+hostname: string
+agentVersion: string
+bootMode: ("bios" | "uefi")
+} | null)
+progress: ({
+phase: string
+disk?: string
+done: number
+total: number
+rate?: number
+etaSeconds?: number
+} | null)
+result: ({
+status: ("completed" | "partial" | "failed")
+bytesRestored: number
+/**
+ * True if everything was read back and every check has succeeded.
+ */
+validated: boolean
+disks: {
+disk: string
+target: string
+sha256: string
+continuedFrom: number
+checks: {
+name: string
+ok: boolean
+message?: string
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+checkCount?: number
+}[]
+warnings: string[]
+error: ({
+code: string
+message: string
+} | null)
+} | null)
+createdBy: (string | null)
+createdAt: string
+/**
+ * Shown this once. It opens every byte of the snapshot.
+ */
+token: string
+/**
+ * For the rescue system. It asks for the token on its standard input.
+ */
+command: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "FoundMachine".
+ */
+export interface FoundMachine {
+vmId: string
+vmName: string
+orgId: string
+deviceId: string
+hypervisor: ("hyperv" | "kvm")
+generation: (number | null)
+bootMode: (("bios" | "uefi") | null)
+state: ("running" | "off" | "paused" | "saved" | "changing" | "unknown")
+vhdPaths: string[]
+disks: {
+/**
+ * The path that the hypervisor uses.
+ */
+path: string
+/**
+ * The space used on the disk of the host.
+ */
+sizeBytes: (number | null)
+/**
+ * A disk of the host itself, which exports do not contain.
+ */
+isPassthrough: boolean
+}[]
+memoryMb: (number | null)
+processorCount: (number | null)
+/**
+ * Whether the hypervisor tracks changes; null: not known.
+ */
+rctEnabled: (boolean | null)
+/**
+ * Such a machine cannot be exported.
+ */
+hasPassthroughDisks: boolean
+checkpoints: {
+id: string
+name: string
+parentId: (string | null)
+createdAt: (string | null)
+}[]
+/**
+ * True if it has more disks or checkpoints than are listed.
+ */
+isCut?: boolean
+/**
+ * True: the device has more machines than the 1000 that it lists. Machines that it listed before stay.
+ */
+listIsCut?: boolean
+lastDiscoveredAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MachineWork".
+ */
+export interface MachineWork {
+/**
+ * On `jobs:subscribe`: that of the backup job or of the command.
+ */
+id: string
+orgId: string
+deviceId: string
+type: ("backup" | "export" | "checkpoint" | "state")
+backupJobId: (string | null)
+commandId: (string | null)
+vmId: (string | null)
+vmName: (string | null)
+status: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRestore".
+ */
+export interface BackupRestore {
+id: string
+orgId: string
+/**
+ * The device that is restored to.
+ */
+deviceId: string
+snapshotId: (string | null)
+asOf: (string | null)
+restoreType: ("full" | "selective" | "image")
+/**
+ * For an image: the disk that was named.
+ */
+disk: (string | null)
+selectedPaths: (string[] | null)
+/**
+ * For files out of an image: the volume that they come from.
+ */
+volume: (BackupRestoredVolume | null)
+/**
+ * Null until the device has named the folder that it made.
+ */
+targetPath: (string | null)
+/**
+ * For a recovery plan: the part of the snapshot that is restored to `targetPath` itself.
+ */
+fromPath: (string | null)
+overwrite: ("never" | "ifNewer" | "always")
+dryRun: boolean
+/**
+ * For the restore of a machine of a hypervisor.
+ */
+machine: ({
+hypervisor: ("hyperv" | "kvm")
+/**
+ * Its name or id in the snapshot; null: the only one.
+ */
+name: (string | null)
+/**
+ * Its new name when it is restored; null: as before.
+ */
+vmName: (string | null)
+generateNewId: boolean
+} | null)
+/**
+ * `partial`: some paths could not be restored.
+ */
+status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
+/**
+ * Why it has not begun; null if it has.
+ */
+waitingFor: (("device" | "turn") | null)
+/**
+ * A restore that the device has not fetched by then fails.
+ */
+expiresAt: string
+progress: ({
+/**
+ * What the command does now, such as `running`.
+ */
+phase: string
+percent?: number
+/**
+ * How much is done, in the unit of the command.
+ */
+done?: number
+/**
+ * How much there is to do, in the same unit.
+ */
+total?: number
+/**
+ * How much is done in a second.
+ */
+rate?: number
+/**
+ * The estimated time that remains.
+ */
+etaSeconds?: number
+/**
+ * How many files are done, if the command works on files.
+ */
+filesDone?: number
+/**
+ * How many files there are.
+ */
+filesTotal?: number
+/**
+ * The file that the command works on now.
+ */
+path?: string
+/**
+ * For people.
+ */
+message?: string
+} | null)
+/**
+ * Since when the restore has not advanced, if it runs and that is longer than 15 minutes.
+ */
+stalledSince: (string | null)
+restoredSize: (number | null)
+restoredFiles: (number | null)
+/**
+ * Files that were there and that `overwrite` keeps.
+ */
+skippedFiles: (number | null)
+failed: {
+count: (number | null)
+/**
+ * The first of them.
+ */
+paths: {
+path: string
+message: string
+}[]
+}
+error: ({
+code: string
+message: string
+} | null)
+/**
+ * For the restore of a database; null for files.
+ */
+database: ({
+engine: ("postgresql" | "mariadb" | "mssql")
+pointInTime: (string | null)
+noRecovery: boolean
+/**
+ * How many are applied.
+ */
+snapshots: number
+/**
+ * For SQL Server: the name of the new database.
+ */
+targetDatabase?: string
+result: ({
+/**
+ * False: it is recovered when its server starts with the folder.
+ */
+isRecovered: boolean
+/**
+ * The time of the last recovered transaction.
+ */
+recoveredTo: (string | null)
+/**
+ * The position up to which it holds everything.
+ */
+position: (string | null)
+} | null)
+} | null)
+/**
+ * The command that the device has been given last.
+ */
+commandId: string
+attempts: number
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+startedAt: (string | null)
+completedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupRestoredVolume".
+ */
+export interface BackupRestoredVolume {
+/**
+ * For a snapshot of several machines: the id or the name of one.
+ */
+machine?: string
+disk: string
+/**
+ * By its number. Left out for a disk without partitions.
+ */
+partition?: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupConfig".
  */
 export interface BackupConfig {
@@ -9454,7 +10088,7 @@ details: ({
 bucket: string
 region?: string
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: string
 prefix?: string
@@ -9497,12 +10131,12 @@ limits: {
  */
 uploadKiBps?: number
 /**
- * Of all processors together.
+ * The share of all processors together.
  */
 cpuPercent?: number
 }
 /**
- * What the provider can promise.
+ * The guarantees of the provider.
  */
 providerCapabilities: {
 /**
@@ -9514,7 +10148,7 @@ isAppendOnly: boolean
  */
 servesEarlierStates: boolean
 /**
- * Who removes what the retention does not keep.
+ * The side that removes snapshots beyond the retention.
  */
 prunedBy: ("server" | "nobody")
 }
@@ -9570,11 +10204,11 @@ engine: ("postgresql" | "mariadb")
  */
 instance?: string
 /**
- * A backup is a full one where the last full one is older.
+ * A backup is a full one if the last full one is older.
  */
 fullEveryDays: number
 /**
- * What the other backups are. Default: `log` for PostgreSQL, `differential` for MariaDB.
+ * The type of the other backups. Default: `log` for PostgreSQL, `differential` for MariaDB.
  */
 between?: ("log" | "differential" | "none")
 }
@@ -9594,11 +10228,11 @@ database: string
  */
 spoolPath: string
 /**
- * A backup is a full one where the last full one is older.
+ * A backup is a full one if the last full one is older.
  */
 fullEveryDays: number
 /**
- * What the other backups are. Logs need the recovery model FULL or BULK_LOGGED.
+ * The type of the other backups. Logs need the recovery model FULL or BULK_LOGGED.
  */
 between: ("log" | "differential" | "none")
 }
@@ -9613,7 +10247,7 @@ kind: "hyperv"
  */
 machines: ("all" | string[])
 /**
- * `application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.
+ * `application`: the programs in a machine are asked to write what they hold. If one cannot be asked, it is saved as with `crash`, and the backup is partial.
  */
 consistency: ("application" | "crash")
 }
@@ -9628,7 +10262,7 @@ kind: "kvm"
  */
 machines: ("all" | string[])
 /**
- * `application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.
+ * `application`: the programs in a machine are asked to write what they hold. If one cannot be asked, it is saved as with `crash`, and the backup is partial.
  */
 consistency: ("application" | "crash")
 }
@@ -9659,7 +10293,7 @@ dayOfMonth?: (number | "last")
  */
 windowStart?: string
 /**
- * On the next day where it lies before `windowStart`.
+ * On the next day if it lies before `windowStart`.
  */
 windowEnd?: string
 }
@@ -9693,7 +10327,7 @@ keepYearly?: number
  */
 retentionDays?: number
 /**
- * For so many days after its arrival nobody can delete a snapshot, and its data stays recoverable.
+ * For so many days after its arrival a snapshot cannot be deleted, and its data stays recoverable.
  */
 immutableDays?: number
 }
@@ -9748,7 +10382,7 @@ slot: (string | null)
 dueAt: string
 status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
 /**
- * Why the job has not begun; null where it has.
+ * Why the job has not begun; null if it has.
  */
 waitingFor: (("device" | "due_time" | "turn") | null)
 /**
@@ -9777,13 +10411,13 @@ currentPath: (string | null)
  */
 at: (string | null)
 /**
- * Since when the job has not advanced, where it runs and that is longer than 15 minutes.
+ * Since when the job has not advanced, if it runs and that is longer than 15 minutes.
  */
 stalledSince: (string | null)
 }
 snapshotId: (string | null)
 /**
- * What the snapshot added to the repository.
+ * The bytes that the snapshot added to the repository.
  */
 addedBytes: (number | null)
 error: ({
@@ -9814,7 +10448,7 @@ message: string
 }[]
 }
 /**
- * Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
+ * For files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.
  */
 shadowCopies: ({
 used: boolean
@@ -9880,7 +10514,7 @@ orgId: string
 name: string
 createdAt: string
 /**
- * Of every version of the key: an earlier state of a repository opens with an earlier one.
+ * For every version of the key: an earlier state of a repository opens with an earlier one.
  */
 passwords: {
 version: number
@@ -9893,7 +10527,7 @@ deviceId: string
 deviceName: string
 configName: (string | null)
 /**
- * Of a copy: the vault that it belongs to.
+ * For a copy: the vault that it belongs to.
  */
 vaultName: (string | null)
 provider: ("server" | "s3" | "local")
@@ -9914,14 +10548,14 @@ id: string
 receivedAt: string
 }[]
 /**
- * What lists and restores with stock restic.
+ * The commands that list and restore with stock restic.
  */
 commands: string[]
 }[]
 pagination: Pagination1
 }
 /**
- * Of the repositories.
+ * The page of repositories.
  */
 export interface Pagination1 {
 page: number
@@ -9939,7 +10573,7 @@ deviceId: string
 configId: (string | null)
 jobId: (string | null)
 /**
- * Of a copy in a vault: the snapshot that it is a copy of.
+ * For a copy in a vault: the snapshot that it is a copy of.
  */
 copyOf: (string | null)
 repositoryId: string
@@ -9961,9 +10595,13 @@ createdAt: string
  */
 takenAt: (string | null)
 /**
- * What was backed up, as the device writes it.
+ * The sources, as the device writes them.
  */
 paths: string[]
+/**
+ * True: there are more than are listed.
+ */
+pathsAreCut?: boolean
 /**
  * Of a snapshot that is more than files, as the device writes it.
  */
@@ -9975,9 +10613,13 @@ engine: ("postgresql" | "mariadb" | "mssql")
  */
 instance: string
 databases: string[]
+/**
+ * The total number, if more were backed up than are listed.
+ */
+databaseCount?: number
 backupType: ("full" | "differential" | "log")
 /**
- * Of the server of the database.
+ * Version of the database server.
  */
 version: string
 /**
@@ -9989,27 +10631,27 @@ from: (string | null)
  */
 to: (string | null)
 /**
- * Logs join on one branch only: the cluster and timeline of PostgreSQL, the recovery fork of SQL Server.
+ * Logs join only within one branch: the cluster and timeline of PostgreSQL, the recovery fork of SQL Server.
  */
 branch: (string | null)
 /**
- * Of a differential backup: the position `to` of the full one that it needs.
+ * For a differential backup: the position `to` of the full one that it needs.
  */
 basedOn: (string | null)
 /**
- * From this instant on a point in time can be chosen, with the logs that follow. Of a log: null.
+ * The earliest point in time that can be chosen with the logs that follow. For a log: null.
  */
 recoverableFrom: (string | null)
 /**
- * Everything that was committed by this instant is in it, and in what it continues.
+ * Everything that was committed by this time is in the snapshot and the chain before it.
  */
 recoverableTo: (string | null)
 /**
- * Of SQL Server: the id of the backup in its own history, which a differential one names.
+ * For SQL Server: the id of the backup in its own history, to which a differential one refers.
  */
 setId?: string
 /**
- * Whether the server keeps its logs until the next backup: by a replication slot, where that is bounded.
+ * Whether the server keeps its logs until the next backup: by a replication slot, if its size is limited.
  */
 logsHeldBy?: ("slot" | "nobody")
 } | {
@@ -10026,17 +10668,17 @@ disks: {
 name: string
 sizeBytes: number
 /**
- * Of its first byte in the only file of the snapshot.
+ * Offset of its first byte in the only file of the snapshot.
  */
 offset: number
 sectorBytes: number
 }[]
 /**
- * Null: not known, or the disks start in both ways.
+ * Null: unknown, or the disks start in both ways.
  */
 bootMode: (("bios" | "uefi") | null)
 /**
- * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
+ * `crash`: as after a power failure. `none`: read while the machine kept writing; data that changed meanwhile may be damaged.
  */
 consistency: ("application" | "filesystem" | "crash" | "none")
 memoryBytes: (number | null)
@@ -10052,18 +10694,18 @@ machines: {
 id: string
 name: string
 /**
- * Of Hyper-V.
+ * For Hyper-V only.
  */
 generation: (number | null)
 bootMode: (("bios" | "uefi") | null)
 memoryBytes: (number | null)
 processors: (number | null)
 /**
- * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
+ * `crash`: as after a power failure. `none`: read while the machine kept writing; data that changed meanwhile may be damaged.
  */
 consistency: ("application" | "filesystem" | "crash" | "none")
 /**
- * Of its files.
+ * The size of its files.
  */
 bytes: number
 }[]
@@ -10071,12 +10713,12 @@ bytes: number
 sizeBytes: (number | null)
 fileCount: (number | null)
 /**
- * What it added to the repository.
+ * The bytes that it added to the repository.
  */
 addedBytes: (number | null)
 changedFiles: (number | null)
 /**
- * Some files could not be read, or the result of the backup was lost, so that nobody knows.
+ * Some files could not be read, or the result of the backup was lost, so that it is not known.
  */
 isPartial: boolean
 legalHold: boolean
@@ -10148,7 +10790,7 @@ system: (string | null)
 takenAt: string
 bootMode: (("bios" | "uefi") | null)
 /**
- * `crash`: as after a power cut. `none`: read while the machine went on writing; what changed meanwhile can be damaged.
+ * `crash`: as after a power failure. `none`: read while the machine kept writing; data that changed meanwhile may be damaged.
  */
 consistency: ("application" | "filesystem" | "crash" | "none")
 memoryBytes: (number | null)
@@ -10199,7 +10841,7 @@ label: (string | null)
 content: ("whole" | "allocated" | "header")
 }[]
 /**
- * What is not known to be empty. Absent: the whole disk.
+ * The bytes that are not known to be empty. Absent: the whole disk.
  */
 contentBytes?: number
 }[]
@@ -10215,439 +10857,6 @@ offset: number
  * The archive in the snapshot: /machine.tar, or one of several machines.
  */
 file: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "VmRestore".
- */
-export interface VmRestore {
-id: string
-orgId: string
-kind: ("as_vm" | "instant_boot")
-/**
- * `running` to `unknown`: what the machine of an instant boot does. `faulty`: its disk cannot be read or written, and it waits; start it again when the reason is gone. `completed`: it needs its snapshot no more.
- */
-status: ("pending" | "restoring" | "booting" | "running" | "paused" | "faulty" | "stopped" | "unknown" | "migrating" | "discarding" | "completed" | "discarded" | "failed" | "cancelled")
-snapshotId: (string | null)
-hypervisor: ("hyperv" | "kvm")
-vmName: string
-/**
- * What the machine does, as its host reported at `stateAt`.
- */
-vmState: (("running" | "paused" | "faulty" | "stopped" | "unknown") | null)
-stateAt: (string | null)
-/**
- * The host.
- */
-deviceId: string
-hostDeviceId: string
-hostDeviceName: string
-vmSpecs: {
-memoryMb: number
-cpuCount: number
-diskSizeGb: (number | null)
-}
-network: ({
-type: "none"
-} | {
-type: "user"
-/**
- * False: it reaches the networks and the services of its host, with the address of the host.
- */
-isIsolated: boolean
-/**
- * Ports of the machine that are reached at ports of the loopback address of its host.
- */
-forwards: number[]
-} | {
-type: "bridge"
-/**
- * The network of this bridge of the host, as a machine of its own.
- */
-bridge: string
-})
-/**
- * Percent of what is copied or restored.
- */
-syncProgress: (number | null)
-progress: ({
-/**
- * What the command does now, such as `running`.
- */
-phase: string
-percent?: number
-/**
- * How much is done, in the unit of the command.
- */
-done?: number
-/**
- * How much there is to do, in the same unit.
- */
-total?: number
-/**
- * How much is done in a second.
- */
-rate?: number
-/**
- * The estimated time that remains.
- */
-etaSeconds?: number
-/**
- * How many files are done, where the command works on files.
- */
-filesDone?: number
-/**
- * How many files there are.
- */
-filesTotal?: number
-/**
- * The file that the command works on now.
- */
-path?: string
-/**
- * For people.
- */
-message?: string
-} | null)
-/**
- * A socket on the host that speaks VNC.
- */
-console: (string | null)
-/**
- * Ports of the machine, and where they are on the loopback address of the host.
- */
-forwards: {
-hostPort: number
-guestPort: number
-}[]
-/**
- * Where its disks are on the host.
- */
-folder: (string | null)
-accelerator: (string | null)
-warnings: string[]
-/**
- * Of the newest command.
- */
-error: ({
-code: string
-message: string
-} | null)
-/**
- * The command that the device has been given last.
- */
-commandId: string
-/**
- * What the device has not fetched by then fails.
- */
-expiresAt: string
-createdBy: (string | null)
-createdAt: string
-updatedAt: string
-startedAt: (string | null)
-completedAt: (string | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "VmEstimate".
- */
-export interface VmEstimate {
-memoryMb: number
-cpuCount: number
-/**
- * Of all disks.
- */
-diskSizeGb: number
-platform: (("linux" | "windows") | null)
-osVersion: (string | null)
-/**
- * Null: not known, and started as `bios`.
- */
-bootMode: (("bios" | "uefi") | null)
-disks: {
-name: string
-sizeBytes: number
-}[]
-consistency: string
-/**
- * What the snapshot contains, as it was reported.
- */
-storedBytes: (number | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "BackupRestore".
- */
-export interface BackupRestore {
-id: string
-orgId: string
-/**
- * The device that is restored to.
- */
-deviceId: string
-snapshotId: (string | null)
-asOf: (string | null)
-restoreType: ("full" | "selective" | "image")
-/**
- * Of an image: the disk that was named.
- */
-disk: (string | null)
-selectedPaths: (string[] | null)
-/**
- * Of files out of an image: where they come from.
- */
-volume: (BackupRestoredVolume | null)
-/**
- * Null until the device has named the folder that it made.
- */
-targetPath: (string | null)
-/**
- * Of a recovery plan: what of the snapshot comes to `targetPath` itself.
- */
-fromPath: (string | null)
-overwrite: ("never" | "ifNewer" | "always")
-dryRun: boolean
-/**
- * Of the restore of a machine of a hypervisor.
- */
-machine: ({
-hypervisor: ("hyperv" | "kvm")
-/**
- * Its name or id in the snapshot; null: the only one.
- */
-name: (string | null)
-/**
- * What it is called when it is restored; null: as before.
- */
-vmName: (string | null)
-generateNewId: boolean
-} | null)
-/**
- * `partial`: some paths could not be restored.
- */
-status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
-/**
- * Why it has not begun; null where it has.
- */
-waitingFor: (("device" | "turn") | null)
-/**
- * A restore that the device has not fetched by then fails.
- */
-expiresAt: string
-progress: ({
-/**
- * What the command does now, such as `running`.
- */
-phase: string
-percent?: number
-/**
- * How much is done, in the unit of the command.
- */
-done?: number
-/**
- * How much there is to do, in the same unit.
- */
-total?: number
-/**
- * How much is done in a second.
- */
-rate?: number
-/**
- * The estimated time that remains.
- */
-etaSeconds?: number
-/**
- * How many files are done, where the command works on files.
- */
-filesDone?: number
-/**
- * How many files there are.
- */
-filesTotal?: number
-/**
- * The file that the command works on now.
- */
-path?: string
-/**
- * For people.
- */
-message?: string
-} | null)
-/**
- * Since when the restore has not advanced, where it runs and that is longer than 15 minutes.
- */
-stalledSince: (string | null)
-restoredSize: (number | null)
-restoredFiles: (number | null)
-/**
- * Files that were there and that `overwrite` keeps.
- */
-skippedFiles: (number | null)
-failed: {
-count: (number | null)
-/**
- * The first of them.
- */
-paths: {
-path: string
-message: string
-}[]
-}
-error: ({
-code: string
-message: string
-} | null)
-/**
- * Of the restore of a database; null: it is one of files.
- */
-database: ({
-engine: ("postgresql" | "mariadb" | "mssql")
-pointInTime: (string | null)
-noRecovery: boolean
-/**
- * How many are applied.
- */
-snapshots: number
-/**
- * Of SQL Server: the name of the new database.
- */
-targetDatabase?: string
-result: ({
-/**
- * False: it is recovered when its server starts with the folder.
- */
-isRecovered: boolean
-/**
- * The instant of the last transaction that it has.
- */
-recoveredTo: (string | null)
-/**
- * The position up to which it holds everything.
- */
-position: (string | null)
-} | null)
-} | null)
-/**
- * The command that the device has been given last.
- */
-commandId: string
-attempts: number
-createdBy: (string | null)
-createdAt: string
-updatedAt: string
-startedAt: (string | null)
-completedAt: (string | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "BackupRestoredVolume".
- */
-export interface BackupRestoredVolume {
-/**
- * Of a snapshot of several machines: the id or the name of one.
- */
-machine?: string
-disk: string
-/**
- * By its number. Left out for a disk without partitions.
- */
-partition?: number
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "BackupDatabaseInstance".
- */
-export interface BackupDatabaseInstance {
-engine: ("postgresql" | "mariadb" | "mssql")
-/**
- * What a configuration names: where the server listens on the machine.
- */
-instance: string
-version: string
-port: (number | null)
-dataFolder: (string | null)
-/**
- * The first 1000. Names are as the server has them.
- */
-databases: {
-name: string
-sizeBytes: (number | null)
-}[]
-/**
- * Why it cannot be backed up as it is, such as a program that is missing.
- */
-problems: {
-code: string
-message: string
-}[]
-id: string
-orgId: string
-deviceId: string
-/**
- * When the device last listed it.
- */
-lastDiscoveredAt: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "BackupDatabaseChains".
- */
-export interface BackupDatabaseChains {
-repositoryId: string
-orgId: string
-deviceId: string
-configId: (string | null)
-/**
- * It holds copies.
- */
-isVault: boolean
-/**
- * The newest first.
- */
-chains: {
-/**
- * The id of its full backup.
- */
-id: string
-engine: ("postgresql" | "mariadb" | "mssql")
-instance: string
-version: string
-branch: (string | null)
-databases: string[]
-/**
- * Every point in time within these can be restored.
- */
-ranges: {
-from: string
-to: string
-}[]
-/**
- * The full backup first.
- */
-snapshots: {
-id: string
-backupType: ("full" | "differential" | "log")
-/**
- * When the store received it.
- */
-createdAt: string
-from: (string | null)
-to: (string | null)
-recoverableTo: (string | null)
-sizeBytes: (number | null)
-}[]
-}[]
-/**
- * Snapshots that cannot be restored, the first 100.
- */
-broken: {
-snapshotId: string
-reason: string
-}[]
-/**
- * How many there are, also beyond those that are listed.
- */
-brokenTotal: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10667,13 +10876,13 @@ status: ("pending" | "running" | "passed" | "failed" | "partial")
 filesVerified: number
 filesFailed: number
 /**
- * Of the restored files.
+ * The size of the restored files.
  */
 sizeBytes: number
 restoreTimeSeconds: (number | null)
 details: {
 /**
- * Of an integrity verification: which part of the data was read. Each one reads the next part.
+ * For an integrity verification: which part of the data was read. Each one reads the next part.
  */
 part?: {
 part: number
@@ -10688,7 +10897,7 @@ errors?: string[]
  */
 errorsAreCut?: boolean
 /**
- * Of images of several machines: how many of them the test has looked at.
+ * For images of several machines: how many of them the test has looked at.
  */
 machines?: {
 checked: number
@@ -10723,7 +10932,7 @@ id: string
 orgId: string
 deviceId: string
 /**
- * Whose backups are copied; null where the configuration is gone.
+ * The configuration whose backups are copied; null if it is gone.
  */
 configId: (string | null)
 name: string
@@ -10732,7 +10941,7 @@ details: ({
 bucket: string
 region?: string
 /**
- * Of an S3 service other than Amazon’s.
+ * For an S3 service other than Amazon’s.
  */
 endpoint?: string
 prefix?: string
@@ -10760,13 +10969,13 @@ sourceRepositoryId: string
  */
 repositoryId: string
 /**
- * What the provider can promise.
+ * The guarantees of the provider.
  */
 providerCapabilities: {
 isAppendOnly: boolean
 servesEarlierStates: boolean
 /**
- * Who removes copies beyond `retentionCount`.
+ * The side that removes copies beyond `retentionCount`.
  */
 prunedBy: ("server" | "nobody")
 }
@@ -10779,7 +10988,7 @@ nextSyncAt: (string | null)
  */
 lastSyncAt: (string | null)
 /**
- * Of the newest sync; null: there was none.
+ * The status of the newest sync; null if there was none.
  */
 lastSyncStatus: (("pending" | "running" | "completed" | "failed" | "cancelled") | null)
 /**
@@ -10794,7 +11003,7 @@ message: string
  */
 lastSyncSnapshotId: (string | null)
 /**
- * What the copies take in the store; null elsewhere.
+ * The bytes of the copies in the store; null elsewhere.
  */
 syncSizeBytes: (number | null)
 createdAt: string
@@ -10837,7 +11046,7 @@ isTooLong: boolean
  */
 lastSyncAt: (string | null)
 /**
- * Of the newest sync, where that has failed.
+ * The error of the newest sync, if that has failed.
  */
 lastError: ({
 code: string
@@ -10866,7 +11075,7 @@ reason: ("manual" | "backup" | "schedule")
 snapshotId: (string | null)
 status: ("pending" | "running" | "completed" | "failed" | "cancelled")
 /**
- * Why it has not begun; null where it has.
+ * Why it has not begun; null if it has.
  */
 waitingFor: (("device" | "turn") | null)
 /**
@@ -10904,7 +11113,7 @@ rate?: number
  */
 etaSeconds?: number
 /**
- * How many files are done, where the command works on files.
+ * How many files are done, if the command works on files.
  */
 filesDone?: number
 /**
@@ -10932,362 +11141,6 @@ createdBy: (string | null)
 createdAt: string
 startedAt: (string | null)
 finishedAt: (string | null)
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "RecoveryToken".
- */
-export interface RecoveryToken {
-id: string
-orgId: string
-/**
- * The device that was backed up.
- */
-deviceId: string
-snapshotId: string
-restoreType: ("full" | "selective" | "bare_metal")
-targetConfig: {
-/**
- * The disks of the image. Default: all.
- */
-disks?: string[]
-/**
- * The last partition reaches the end of a larger disk. Default: no.
- */
-grow?: boolean
-}
-/**
- * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
- */
-status: ("active" | "authenticated" | "used" | "expired" | "revoked")
-sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
-expiresAt: string
-authenticatedAt: (string | null)
-completedAt: (string | null)
-/**
- * How often the recovery was started, also again after interruptions.
- */
-authentications: number
-/**
- * The machine that is recovered, as it describes itself.
- */
-machine: ({
-hostname: string
-agentVersion: string
-bootMode: ("bios" | "uefi")
-} | null)
-progress: ({
-phase: string
-disk?: string
-done: number
-total: number
-rate?: number
-etaSeconds?: number
-} | null)
-result: ({
-status: ("completed" | "partial" | "failed")
-bytesRestored: number
-/**
- * Everything was read back, and every check has succeeded.
- */
-validated: boolean
-disks: {
-disk: string
-target: string
-sha256: string
-continuedFrom: number
-checks: {
-name: string
-ok: boolean
-message?: string
-}[]
-}[]
-warnings: string[]
-error: ({
-code: string
-message: string
-} | null)
-} | null)
-createdBy: (string | null)
-createdAt: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "CreatedRecoveryToken".
- */
-export interface CreatedRecoveryToken {
-id: string
-orgId: string
-/**
- * The device that was backed up.
- */
-deviceId: string
-snapshotId: string
-restoreType: ("full" | "selective" | "bare_metal")
-targetConfig: {
-/**
- * The disks of the image. Default: all.
- */
-disks?: string[]
-/**
- * The last partition reaches the end of a larger disk. Default: no.
- */
-grow?: boolean
-}
-/**
- * `authenticated`: a machine is being recovered. `used`: that has ended. Only an active token starts a recovery.
- */
-status: ("active" | "authenticated" | "used" | "expired" | "revoked")
-sessionStatus: ("pending" | "running" | "completed" | "partial" | "failed")
-expiresAt: string
-authenticatedAt: (string | null)
-completedAt: (string | null)
-/**
- * How often the recovery was started, also again after interruptions.
- */
-authentications: number
-/**
- * The machine that is recovered, as it describes itself.
- */
-machine: ({
-hostname: string
-agentVersion: string
-bootMode: ("bios" | "uefi")
-} | null)
-progress: ({
-phase: string
-disk?: string
-done: number
-total: number
-rate?: number
-etaSeconds?: number
-} | null)
-result: ({
-status: ("completed" | "partial" | "failed")
-bytesRestored: number
-/**
- * Everything was read back, and every check has succeeded.
- */
-validated: boolean
-disks: {
-disk: string
-target: string
-sha256: string
-continuedFrom: number
-checks: {
-name: string
-ok: boolean
-message?: string
-}[]
-}[]
-warnings: string[]
-error: ({
-code: string
-message: string
-} | null)
-} | null)
-createdBy: (string | null)
-createdAt: string
-/**
- * Shown this once. It opens every byte of the snapshot.
- */
-token: string
-/**
- * For the rescue system. It asks for the token on its standard input.
- */
-command: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "DeviceVss".
- */
-export interface DeviceVss {
-data: {
-/**
- * `failed`: at least one writer has failed. `busy`: at least one waits for a backup to go on. `unknown`: Windows listed no writers, or one in a state that nobody knows.
- */
-status: ("ready" | "busy" | "failed" | "unknown")
-writers: {
-name: string
-writerId: string
-instanceId: (string | null)
-/**
- * The number of VSS_WRITER_STATE.
- */
-state: number
-status: ("stable" | "waiting" | "failed" | "unknown")
-/**
- * In the language of the machine. Also where there was none.
- */
-lastError: string
-}[]
-providers: {
-name: string
-providerId: string
-/**
- * In the language of the machine.
- */
-type: string
-version: string
-}[]
-deviceId: string
-checkedAt: string
-}
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "FoundMachine".
- */
-export interface FoundMachine {
-vmId: string
-vmName: string
-orgId: string
-deviceId: string
-hypervisor: ("hyperv" | "kvm")
-generation: (number | null)
-bootMode: (("bios" | "uefi") | null)
-state: ("running" | "off" | "paused" | "saved" | "changing" | "unknown")
-vhdPaths: string[]
-disks: {
-/**
- * As the hypervisor sees it.
- */
-path: string
-/**
- * On the disk of the host.
- */
-sizeBytes: (number | null)
-/**
- * A disk of the host itself, which no export contains.
- */
-isPassthrough: boolean
-}[]
-memoryMb: (number | null)
-processorCount: (number | null)
-/**
- * Whether the hypervisor tracks changes; null: not known.
- */
-rctEnabled: (boolean | null)
-/**
- * Such a machine cannot be exported.
- */
-hasPassthroughDisks: boolean
-checkpoints: {
-id: string
-name: string
-parentId: (string | null)
-createdAt: (string | null)
-}[]
-lastDiscoveredAt: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "MachineWork".
- */
-export interface MachineWork {
-/**
- * On `jobs:subscribe`: that of the backup job or of the command.
- */
-id: string
-orgId: string
-deviceId: string
-type: ("backup" | "export" | "checkpoint" | "state")
-backupJobId: (string | null)
-commandId: (string | null)
-vmId: (string | null)
-vmName: (string | null)
-status: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "SqlChains".
- */
-export interface SqlChains {
-data: {
-deviceId: string
-instance: string
-database: string
-recoveryModel: string
-chains: {
-full: {
-id: number
-uuid: string
-backupType: ("full" | "differential" | "log")
-firstLsn: string
-lastLsn: string
-isCopyOnly: boolean
-isDamaged: boolean
-fork: (string | null)
-differentialBase: (string | null)
-/**
- * By the clock of the machine, without an offset.
- */
-finishedAt: string
-sizeBytes: (number | null)
-file: (string | null)
-}
-differentials: {
-id: number
-uuid: string
-backupType: ("full" | "differential" | "log")
-firstLsn: string
-lastLsn: string
-isCopyOnly: boolean
-isDamaged: boolean
-fork: (string | null)
-differentialBase: (string | null)
-/**
- * By the clock of the machine, without an offset.
- */
-finishedAt: string
-sizeBytes: (number | null)
-file: (string | null)
-}[]
-logs: {
-id: number
-uuid: string
-backupType: ("full" | "differential" | "log")
-firstLsn: string
-lastLsn: string
-isCopyOnly: boolean
-isDamaged: boolean
-fork: (string | null)
-differentialBase: (string | null)
-/**
- * By the clock of the machine, without an offset.
- */
-finishedAt: string
-sizeBytes: (number | null)
-file: (string | null)
-}[]
-/**
- * A log is missing, and later ones are there.
- */
-hasGap: boolean
-recoverableTo: string
-isOurs: boolean
-}[]
-warnings: {
-code: ("FOREIGN_FULL" | "LOG_GAP" | "DAMAGED" | "NO_FULL")
-message: string
-}[]
-}
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "SqlWork".
- */
-export interface SqlWork {
-/**
- * Of the command, and on `jobs:subscribe`.
- */
-id: string
-orgId: string
-deviceId: string
-type: ("backup" | "restore")
-instance: string
-database: string
-status: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -11348,7 +11201,7 @@ unprotected: number
  */
 attentionItems: {
 /**
- * Of a cloud backup configuration.
+ * The id of a cloud backup configuration.
  */
 configId: string
 orgId: string
@@ -11421,7 +11274,7 @@ deviceId: string
  */
 protected: boolean
 /**
- * Of the newest backup.
+ * The configuration of the newest backup.
  */
 configId: (string | null)
 timezone: string
@@ -11540,7 +11393,7 @@ calculatedAt: string
  */
 cloudConfigs: {
 /**
- * Of a cloud backup configuration.
+ * The id of a cloud backup configuration.
  */
 configId: string
 orgId: string
@@ -11600,6 +11453,258 @@ resolvedAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupDatabaseInstance".
+ */
+export interface BackupDatabaseInstance {
+engine: ("postgresql" | "mariadb" | "mssql")
+/**
+ * The identifier in a configuration: where the server listens on the machine.
+ */
+instance: string
+version: string
+port: (number | null)
+dataFolder: (string | null)
+/**
+ * The first 1000. Names are as the server has them.
+ */
+databases: {
+name: string
+sizeBytes: (number | null)
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+databaseCount?: number
+/**
+ * Why it cannot be backed up at present, such as a missing program.
+ */
+problems: {
+code: string
+message: string
+}[]
+id: string
+orgId: string
+deviceId: string
+/**
+ * When the device last listed it.
+ */
+lastDiscoveredAt: string
+/**
+ * How many servers the device has, if it has more than the 64 that it lists.
+ */
+instanceCount?: number
+/**
+ * Present if the device could not look for servers of this engine when it was last asked, and why. This is what it listed before.
+ */
+unreadBecause?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupDatabaseChains".
+ */
+export interface BackupDatabaseChains {
+repositoryId: string
+orgId: string
+deviceId: string
+configId: (string | null)
+/**
+ * It holds copies.
+ */
+isVault: boolean
+/**
+ * The newest first.
+ */
+chains: {
+/**
+ * The id of its full backup.
+ */
+id: string
+engine: ("postgresql" | "mariadb" | "mssql")
+instance: string
+version: string
+branch: (string | null)
+databases: string[]
+/**
+ * The total number, if more were backed up than are listed.
+ */
+databaseCount?: number
+/**
+ * Every point in time within these can be restored.
+ */
+ranges: {
+from: string
+to: string
+}[]
+/**
+ * The full backup first.
+ */
+snapshots: {
+id: string
+backupType: ("full" | "differential" | "log")
+/**
+ * When the store received it.
+ */
+createdAt: string
+from: (string | null)
+to: (string | null)
+recoverableTo: (string | null)
+sizeBytes: (number | null)
+}[]
+}[]
+/**
+ * Snapshots that cannot be restored, the first 100.
+ */
+broken: {
+snapshotId: string
+reason: string
+}[]
+/**
+ * How many there are, also beyond those that are listed.
+ */
+brokenTotal: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SqlChains".
+ */
+export interface SqlChains {
+data: {
+deviceId: string
+instance: string
+database: string
+recoveryModel: string
+chains: {
+full: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * In the time of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}
+differentials: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * In the time of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}[]
+logs: {
+id: number
+uuid: string
+backupType: ("full" | "differential" | "log")
+firstLsn: string
+lastLsn: string
+isCopyOnly: boolean
+isDamaged: boolean
+fork: (string | null)
+differentialBase: (string | null)
+/**
+ * In the time of the machine, without an offset.
+ */
+finishedAt: string
+sizeBytes: (number | null)
+file: (string | null)
+}[]
+/**
+ * A log is missing, and later ones are there.
+ */
+hasGap: boolean
+recoverableTo: string
+isOurs: boolean
+}[]
+/**
+ * How many there are. The twenty newest are listed.
+ */
+chainCount: number
+warnings: {
+code: ("FOREIGN_FULL" | "LOG_GAP" | "DAMAGED" | "NO_FULL")
+message: string
+}[]
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SqlWork".
+ */
+export interface SqlWork {
+/**
+ * The id of the command, also on `jobs:subscribe`.
+ */
+id: string
+orgId: string
+deviceId: string
+type: ("backup" | "restore")
+instance: string
+database: string
+status: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceVss".
+ */
+export interface DeviceVss {
+data: {
+/**
+ * `failed`: at least one writer has failed. `busy`: at least one waits for a backup to go on. `unknown`: Windows listed no writers, or one in an unknown state.
+ */
+status: ("ready" | "busy" | "failed" | "unknown")
+writers: {
+name: string
+writerId: string
+instanceId: (string | null)
+/**
+ * The number of VSS_WRITER_STATE.
+ */
+state: number
+status: ("stable" | "waiting" | "failed" | "unknown")
+/**
+ * In the language of the machine. Set even if there was none.
+ */
+lastError: string
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+writerCount?: number
+providers: {
+name: string
+providerId: string
+/**
+ * In the language of the machine.
+ */
+type: string
+version: string
+}[]
+/**
+ * The total number, if more exist than are listed.
+ */
+providerCount?: number
+deviceId: string
+checkedAt: string
+}
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "CloudConnection".
  */
 export interface CloudConnection {
@@ -11620,7 +11725,7 @@ tenantId: string
  */
 clientId: (string | null)
 /**
- * `failing`: Microsoft has refused the app last time.
+ * `failing`: Microsoft refused the app at the last request.
  */
 status: ("active" | "failing")
 error: ({
@@ -11628,7 +11733,7 @@ code: string
 message: string
 } | null)
 /**
- * When a run has ended that brought something.
+ * When the last run that stored something ended.
  */
 lastSyncAt: (string | null)
 /**
@@ -11653,7 +11758,7 @@ allUsers: boolean
 targetUsers: string[]
 schedule: (BackupSchedule | null)
 /**
- * Without any, everything is kept. The newest content of an item that exists is always kept.
+ * Without limits, everything is kept. The newest content of an existing item is always kept.
  */
 retention: {
 /**
@@ -11668,7 +11773,7 @@ keepVersions?: number
 enabled: boolean
 nextRunAt: (string | null)
 /**
- * The newest run that is still recorded.
+ * The newest recorded run.
  */
 lastRun: ({
 jobId: string
@@ -11695,7 +11800,7 @@ trigger: ("manual" | "schedule")
 status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
 phase: (string | null)
 /**
- * Of a restore: where to. Without a user, each item comes back to its own.
+ * The destination of a restore. Without a user, each item is restored to its own user.
  */
 target: ({
 connectionId: string
@@ -11734,7 +11839,7 @@ trigger: ("manual" | "schedule")
 status: ("pending" | "running" | "completed" | "partial" | "failed" | "cancelled")
 phase: (string | null)
 /**
- * Of a restore: where to. Without a user, each item comes back to its own.
+ * The destination of a restore. Without a user, each item is restored to its own user.
  */
 target: ({
 connectionId: string
@@ -11757,11 +11862,11 @@ createdAt: string
 startedAt: (string | null)
 completedAt: (string | null)
 /**
- * How many outcomes there are, also beyond those that are listed.
+ * The total number of outcomes, including those that are not listed.
  */
 outcomesTotal: number
 /**
- * Of a backup: what became of each kind of each user; at most 4000, those with failures first.
+ * The outcome of a backup for each kind of each user; at most 4000, failures first.
  */
 outcomes: {
 userEmail: string
@@ -11781,18 +11886,18 @@ message: string
 } | null)
 }[]
 /**
- * Of a restore: what became of each item.
+ * The outcome of a restore for each item.
  */
 items: {
 itemId: string
 itemType: ("mail" | "calendar" | "contacts" | "onedrive")
 subjectOrName: string
 /**
- * Whose item it is.
+ * The user whose item it is.
  */
 userEmail: string
 /**
- * `present`: an earlier restore has brought this content to the place already.
+ * `present`: an earlier restore has already restored this content there.
  */
 status: ("pending" | "restored" | "present" | "failed")
 error: ({
@@ -11818,7 +11923,7 @@ userEmail: string
 subjectOrName: string
 parentPath: string
 /**
- * Of the newest content; null: it could not be fetched yet.
+ * The size of the newest content; null: it could not be fetched yet.
  */
 sizeBytes: (number | null)
 itemDate: (string | null)
@@ -11942,7 +12047,7 @@ webhookId: string
 eventId: string
 eventType: string
 /**
- * Null where the event concerns the partner itself.
+ * Null if the event concerns the partner itself.
  */
 eventOrgId: (string | null)
 eventAt: string
@@ -11952,11 +12057,11 @@ attempts: number
 nextAttemptAt: (string | null)
 lastAttemptAt: (string | null)
 /**
- * Of the last attempt.
+ * The status of the last attempt.
  */
 responseStatus: (number | null)
 /**
- * Of the last attempt.
+ * The duration of the last attempt.
  */
 durationMs: (number | null)
 /**
@@ -11979,7 +12084,7 @@ webhookId: string
 eventId: string
 eventType: string
 /**
- * Null where the event concerns the partner itself.
+ * Null if the event concerns the partner itself.
  */
 eventOrgId: (string | null)
 eventAt: string
@@ -11989,11 +12094,11 @@ attempts: number
 nextAttemptAt: (string | null)
 lastAttemptAt: (string | null)
 /**
- * Of the last attempt.
+ * The status of the last attempt.
  */
 responseStatus: (number | null)
 /**
- * Of the last attempt.
+ * The duration of the last attempt.
  */
 durationMs: (number | null)
 /**
@@ -12003,11 +12108,11 @@ error: (string | null)
 createdAt: string
 endedAt: (string | null)
 /**
- * The first 1,024 bytes of the last response.
+ * The first 1,024 bytes of the last response. It ends with an ellipsis if there was more.
  */
 responseExcerpt: (string | null)
 /**
- * What was sent; null where you may not read such events yourself.
+ * The payload; null if you may not read such events yourself.
  */
 data: ({
 [k: string]: unknown
@@ -12030,7 +12135,7 @@ nextRehearsalAt: (string | null)
 groupCount: number
 deviceCount: number
 /**
- * How many sources are replaced by their targets at the moment.
+ * How many sources are currently replaced by their targets.
  */
 failedOverDevices: number
 lastExecution: ({
@@ -12041,7 +12146,7 @@ createdAt: string
 finishedAt: (string | null)
 } | null)
 /**
- * The newest one that has ended, and what it has reached.
+ * The newest one that has ended, and its result.
  */
 lastRehearsal: ({
 id: string
@@ -12073,7 +12178,7 @@ nextRehearsalAt: (string | null)
 groupCount: number
 deviceCount: number
 /**
- * How many sources are replaced by their targets at the moment.
+ * How many sources are currently replaced by their targets.
  */
 failedOverDevices: number
 lastExecution: ({
@@ -12084,7 +12189,7 @@ createdAt: string
 finishedAt: (string | null)
 } | null)
 /**
- * The newest one that has ended, and what it has reached.
+ * The newest one that has ended, and its result.
  */
 lastRehearsal: ({
 id: string
@@ -12112,7 +12217,7 @@ targetDeviceId: string
 targetDeviceName: string
 restoreType: ("files" | "vm" | "instant")
 /**
- * Of a guest of the device: which one.
+ * The guest of the device, if it is one.
  */
 machine: (string | null)
 groupId: string
@@ -12155,7 +12260,7 @@ deviceId: string
 targetDeviceId?: string
 restore: RecoveryRestore
 /**
- * One after another.
+ * Run one after another.
  */
 checks: RecoveryCheck[]
 }
@@ -12170,7 +12275,7 @@ scriptId: string
  */
 scriptName: (string | null)
 /**
- * Of the version that executions run: of its language, timeoutSeconds and content in UTF-8, joined by line feeds. Null: the group was saved before versions were kept; until it is saved again, each execution runs the version of the moment at which it begins.
+ * For the version that executions run: of its language, timeoutSeconds and content in UTF-8, joined by line feeds. Null: the group was saved before versions were kept; until it is saved again, each execution runs the version of the moment at which it begins.
  */
 scriptSha256: (string | null)
 /**
@@ -12239,7 +12344,7 @@ export interface RecoveryReport {
  */
 rtoSeconds: (number | null)
 /**
- * Of the oldest data; null: there was none, or a failback.
+ * The age of the oldest data; null: there was none, or a failback.
  */
 rpoSeconds: (number | null)
 rtoTargetMinutes: (number | null)
@@ -12250,7 +12355,7 @@ rpoTargetMinutes: (number | null)
 rtoMet: (boolean | null)
 rpoMet: (boolean | null)
 /**
- * From the abort until everything had stopped and was taken down.
+ * From the abort until everything had stopped and was cleaned up.
  */
 abortSeconds: (number | null)
 /**
@@ -12271,16 +12376,16 @@ targetDeviceId: string
 targetDeviceName: string
 restoreType: ("files" | "vm" | "instant")
 /**
- * Of a guest of the device: which one, as the plan names it.
+ * The guest of the device that is restored, as the plan names it.
  */
 machine: (string | null)
 state: ("waiting" | "running" | "checking" | "completed" | "failed" | "skipped" | "aborted")
 /**
- * Whether what the step has started for the time of the execution is taken down.
+ * The state of the cleanup of resources that the step has started for the execution.
  */
 cleanup: ("none" | "pending" | "running" | "completed" | "failed")
 /**
- * What is restored; null: there was none, or the data is backed up first.
+ * The restored snapshot; null: there was none, or the data is backed up first.
  */
 snapshotId: (string | null)
 /**
@@ -12298,7 +12403,7 @@ rtoSeconds: (number | null)
 failedOverAt: (string | null)
 failedBackAt: (string | null)
 /**
- * In their order.
+ * In order of execution.
  */
 actions: RecoveryAction[]
 error: ({
@@ -12323,7 +12428,7 @@ id: string
  */
 kind: ("restore" | "backup" | "check" | "discard")
 /**
- * What it does, in words.
+ * The action as text for people.
  */
 name: string
 state: ("waiting" | "running" | "succeeded" | "failed" | "cancelled" | "skipped")
@@ -12345,11 +12450,11 @@ vmRestoreId: (string | null)
 backupJobId: (string | null)
 commandId: (string | null)
 /**
- * Of a check by a script: the version that it runs, as the group of the plan shows it.
+ * For a check by a script: the version that it runs, as the group of the plan shows it.
  */
 scriptSha256: (string | null)
 /**
- * What came of it, such as the answer of a check.
+ * The result, such as that of a check.
  */
 message: (string | null)
 error: ({
@@ -12402,21 +12507,25 @@ finishedAt: (string | null)
  */
 export interface LogRetention {
 /**
- * For how many days lines of agents’ own logs are kept. 30 unless somebody chose otherwise.
+ * For how many days lines of agents’ own logs are kept. 30 unless set otherwise.
  */
 diagnosticDays: number
 /**
- * For how many days stored events are kept. 90 unless somebody chose otherwise.
+ * For how many days stored events are kept. 90 unless set otherwise.
  */
 eventDays: number
 /**
- * For how many days ended commands, with their payload and output, are kept. 90 unless somebody chose otherwise.
+ * For how many days ended commands, with their payload and output, are kept. 90 unless set otherwise.
  */
 commandDays: number
 /**
- * For how many days resolved alerts are kept. 365 unless somebody chose otherwise.
+ * For how many days resolved alerts are kept. 365 unless set otherwise.
  */
 alertDays: number
+/**
+ * What happens when the stored logs of the organization reach their budget in total: new logs are refused, or the oldest are removed by whole days of arrival. `refuse` unless set otherwise.
+ */
+whenFull: ("refuse" | "remove_oldest")
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -36,13 +36,13 @@ export function onSessionEnd(callback: () => void): () => void {
   return () => whenEnded.delete(callback);
 }
 
-/** A token that is valid for a while; `undefined` where nobody is signed in. Throws where the server cannot say. */
+/** A token that is valid for a while; `undefined` without a session. Throws if the server is unreachable. */
 export async function accessToken(): Promise<string | undefined> {
   if (held !== undefined && held.expiresAt - EARLY_MS > Date.now()) return held.token;
   return renewToken();
 }
 
-/** Fetches a new token even where the one at hand seems valid. */
+/** Fetches a new token even if the one at hand seems valid. */
 export function renewToken(): Promise<string | undefined> {
   refreshing ??= navigator.locks.request(LOCK, refresh).finally(() => {
     refreshing = undefined;

@@ -44,3 +44,7 @@ export function pathOf(route: Route, { params = {}, query = {} }: InputParts = {
   }
   return `/api/v1${path}${search.size > 0 ? `?${search.toString()}` : ''}`;
 }
+
+/** Makes a repeated click do its work once. Works without TLS too, which `crypto.randomUUID` needs. */
+export const newIdempotencyKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');

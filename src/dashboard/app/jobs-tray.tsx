@@ -1,23 +1,12 @@
-import {
-  ActionIcon,
-  Anchor,
-  Group,
-  Indicator,
-  Popover,
-  Progress,
-  ScrollArea,
-  Stack,
-  Text,
-} from '@mantine/core';
+import { ActionIcon, Group, Indicator, Popover, Progress, ScrollArea, Stack, Text } from '@mantine/core';
 import { IconProgress } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import type { JobUpdate } from '../../../protocol/index.ts';
-import { apiQuery } from '../../api/index.ts';
-import { isFinal, useLiveJobs } from '../../live/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { Empty, JobStateBadge, When } from '../../ui/index.ts';
-import { jobKind } from './job-kinds.ts';
+import { type LinkProps } from '@tanstack/react-router';
+import type { JobUpdate } from '../../protocol/index.ts';
+import { apiQuery } from '../api/index.ts';
+import { isFinal, useLiveJobs } from '../live/index.ts';
+import { useScope } from '../routing.ts';
+import { Empty, JobStateBadge, When, formatWord, TextLink } from '../ui/index.ts';
 
 const SHOWN = 50;
 
@@ -65,16 +54,16 @@ function Job({ job }: { job: JobUpdate }) {
             {name}
           </Text>
         ) : (
-          <Anchor size="sm" fw={500} renderRoot={(props) => <Link {...props} {...page(job.id)} />}>
+          <TextLink size="sm" fw={500} {...page(job.id)}>
             {name}
-          </Anchor>
+          </TextLink>
         )}
         <JobStateBadge {...job} />
       </Group>
       {!isFinal(job) && (
         <Progress
           size="sm"
-          // Where the end is not known, a moving bar says that work goes on.
+          // If the end is not known, a moving bar says that work goes on.
           value={job.percent ?? 100}
           animated={job.percent === undefined || job.percent === null}
           aria-label={job.phase}
@@ -93,11 +82,39 @@ function Job({ job }: { job: JobUpdate }) {
 function DeviceName({ id }: { id: string }) {
   const { data } = useQuery({ ...apiQuery('GET /devices/{id}', { params: { id } }), staleTime: 300_000 });
   return (
-    <Anchor
-      size="xs"
-      renderRoot={(props) => <Link {...props} to="/devices/$deviceId" params={{ deviceId: id }} />}
-    >
+    <TextLink size="xs" to="/devices/$deviceId" params={{ deviceId: id }}>
       {data === undefined ? 'Device' : (data.displayName ?? data.hostname)}
-    </Anchor>
+    </TextLink>
   );
 }
+
+/** What long work is called, and the page on which it is opened. Commands and unknown kinds have neither. */
+interface JobKind {
+  name: string;
+  page?: (id: string) => Pick<LinkProps, 'to' | 'search' | 'params'>;
+}
+
+const KINDS: Readonly<Record<string, JobKind>> = {
+  backup: { name: 'Backup', page: (job) => ({ to: '/backup/jobs', search: { job } }) },
+  restore: { name: 'Restore', page: (restore) => ({ to: '/backup/restores', search: { restore } }) },
+  vm_restore: {
+    name: 'Machine of a snapshot',
+    page: (machine) => ({ to: '/backup/restores', search: { view: 'machines', machine } }),
+  },
+  recovery: {
+    name: 'Bare-metal recovery',
+    page: (recovery) => ({ to: '/backup/bare-metal', search: { recovery } }),
+  },
+  verification: {
+    name: 'Verification',
+    page: (verification) => ({ to: '/backup/verifications', search: { verification } }),
+  },
+  cloud_backup: { name: 'Cloud backup', page: (job) => ({ to: '/cloud-backup/jobs', search: { job } }) },
+  dr: {
+    name: 'Recovery plan',
+    page: (executionId) => ({ to: '/recovery/executions/$executionId', params: { executionId } }),
+  },
+  vault_sync: { name: 'Copy to a vault' },
+};
+
+const jobKind = (kind: string): JobKind => KINDS[kind] ?? { name: formatWord(kind) };

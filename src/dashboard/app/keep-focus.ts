@@ -6,8 +6,8 @@ const REMEMBERED = 20;
 const PATIENCE_MS = 60;
 
 /**
- * The focus never falls back to the beginning of the page while somebody works by keyboard. A button that was busy gets
- * it again. Where the element that had it goes away, the part of the page around it gets it; where that was a dialog or a
+ * The focus never falls back to the beginning of the page during keyboard use. A button that was busy gets
+ * it again. If the element that had it goes away, the part of the page around it gets it; if that was a dialog or a
  * menu, what had it before does.
  */
 export function keepFocus(): void {
@@ -27,7 +27,7 @@ export function keepFocus(): void {
       });
     } else if (had.matches(':disabled')) return;
     else if (wasDisabled) had.focus({ preventScroll: true });
-    // Somebody has pressed beside it.
+    // The user clicked outside.
     else had = undefined;
   };
   const checkSoon = () => {
@@ -56,7 +56,7 @@ const isLost = () => document.activeElement === null || document.activeElement =
 const isShown = (element: HTMLElement) => element.isConnected && element.getClientRects().length > 0;
 const isUsable = (element: HTMLElement) => isShown(element) && !element.matches(':disabled');
 
-/** Of a whole page its heading, which says where one is. */
+/** The element that gets the focus: for a whole page its heading, which names the page. */
 function headed(part: HTMLElement | null | undefined): HTMLElement | null | undefined {
   const heading = part?.matches('main') === true ? part.querySelector('h1') : null;
   if (heading === null) return part;

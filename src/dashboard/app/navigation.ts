@@ -21,7 +21,7 @@ import {
   IconSettings,
   type Icon,
 } from '@tabler/icons-react';
-import type { Requirement } from '../session/index.ts';
+import type { Requirement } from '../session.ts';
 
 /** The rail on the left, and the pages that the palette offers. */
 export interface NavigationEntry {
@@ -52,3 +52,16 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Settings', to: '/settings', icon: IconSettings },
   { label: 'System health', to: '/system', icon: IconHeartbeat },
 ];
+
+/** Opens the palette. Its code is loaded after the page; a request before that opens it once it is loaded. */
+let isWanted = false;
+let open = (): void => {
+  isWanted = true;
+};
+
+export const openPalette = (): void => open();
+
+export function paletteOpensWith(opener: () => void): void {
+  open = opener;
+  if (isWanted) opener();
+}

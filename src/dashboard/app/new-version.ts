@@ -11,7 +11,7 @@ const UPDATED = 'muster-updated';
 
 const entryOf = (page: Document) => page.querySelector('script[type="module"][src]')?.getAttribute('src');
 
-/** Whether the server has another build than the one that runs here; `undefined` where it does not answer. */
+/** Whether the server has another build than the one that runs here; `undefined` if it is unreachable. */
 export async function isOutdated(signal?: AbortSignal): Promise<boolean | undefined> {
   try {
     const answer = await fetch('/', {
@@ -39,21 +39,21 @@ export async function whenReachable(signal: AbortSignal, onAway: () => void): Pr
   }
 }
 
-/** Loads the page again. The new page says why, where it was an update. */
+/** Loads the page again. The new page says why, if it was an update. */
 export function reload({ isUpdate }: { isUpdate: boolean }): void {
   note(RELOADED, String(Date.now()));
   if (isUpdate) note(UPDATED, 'yes');
   window.location.reload();
 }
 
-/** As `reload`, but answers false and does nothing where that was done a moment ago and has not helped. */
+/** As `reload`, but returns false and does nothing if the page was reloaded a moment ago without success. */
 export function reloadOnce(why: { isUpdate: boolean }): boolean {
   if (Date.now() - Number(noted(RELOADED) ?? 0) < AGAIN_MS) return false;
   reload(why);
   return true;
 }
 
-/** Whether this page was just loaded because of an update; the second call answers false. */
+/** Whether this page was just loaded because of an update; the second call returns false. */
 export function takeUpdated(): boolean {
   const isUpdated = noted(UPDATED) !== null;
   if (isUpdated) window.sessionStorage.removeItem(UPDATED);
@@ -68,7 +68,7 @@ function note(name: string, value: string): void {
   }
 }
 
-/** Where the storage of the browser is off, what was noted is lost, and the page is not loaded again by itself. */
+/** If the storage of the browser is off, what was noted is lost, and the page is not loaded again by itself. */
 function noted(name: string): string | null {
   try {
     return window.sessionStorage.getItem(name);
@@ -81,7 +81,7 @@ const MISSING_PART = 'MissingPart';
 
 /**
  * Gives the failure to load a part of the page a name of ours. With the browser's own message, the router would load the
- * page again by itself, also where the server is away and nothing could be loaded.
+ * page again by itself, even if the server is away and nothing could be loaded.
  */
 export function nameMissingParts(): void {
   window.addEventListener('vite:preloadError', ({ payload }) => {

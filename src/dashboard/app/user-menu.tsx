@@ -9,7 +9,7 @@ import {
   IconUserCircle,
 } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
-import { signOut, useMe } from '../../session/index.ts';
+import { signOut, useMe } from '../session.ts';
 
 const SCHEMES = [
   { value: 'light', label: 'Light', icon: IconSun },
@@ -17,6 +17,7 @@ const SCHEMES = [
   { value: 'auto', label: 'System', icon: IconDeviceDesktop },
 ] as const;
 
+/** Who is signed in, the way to what is theirs, and the way out. It is loaded after the frame. */
 export function UserMenu() {
   const me = useMe();
   const { colorScheme, setColorScheme } = useMantineColorScheme();

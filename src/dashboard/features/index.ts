@@ -20,7 +20,7 @@ import { signInPages } from './sign-in/index.ts';
 import { softwarePages } from './software/index.ts';
 import { systemHealthPages } from './system-health/index.ts';
 
-/** Every page of the dashboard: those for who is not signed in, and those inside the frame. */
+/** Every page of the dashboard: the public ones, and those inside the frame. */
 export const publicPages = [...signInPages] as const;
 
 export const signedInPages = [

@@ -23,7 +23,7 @@ export interface LiveDevices {
 /** Changes are shown together, four times a second, and once in two seconds in a hidden tab. */
 const FRAME_MS = 250;
 const HIDDEN_FRAME_MS = 2_000;
-/** A page that nobody has seen for so long asks for nothing, and reads the present state when it is seen again. */
+/** A page hidden for this long stops its subscription and reads the current state when it is shown again. */
 const REST_AFTER_MS = 60_000;
 
 const EMPTY: LiveDevices = {
@@ -35,7 +35,7 @@ const EMPTY: LiveDevices = {
 };
 
 /**
- * One subscription, kept while somebody watches it. A gap in its numbers, or a new connection, begins it anew; what was
+ * One subscription, kept while it has watchers. A gap in its numbers, or a new connection, begins it anew; what was
  * shown stays until it is sent again or known to be gone.
  */
 class DeviceSubscription {
@@ -125,7 +125,7 @@ class DeviceSubscription {
     const subscriptionId = this.#subscriptionId;
     this.#subscriptionId = undefined;
     if (subscriptionId === undefined || hub.state.state !== 'live') return;
-    // Where this does not arrive, the connection is gone, and the subscription with it.
+    // If this does not arrive, the connection is gone, and the subscription with it.
     void hub
       .ask('devices:unsubscribe', { subscriptionId }, DevicesSnapshot.pick({ ok: true }))
       .catch(() => undefined);

@@ -20,9 +20,9 @@ export interface LogListeners {
 }
 
 /**
- * Starts a live query, or follows a log where the message is a tail's. Rows arrive as the devices send them.
+ * Starts a live query, or follows a log if the message is a tail's. Rows arrive as the devices send them.
  * @returns a function that cancels the query. What has arrived stays, and `end` is called.
- * @throws {HubError} where the hub refuses the query.
+ * @throws {HubError} if the hub refuses the query.
  */
 export async function queryEventLogs(
   query: { kind: 'query'; message: EventLogsQuery } | { kind: 'tail'; message: EventLogsTail },

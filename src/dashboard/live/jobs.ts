@@ -1,5 +1,4 @@
 import { useEffect, useState } from 'react';
-import { call } from '../api/index.ts';
 import {
   JobOutput,
   JobsSnapshot,
@@ -8,6 +7,7 @@ import {
   exitCodeIn,
   type JobsSubscribe,
 } from '../../protocol/index.ts';
+import { call, useRefreshOn } from '../api/index.ts';
 import { isFinal, isNewer, type KnownJobs, withSnapshot, withUpdate } from './known-jobs.ts';
 import { hub } from './socket.ts';
 
@@ -76,7 +76,7 @@ export function useLiveJobs(
 /** What is known of one of several jobs. */
 export interface JobStanding extends Ending {
   message: string | undefined;
-  /** When that was so; empty where it was read from the API. */
+  /** When that was so; empty if it was read from the API. */
   at: string;
 }
 
@@ -161,4 +161,19 @@ export function useJobStandings(ids: readonly string[]): ReadonlyMap<string, Job
     };
   }, [key]);
   return shown?.key === key ? shown.standings : NONE;
+}
+
+/**
+ * The jobs of one kind, by their ids, of one organization or of all. What was read by `refreshes` is read again at each
+ * news of them.
+ */
+export function useLiveWork(
+  kind: JobUpdate['kind'],
+  orgId: string | undefined,
+  refreshes: Parameters<typeof useRefreshOn>[1],
+  newsOf: (job: JobUpdate) => string = ({ id, state }) => `${id} ${state}`,
+): ReadonlyMap<string, JobUpdate> {
+  const jobs = useLiveJobs(orgId === undefined ? {} : { orgId }).filter((job) => job.kind === kind);
+  useRefreshOn(jobs.map(newsOf).sort().join(), refreshes);
+  return new Map(jobs.map((job) => [job.id, job]));
 }

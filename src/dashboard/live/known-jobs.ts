@@ -11,8 +11,8 @@ export const withUpdate = (known: KnownJobs, job: JobUpdate): KnownJobs =>
   withoutOldest(new Map(known).set(job.id, job));
 
 /**
- * The answer to a subscription. An open job that is missing from it has ended while there was no connection: it is no
- * longer shown. Where an update came while the answer was on its way, the update is kept: a job that has ended stays so.
+ * The response to a subscription. An open job that is missing from it has ended while there was no connection: it is no
+ * longer shown. If an update came while the answer was on its way, the update is kept: a job that has ended stays so.
  */
 export function withSnapshot(known: KnownJobs, snapshot: readonly JobUpdate[]): KnownJobs {
   const jobs = new Map([...known].filter(([, job]) => isFinal(job)));

@@ -1,6 +1,6 @@
+import { useEffect, useSyncExternalStore } from 'react';
 import type { Socket } from 'socket.io-client';
 import { z } from 'zod';
-import { accessToken, renewToken } from '../api/index.ts';
 import {
   DASHBOARD_NAMESPACE,
   ErrorAck,
@@ -9,6 +9,7 @@ import {
   type DashboardToHub,
   type HubToDashboard,
 } from '../../protocol/index.ts';
+import { accessToken, renewToken } from '../api/index.ts';
 
 /**
  * The one connection of this page to the hub. Its state is shown to the person as it is: live, or since when the data on
@@ -35,7 +36,7 @@ const RECONNECT_MAX_MS = 10_000;
 /** A refusal of the hub. */
 export class HubError extends Error {
   readonly code: string;
-  /** After which time the same message may succeed; absent where it would be refused again. */
+  /** After which time the same message may succeed; absent if it would be refused again. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: string, message: string, retryAfterMs?: number) {
@@ -49,7 +50,7 @@ export class HubError extends Error {
 const Refusal = z.object({
   data: z.object({ code: z.string(), retryAfterMs: z.number().nonnegative().optional() }),
 });
-/** Where the hub names no time. */
+/** If the hub names no time. */
 const RETRY_MS = 5_000;
 
 /** A page can be shown before the live part is there. */
@@ -82,7 +83,7 @@ class HubConnection {
     return () => this.#watchers.delete(callback);
   };
 
-  /** Calls back at each new connection, and at once where there is one. */
+  /** Calls back at each new connection, and at once if there is one. */
   onLive(callback: () => void): () => void {
     this.#whenLive.add(callback);
     if (this.#state.state === 'live') callback();
@@ -163,7 +164,7 @@ class HubConnection {
     return () => this.#events.removeEventListener(event, listener);
   }
 
-  /** Sends a message and waits for its acknowledgement. Throws a `HubError` where it is refused or does not come. */
+  /** Sends a message and waits for its acknowledgement. Throws a `HubError` if it is refused or does not come. */
   async ask<E extends Event, S extends z.ZodType>(
     event: E,
     message: Message<E>,
@@ -207,3 +208,41 @@ class HubConnection {
 }
 
 export const hub = new HubConnection();
+
+/** The state of the connection, for the pill in the header and for pages that show how old their data is. */
+export function useConnection(): ConnectionState {
+  return useSyncExternalStore(hub.watch, () => hub.state);
+}
+
+/** Fetches the live part while the session is still being opened. */
+export function useHubSoon(): void {
+  useEffect(() => {
+    // If this fails, the connection tries again.
+    loadSocket().catch(() => undefined);
+  }, []);
+}
+
+/** Keeps the connection open while the frame of the signed-in person is shown. */
+export function useHubConnection(): void {
+  useEffect(() => {
+    void hub.start();
+    return () => hub.stop();
+  }, []);
+}
+
+/**
+ * Calls back when a connection that was lost is there again.
+ * @param onReturn  the same function at each rendering
+ */
+export function useReturnOfConnection(onReturn: () => void): void {
+  useEffect(() => {
+    let isLost = false;
+    return hub.watch(() => {
+      const { state } = hub;
+      if (state.state === 'connecting' && state.since !== undefined) isLost = true;
+      if (state.state !== 'live' || !isLost) return;
+      isLost = false;
+      onReturn();
+    });
+  }, [onReturn]);
+}

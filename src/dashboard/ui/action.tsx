@@ -1,24 +1,45 @@
-import { Button, Group, Modal, Stack, Text, Tooltip, type ButtonProps } from '@mantine/core';
+import {
+  Button,
+  Group,
+  Stack,
+  Text,
+  Tooltip,
+  type ButtonProps,
+  ActionIcon,
+  Code,
+  CopyButton,
+} from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { IconCheck, IconCopy, type Icon } from '@tabler/icons-react';
 import { useState, type ReactNode } from 'react';
-import { asError } from './as-error.ts';
-import { Failure } from './states.tsx';
+import { asError, Failure } from './states.tsx';
+import { Modal } from './overlay.tsx';
 
 /**
- * A button that says why where it cannot be used. It stays in place and can be focused, so that everybody finds the
+ * A button that says why if it cannot be used. It stays in place and can be focused, so that everybody finds the
  * reason.
  */
 export function Action({
   refusal,
+  icon: Icon,
+  inRow = false,
   onClick,
   children,
-  ...button
+  ...given
 }: ButtonProps & {
-  /** Why this person may not do it, as `useRefusal` says it; `undefined` where they may. */
+  icon?: Icon;
+  /** One of the actions of a row of a table, which are small. */
+  inRow?: boolean;
+  /** Why this person may not do it, as `useRefusal` says it; `undefined` if they may. */
   refusal?: string | undefined;
   onClick: () => void;
   children: ReactNode;
 }) {
+  const button: ButtonProps = {
+    ...(inRow ? { size: 'compact-xs', variant: 'subtle' } : {}),
+    ...(Icon === undefined ? {} : { leftSection: <Icon size={14} aria-hidden /> }),
+    ...given,
+  };
   if (refusal === undefined) {
     return (
       <Button {...button} onClick={onClick}>
@@ -35,6 +56,38 @@ export function Action({
   );
 }
 
+/** An action that is done at once, and shows below the button why it has failed. */
+export function RunAction({
+  run,
+  ...action
+}: Omit<Parameters<typeof Action>[0], 'onClick'> & { run: () => Promise<unknown> }) {
+  const { isBusy, error, act } = useRun(run);
+  return (
+    <>
+      <Action {...action} loading={isBusy} onClick={act} />
+      {error !== undefined && <Failure error={error} />}
+    </>
+  );
+}
+
+/** Runs something once at a time, and keeps why it has failed. */
+function useRun(run: () => Promise<unknown>) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<Error>();
+  const start = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await run();
+    } catch (thrown) {
+      setError(asError(thrown));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { isBusy, error, act: () => void start() };
+}
+
 /** An action that asks before it acts, and shows the failure in the same place. */
 export function ConfirmAction({
   title,
@@ -46,6 +99,8 @@ export function ConfirmAction({
   children,
   ...button
 }: Omit<ButtonProps, 'color'> & {
+  icon?: Icon;
+  inRow?: boolean;
   title: string;
   /** What will happen, and whether it can be undone. */
   question: ReactNode;
@@ -57,20 +112,10 @@ export function ConfirmAction({
   children: ReactNode;
 }) {
   const [isOpen, { open, close }] = useDisclosure(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<Error>();
-  const act = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await run();
-      close();
-    } catch (thrown) {
-      setError(asError(thrown));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { isBusy, error, act } = useRun(async () => {
+    await run();
+    close();
+  });
   return (
     <>
       <Action {...button} refusal={refusal} onClick={open}>
@@ -86,12 +131,38 @@ export function ConfirmAction({
             <Button variant="default" onClick={close}>
               Cancel
             </Button>
-            <Button color={color} loading={isBusy} onClick={() => void act()} data-autofocus>
+            <Button color={color} loading={isBusy} onClick={act} data-autofocus>
               {confirm}
             </Button>
           </Group>
         </Stack>
       </Modal>
     </>
+  );
+}
+
+/** Text that people paste elsewhere, such as a command or a key, with a button that copies it. */
+export function CopyText({ text, label }: { text: string; label: string }) {
+  return (
+    <Group gap={4} wrap="nowrap" align="flex-start">
+      <Code
+        block
+        flex={1}
+        aria-label={label}
+        tabIndex={0}
+        style={{ whiteSpace: 'pre-wrap', wordBreak: 'break-all' }}
+      >
+        {text}
+      </Code>
+      <CopyButton value={text}>
+        {({ copied, copy }) => (
+          <Tooltip label={copied ? 'Copied' : 'Copy'}>
+            <ActionIcon variant="default" onClick={copy} aria-label={copied ? 'Copied' : `Copy: ${label}`}>
+              {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
+            </ActionIcon>
+          </Tooltip>
+        )}
+      </CopyButton>
+    </Group>
   );
 }

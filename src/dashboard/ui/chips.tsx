@@ -1,5 +1,5 @@
 import { Chip, Group } from '@mantine/core';
-import { formatCount, formatWord } from '../format.ts';
+import { formatCount, formatWord } from './format.ts';
 
 /** Some of a few values, each of which is a chip. With counts, only the values that there are, and those chosen. */
 export function ChipChoice<V extends string>({

@@ -1,12 +1,31 @@
 import { Checkbox } from '@mantine/core';
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import {
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type RefObject,
+  memo,
+  type ReactNode,
+} from 'react';
 import styles from './data-table.module.css';
-import { rememberedPlace, useKeptPlace } from './kept-place.ts';
-import { useIsPrinting } from './use-is-printing.ts';
+import { useIsPrinting } from './page.tsx';
 import { heldOrder, sortRows, type Sort, type SortedRows } from './held-order.ts';
-import { MemoizedRow, type DataColumn, type RowActs } from './table-row.tsx';
+
+export interface DataColumn<Row> {
+  id: string;
+  header: string;
+  cell: (row: Row) => ReactNode;
+  /** What the column is sorted by and what is exported; a column without it is neither. */
+  value?: (row: Row) => string | number | null | undefined;
+  /** In pixels. */
+  width: number;
+  align?: 'right';
+}
 
 interface Props<Row> {
   rows: readonly Row[];
@@ -21,7 +40,7 @@ interface Props<Row> {
   selected?: ReadonlySet<string>;
   onSelect?: (keys: ReadonlySet<string>) => void;
   rowHeight?: number;
-  /** Names the visit of the page: whoever comes back to it finds the table scrolled as they left it. */
+  /** Identifies the visit of the page; going back to it restores the scroll position. */
   place?: string | undefined;
   /** `j`, `k` and Enter work as soon as the page is open, without a click into the table. */
   takesKeys?: boolean;
@@ -30,7 +49,13 @@ interface Props<Row> {
 }
 
 const CHECK_WIDTH = 36;
-/** More rows than anybody prints would only stop the browser. */
+/** Of its width, a column keeps this share where there is not the room for all. */
+const LEAST = 0.8;
+/** In a narrower frame, each row is a card with a line for each column. */
+const CARDS_BELOW = 560;
+const CARD_LINE = 22;
+const CARD_MARGIN = 14;
+/** Printing more rows would block the browser. */
 const PRINTED_ROWS = 5000;
 
 /** Whether a key was pressed where it means nothing else: on the page itself or its heading. */
@@ -54,7 +79,7 @@ export function DataTable<Row>({
   onOpen,
   selected,
   onSelect,
-  rowHeight = 32,
+  rowHeight: usualHeight = 32,
   rowClass,
   place: visit,
   takesKeys = false,
@@ -63,6 +88,8 @@ export function DataTable<Row>({
   const [isPointedAt, setPointedAt] = useState(false);
   const [active, setActive] = useState(() => rememberedPlace(visit)?.active ?? 0);
   const isPrinting = useIsPrinting();
+  const isOfCards = useIsNarrow(frame) && !isPrinting;
+  const rowHeight = isOfCards ? columns.length * CARD_LINE + CARD_MARGIN : usualHeight;
   const shown = useRef<readonly string[]>([]);
   const lastSort = useRef(sort);
   const lastSorted = useRef<SortedRows<Row>>(undefined);
@@ -91,23 +118,37 @@ export function DataTable<Row>({
     count: placed.length,
     getScrollElement: () => frame.current,
     estimateSize: () => rowHeight,
-    // On paper nobody scrolls.
+    // Paper does not scroll.
     overscan: isPrinting ? PRINTED_ROWS : 8,
   });
   useKeptPlace({ visit, frame, active, height: virtual.getTotalSize() });
 
-  const template = `${onSelect === undefined ? '' : `${CHECK_WIDTH}px `}${columns
-    .map(({ width }, place) => (place === 0 ? `minmax(${width}px, 1fr)` : `${width}px`))
-    .join(' ')}`;
+  useEffect(() => virtual.measure(), [virtual, rowHeight]);
 
+  const checks = onSelect === undefined ? '' : `${CHECK_WIDTH}px `;
+  const template = isOfCards
+    ? `${checks}1fr`
+    : checks +
+      columns
+        .map(({ width }, place) => `minmax(${width * LEAST}px, ${place === 0 ? '1fr' : `${width}px`})`)
+        .join(' ');
+  const minWidth = isOfCards
+    ? 0
+    : columns.reduce((sum, { width }) => sum + width * LEAST, checks === '' ? 0 : CHECK_WIDTH);
+
+  /** The row that has the focus with the next frame. A key that comes before it goes on from there. */
+  const aim = useRef<number>(undefined);
   const move = (to: number) => {
     const place = Math.max(0, Math.min(placed.length - 1, to));
+    aim.current = place;
     setActive(place);
     virtual.scrollToIndex(place);
     // The row may not be drawn yet.
-    requestAnimationFrame(() =>
-      frame.current?.querySelector<HTMLElement>(`[data-place="${place}"]`)?.focus(),
-    );
+    requestAnimationFrame(() => {
+      if (aim.current !== place) return;
+      aim.current = undefined;
+      frame.current?.querySelector<HTMLElement>(`[data-place="${place}"]`)?.focus();
+    });
   };
   const toggle = (key: string) => {
     if (onSelect === undefined) return;
@@ -115,14 +156,33 @@ export function DataTable<Row>({
     if (!next.delete(key)) next.add(key);
     onSelect(next);
   };
-  const focusActive = () => move(active);
-  const openActive = () => {
-    const row = placed[active];
-    if (row !== undefined) onOpen?.(row);
+  const act = (key: string): boolean => {
+    const place = aim.current ?? active;
+    const row = placed[place];
+    const steps: Record<string, () => void> = {
+      ArrowDown: () => move(place + 1),
+      j: () => move(place + 1),
+      ArrowUp: () => move(place - 1),
+      k: () => move(place - 1),
+      PageDown: () => move(place + 20),
+      PageUp: () => move(place - 20),
+      Home: () => move(0),
+      End: () => move(placed.length - 1),
+      Enter: () => row !== undefined && onOpen?.(row),
+      ' ': () => row !== undefined && toggle(keyOf(row)),
+    };
+    const step = steps[key];
+    step?.();
+    return step !== undefined;
   };
-  const latest = useRef({ onOpen, toggle, focusActive, openActive });
+  /** A key that no row has: the first one leads to the active row. */
+  const actFromOutside = (key: string) => {
+    if (key === 'Enter' || aim.current !== undefined) act(key);
+    else move(active);
+  };
+  const latest = useRef({ onOpen, toggle, actFromOutside });
   useLayoutEffect(() => {
-    latest.current = { onOpen, toggle, focusActive, openActive };
+    latest.current = { onOpen, toggle, actFromOutside };
   });
   const acts = useMemo(
     (): RowActs<Row> => ({
@@ -135,23 +195,7 @@ export function DataTable<Row>({
   const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.target instanceof HTMLElement)) return;
     if (event.target.dataset['place'] === undefined) return;
-    const row = placed[active];
-    const steps: Record<string, () => void> = {
-      ArrowDown: () => move(active + 1),
-      j: () => move(active + 1),
-      ArrowUp: () => move(active - 1),
-      k: () => move(active - 1),
-      PageDown: () => move(active + 20),
-      PageUp: () => move(active - 20),
-      Home: () => move(0),
-      End: () => move(placed.length - 1),
-      Enter: () => row !== undefined && onOpen?.(row),
-      ' ': () => row !== undefined && toggle(keyOf(row)),
-    };
-    const step = steps[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    step();
+    if (act(event.key)) event.preventDefault();
   };
 
   useEffect(() => {
@@ -160,8 +204,7 @@ export function DataTable<Row>({
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
       if (!isFreeOfControls(event.target) || !['j', 'k', 'Enter'].includes(event.key)) return;
       event.preventDefault();
-      if (event.key === 'Enter') latest.current.openActive();
-      else latest.current.focusActive();
+      latest.current.actFromOutside(event.key);
     };
     document.addEventListener('keydown', onPageKey);
     return () => document.removeEventListener('keydown', onPageKey);
@@ -174,6 +217,7 @@ export function DataTable<Row>({
       ref={frame}
       className={styles['frame']}
       role="grid"
+      data-cards={isOfCards || undefined}
       aria-label={label}
       aria-rowcount={placed.length + 1}
       aria-colcount={columns.length}
@@ -187,7 +231,7 @@ export function DataTable<Row>({
         className={styles['header']}
         role="row"
         aria-rowindex={1}
-        style={{ gridTemplateColumns: template }}
+        style={{ gridTemplateColumns: template, minWidth }}
       >
         {onSelect !== undefined && (
           <div className={styles['heading']} role="columnheader">
@@ -204,7 +248,11 @@ export function DataTable<Row>({
           <Heading key={column.id} column={column} sort={sort} onSort={onSort} />
         ))}
       </div>
-      <div className={styles['rows']} role="presentation" style={{ height: virtual.getTotalSize() }}>
+      <div
+        className={styles['rows']}
+        role="presentation"
+        style={{ height: virtual.getTotalSize(), minWidth }}
+      >
         {virtual.getVirtualItems().map(({ index, start }) => {
           const row = placed[index];
           if (row === undefined) return null;
@@ -263,4 +311,162 @@ function Heading<Row>({
       </button>
     </div>
   );
+}
+
+/** Whether there is not the room for a table of several columns. */
+function useIsNarrow(frame: RefObject<HTMLElement | null>): boolean {
+  const [isNarrow, setNarrow] = useState(false);
+  useLayoutEffect(() => {
+    const { current: element } = frame;
+    if (element === null) return undefined;
+    const look = () => setNarrow(element.clientWidth < CARDS_BELOW);
+    const watcher = new ResizeObserver(look);
+    watcher.observe(element);
+    look();
+    return () => watcher.disconnect();
+  }, [frame]);
+  return isNarrow;
+}
+
+/** What can be done with a row; the same object for the life of a table, so that rows are not drawn again for it. */
+interface RowActs<Row> {
+  open: (row: Row) => void;
+  toggle: (row: Row) => void;
+  activate: (place: number) => void;
+}
+
+interface RowProps<Row> {
+  row: Row;
+  columns: readonly DataColumn<Row>[];
+  acts: RowActs<Row>;
+  place: number;
+  /** The distance from the first row, in pixels. */
+  start: number;
+  height: number;
+  /** The columns of the grid, for CSS. */
+  template: string;
+  /** Absent if rows cannot be selected. */
+  isSelected: boolean | undefined;
+  isActive: boolean;
+  className: string | undefined;
+}
+
+/** One row of a table, drawn again only if something of it has changed: many others change all the time. */
+function TableRow<Row>({
+  row,
+  columns,
+  acts,
+  place,
+  start,
+  height,
+  template,
+  isSelected,
+  isActive,
+  className,
+}: RowProps<Row>): ReactNode {
+  return (
+    <div
+      data-place={place}
+      className={className === undefined ? styles['row'] : `${styles['row']} ${className}`}
+      role="row"
+      aria-rowindex={place + 2}
+      {...(isSelected === undefined ? {} : { 'aria-selected': isSelected })}
+      tabIndex={isActive ? 0 : -1}
+      style={{ gridTemplateColumns: template, height, transform: `translateY(${start}px)` }}
+      onFocus={() => acts.activate(place)}
+      onDoubleClick={() => acts.open(row)}
+    >
+      {isSelected !== undefined && (
+        <div className={styles['cell']} role="gridcell">
+          <input
+            type="checkbox"
+            className={styles['box']}
+            tabIndex={-1}
+            aria-label="Select this row"
+            checked={isSelected}
+            onChange={() => acts.toggle(row)}
+          />
+        </div>
+      )}
+      <Cells row={row} columns={columns} />
+    </div>
+  );
+}
+
+/** The part that does not change if a row merely moves. */
+function TableCells<Row>({ row, columns }: Pick<RowProps<Row>, 'row' | 'columns'>): ReactNode {
+  return columns.map(({ id, header, cell, align }) => (
+    <div
+      key={id}
+      className={align === 'right' ? `${styles['cell']} ${styles['right']}` : styles['cell']}
+      role="gridcell"
+      data-label={header}
+    >
+      {cell(row)}
+    </div>
+  ));
+}
+
+// `memo` forgets type parameters.
+const Cells = memo(TableCells) as typeof TableCells;
+const MemoizedRow = memo(TableRow) as typeof TableRow;
+
+/** Where a table was scrolled to, by the visit of its page, as long as this tab of the browser is open. */
+interface Place {
+  top: number;
+  active: number;
+}
+
+/** Visits that are further back are forgotten. */
+const VISITS_MAX = 50;
+const places = new Map<string, Place>();
+
+const rememberedPlace = (visit: string | undefined): Place | undefined =>
+  visit === undefined ? undefined : places.get(visit);
+
+function remember(visit: string, place: Place): void {
+  places.delete(visit);
+  places.set(visit, place);
+  const [oldest] = places.keys();
+  if (places.size > VISITS_MAX && oldest !== undefined) places.delete(oldest);
+}
+
+/** Keeps the place while it changes, and goes back to it once enough rows have arrived. */
+function useKeptPlace({
+  visit,
+  frame,
+  active,
+  height,
+}: {
+  visit: string | undefined;
+  frame: RefObject<HTMLElement | null>;
+  active: number;
+  /** The height of all rows together. */
+  height: number;
+}): void {
+  const wanted = useRef(rememberedPlace(visit)?.top);
+  useLayoutEffect(() => {
+    const { current: element } = frame;
+    if (element === null || wanted.current === undefined) return;
+    // Rows still arrive.
+    if (height < wanted.current) return;
+    element.scrollTo({ top: wanted.current });
+    wanted.current = undefined;
+  }, [frame, height]);
+  useEffect(() => {
+    const { current: element } = frame;
+    if (element === null || visit === undefined) return undefined;
+    const keep = () => remember(visit, { top: wanted.current ?? element.scrollTop, active });
+    // The user scrolled: the position is theirs from now on.
+    const forget = () => {
+      wanted.current = undefined;
+    };
+    keep();
+    element.addEventListener('scroll', keep, { passive: true });
+    element.addEventListener('wheel', forget, { passive: true });
+    return () => {
+      element.removeEventListener('scroll', keep);
+      element.removeEventListener('wheel', forget);
+    };
+  }, [visit, frame, active]);
 }

@@ -1,4 +1,4 @@
-import type { OsType } from '../../protocol/index.ts';
+import { type OsType, hasDoneItsWork, isFinal, scriptFailure, type Ending } from '../../protocol/index.ts';
 
 /** Numbers, sizes and times as people read them. */
 
@@ -12,6 +12,20 @@ export function formatBytes(bytes: number): string {
 }
 
 export const formatCount = (count: number): string => count.toLocaleString();
+
+/** "Only the first 64 of 70 are listed." `undefined` if the list is whole. */
+export function partSentence(
+  listed: number,
+  {
+    total,
+    isCut = false,
+    which = 'first',
+  }: { total?: number | undefined; isCut?: boolean | undefined; which?: 'first' | 'newest' },
+): string | undefined {
+  const isPart = isCut || (total !== undefined && total > listed);
+  if (!isPart) return undefined;
+  return `Only the ${which} ${formatCount(listed)}${total === undefined ? '' : ` of ${formatCount(total)}`} are listed.`;
+}
 
 export const formatPercent = (percent: number): string => `${Math.round(percent)} %`;
 
@@ -39,7 +53,9 @@ export function formatRelative(at: Date, now: number): string {
   const seconds = (at.getTime() - now) / 1000;
   const unit = STEPS.find(([limit]) => Math.abs(seconds) < limit)?.[1] ?? 'year';
   if (unit === 'second' && Math.abs(seconds) < 10) return 'now';
-  return relative.format(Math.trunc(seconds / (SECONDS_OF[unit] ?? 1)), unit);
+  const units = seconds / (SECONDS_OF[unit] ?? 1);
+  // A key of one week ends "in 7 days" also when some seconds of them have passed.
+  return relative.format(units > 0 ? Math.round(units) : Math.trunc(units), unit);
 }
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -64,6 +80,10 @@ export function formatDuration(ms: number): string {
   if (hours < 48) return twoUnits(hours, 'h', minutes % 60, 'min');
   return twoUnits(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
+
+/** How long something took; `undefined` until it has ended. */
+export const formatSpan = (begin: string | null, end: string | null): string | undefined =>
+  begin === null || end === null ? undefined : formatDuration(Date.parse(end) - Date.parse(begin));
 
 const twoUnits = (large: number, unit: string, rest: number, smallUnit: string) =>
   rest === 0 ? `${large} ${unit}` : `${large} ${unit} ${rest} ${smallUnit}`;
@@ -92,3 +112,25 @@ export const SYSTEM_NAMES: Readonly<Record<OsType, string>> = {
   macos: 'macOS',
   linux: 'Linux',
 };
+
+/** How a job stands, for people. */
+export interface JobOutcome {
+  /** The state, or the exit code of a script that has failed. */
+  text: string;
+  group: 'good' | 'bad' | 'open';
+}
+
+export const jobOutcome = (ending: Ending): JobOutcome => ({
+  text: scriptFailure(ending) ?? formatWord(ending.state),
+  group: !isFinal(ending.state) ? 'open' : hasDoneItsWork(ending) ? 'good' : 'bad',
+});
+
+/** "3 succeeded, 2 exit code 1, 1 refused": how many there are of each outcome, the most first. */
+export function tallyText(outcomes: readonly Pick<JobOutcome, 'text'>[]): string {
+  const counts = new Map<string, number>();
+  for (const { text } of outcomes) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([text, count]) => `${formatCount(count)} ${text.toLowerCase()}`)
+    .join(', ');
+}

@@ -1,25 +1,33 @@
-import { Button, Group, Modal, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Failure } from '../states.tsx';
-import { useSubmit } from './use-submit.ts';
+import { FormFields, type Fields, type Form } from './fields.tsx';
+import { Action } from './action.tsx';
+import { Failure } from './states.tsx';
+import { useSubmit } from './submit.ts';
+import { Modal } from './overlay.tsx';
 
 /**
- * A form in a dialog. The rule that a field breaks is shown at the field: `children` gets the rules by the path of the
- * field, as the API names it. Nothing that was typed is lost by a refusal.
- * @example <FormDialog …>{(faults) => <TextInput label="Name" error={faults['name']} … />}</FormDialog>
+ * A form in a dialog. Its fields are declared: `fields` of a `form` of `useForm`, and `children` gets the rules that
+ * values break for what is no field of that form. The rule is shown at the field, and nothing that was typed is lost by
+ * a refusal.
+ * @example <FormDialog form={form} fields={[{ name: 'name', label: 'Name', required: true }]} submit={…} … />
  */
-export function FormDialog({
+export function FormDialog<V extends object = object>({
   title,
-  opened,
+  opened = true,
   onClose,
   submit,
   onDone = onClose,
   submitLabel,
+  refusal,
   size = 'md',
+  form,
+  fields = [],
   children,
 }: {
   title: string;
-  opened: boolean;
+  /** Without it, the dialog is open as long as it is drawn. */
+  opened?: boolean;
   onClose: () => void;
   /** Sends the form. */
   submit: () => Promise<unknown>;
@@ -27,10 +35,15 @@ export function FormDialog({
   onDone?: () => void;
   /** The verb on the button. */
   submitLabel: string;
+  /** Why it cannot be sent now. */
+  refusal?: string | undefined;
   size?: string;
-  children: (faults: Record<string, string>) => ReactNode;
+  form?: Form<V>;
+  fields?: Fields<V>;
+  children?: (faults: Record<string, string>) => ReactNode;
 }) {
   const { onSubmit, isBusy, failure, faults, forget } = useSubmit(async () => {
+    if (refusal !== undefined) return;
     await submit();
     onDone();
   });
@@ -42,15 +55,22 @@ export function FormDialog({
     <Modal opened={opened} onClose={close} title={title} size={size}>
       <form onSubmit={onSubmit}>
         <Stack gap="sm">
-          {children(faults)}
+          {form !== undefined && <FormFields form={form} fields={fields} faults={faults} />}
+          {children?.(faults)}
           {failure !== undefined && <Failure error={failure} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>
               Cancel
             </Button>
-            <Button type="submit" loading={isBusy}>
-              {submitLabel}
-            </Button>
+            {refusal === undefined ? (
+              <Button type="submit" loading={isBusy}>
+                {submitLabel}
+              </Button>
+            ) : (
+              <Action refusal={refusal} onClick={() => undefined}>
+                {submitLabel}
+              </Action>
+            )}
           </Group>
         </Stack>
       </form>

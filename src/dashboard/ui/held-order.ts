@@ -1,5 +1,5 @@
 /**
- * The order of the rows of a live table. While the person points at the table, rows keep their places: who aims at a row
+ * The order of the rows of a live table. While the person points at the table, rows keep their places: a user who aims at a row
  * must not hit another. Rows that are gone leave, and new ones wait at the end, until the order may change.
  */
 export function heldOrder<Row>(

@@ -1,29 +1,42 @@
-export { Action, ConfirmAction } from './action.tsx';
-export { asError } from './as-error.ts';
-export { ChipChoice } from './forms/chip-choice.tsx';
-export { CopyText } from './copy.tsx';
+export { Action, ConfirmAction, CopyText, RunAction } from './action.tsx';
+export { AreaPage, type Place } from './area-page.tsx';
 export { saveFile, toCsv } from './csv.ts';
-export { EMAIL_INPUT } from './forms/email-input.ts';
-export { focusOnArrival } from './focus.ts';
-export { FormDialog } from './forms/form-dialog.tsx';
-export { slugOf } from './forms/slug.ts';
+export { FactTable, FailedPaths, Warnings, type Facts } from './facts.tsx';
 export * from './format.ts';
-export { jobOutcome, tallyText, type JobOutcome } from './job-outcome.ts';
-export { KeysDialog } from './keys-dialog.tsx';
-export { NameCell } from './name-cell.tsx';
-export { Page } from './page.tsx';
-export { PagedTable, type Column } from './paged-table.tsx';
-export { Panel } from './panel.tsx';
-export { Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
+export { ChipChoice } from './chips.tsx';
+export { useForm } from './fields.tsx';
+export { FormDialog } from './forms.tsx';
+export { EMAIL_INPUT, slugOf, TIME_ZONES, useSubmit } from './submit.ts';
+export { ButtonLink, TextLink } from './link.tsx';
+export { List, ListPage, useAddress, useLocalAddress, useSelection, type Address } from './list-page.tsx';
+export { DetailsDrawer, Drawer, KeysDialog, Modal, useEscape } from './overlay.tsx';
+export { Done, Notice, PartNote } from './notes.tsx';
+export { focusOnArrival, Page, type PageProps, Panel, useIsPrinting } from './page.tsx';
+export { NameCell, PagedTable, TwoLines, type Column } from './paged-table.tsx';
+export { useRemembered } from './remembered.ts';
+export { SavedViews, ViewsMenu } from './saved-views.tsx';
+export { asError, Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
 export {
   DeviceStatusBadge,
   DeviceStatusText,
+  jobState,
   JobStateBadge,
   presenceText,
   reasonText,
   StateBadge,
+  type StateLook,
   type Tone,
 } from './status.tsx';
 export { For, useNow, When } from './time.tsx';
-export { TIME_ZONES } from './forms/time-zones.ts';
-export { useSubmit } from './forms/use-submit.ts';
+export {
+  OpenName,
+  workColumns,
+  WorkDetails,
+  WorkDrawer,
+  WorkList,
+  workOf,
+  WorkProgress,
+  WorkReport,
+  WorkStanding,
+  type Work,
+} from './work.tsx';

@@ -6,7 +6,7 @@ function read<T>(key: string, schema: z.ZodType<T>): T | undefined {
     const parsed = schema.safeParse(JSON.parse(localStorage.getItem(key) ?? 'null'));
     return parsed.success ? parsed.data : undefined;
   } catch {
-    // The storage of the browser is off, or somebody else has written there.
+    // The storage of the browser is off, or its content has another form.
     return undefined;
   }
 }

@@ -2,31 +2,68 @@ import { ActionIcon, Button, Group, Popover, Text, TextInput } from '@mantine/co
 import { IconBookmark, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { z } from 'zod';
-import { useMe } from '../../../session/index.ts';
+import { useMe } from '../session.ts';
 import { useRemembered } from './remembered.ts';
 
-/** A view is a name for an address of this page, without its path. */
+/** A view is a name for an address of a page, without its path. */
 const View = z.object({ name: z.string(), search: z.record(z.string(), z.unknown()) });
 const Views = z.array(View).max(100);
 
-/** What the person looks at often, remembered by this browser. */
+/**
+ * What a person looks at often, remembered by this browser.
+ * @param props.name  the list in the storage of the browser, such as "audit"
+ */
 export function SavedViews({
+  name,
   current,
   onOpen,
 }: {
-  current: Readonly<Record<string, unknown>>;
+  name: string;
+  current: object;
   onOpen: (search: Record<string, unknown>) => void;
 }) {
   const { user } = useMe();
-  const [stored, setViews] = useRemembered(`muster-device-views-${user.id}`, Views);
+  const [stored, setViews] = useRemembered(`muster-${name}-views-${user.id}`, Views);
+  const views = stored ?? [];
+  const others = (wanted: string) => views.filter((view) => view.name !== wanted);
+  return (
+    <ViewsMenu
+      views={views}
+      hint="A view keeps what is chosen here under a name, in this browser."
+      onOpen={({ search }) => onOpen(search)}
+      onSave={(wanted) => {
+        const chosen = Object.entries(current).filter(([, value]) => value !== undefined);
+        setViews([...others(wanted), { name: wanted, search: Object.fromEntries(chosen) }]);
+      }}
+      onRemove={(wanted) => setViews(others(wanted))}
+    />
+  );
+}
+
+/** A button with names for what is chosen on a page, each of which leads to it, and a field for another one. */
+export function ViewsMenu<Named extends { name: string }>({
+  views,
+  hint,
+  canSave = true,
+  onOpen,
+  onSave,
+  onRemove,
+}: {
+  views: readonly Named[];
+  /** Stands in place of views, until there is one. */
+  hint: string;
+  /** False where nothing is chosen that could be kept. */
+  canSave?: boolean;
+  onOpen: (view: Named) => void;
+  onSave: (name: string) => void;
+  onRemove: (name: string) => void;
+}) {
   const [name, setName] = useState('');
   const [isOpen, setOpen] = useState(false);
-  const views = stored ?? [];
   const wanted = name.trim();
   const save = () => {
-    if (wanted === '') return;
-    const search = Object.fromEntries(Object.entries(current).filter(([, value]) => value !== undefined));
-    setViews([...views.filter((view) => view.name !== wanted), { name: wanted, search }]);
+    if (wanted === '' || !canSave) return;
+    onSave(wanted);
     setName('');
   };
   return (
@@ -43,7 +80,7 @@ export function SavedViews({
       <Popover.Dropdown p="xs" aria-label="Saved views">
         {views.length === 0 && (
           <Text size="xs" mb="xs">
-            A view keeps the search, the facets, the filter and the order under a name, in this browser.
+            {hint}
           </Text>
         )}
         {views.map((view) => (
@@ -55,7 +92,7 @@ export function SavedViews({
               flex={1}
               onClick={() => {
                 setOpen(false);
-                onOpen(view.search);
+                onOpen(view);
               }}
             >
               {view.name}
@@ -64,7 +101,7 @@ export function SavedViews({
               variant="subtle"
               color="gray"
               aria-label={`Delete the view ${view.name}`}
-              onClick={() => setViews(views.filter((each) => each.name !== view.name))}
+              onClick={() => onRemove(view.name)}
             >
               <IconTrash size={14} />
             </ActionIcon>
@@ -85,7 +122,7 @@ export function SavedViews({
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
             />
-            <Button type="submit" disabled={wanted === ''}>
+            <Button type="submit" disabled={wanted === '' || !canSave}>
               {views.some((view) => view.name === wanted) ? 'Replace' : 'Save'}
             </Button>
           </Group>

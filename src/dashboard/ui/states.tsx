@@ -1,11 +1,14 @@
 import { Alert, Button, Center, Code, Group, Loader, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import { IconAlertTriangle, IconInbox, IconLock } from '@tabler/icons-react';
-import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ApiError } from '../api/index.ts';
 import { formatField } from './format.ts';
 
-/** What a page shows where there is no content: it says what is missing, and offers the next step. */
+/** What was thrown, as an error with a message for people. */
+export const asError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown));
+
+/** What a page shows if there is no content: it says what is missing, and offers the next step. */
 
 export function Loading({ what = 'Loading' }: { what?: string }) {
   return (
@@ -84,7 +87,7 @@ export function Forbidden({
   isGrantable = true,
 }: {
   reason: string;
-  /** False where no role would help, because the account is of another kind. */
+  /** False if no role would help, because the account is of another kind. */
   isGrantable?: boolean;
 }) {
   return (
@@ -105,13 +108,20 @@ export function Forbidden({
   );
 }
 
-/** The data of a query, or what there is to say where it is not there. Old data stays while new data is read. */
+/** What was read of the API, or why it was not: a query, or what a page makes of one. */
+export interface Read<T> {
+  data: T | undefined;
+  error: Error | null;
+  refetch: () => unknown;
+}
+
+/** The data of a query, or what there is to say if it is not there. Old data stays while new data is read. */
 export function Loaded<T>({
   query,
   what,
   children,
 }: {
-  query: UseQueryResult<T>;
+  query: Read<T>;
   what?: string;
   children: (data: T) => ReactNode;
 }) {

@@ -22,7 +22,8 @@ import styles from './status.module.css';
 
 export type Tone = 'good' | 'bad' | 'warning' | 'busy' | 'neutral' | 'info';
 
-const TONES: Record<Tone, { color: MantineColor; icon: Icon }> = {
+/** How each tone looks, in badges and in notes. */
+export const TONES: Record<Tone, { color: MantineColor; icon: Icon }> = {
   good: { color: 'teal', icon: IconCircleCheck },
   bad: { color: 'red', icon: IconCircleX },
   warning: { color: 'orange', icon: IconAlertTriangle },
@@ -119,18 +120,35 @@ export function DeviceStatusText({ status, presence }: { status: DeviceStatus; p
 const JOB_TONES: Record<string, Tone> = {
   succeeded: 'good',
   completed: 'good',
+  passed: 'good',
   partial: 'warning',
   failed: 'bad',
   timed_out: 'bad',
   expired: 'bad',
   cancelled: 'neutral',
+  aborted: 'warning',
   queued: 'neutral',
   pending: 'neutral',
 };
 
-/** The state of a command, a backup job or any other work. Of a script that has failed, its exit code. */
-export function JobStateBadge({ state, exitCode }: { state: string; exitCode?: number | null | undefined }) {
-  const failure = scriptFailure({ state, exitCode });
-  if (failure !== undefined) return <StateBadge tone="bad" label={failure} />;
-  return <StateBadge tone={JOB_TONES[state] ?? 'busy'} label={formatWord(state)} />;
+/** A state as its badge shows it. */
+export interface StateLook {
+  tone: Tone;
+  label: string;
+  title?: string | undefined;
 }
+
+/** How the state of a command, a backup job or any other work looks. Of a script that has failed, its exit code. */
+export function jobState({
+  state,
+  exitCode,
+}: {
+  state: string;
+  exitCode?: number | null | undefined;
+}): StateLook {
+  const failure = scriptFailure({ state, exitCode });
+  if (failure !== undefined) return { tone: 'bad', label: failure };
+  return { tone: JOB_TONES[state] ?? 'busy', label: formatWord(state) };
+}
+
+export const JobStateBadge = (ending: Parameters<typeof jobState>[0]) => <StateBadge {...jobState(ending)} />;

@@ -1,31 +1,34 @@
 import { createHash } from 'node:crypto';
-import { pathText } from '../../../protocol/index.ts';
-import { EngineError } from '../../engine-error.ts';
-import type { ContentQuery, FolderItem, OpenedFile, OpenedFolder } from '../../reader/contents.ts';
-import type { FileContent } from '../../reader/file-content.ts';
-import type { FolderEntry, WholeEntry } from '../../reader/tree.ts';
-import { Turns } from '../../reader/turns.ts';
-import { brokenFileSystem, unsupportedFileSystem } from '../file-system-error.ts';
-import type { VolumeBytes } from '../volume-bytes.ts';
-import { runsOf } from './block-map.ts';
-import { type FolderName, namesIn, pathMissing } from './folder.ts';
-import { type Inode, readInode } from './inode.ts';
-import { readSuperblock, type Superblock } from './superblock.ts';
-import { type TreeQuery, type VolumeEntry, walkTree } from './tree.ts';
+import { pathText } from '../../protocol/index.ts';
+import { EngineError } from '../engine-error.ts';
+import type { ContentQuery, FolderItem, OpenedFile, OpenedFolder } from '../repository/contents.ts';
+import type { FileContent } from '../repository/file-content.ts';
+import type { FolderEntry, WholeEntry } from '../repository/tree.ts';
+import { EventLoopYield } from '../repository/event-loop-yield.ts';
+import { brokenFileSystem, unsupportedFileSystem, type VolumeBytes } from './volume-bytes.ts';
+import { runsOf, type Inode, readInode, readSuperblock, type Superblock } from './ext-inode.ts';
+import {
+  type FolderName,
+  namesIn,
+  pathMissing,
+  type TreeQuery,
+  type VolumeEntry,
+  walkTree,
+} from './ext-tree.ts';
 
-/** The files of a volume, as `openRepository` gives those of a snapshot. */
+/** Lists the files of a volume, as `openRepository` lists those of a snapshot. */
 export interface FileSystemReader {
-  /** False: it was in use. What its journal holds is missing, so the newest changes can be. */
+  /** False: the volume was in use, and changes in its journal are missing. */
   isSettled: boolean;
   listFolder(query: { path: string; offset: number; limit: number }): Promise<{
     entries: Omit<FolderEntry, 'subtree'>[];
     total: number;
   }>;
-  /** Throws PATH_MISSING, also for what is neither a file nor a folder. Links are never followed. */
+  /** Throws PATH_MISSING, also if the entry is neither a file nor a folder. Links are never followed. */
   openContent(path: string, query: ContentQuery): Promise<OpenedFile | OpenedFolder | 'too_large'>;
-  /** What lies at a path, also a link; `undefined` for the root. Throws PATH_MISSING. */
+  /** The entry at a path, including links; `undefined` for the root. Throws PATH_MISSING. */
   findEntry(path: string): Promise<Omit<FolderEntry, 'subtree'> | undefined>;
-  /** Everything, as it has to be made again. */
+  /** All entries, with everything needed to restore them. */
   tree(query: TreeQuery): AsyncGenerator<VolumeEntry, void>;
 }
 
@@ -33,15 +36,15 @@ const ROOT = 2;
 const FOLDER_BYTES_MAX = 64 * 1024 * 1024;
 const NAMES_MAX = 200_000;
 const DEPTH_MAX = 4096;
-/** A part of a file, as limits count them. */
+/** The part size that limits are counted in. */
 const PART_BYTES = 1024 * 1024;
-/** Longer runs are not worth keeping in the cache of the volume. */
+/** Longer reads are not cached. */
 const KEPT_RUN_BYTES = 128 * 1024;
 const ZEROS = Buffer.alloc(64 * 1024);
 
 /**
- * Reads ext2, ext3 and ext4 without mounting, without the kernel and without another program: the content of an image is
- * whatever its machine, or an attacker on it, has written. Throws FILE_SYSTEM_UNSUPPORTED for other volumes.
+ * Reads ext2, ext3 and ext4 without mounting and without another program: the content of an image is untrusted. Throws
+ * FILE_SYSTEM_UNSUPPORTED for other volumes.
  */
 export async function openExt(volume: VolumeBytes): Promise<FileSystemReader> {
   const fs = await readSuperblock(volume);
@@ -115,7 +118,7 @@ class ExtReader implements FileSystemReader {
 
   async #openFolder(root: Inode, entry: FolderEntry | undefined, query: ContentQuery) {
     const { limits, signal } = query;
-    const turns = new Turns();
+    const eventLoop = new EventLoopYield();
     let entries = 0;
     let bytes = 0;
     for await (const { inode, leftOut } of this.#walk(root, query)) {
@@ -123,7 +126,7 @@ class ExtReader implements FileSystemReader {
       if (inode?.type === 'file' && leftOut === undefined) bytes += inode.sizeBytes;
       if (entries > limits.entries || bytes > limits.parts * PART_BYTES) return 'too_large';
       if (signal.aborted) throw new EngineError('CANCELLED');
-      await turns.next();
+      await eventLoop.yield();
     }
     const read = async function* (this: ExtReader): AsyncGenerator<FolderItem, void> {
       for await (const { inode, ...found } of this.#walk(root, query)) {
@@ -134,7 +137,7 @@ class ExtReader implements FileSystemReader {
     return { type: 'dir' as const, entry, entries, bytes, read: read.bind(this) };
   }
 
-  /** Each folder before its content. A folder that is named at two places is a circle, or will be one. */
+  /** Each folder before its content. A folder that is reached twice means a loop. */
   async *#walk(root: Inode, { leaveOut = () => undefined }: Pick<ContentQuery, 'leaveOut'>) {
     const open = [{ inode: root, entry: await this.#wholeEntry('', root), above: '', depth: 0 }];
     const seen = new Set([root.number]);
@@ -186,7 +189,7 @@ class ExtReader implements FileSystemReader {
     return inode;
   }
 
-  /** In the order of the bytes of the names. */
+  /** Sorted by the bytes of the names. */
   async #names(folder: Inode): Promise<FolderName[]> {
     if (folder.type !== 'dir') throw pathMissing();
     if (folder.isEncrypted) throw unsupportedFileSystem('The folder is encrypted.');
@@ -196,23 +199,23 @@ class ExtReader implements FileSystemReader {
     }
     const found: FolderName[] = [];
     let block: Buffer = Buffer.alloc(0);
-    const turns = new Turns();
+    const eventLoop = new EventLoopYield();
     for await (const piece of this.#contentOf(folder).read()) {
       block = block.length === 0 ? piece : Buffer.concat([block, piece]);
       while (block.length >= blockBytes) {
         const whole = block.subarray(0, blockBytes);
         block = block.subarray(blockBytes);
-        // A hole in a folder holds no names.
+        // A hole in a folder contains no names.
         if (whole.readUInt16LE(4) === 0 && blockBytes < 65_536) continue;
         for (const name of namesIn(whole)) found.push(name);
         if (found.length > NAMES_MAX) throw unsupportedFileSystem('The folder has too many names.');
       }
-      await turns.next();
+      await eventLoop.yield();
     }
     return found.sort((one, other) => (one.key < other.key ? -1 : 1));
   }
 
-  /** What cannot be read is shown as such, and does not keep the rest from being read. */
+  /** Unreadable entries are reported, and do not stop the reading of others. */
   #inodeIfReadable(number: number): Promise<Inode | undefined> {
     return readInode(this.#volume, this.#fs, number).catch(orNothing);
   }
@@ -280,7 +283,7 @@ function entryOf(name: string, inode: Inode | undefined): FolderEntry {
   };
 }
 
-/** Of one image only: the caller knows of which. */
+/** Belongs to one image, which the caller knows. */
 const contentIdOf = ({ number, sizeBytes, modifiedAt, map }: Inode): string =>
   createHash('sha256').update(`${number} ${sizeBytes} ${modifiedAt} `).update(map).digest('hex');
 

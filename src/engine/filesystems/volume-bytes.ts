@@ -1,19 +1,28 @@
-import type { FileContent } from '../reader/file-content.ts';
+import type { FileContent } from '../repository/file-content.ts';
+import { EngineError } from '../engine-error.ts';
 
-/** The bytes of one volume within a larger content, for a reader of its file system. */
+export const brokenFileSystem = (detail: string) => new EngineError('FILE_SYSTEM_DAMAGED', { detail });
+
+/** @param why  a sentence for people */
+export const unsupportedFileSystem = (why: string) =>
+  new EngineError('FILE_SYSTEM_UNSUPPORTED', {
+    message: `${why} Restore the disk to read its files.`,
+  });
+
+/** The bytes of a volume within a larger content, for a file system reader. */
 export interface VolumeBytes {
   length: number;
-  /** Exactly this many bytes; `undefined` where the volume does not have them. For small pieces, which are kept. */
+  /** Exactly this many bytes; `undefined` if the volume ends before. For small reads, which are cached. */
   readAt(offset: number, length: number): Promise<Buffer | undefined>;
-  /** The same in pieces, for much content, of which nothing is kept. */
+  /** The same in pieces, for large reads, which are not cached. */
   stream(offset: number, length: number): AsyncIterable<Buffer>;
 }
 
-/** The structures of file systems lie close to each other, and each read unpacks a part of a megabyte or more. */
+/** File system structures lie close together, and each read unpacks a megabyte or so. */
 const PAGE = 256 * 1024;
 const PAGES_MAX = 32;
 
-/** @param place  where the volume lies; it is cut off at the end of the content */
+/** @param place  the location of the volume; it is cut off at the end of the content */
 export function volumeOf(content: FileContent, place: { offset: number; sizeBytes: number }): VolumeBytes {
   const end = Math.min(content.length, place.offset + place.sizeBytes);
   const length = Math.max(0, end - place.offset);
@@ -26,7 +35,7 @@ export function volumeOf(content: FileContent, place: { offset: number; sizeByte
     const kept = pages.get(number);
     const start = number * PAGE;
     const page = kept ?? collect(stream(start, Math.min(PAGE, length - start)));
-    // The page that was used last is the last to go. One that could not be read is asked for again.
+    // Least recently used pages are dropped first. A page that could not be read is requested again.
     pages.delete(number);
     pages.set(number, page);
     if (kept === undefined) {

@@ -3,30 +3,31 @@ import { z } from 'zod';
 import { clock } from '../../clock.ts';
 import { pathBytes, printedPath } from '../../protocol/index.ts';
 import type { AddSecret, Repository } from '../destination.ts';
-import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
+import type { Engine } from '../engine.ts';
+import { RetryWatch, LineSplitter } from '../process/error-output.ts';
 import {
   type BackupSummary,
   parseBackupLine,
   parseShadowCopyFailure,
   parseUnreadable,
   type UnreadablePath,
-} from '../output/backup-output.ts';
-import { PathList, type PathReport } from '../output/path-list.ts';
-import { type EngineProgress, measuredBackup, ProgressMeter } from '../output/progress.ts';
-import { runLines } from '../process/run-engine.ts';
-import { RetryWatch } from '../process/retry-watch.ts';
-import type { EngineEnd, RunOptions } from '../process/start-engine.ts';
-import { foundPath } from './found-path.ts';
-import { isArgument } from './snapshot-path.ts';
-import { fullId, fullSnapshotId, listSnapshots } from './snapshots.ts';
+  type EngineProgress,
+  measuredBackup,
+  ProgressMeter,
+} from '../process/progress.ts';
+import { runLines, type EngineEnd, type RunOptions, startEngine } from '../process/start-engine.ts';
+import { PathList, type PathReport, foundPath, isArgument } from './paths.ts';
+import { fullId, fullSnapshotId, listSnapshots } from './repositories.ts';
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 
 const PATHS_MAX = 10_000;
-/** They stand on the command line, which Windows limits to 32,767 characters, and Linux to about two million. */
+/** Excludes are arguments: Windows limits the command line to 32,767 characters, Linux to about two million. */
 const EXCLUDES_MAX = process.platform === 'win32' ? 16_000 : 1_000_000;
 
 /** One tag of a snapshot. restic separates tags by commas. */
-export const SnapshotTag = z.string().regex(/^[^\s,\p{Cc}]{1,100}$/u, 'must not contain spaces and commas');
+const SnapshotTag = z.string().regex(/^[^\s,\p{Cc}]{1,100}$/u, 'must not contain spaces and commas');
 /** Starts with a letter or a digit, so that it cannot be an option. */
 const HostName = z
   .string()
@@ -35,8 +36,8 @@ const HostName = z
 
 const Labels = { host: HostName, tags: z.array(SnapshotTag).max(20).default([]) };
 
-export const BackupInput = z.strictObject({
-  /** As `pathText` writes them; those of Windows as they are. */
+const BackupInput = z.strictObject({
+  /** As `pathText` writes them; Windows paths as they are. */
   paths: z
     .array(
       z
@@ -60,22 +61,25 @@ export const BackupInput = z.strictObject({
     )
     .default([]),
   oneFileSystem: z.boolean().default(false),
-  /** Reads from shadow copies of the volumes. Only restic for Windows knows it. */
+  /** Reads from shadow copies of the volumes. Only restic for Windows supports it. */
   shadowCopies: z.boolean().default(false),
   ...Labels,
 });
-export type BackupInput = z.input<typeof BackupInput>;
+type BackupInput = z.input<typeof BackupInput>;
 
-export interface BackupOptions extends RunOptions {
+interface BackupOptions extends RunOptions {
   onProgress?: ((progress: EngineProgress) => void) | undefined;
-  /** Who keeps the repository knows the snapshot. Otherwise restic before 0.15 is run once more to find out its full id. */
+  /**
+   * The caller can find the snapshot in the repository itself. Otherwise restic before 0.15 is run once more for the
+   * full id.
+   */
   isSnapshotKnown?: boolean;
 }
 
-export interface BackupResult {
-  /** `partial`: some paths could not be read. The snapshot holds everything else. */
+interface BackupResult {
+  /** `partial`: some paths could not be read. The snapshot contains everything else. */
   status: 'completed' | 'partial';
-  /** In full; `null` where it was not to be found out, or the destination did not answer after the snapshot was made. */
+  /** The full id; `null` if it is unknown, or if the destination did not respond after the snapshot was made. */
   snapshotId: string | null;
   shortId: string;
   filesNew: number;
@@ -83,15 +87,15 @@ export interface BackupResult {
   filesUnmodified: number;
   filesProcessed: number;
   bytesProcessed: number;
-  /** What the snapshot added to the repository, before compression. */
+  /** The data added to the repository, before compression. */
   bytesAdded: number;
   seconds: number;
   unreadable: PathReport;
-  /** Volumes that were read without a shadow copy, although one was wanted. Files in use may be missing or torn. */
+  /** Volumes that were read without a requested shadow copy. Open files may be missing or inconsistent. */
   volumesInUse: UnreadablePath[];
 }
 
-/** Makes a snapshot of folders and files. Throws SOURCE_UNREADABLE where none of the paths exists. */
+/** Makes a snapshot of folders and files. Throws SOURCE_UNREADABLE if none of the paths exists. */
 export async function backup(
   engine: Engine,
   repository: Repository,
@@ -131,8 +135,8 @@ const nativeBytes = (path: string): Uint8Array =>
   process.platform === 'win32' ? Buffer.from(path) : pathBytes(path);
 
 /**
- * The snapshot before, of which unchanged files need not be read again. restic finds it by its paths, and not where they
- * are not UTF-8: it keeps them in JSON.
+ * The parent snapshot, whose unchanged files need not be read again. restic finds it by its paths, unless they are not
+ * UTF-8: it stores them in JSON.
  */
 async function findParent(
   engine: Engine,
@@ -154,14 +158,14 @@ const IS_ITEM = /^(\{"message_type":"error"|error)/;
 const TOO_LONG = { path: '', reason: 'restic has named a file in a line that is too long' };
 const UNNAMED = { path: '', reason: 'restic has not said what it could not read' };
 
-/** With the names that files have on the disk, where restic could not print them. */
+/** With the names on the disk, if restic could not print them. */
 async function exactly({ paths, count }: PathReport): Promise<PathReport> {
   const exact: UnreadablePath[] = [];
   for (const each of paths) exact.push({ ...each, path: await foundPath('', each.path) });
   return { paths: exact, count };
 }
 
-/** Reads what restic prints during a backup. */
+/** Parses the output of restic during a backup. */
 export class BackupObserver {
   readonly #meter = new ProgressMeter();
   readonly #unreadable = new PathList();
@@ -197,7 +201,7 @@ export class BackupObserver {
   readError(line: string, isCut = false): boolean {
     const unreadable = isCut && IS_ITEM.test(line) ? TOO_LONG : parseUnreadable(line);
     if (unreadable === undefined) return false;
-    // restic then reads the volume as it is, so nothing is missing for this reason alone.
+    // restic then reads the volume directly, so nothing is missing for this reason alone.
     const volume = this.#shadowCopies ? parseShadowCopyFailure(unreadable) : undefined;
     if (volume === undefined) this.#unreadable.add(unreadable);
     else this.#volumesInUse.add(volume);
@@ -206,7 +210,7 @@ export class BackupObserver {
 
   async result(end: EngineEnd, fullIdOf: (id: string) => Promise<string | null>): Promise<BackupResult> {
     const summary = this.#summary;
-    // Exit code 3: the snapshot was made, without what could not be read.
+    // Exit code 3: the snapshot was made without the unreadable files.
     if (summary === undefined || (end.exitCode !== 0 && end.exitCode !== 3)) {
       throw this.#failure(end);
     }
@@ -234,4 +238,113 @@ export class BackupObserver {
     const detail = [first?.path, first?.reason, failure.detail].join(': ');
     return new EngineError('SOURCE_UNREADABLE', { detail });
   }
+}
+
+const StreamInput = BackupInput.pick({ host: true, tags: true }).extend({
+  /** The name of the only file of the snapshot. */
+  fileName: z
+    .string()
+    .max(255)
+    .refine(
+      (name) => path.basename(name) === name && !/^[.-]|[\p{Cc}/\\]/u.test(name),
+      'must be the name of a file',
+    ),
+});
+type StreamInput = z.input<typeof StreamInput>;
+
+interface StreamSource {
+  /** Throwing ends the backup without a snapshot. */
+  content: AsyncIterable<Uint8Array>;
+  /**
+   * Called when the content has ended, before restic sees the end. Rejecting ends the backup without a snapshot: check
+   * the exit code of the producing program here.
+   */
+  confirm?: () => Promise<void>;
+  /** Set if it is known. If the content has another length, the backup ends without a snapshot. */
+  expectedBytes?: number;
+}
+
+const LINE_MAX = 1024 * 1024;
+
+/**
+ * Makes a snapshot of one stream. restic accepts any end of its input, so the input ends only when the source has
+ * confirmed it. If restic then reports another number of bytes than it was given, the snapshot exists and is wrong:
+ * the error carries its id, so that it can be removed.
+ */
+export async function backupStream(
+  engine: Engine,
+  repository: Repository,
+  input: StreamInput,
+  source: StreamSource,
+  { onProgress, ...options }: Omit<BackupOptions, 'isSnapshotKnown'> = {},
+): Promise<BackupResult> {
+  const { fileName, host, tags } = StreamInput.parse(input);
+  const retries = new RetryWatch(engine.giveUpAfterMs);
+  const observed = new BackupObserver(onProgress, { retries });
+  const running = startEngine(engine, {
+    ...options,
+    repository,
+    hasInput: true,
+    args: () => [
+      'backup',
+      '--stdin',
+      '--stdin-filename',
+      fileName,
+      '--host',
+      host,
+      ...tags.flatMap((tag) => ['--tag', tag]),
+    ],
+    onErrorLine: (line, isCut) => observed.readError(line, isCut),
+    retries,
+  });
+  const lines = new LineSplitter(LINE_MAX);
+  running.stdout.on('data', (bytes: Buffer) => lines.push(bytes).forEach(({ text }) => observed.read(text)));
+  running.stdout.on('error', () => {});
+
+  const hasEnded = new AbortController();
+  void running.ended.then(() => hasEnded.abort());
+  let fed = 0;
+  let failure: EngineError | undefined;
+  try {
+    fed = await feed(source, running.stdin, hasEnded.signal);
+    running.stdin.end();
+  } catch (error) {
+    // If restic is interrupted before its input ends, it makes no snapshot.
+    running.stop();
+    failure = sourceFailure(error);
+  }
+  const end = await running.ended;
+  lines.end().forEach(({ text }) => observed.read(text));
+  if (options.signal?.aborted === true && end.exitCode !== 0) throw end.failure();
+  if (failure !== undefined) throw failure;
+  const result = await observed.result(end, (id) => fullSnapshotId(engine, repository, id));
+  if (result.bytesProcessed !== fed) {
+    throw new EngineError('SOURCE_UNREADABLE', {
+      detail: `restic has stored ${result.bytesProcessed} of ${fed} bytes.`,
+      snapshotId: result.snapshotId ?? result.shortId,
+    });
+  }
+  return result;
+}
+
+/** Writes the content, and returns its length once the source has confirmed it. */
+async function feed(source: StreamSource, input: Writable, hasEnded: AbortSignal): Promise<number> {
+  let fed = 0;
+  for await (const bytes of source.content) {
+    // A program that has ended no longer reads its input. Its own failure is reported.
+    if (hasEnded.aborted) return fed;
+    fed += bytes.byteLength;
+    if (!input.write(bytes)) await once(input, 'drain', { signal: hasEnded }).catch(() => {});
+  }
+  if (source.expectedBytes !== undefined && source.expectedBytes !== fed) {
+    throw new Error(`The source has ended after ${fed} of ${source.expectedBytes} bytes.`);
+  }
+  await source.confirm?.();
+  return fed;
+}
+
+function sourceFailure(error: unknown): EngineError {
+  if (error instanceof EngineError) return error;
+  const detail = error instanceof Error ? error.message : String(error);
+  return new EngineError('SOURCE_UNREADABLE', { detail, cause: error });
 }

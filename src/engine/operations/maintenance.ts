@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { Repository } from '../destination.ts';
 import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
-import { CheckSummary, EngineLock, parseDocument } from '../output/documents.ts';
-import { parseJson } from '../output/message.ts';
-import { runDocument, runLines } from '../process/run-engine.ts';
-import type { RunOptions } from '../process/start-engine.ts';
+import { CheckSummary, EngineLock, parseDocument } from '../process/documents.ts';
+import { parseJson } from '../process/messages.ts';
+import { runDocument, runLines, type RunOptions } from '../process/start-engine.ts';
+import { shortened } from '../../protocol/index.ts';
 
-/** The first part is number 1. All parts together are all data, which a random share never proves. */
+/** Parts are numbered from 1. All parts together cover all data, which a random sample never does. */
 export const ReadPart = z
   .strictObject({ part: z.number().int().min(1), of: z.number().int().min(1).max(256) })
   .refine(({ part, of }) => part <= of, 'the part must be among the parts');
@@ -16,20 +16,20 @@ export type ReadPart = z.infer<typeof ReadPart>;
 
 export interface CheckResult {
   isSound: boolean;
-  /** The first errors, in the words of restic. */
+  /** The first errors, as restic prints them. */
   errors: string[];
-  /** There were more. */
+  /** True if there were more. */
   isCut: boolean;
 }
 
 const ERRORS_MAX = 100;
-/** The last line of a check that has found some. */
+/** The last line of a check that has found errors. */
 const HAS_ERRORS = /repository contains errors/i;
 const ERROR_LENGTH_MAX = 500;
 
 /**
  * Checks the structure of a repository, and the data of one part of its packs. It locks the repository exclusively, so
- * it fails with REPOSITORY_LOCKED beside a backup.
+ * it fails with REPOSITORY_LOCKED during a backup.
  */
 export async function checkRepository(
   engine: Engine,
@@ -54,7 +54,7 @@ export async function checkRepository(
           saysSo = true;
           return false;
         }
-        if (text !== undefined && errors.length < ERRORS_MAX) errors.push(text.slice(0, ERROR_LENGTH_MAX));
+        if (text !== undefined && errors.length < ERRORS_MAX) errors.push(shortened(text, ERROR_LENGTH_MAX));
         else if (text !== undefined) isCut = true;
         return false;
       },
@@ -79,11 +79,13 @@ function errorText(line: string): string | undefined {
 }
 
 export interface PruneOptions extends RunOptions {
-  /** How much data may be written again at most, which bounds the time. */
+  /** The most data that may be rewritten, which limits the duration. */
   maxRepackMiB?: number;
 }
 
-/** Removes data that no snapshot needs. It can be interrupted at any time; 0.14 then begins again. */
+/**
+ * Removes data that no snapshot needs. It can be interrupted at any time; version 0.14 then starts from the beginning.
+ */
 export async function prune(
   engine: Engine,
   repository: Repository,
@@ -95,8 +97,8 @@ export async function prune(
 }
 
 /**
- * Writes the index again from the packs. After an interrupted backup, this saves sending its packs again. With
- * `readAllPacks` nothing of the present index is believed.
+ * Rebuilds the index from the packs. After an interrupted backup, this avoids uploading its packs again. With
+ * `readAllPacks`, the current index is ignored.
  */
 export async function rebuildIndex(
   engine: Engine,
@@ -117,7 +119,7 @@ export interface RepositoryLock extends z.output<typeof EngineLock> {
 const LOCKS_MAX = 20;
 const LOCK_ID = /^[0-9a-f]{64}$/;
 
-/** The locks of a repository. One that ends meanwhile is left out. */
+/** The locks of a repository. A lock that is removed meanwhile is left out. */
 export async function listLocks(
   engine: Engine,
   repository: Repository,
@@ -140,9 +142,9 @@ export async function listLocks(
 }
 
 /**
- * Removes locks that this machine has left behind: restic removes those that are older than 30 minutes, or whose
- * process on this machine has ended. While a lock of another machine is there, nothing is removed, because a clock that
- * is wrong would make a living lock look old. Returns the locks that remain.
+ * Removes stale locks of this machine: restic removes those older than 30 minutes, and those whose process on this
+ * machine has ended. While a lock of another machine exists, nothing is removed, because a wrong clock would make an
+ * active lock look old. Returns the remaining locks.
  */
 export async function unlockOwn(
   engine: Engine,
@@ -154,6 +156,6 @@ export async function unlockOwn(
   if (locks.length === 0 || locks.some(({ hostname }) => hostname !== hostName)) return locks;
   const end = await runLines(engine, { ...options, repository, args: () => ['unlock'] }, () => {});
   if (end.exitCode !== 0) throw end.failure();
-  // restic says that it has removed locks even where it has removed none.
+  // restic prints that it has removed locks even if it has removed none.
   return listLocks(engine, repository, options);
 }

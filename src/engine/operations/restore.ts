@@ -1,28 +1,43 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, unlink, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
 import type { Repository } from '../destination.ts';
-import type { Engine } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
-import { RestoreMessage, SnapshotId } from '../output/documents.ts';
-import { includePattern } from '../output/literal-pattern.ts';
-import { parseJson } from '../output/message.ts';
-import type { PathReport } from '../output/path-list.ts';
-import { type EngineProgress, type Measured, ProgressMeter } from '../output/progress.ts';
-import { runLines } from '../process/run-engine.ts';
-import type { RunOptions } from '../process/start-engine.ts';
-import { addMissing, RestoreObserver } from './restore-report.ts';
-import { isEmptyFolder, measureFolder, openRestoreTarget, removeUnselected } from './restore-target.ts';
-import { isArgument, SnapshotPath } from './snapshot-path.ts';
+import type { Engine } from '../engine.ts';
+import { RestoreMessage, SnapshotId } from '../process/documents.ts';
+import { parseJson } from '../process/messages.ts';
+import {
+  type EngineProgress,
+  type Measured,
+  ProgressMeter,
+  parseNotRestored,
+  type UnreadablePath,
+} from '../process/progress.ts';
+import { runLines, type RunOptions } from '../process/start-engine.ts';
+import {
+  includePattern,
+  isArgument,
+  SnapshotPath,
+  type PathReport,
+  PathList,
+  foundPath,
+  pathBelow,
+  plainBelow,
+  whetherThere,
+  SelectedPaths,
+} from './paths.ts';
+import type { Stats } from 'node:fs';
+import path from 'node:path';
+import { PATH_TEXT_MAX, pathText } from '../../protocol/index.ts';
 
-/** They stand on the command line, which Windows limits to 32,767 characters. */
+/** The selected paths are on the command line, which Windows limits to 32,767 characters. */
 export const SELECTED_MAX = 20_000;
 
-export const RestoreInput = z.strictObject({
+const RestoreInput = z.strictObject({
   snapshotId: SnapshotId,
-  /** A folder that does not exist yet, or that an earlier restore of the same user has left. */
+  /** A new folder, or one left by an earlier restore of the same user. */
   target: z.string(),
-  /** Everything where it is missing. Paths are literal: `*` is a character of a name. */
+  /** Absent: the whole snapshot. Paths are literal: `*` is an ordinary character. */
   selected: z
     .array(SnapshotPath)
     .min(1)
@@ -31,29 +46,29 @@ export const RestoreInput = z.strictObject({
       `must have at most ${SELECTED_MAX} characters in all`,
     )
     .optional(),
-  /** What the restore has to write, where it is known: for the percentage, and to notice what is missing. */
+  /** The expected amount, if it is known: for the percentage, and to detect missing files. */
   expected: z.strictObject({ bytes: z.number(), files: z.number() }).optional(),
 });
-export type RestoreInput = z.input<typeof RestoreInput>;
+type RestoreInput = z.input<typeof RestoreInput>;
 
-export interface RestoreOptions extends RunOptions {
+interface RestoreOptions extends RunOptions {
   onProgress?: ((progress: EngineProgress) => void) | undefined;
-  /** The paths of all files that have to be there. Asked where fewer are there than expected, to name the others. */
+  /** The paths of all expected files. Called if fewer are found than expected, to name the missing ones. */
   listExpected?: (() => AsyncIterable<string>) | undefined;
 }
 
-export interface RestoreResult {
-  /** `partial`: some paths could not be restored. There is always one that is named in `failed`. */
+interface RestoreResult {
+  /** `partial`: some paths could not be restored. At least one is named in `failed`. */
   status: 'completed' | 'partial';
-  /** What lies in the target. */
+  /** The files and bytes in the target. */
   bytes: number;
   files: number;
   failed: PathReport;
 }
 
 /**
- * Restores into a folder of its own. Moving the content to its place is the caller's work. The result is counted on the
- * disk, where neither a file is that was not selected, nor one whose content is not whole.
+ * Restores into its own folder. Moving the content to its final place is up to the caller. The result is counted on
+ * the disk, after files that were not selected and incomplete files were removed.
  */
 export async function restore(
   engine: Engine,
@@ -83,7 +98,7 @@ export async function restore(
           const measured = await measureFolder(target, stopped, { sizes: written === undefined });
           if (stopped.aborted) return;
           const [totalBytes, totalFiles] = [expected?.bytes ?? null, expected?.files ?? null];
-          // The process also writes a little that is not restored.
+          // The process also writes a little besides the restored data.
           const bytes = Math.min(written ?? measured.bytes, totalBytes ?? Infinity);
           publish({ bytes, files: measured.files, totalBytes, totalFiles });
         });
@@ -102,7 +117,7 @@ export async function restore(
       if (message.success) publish(measuredRestore(message.data));
     });
     if (observed.isTargetFull) throw new EngineError('TARGET_FULL');
-    // With files that failed, restic ends as if everything had failed.
+    // If files have failed, restic exits as if the whole run had failed.
     const isFinished = end.exitCode === 1 && observed.isFinished && !end.wasCancelled;
     if (end.exitCode !== 0 && !isFinished) throw end.failure();
   } finally {
@@ -135,7 +150,7 @@ const MEASURE_EVERY_MS = 2000;
 /** Measuring takes at most this part of the time. */
 const MEASURE_SHARE = 0.1;
 
-/** restic prints no progress before 0.16, so the target shows it. */
+/** restic prints no progress before 0.16, so the target is measured. */
 async function repeatedly(
   signal: AbortSignal,
   measure: (signal: AbortSignal) => Promise<void>,
@@ -148,9 +163,277 @@ async function repeatedly(
   }
 }
 
-/** The bytes that a process has written anywhere; `undefined` where the system does not count them. */
+/** The bytes that a process has written anywhere; `undefined` if the system does not count them. */
 async function writtenBy(pid: number): Promise<number | undefined> {
   const counts = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => '');
   const [, written] = /^wchar: (\d+)$/m.exec(counts) ?? [];
   return written === undefined ? undefined : Number(written);
 }
+
+/** Finds the files that were not restored, by restic's messages and by the files on the disk. */
+
+interface Restored {
+  target: string;
+  found: FolderSize & { isWhole: boolean };
+  expected: FolderSize | undefined;
+  selected: readonly string[];
+  listExpected: (() => AsyncIterable<string>) | undefined;
+}
+
+/** Names the expected files that are missing, independent of restic's messages. */
+async function addMissing(
+  failed: PathList,
+  { target, found, expected, selected, listExpected }: Restored,
+): Promise<void> {
+  const nameMissing = async (path: string) => {
+    const state = await whetherThere(pathBelow(target, path));
+    const reason = WHY_MISSING[state];
+    if (reason !== undefined) failed.add({ path, reason });
+    return reason !== undefined;
+  };
+  for (const path of selected) await nameMissing(path);
+  let missing = (expected?.files ?? 0) - found.files;
+  if (missing <= 0 || !found.isWhole) return;
+  for await (const path of listExpected?.() ?? []) if (await nameMissing(path)) missing -= 1;
+  if (missing <= 0 && !failed.isEmpty) return;
+  if (missing > 0 && listExpected !== undefined) {
+    failed.add({ path: '', reason: `${missing} files have names that are the same on this disk` });
+  } else if (failed.isEmpty) failed.add({ path: '', reason: `${missing} files are missing` });
+}
+
+const WHY_MISSING: Partial<Record<Awaited<ReturnType<typeof whetherThere>>, string>> = {
+  missing: 'restic has not restored it',
+  too_long: 'its path is too long for this machine',
+};
+
+const NAMED_MAX = 100_000;
+/** Beyond this number, incomplete files are not resolved one by one. */
+const TORN_MAX = 1_000_000;
+/** Space for a path, and twice as much for a reason that repeats it with the target's path. */
+const LINE_MAX = 3 * PATH_TEXT_MAX;
+const IS_FILE = /^(ignoring error for |\{"message_type":"error")/;
+/** Space for restic's own text. */
+const IS_OTHER = /^(\{|Fatal: |restoring |Load\()|returned error, retrying after|^\s*$/;
+const IS_FULL = /no space left on device|not enough space|quota exceeded/i;
+/** restic has processed the whole snapshot. Without this line, the run was aborted. */
+const HAS_ENDED = /There were \d+ errors/;
+/** The file's content is complete then. */
+const IS_METADATA =
+  /\b(l?chown|l?chmod|l?utimes\w*|\w*xattr|attributes?|acl|security descriptor|operation not (permitted|supported))\b/i;
+
+/** Parses restic's messages about single files. */
+export class RestoreObserver {
+  readonly #lines: string[] = [];
+  /** Whether the next line may continue the last one. */
+  #isOpen = false;
+  #hasEnded = false;
+  isTargetFull = false;
+
+  get isFinished(): boolean {
+    return this.#hasEnded;
+  }
+
+  readError(line: string): boolean {
+    const isFile = IS_FILE.test(line);
+    // A name with line breaks takes several lines.
+    const isMore = this.#isOpen && !isFile && !IS_OTHER.test(line);
+    this.isTargetFull ||= (isFile || isMore) && IS_FULL.test(line);
+    this.#hasEnded ||= HAS_ENDED.test(line);
+    if (isMore) this.#lines.push(`${this.#lines.pop() ?? ''}\n${line}`.slice(0, LINE_MAX));
+    const isKept = isFile && this.#lines.length < (IS_METADATA.test(line) ? NAMED_MAX : TORN_MAX);
+    if (isKept) this.#lines.push(line);
+    this.#isOpen = isMore || (isKept && !line.startsWith('{'));
+    return isFile || isMore;
+  }
+
+  /**
+   * Paths named in messages. Incomplete files are removed.
+   * @param listExpected  the paths of all files, requested if a line may name several missing ones
+   */
+  async failed(target: string, listExpected: Restored['listExpected']): Promise<PathList> {
+    const failed = new PathList();
+    const torn = new Set<string>();
+    if (this.#lines.length >= TORN_MAX) throw new EngineError('REPOSITORY_DAMAGED');
+    const named: NamedPath[] = [];
+    for (const line of this.#lines) named.push(await namedPath(target, line));
+    await settleByList(named, listExpected);
+    for (const { path, reason: said } of named) {
+      // The prefix is our own folder, and the message follows the path.
+      const reason = said.replaceAll(` ${nativeText(pathBelow(target, path))}`, '');
+      failed.add({ path, reason });
+      if (!IS_METADATA.test(reason)) torn.add(path);
+    }
+    await removeTorn(target, torn, failed);
+    return failed;
+  }
+}
+
+/** Includes their hard links, which restic links to the first file even if that failed. */
+async function removeTorn(target: string, torn: ReadonlySet<string>, failed: PathList): Promise<void> {
+  const named = new Set<string>();
+  for (const path of torn) {
+    const found = await plainBelow(target, path);
+    if (found?.isFile() !== true) continue;
+    if (found.nlink > 1) named.add(fileId(found));
+    await unlink(pathBelow(target, path));
+  }
+  if (named.size === 0) return;
+  for await (const path of filesIn(target)) {
+    const found = await plainBelow(target, path);
+    if (found === undefined || !named.has(fileId(found))) continue;
+    failed.add({ path, reason: 'a part of the file is missing' });
+    await unlink(pathBelow(target, path));
+  }
+}
+
+const fileId = ({ dev, ino }: Stats) => `${dev} ${ino}`;
+
+const nativeText = (path: Buffer): string =>
+  process.platform === 'win32' ? path.toString('utf8') : pathText(path);
+
+interface NamedPath extends UnreadablePath {
+  /** Longer paths that the line could also name, if neither it nor any of them is on the disk. */
+  others?: UnreadablePath[];
+}
+
+/**
+ * The path in a line. In text it ends with a colon, which may also be part of it: the longest existing path is taken.
+ */
+async function namedPath(target: string, line: string): Promise<NamedPath> {
+  const named = parseNotRestored(line) ?? { path: '', reason: line };
+  if (line.startsWith('{')) return { ...named, path: await foundPath(target, named.path) };
+  const text = `${named.path}: ${named.reason}`;
+  const others: UnreadablePath[] = [];
+  for (let at = text.lastIndexOf(': '); at > named.path.length; at = text.lastIndexOf(': ', at - 1)) {
+    const longer = { path: text.slice(0, at), reason: text.slice(at + 2) };
+    if ((await plainBelow(target, longer.path)) !== undefined) return longer;
+    others.push(longer);
+  }
+  return (await plainBelow(target, named.path)) === undefined ? { ...named, others } : named;
+}
+
+/** restic may fail before it creates a file. Then only the list of the snapshot shows which path a line names. */
+async function settleByList(
+  named: readonly NamedPath[],
+  listExpected: Restored['listExpected'],
+): Promise<void> {
+  const wanted = new Map<string, { line: NamedPath; other: UnreadablePath }[]>();
+  for (const line of named) {
+    for (const other of line.others ?? []) {
+      const known = wanted.get(other.path);
+      if (known === undefined) wanted.set(other.path, [{ line, other }]);
+      else known.push({ line, other });
+    }
+  }
+  if (wanted.size === 0 || listExpected === undefined) return;
+  for await (const path of listExpected()) {
+    for (const { line, other } of wanted.get(path) ?? []) {
+      if (path.length > line.path.length) Object.assign(line, other);
+    }
+  }
+}
+
+const WRITABLE_BY_OTHERS = 0o022;
+
+/**
+ * Creates the folder that restic restores into, or accepts one from an earlier restore. restic follows links in it and
+ * overwrites their targets, so no other user may be able to create one there.
+ */
+async function openRestoreTarget(folder: string): Promise<void> {
+  if (!path.isAbsolute(folder) || folder.includes('\0')) throw unsafe('it must be an absolute path.');
+  if (path.dirname(path.resolve(folder)) === path.resolve(folder)) throw unsafe('it is the root of a disk.');
+  try {
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) {
+      throw unsafe('it cannot be created.', error);
+    }
+  }
+  const found = await lstat(folder);
+  if (!found.isDirectory()) throw unsafe('it is not a folder.');
+  if (process.platform === 'win32') return;
+  if (found.uid !== process.getuid?.()) throw unsafe('it belongs to another user.');
+  if ((found.mode & WRITABLE_BY_OTHERS) !== 0) throw unsafe('other users can write to it.');
+}
+
+interface FolderSize {
+  bytes: number;
+  files: number;
+}
+
+/** How many files are examined at the same time. */
+const ASKED_AT_ONCE = 64;
+
+/**
+ * The amount of data in a folder. Links are not followed; files that disappear meanwhile are not counted. `isWhole`:
+ * every folder in it could be read.
+ * @param sizes  whether file sizes are read from the disk
+ */
+async function measureFolder(
+  folder: string,
+  signal: AbortSignal,
+  { sizes = true }: { sizes?: boolean } = {},
+): Promise<FolderSize & { isWhole: boolean }> {
+  const size = { bytes: 0, files: 0, isWhole: true };
+  // In bytes, because names need not be valid UTF-8.
+  const folders = [Buffer.from(folder)];
+  for (let next = folders.pop(); next !== undefined && !signal.aborted; next = folders.pop()) {
+    const files: Buffer[] = [];
+    try {
+      for (const entry of await readdir(next, { withFileTypes: true, encoding: 'buffer' })) {
+        const file = Buffer.concat([next, Buffer.from(path.sep), entry.name]);
+        if (entry.isDirectory()) folders.push(file);
+        else size.files += 1;
+        if (entry.isFile() && sizes) files.push(file);
+      }
+    } catch {
+      // Progress is an estimate; a folder that cannot be read does not stop the restore.
+      size.isWhole = false;
+    }
+    for (let from = 0; from < files.length && !signal.aborted; from += ASKED_AT_ONCE) {
+      const some = files.slice(from, from + ASKED_AT_ONCE);
+      const found = await Promise.all(some.map((file) => lstat(file).catch(() => undefined)));
+      for (const each of found) size.bytes += each?.size ?? 0;
+    }
+  }
+  return size;
+}
+
+/** The paths of all regular files in a folder, as `pathText` writes them. Links are not followed. */
+async function* filesIn(folder: string): AsyncGenerator<string, void> {
+  const folders = [''];
+  for (let within = folders.pop(); within !== undefined; within = folders.pop()) {
+    const entries = await readdir(pathBelow(folder, within), {
+      withFileTypes: true,
+      encoding: 'buffer',
+    }).catch(() => []);
+    for (const entry of entries) {
+      const each = `${within}/${pathText(entry.name)}`;
+      if (entry.isDirectory()) folders.push(each);
+      else if (entry.isFile()) yield each;
+    }
+  }
+}
+
+/**
+ * Removes files from a restored folder that were not selected: a restic pattern also matches paths that look like the
+ * selected ones.
+ */
+async function removeUnselected(folder: string, selected: readonly string[]): Promise<void> {
+  const wanted = new SelectedPaths(selected);
+  const folders = [''];
+  for (let within = folders.pop(); within !== undefined; within = folders.pop()) {
+    const at = pathBelow(folder, within);
+    for (const entry of await readdir(at, { withFileTypes: true, encoding: 'buffer' })) {
+      const each = `${within}/${pathText(entry.name)}`;
+      if (wanted.has(each)) continue;
+      if (entry.isDirectory() && wanted.isAbove(each)) folders.push(each);
+      else await rm(pathBelow(folder, each), { recursive: true, force: true, maxRetries: 3 });
+    }
+  }
+}
+
+const isEmptyFolder = async (folder: string) => (await readdir(folder)).length === 0;
+
+const unsafe = (why: string, cause?: unknown) =>
+  new EngineError('TARGET_UNSAFE', { message: `The folder to restore to is not safe: ${why}`, cause });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { escapeLiteral, pathBytes, printedPath, shortened } from '../../protocol/index.ts';
 import { EngineError } from '../engine-error.ts';
 
 /** restic's JSON documents, from 0.14 on: fields of later versions are optional. */
@@ -9,11 +10,11 @@ export const SnapshotId = ObjectId;
 
 export const EngineSnapshot = z.object({
   id: ObjectId,
-  /** By the clock of the machine that made the snapshot. */
+  /** In the time of the backed-up machine. */
   time: z.iso.datetime({ offset: true }),
   tree: ObjectId.optional(),
   parent: ObjectId.optional(),
-  /** In a copy, the id of the snapshot that was copied. */
+  /** For a copy: the id of the original snapshot. */
   original: ObjectId.optional(),
   paths: z.array(z.string()),
   hostname: z.string().default(''),
@@ -96,7 +97,7 @@ export function parseDocument<S extends z.ZodType>(schema: S, output: string): z
     throw unexpected('not JSON');
   }
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw unexpected(z.prettifyError(parsed.error).slice(0, 500));
+  if (!parsed.success) throw unexpected(shortened(z.prettifyError(parsed.error), 500));
   return parsed.data;
 }
 
@@ -104,4 +105,91 @@ const unexpected = (what: string) =>
   new EngineError('ENGINE_FAILED', {
     message: 'restic has answered in a form that this version of Muster does not know.',
     detail: what,
+  });
+
+/** The names in a folder of a snapshot, as `pathText` writes them. */
+export type ReadNames = (folder: string) => Promise<readonly string[]>;
+
+interface Folder {
+  printed: string;
+  exact: string;
+  /** How often each inexact name was printed. */
+  seen: Map<string, number>;
+  /** Names that are printed alike, in the order of their bytes. */
+  alike: Map<string, string[]> | undefined;
+}
+
+const UNKNOWN = '\ufffd';
+
+/**
+ * Resolves the entries that `restic ls` prints. It prints U+FFFD for each byte that is not UTF-8, so names of several
+ * files can look the same; but it prints the names of each folder in the order of their bytes, each followed by its
+ * content. Only folders with such names are read a second time.
+ */
+export class ExactNames {
+  readonly #read: ReadNames | undefined;
+  /** The folders that may contain the next entry. */
+  readonly #open: Folder[] = [];
+
+  constructor(read: ReadNames | undefined) {
+    this.#read = read;
+  }
+
+  /** The entry with its name and path as `pathText` writes them. Throws REPOSITORY_DAMAGED if no entry has this name. */
+  async of(entry: EngineEntry): Promise<EngineEntry> {
+    const at = entry.path.lastIndexOf('/');
+    const folder = this.#folder(entry.path.slice(0, at));
+    const printed = entry.path.slice(at + 1);
+    const name = printed.includes(UNKNOWN) ? await this.#exact(folder, printed) : escapeLiteral(printed);
+    const path = `${folder.exact}/${name}`;
+    if (entry.type === 'dir') this.#open.push(opened(entry.path, path));
+    return { ...entry, name, path };
+  }
+
+  #folder(printed: string): Folder {
+    while (this.#open.length > 0 && this.#open.at(-1)?.printed !== printed) this.#open.pop();
+    const known = this.#open.at(-1);
+    if (known !== undefined) return known;
+    if (printed.includes(UNKNOWN)) throw disagreement(printed);
+    const folder = opened(printed, escapeLiteral(printed));
+    this.#open.push(folder);
+    return folder;
+  }
+
+  async #exact(folder: Folder, printed: string): Promise<string> {
+    if (this.#read === undefined) return escapeLiteral(printed);
+    folder.alike ??= alikeIn(await this.#read(folder.exact));
+    const at = folder.seen.get(printed) ?? 0;
+    folder.seen.set(printed, at + 1);
+    const name = folder.alike.get(printed)?.[at];
+    if (name === undefined) throw disagreement(`${folder.printed}/${printed}`);
+    return name;
+  }
+}
+
+const opened = (printed: string, exact: string): Folder => ({
+  printed,
+  exact,
+  seen: new Map(),
+  alike: undefined,
+});
+
+function alikeIn(names: readonly string[]): Map<string, string[]> {
+  const alike = new Map<string, string[]>();
+  for (const name of names) {
+    const printed = printedPath(name);
+    if (!printed.includes(UNKNOWN)) continue;
+    const known = alike.get(printed);
+    if (known === undefined) alike.set(printed, [name]);
+    else known.push(name);
+  }
+  for (const same of alike.values()) {
+    same.sort((one, other) => Buffer.compare(pathBytes(one), pathBytes(other)));
+  }
+  return alike;
+}
+
+const disagreement = (path: string) =>
+  new EngineError('REPOSITORY_DAMAGED', {
+    detail: `The folder does not have what restic has listed: ${path}`,
   });

@@ -1,6 +1,54 @@
+import { z } from 'zod';
+import { escapeLiteral } from '../../protocol/index.ts';
+
+/** The JSON lines on restic's error output: `error` for one file, and `exit_error` at the end since 0.18. */
+
+const ExitError = z.object({ message_type: z.literal('exit_error'), message: z.string() });
+const ItemError = z.object({
+  message_type: z.literal('error'),
+  item: z.string().optional(),
+  message: z.string().optional(),
+  error: z
+    .object({ message: z.string().optional(), Err: z.union([z.number(), z.string()]).optional() })
+    .nullish(),
+});
+
+export type ErrorMessage =
+  | { type: 'exit_error'; text: string }
+  /** `text` is empty before 0.17.1, which prints the error as an object without its text. */
+  | { type: 'error'; item: string; text: string };
+
+export function parseMessage(line: string): ErrorMessage | undefined {
+  const value = parseJson(line);
+  const end = ExitError.safeParse(value);
+  if (end.success) return { type: 'exit_error', text: end.data.message };
+  const item = ItemError.safeParse(value);
+  if (!item.success) return undefined;
+  const { error, message } = item.data;
+  const text = error?.message ?? message ?? reasonOf(error?.Err);
+  return { type: 'error', item: printedAsPath(item.data.item ?? ''), text };
+}
+
+/** `undefined` if the text is not a JSON object. */
+export function parseJson(line: string): unknown {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Paths of Windows, where a backslash separates names, stay as they are. */
+const printedAsPath = (item: string) => (process.platform === 'win32' ? item : escapeLiteral(item));
+
+/** Empty if restic prints no reason. */
+const reasonOf = (number: number | string | undefined): string =>
+  typeof number === 'number' ? errorNumberText(number) : (number ?? '');
+
 /**
- * What the operating system means by the number of an error. restic before 0.17.1 prints only the number, and runs on the
- * same system as this program.
+ * The operating system's text for an error number. restic before 0.17.1 prints only the number, and runs on the same
+ * system as this program.
  */
 
 type Table = Readonly<Record<number, string>>;
@@ -134,6 +182,6 @@ const WINDOWS: Table = {
 
 const TABLES: Partial<Record<NodeJS.Platform, Table>> = { darwin: MACOS, win32: WINDOWS };
 
-/** Never empty: a number that is not listed is named. */
+/** Never empty: an unknown number is named. */
 export const errorNumberText = (number: number, platform: NodeJS.Platform = process.platform): string =>
   (TABLES[platform] ?? LINUX)[number] ?? `error ${number} of the operating system`;

@@ -35,12 +35,12 @@ export class SecretFiles {
     return this.#place === 'descriptors' ? this.#addDescriptor(content) : this.#addFile(content);
   }
 
-  /** For the `stdio` of the program, after its three usual streams. */
+  /** Entries for `stdio` of the program, after its three standard streams. */
   get descriptors(): readonly number[] {
     return this.#descriptors;
   }
 
-  /** Our own descriptors, once the program has inherited them. */
+  /** Closes our own descriptors, once the program has inherited them. */
   close(): void {
     for (const descriptor of this.#descriptors.splice(0)) closeSync(descriptor);
   }
@@ -55,7 +55,7 @@ export class SecretFiles {
     const file = path.join(folder, newName());
     const descriptor = openSync(file, NEW_FILE, 0o600);
     this.#descriptors.push(descriptor);
-    // The file loses its name before it gets its content.
+    // The file is unlinked before its content is written.
     unlinkSync(file);
     writeAll(descriptor, content);
     return `/proc/self/fd/${FIRST_DESCRIPTOR + this.#descriptors.length - 1}`;

@@ -10,50 +10,50 @@ import {
   s3Credentials,
   secretsOf,
 } from '../destination.ts';
-import type { Engine } from '../engine.ts';
+import { type Engine, engineEnvironment } from '../engine.ts';
 import { EngineError } from '../engine-error.ts';
-import { maskSecrets } from '../output/mask.ts';
-import { engineEnvironment } from './environment.ts';
-import { ErrorOutput, type OnErrorLine } from './error-output.ts';
-import type { RetryWatch } from './retry-watch.ts';
+import { ErrorOutput, type OnErrorLine, type RetryWatch, LineSplitter } from './error-output.ts';
 import { SecretFiles } from './secret-files.ts';
 
-/** What each operation accepts beside its own input. */
+/** Options of every operation. */
 export interface RunOptions {
-  /** Aborting it interrupts restic, which removes its locks, and kills it after some time. */
+  /** Aborting interrupts restic, which removes its locks, and kills it after some time. */
   signal?: AbortSignal | undefined;
-  /** The process, which leads a group of its own: so that a later process of ours can end one that was left behind. */
+  /** Called with the process, which leads its own group, so that a later process can end it if this one is killed. */
   onStart?: ((pid: number) => void) | undefined;
   uploadKiBps?: number | undefined;
   downloadKiBps?: number | undefined;
   processors?: number | undefined;
   /**
-   * The address of a proxy, for encrypted connections to a destination that is not on this machine. It is visible in
-   * the environment of restic, so a password in it must be worth nothing to others.
+   * The address of a proxy, for encrypted connections to a remote destination. It is visible in the environment of
+   * restic, so its password must be useless to others.
    */
   proxy?: string | undefined;
 }
 
-/** Of a program that is not ended with the work that has started it. */
+/** For a program that outlives the work that has started it. */
 export type RunOptionsWithoutSignal = Omit<RunOptions, 'signal'>;
 
-export interface EngineCall extends RunOptions {
+interface EngineCall extends RunOptions {
   repository: Repository;
   /** The repository that `copy` and `init` read from. */
   from?: Repository;
   args: (addSecret: AddSecret) => readonly string[];
-  /** Without locking the repository: for reading what no other operation can take away meanwhile. */
+  /** Does not lock the repository: for reading data that no other operation can remove meanwhile. */
   noLock?: boolean;
   hasInput?: boolean;
-  /** It outlives this process: it runs at the usual priority, and what it prints goes to this descriptor. */
+  /** The engine outlives this process: it runs at normal priority, and its output goes to this descriptor. */
   outlives?: { errors: number };
-  /** Returns whether the line is about one file, and so not about the whole run. Paths in it are as `pathText` has them. */
+  /**
+   * Returns whether the line is about one file, and therefore not about the whole run. Paths are as `pathText` writes
+   * them.
+   */
   onErrorLine?: OnErrorLine | undefined;
-  /** Where the work says how far it is: ends it when the destination stays away. */
+  /** Set by operations that report progress: ends the run if the destination stays unreachable. */
   retries?: RetryWatch;
 }
 
-export interface RunningEngine {
+interface RunningEngine {
   stdout: Readable;
   stdin: Writable;
   /** Interrupts the program. */
@@ -65,11 +65,11 @@ export interface RunningEngine {
 export interface EngineEnd {
   exitCode: number | null;
   wasCancelled: boolean;
-  /** The failure that the exit code and the texts describe. */
+  /** The failure derived from the exit code and the messages. */
   failure(): EngineError;
 }
 
-/** Starts restic. Its standard output has to be read to the end, or the program stopped. */
+/** Starts restic. The caller must read its standard output to the end, or stop the program. */
 export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
   if (call.signal?.aborted === true) throw new EngineError('CANCELLED');
   const files = new SecretFiles(engine.secretFolder, engine.secretPlace);
@@ -89,7 +89,7 @@ export function startEngine(engine: Engine, call: EngineCall): RunningEngine {
       stdio: [call.hasInput === true ? 'pipe' : 'ignore', ...outputs, ...files.descriptors],
       env: engineEnvironment({ ...engine, credentialsFile, processors: call.processors, proxy: call.proxy }),
       cwd: engine.cacheFolder,
-      // A group of its own: a Ctrl+C for our program does not reach it, and it can be ended as a whole.
+      // Its own group: Ctrl+C for our program does not reach it, and it can be ended as a whole.
       detached: process.platform !== 'win32',
       windowsHide: true,
     });
@@ -125,7 +125,7 @@ function follow(engine: Engine, call: EngineCall, { child, files, mask }: Starte
   const errors = new ErrorOutput(call.onErrorLine, interrupt, call.retries);
   call.signal?.addEventListener('abort', stop, { once: true });
   child.stderr?.on('data', (bytes: Buffer) => errors.push(bytes));
-  // A program that has ended does not read its input any more; its exit code has the reason.
+  // A program that has ended no longer reads its input; its exit code has the reason.
   child.stdin?.on('error', () => {});
 
   if (child.pid !== undefined) {
@@ -152,12 +152,12 @@ function follow(engine: Engine, call: EngineCall, { child, files, mask }: Starte
       void files.remove().finally(() => resolve({ exitCode, wasCancelled, failure }));
     };
     child.once('error', (error) => {
-      // With a pid this is the failure of a signal to a process that has just ended.
+      // With a pid, this is a signal that failed because the process had just ended.
       if (child.pid !== undefined) return;
       startFailure = error;
       finish(null);
     });
-    // A caller that stopped the program no longer reads its output, and `close` waits for that.
+    // A caller that stopped the program no longer reads its output, and `close` would wait for that.
     child.once('exit', () => {
       if (isStopped) child.stdout?.destroy();
     });
@@ -210,7 +210,7 @@ function opens(prefix: '' | 'from-', repository: Repository, addSecret: AddSecre
   ];
 }
 
-/** The programs that lower the priority use these codes where they do not find what they should start. */
+/** Exit codes of the priority programs if they cannot find the program to start. */
 const isNotFound = (exitCode: number | null, text: string) =>
   (exitCode === 126 || exitCode === 127) && /nice: .*restic/i.test(text);
 
@@ -218,7 +218,7 @@ function lowerPriority(pid: number): void {
   try {
     os.setPriority(pid, os.constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }
 
@@ -229,5 +229,113 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
     else process.kill(-child.pid, signal);
   } catch {
     // It ended between the check and the signal.
+  }
+}
+
+const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s/@"']+)@/gi;
+/** Control characters, except line breaks and tabs. */
+const CONTROL = /[^\P{Cc}\n\t]/gu;
+const MAX_LENGTH = 2000;
+
+/** Removes secrets and the credentials in addresses from a program's text, so that it can be logged. */
+export function maskSecrets(text: string, secrets: readonly string[]): string {
+  const ordered = secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length);
+  const masked = ordered.reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
+  return masked.replace(ADDRESS, '$1***@').replace(CONTROL, ' ').slice(0, MAX_LENGTH);
+}
+
+/** Three ways to read restic's output, each with bounded memory. */
+
+const LINE_MAX = 1024 * 1024;
+const DOCUMENT_MAX = 64 * 1024 * 1024;
+
+/** Calls `onLine` with each line of the standard output, in order. If it throws, the program is stopped. */
+export async function runLines(
+  engine: Engine,
+  call: EngineCall,
+  onLine: (line: string) => void | Promise<void>,
+): Promise<EngineEnd> {
+  const running = startEngine(engine, call);
+  await consume(running, async () => {
+    for await (const line of linesOf(running)) await onLine(line);
+  });
+  return running.ended;
+}
+
+/** The whole standard output. Throws if it is larger than `maxBytes`, or if restic fails. */
+export async function runDocument(
+  engine: Engine,
+  call: EngineCall,
+  maxBytes = DOCUMENT_MAX,
+): Promise<string> {
+  const running = startEngine(engine, call);
+  const parts: Uint8Array[] = [];
+  await consume(running, async () => {
+    let length = 0;
+    for await (const bytes of chunksOf(running)) {
+      length += bytes.byteLength;
+      if (length > maxBytes) {
+        throw new EngineError('ENGINE_FAILED', { detail: `restic printed more than ${maxBytes} bytes.` });
+      }
+      parts.push(bytes);
+    }
+  });
+  const end = await running.ended;
+  if (end.exitCode !== 0) throw end.failure();
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** Streams the standard output. Leaving the loop stops the program; its failure is thrown at the end. */
+export async function* streamBytes(engine: Engine, call: EngineCall): AsyncGenerator<Uint8Array, void> {
+  const running = startEngine(engine, call);
+  yield* complete(running, chunksOf(running));
+}
+
+/** The same in lines. */
+export async function* streamLines(engine: Engine, call: EngineCall): AsyncGenerator<string, void> {
+  const running = startEngine(engine, call);
+  yield* complete(running, linesOf(running));
+}
+
+async function* complete<T>(running: RunningEngine, items: AsyncIterable<T>): AsyncGenerator<T, void> {
+  let isComplete = false;
+  try {
+    yield* items;
+    isComplete = true;
+  } finally {
+    if (!isComplete) {
+      running.stop();
+      await running.ended;
+    }
+  }
+  const end = await running.ended;
+  if (end.exitCode !== 0) throw end.failure();
+}
+
+async function consume(running: RunningEngine, read: () => Promise<void>): Promise<void> {
+  try {
+    await read();
+  } catch (error) {
+    running.stop();
+    await running.ended;
+    throw error;
+  }
+}
+
+async function* linesOf(running: RunningEngine): AsyncGenerator<string, void> {
+  const splitter = new LineSplitter(LINE_MAX);
+  for await (const bytes of chunksOf(running)) for (const { text } of splitter.push(bytes)) yield text;
+  for (const { text } of splitter.end()) yield text;
+}
+
+/** An output that was closed because the program was stopped ends here; `ended` has the reason. */
+async function* chunksOf({ stdout, ended }: RunningEngine): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const bytes of stdout) {
+      if (bytes instanceof Uint8Array) yield bytes;
+    }
+  } catch (error) {
+    const end = await ended;
+    if (end.exitCode === 0 && !end.wasCancelled) throw error;
   }
 }

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { ObjectKey } from './decrypt.ts';
-import type { ObjectSource } from './object-source.ts';
-import { Turns } from './turns.ts';
-import { damaged, unpackJson } from './unpack.ts';
+import { type ObjectKey, damaged, unpackJson, type ObjectSource } from './object-encoding.ts';
+import { EventLoopYield } from './event-loop-yield.ts';
 
 /**
- * Where blobs lie: those of folders (`tree`), which are kept while a repository is browsed, or those of the files that are
- * being read. All blobs of files would be too many to keep. An entry takes 56 bytes, in arrays without objects.
+ * The locations of blobs: those of folders (`tree`), which are cached while a repository is browsed, or those of the
+ * files that are being read. All blobs of files would be too many to cache. An entry takes 56 bytes, in arrays without
+ * objects.
  */
 
 const INDEX_FILE_MAX = 64 * 1024 * 1024;
@@ -30,37 +29,37 @@ export interface BlobPlace {
   pack: string;
   offset: number;
   length: number;
-  /** Of the content, where the blob is compressed. */
+  /** Uncompressed length, if the blob is compressed. */
   contentLength: number | undefined;
 }
 
 export interface IndexLimits {
-  /** Places of blobs. More than this is refused. */
+  /** The most locations of blobs. A larger index is refused. */
   maxBlobs: number;
-  /** Files of the index. */
+  /** The most files of the index. */
   maxFiles: number;
 }
 
 const HASH_BYTES = 32;
 const FIRST_CAPACITY = 1024;
 const UNCOMPRESSED = 0xffffffff;
-/** In place of the number of a pack: the blob is looked for, and was not found yet. */
+/** Replaces the pack number of a requested blob that was not found yet. */
 const NOWHERE = 0xffffffff;
 const EMPTY = -1;
 /** A sound index names each blob once, or a few times after interrupted runs. */
 const SAME_MAX = 8;
 const FIRST_SLOT_BITS = 12;
 
-/** Secret, because the ids of a false index are chosen: nobody can aim many of them at one slot. */
+/** Secret, because the ids of a forged index are chosen: without it, an attacker could aim many of them at one slot. */
 const MULTIPLIERS = new Uint32Array(randomBytes(HASH_BYTES).buffer.slice(0, HASH_BYTES));
 
 export class BlobIndex {
   readonly #packs: string[] = [];
   #size = 0;
   #ids = new Uint8Array(FIRST_CAPACITY * HASH_BYTES);
-  /** For each entry: pack, offset, length, length of the content. */
+  /** For each entry: pack, offset, length, uncompressed length. */
   #places = new Uint32Array(FIRST_CAPACITY * 4);
-  /** Open addressing: the numbers of entries, by the first bytes of their ids. At most half full. */
+  /** Open addressing: entry numbers by the first bytes of their ids. At most half full. */
   #slotBits = FIRST_SLOT_BITS;
   #slots = new Int32Array(2 ** FIRST_SLOT_BITS).fill(EMPTY);
 
@@ -80,18 +79,18 @@ export class BlobIndex {
     }
   }
 
-  /** Adds an entry without a place, which `addPack` fills in. */
+  /** Adds an entry without a location, which `addPack` fills in. */
   want(id: string): void {
     const hash = Buffer.from(id, 'hex');
     if (this.#entriesOf(hash).next().done === true) this.#add(hash, [NOWHERE, 0, 0, 0]);
   }
 
-  /** Whether it is wanted or found. */
+  /** Whether the blob was requested or found. */
   has(id: string): boolean {
     return this.#entriesOf(Buffer.from(id, 'hex')).next().done !== true;
   }
 
-  /** All places that claim to hold the blob, in the order of the index. A false index can name wrong ones. */
+  /** All locations that claim to hold the blob, in the order of the index. A forged index can contain wrong ones. */
   *find(id: string): Generator<BlobPlace, void> {
     for (const entry of this.#entriesOf(Buffer.from(id, 'hex'))) {
       if (this.#isFound(entry)) yield this.#placeOf(entry);
@@ -126,7 +125,7 @@ export class BlobIndex {
     this.#slots[slot] = entry;
   }
 
-  /** `undefined` where enough places claim to hold the blob. */
+  /** `undefined` if enough locations claim to hold the blob. */
   #freeSlot(hash: Buffer): number | undefined {
     let same = 0;
     let slot = this.#slotOf(hash);
@@ -179,12 +178,12 @@ export class BlobIndex {
   }
 }
 
-/** Which blobs are read. Most are not, and those are not looked at any closer. */
+/** Which blobs are needed. The others, which are most of them, are not parsed further. */
 type Wanted = (type: unknown, id: unknown) => boolean;
 
 const OF_FOLDERS: Wanted = (type) => type === 'tree';
 
-/** Reads all files of the index: by default, the blobs of folders. Throws REPOSITORY_DAMAGED where one is not sound. */
+/** Reads all files of the index: by default, the blobs of folders. Throws REPOSITORY_DAMAGED if one is not sound. */
 export async function readIndex(
   source: ObjectSource,
   key: ObjectKey,
@@ -194,25 +193,25 @@ export async function readIndex(
     isWanted: OF_FOLDERS,
   },
 ): Promise<BlobIndex> {
-  const turns = new Turns();
+  const eventLoop = new EventLoopYield();
   let files = 0;
   for await (const { name, size } of source.list('index')) {
     files += 1;
     if (files > maxFiles || size > INDEX_FILE_MAX) throw damaged('The index is larger than it may be.');
     const object = await source.get('index', name);
-    await turns.next();
+    await eventLoop.yield();
     const text = unpackJson(key, object, INDEX_FILE_MAX);
-    await turns.next();
+    await eventLoop.yield();
     for (const { id, blobs } of parseIndexFile(text)) {
       index.addPack(id, wantedOf(blobs, isWanted));
       if (index.size > maxBlobs) throw damaged(`The index names more than ${maxBlobs} blobs.`);
-      await turns.next();
+      await eventLoop.yield();
     }
   }
   return index;
 }
 
-/** Throws REPOSITORY_DAMAGED where one that is wanted has an unknown form. */
+/** Throws REPOSITORY_DAMAGED if a needed entry has an unknown form. */
 export function wantedOf(blobs: readonly unknown[], isWanted: Wanted): FoundBlob[] {
   const wanted: FoundBlob[] = [];
   for (const blob of blobs) {
@@ -226,7 +225,7 @@ export function wantedOf(blobs: readonly unknown[], isWanted: Wanted): FoundBlob
   return wanted;
 }
 
-/** The packs of one file of the index, with blobs that are not parsed yet. Throws REPOSITORY_DAMAGED. */
+/** The packs of one index file, with unparsed blobs. Throws REPOSITORY_DAMAGED. */
 export function parseIndexFile(text: string) {
   let value: unknown;
   try {

@@ -1,19 +1,123 @@
+import type { FolderEntry, TreeReader, WholeEntry } from './tree.ts';
+import { damaged, type ObjectKey, type ObjectSource } from './object-encoding.ts';
 import { createHash } from 'node:crypto';
 import { EngineError } from '../engine-error.ts';
 import { BlobIndex } from './blob-index.ts';
-import type { ObjectKey } from './decrypt.ts';
 import { contentOf, type FileContent, type FileParts, findParts } from './file-content.ts';
-import type { ObjectSource } from './object-source.ts';
-import { Turns } from './turns.ts';
-import type { FolderEntry, TreeReader, WholeEntry } from './tree.ts';
-import { damaged } from './unpack.ts';
+import { EventLoopYield } from './event-loop-yield.ts';
 
-/** What lies at a path of a snapshot, to be read: a file, or a folder with everything in it. */
+/** Compares two folders by their ids: folders that are equal in both are not read. */
+
+export interface Difference {
+  path: string;
+  kind: 'added' | 'removed' | 'changed' | 'type_changed';
+  before: FolderEntry | undefined;
+  after: FolderEntry | undefined;
+}
+
+export interface ComparedFolder {
+  /** Entries that were compared. */
+  compared: number;
+  differences: Difference[];
+}
+
+interface ComparedIds {
+  /** `undefined`: this side does not exist, so everything in the other was added or removed. */
+  before: string | undefined;
+  after: string | undefined;
+  /** Common path of both sides, without a trailing slash. */
+  path: string;
+}
+
+const DEPTH_MAX = 4096;
+
+/** Folder by folder; in each, first the existing entries and then the removed ones. */
+export async function* compareFolders(
+  trees: TreeReader,
+  root: ComparedIds,
+): AsyncGenerator<ComparedFolder, void> {
+  const open = [{ ...root, depth: 0 }];
+  for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
+    const { before, after, path, depth } = folder;
+    if (before === after) continue;
+    if (depth > DEPTH_MAX) throw damaged(`The snapshot is deeper than ${DEPTH_MAX} folders.`);
+    const [old, now] = [await entriesOf(trees, before), await entriesOf(trees, after)];
+    const pairs = pairsOf(old, now);
+    yield {
+      compared: old.length + now.length,
+      differences: pairs.flatMap((pair) => differenceOf(pair, path)),
+    };
+    const inner = pairs.flatMap((pair) => {
+      const ids = { before: subtreeOf(pair.before), after: subtreeOf(pair.after) };
+      const name = (pair.after ?? pair.before)?.name ?? '';
+      return ids.before === ids.after ? [] : [{ ...ids, path: `${path}/${name}`, depth: depth + 1 }];
+    });
+    for (const each of inner.reverse()) open.push(each);
+  }
+}
+
+interface Pair {
+  before: WholeEntry | undefined;
+  after: WholeEntry | undefined;
+}
+
+const entriesOf = async (trees: TreeReader, id: string | undefined): Promise<readonly WholeEntry[]> =>
+  id === undefined ? [] : trees.readWhole(id);
+
+/** By name. A forged folder can contain a name twice: those are paired in order. */
+function pairsOf(old: readonly WholeEntry[], now: readonly WholeEntry[]): Pair[] {
+  const left = new Map<string, WholeEntry[]>();
+  for (const entry of old) {
+    const same = left.get(entry.name);
+    if (same === undefined) left.set(entry.name, [entry]);
+    else same.push(entry);
+  }
+  for (const same of left.values()) same.reverse();
+  const pairs = now.map((after): Pair => ({ before: left.get(after.name)?.pop(), after }));
+  const removed = [...left.values()].flatMap((same) => same.reverse());
+  return [...pairs, ...removed.map((before): Pair => ({ before, after: undefined }))];
+}
+
+function differenceOf({ before, after }: Pair, above: string): Difference[] {
+  const kind = kindOf(before, after);
+  const name = (after ?? before)?.name ?? '';
+  return kind === undefined
+    ? []
+    : [{ path: `${above}/${name}`, kind, before: asEntry(before), after: asEntry(after) }];
+}
+
+function kindOf(
+  before: WholeEntry | undefined,
+  after: WholeEntry | undefined,
+): Difference['kind'] | undefined {
+  if (before === undefined) return 'added';
+  if (after === undefined) return 'removed';
+  if (before.type !== after.type) return 'type_changed';
+  const isSame =
+    before.sizeBytes === after.sizeBytes &&
+    before.linkTarget === after.linkTarget &&
+    before.content.length === after.content.length &&
+    before.content.every((id, at) => id === after.content[at]);
+  // For folders, the content has its own differences.
+  return isSame || after.type === 'dir' ? undefined : 'changed';
+}
+
+const subtreeOf = (entry: WholeEntry | undefined): string | undefined =>
+  entry?.type === 'dir' ? (entry.subtree ?? undefined) : undefined;
+
+/** Drops the parts of files, to save memory. */
+function asEntry(entry: WholeEntry | undefined): FolderEntry | undefined {
+  if (entry === undefined) return undefined;
+  const { content: _content, linkTarget: _linkTarget, ...shown } = entry;
+  return shown;
+}
+
+/** Opens a path of a snapshot for reading: a file, or a folder with everything in it. */
 
 export interface ContentQuery {
-  /** More entries or parts of files than these are not opened: `too_large`. */
+  /** Limit of entries or parts of files. Above it: `too_large`. */
   limits: { entries: number; parts: number };
-  /** Why an entry of a folder is not read, and nothing in it either. */
+  /** Why an entry of a folder, with its content, is not read. */
   leaveOut?: (entry: LeftOutQuery) => string | undefined;
   signal: AbortSignal;
 }
@@ -33,15 +137,15 @@ export interface OpenedFolder {
   entry: FolderEntry | undefined;
   entries: number;
   bytes: number;
-  /** Each folder before its content. Can be called again. */
+  /** Each folder before its content. Can be iterated again. */
   read(): AsyncGenerator<FolderItem, void>;
 }
 
 export interface FolderItem {
-  /** From the folder that was opened: `inner/file`. */
+  /** Relative to the opened folder: `inner/file`. */
   path: string;
   entry: WholeEntry;
-  /** Of files that are not left out. */
+  /** Only for files that are not left out. */
   content: FileContent | null;
   leftOut: string | undefined;
 }
@@ -51,9 +155,6 @@ interface Parts {
   key: ObjectKey;
   trees: TreeReader;
 }
-
-/** Deeper than any file system allows paths to be. */
-const DEPTH_MAX = 4096;
 
 export async function openFile(
   { source, key }: Parts,
@@ -70,7 +171,7 @@ export async function openFile(
   return { type: 'file', entry: shown, contentId: hash.digest('hex'), content };
 }
 
-/** Walks the folder twice: now, for what has to be looked up in the index, and again when it is read. */
+/** Walks the folder twice: now, to collect the blobs to look up in the index, and again when it is read. */
 export async function openFolder(
   parts: Parts,
   { id, entry }: { id: string; entry: FolderEntry | undefined },
@@ -78,7 +179,7 @@ export async function openFolder(
 ): Promise<OpenedFolder | 'too_large'> {
   const { limits, signal } = query;
   const wanted = new BlobIndex();
-  const turns = new Turns();
+  const eventLoop = new EventLoopYield();
   let entries = 0;
   let bytes = 0;
   for await (const found of walkWhole(parts.trees, id, query)) {
@@ -89,7 +190,7 @@ export async function openFolder(
     }
     if (entries > limits.entries || wanted.size > limits.parts) return 'too_large';
     if (signal.aborted) throw new EngineError('CANCELLED');
-    await turns.next();
+    await eventLoop.yield();
   }
   const located = await findParts(parts.source, parts.key, wanted);
   return {
@@ -103,7 +204,7 @@ export async function openFolder(
   };
 }
 
-/** A file of which a part is missing is left out, so that the others can be read. */
+/** A file with a missing part is left out, so that the others can be read. */
 async function withContent(located: FileParts, { path, entry, leftOut }: Found): Promise<FolderItem> {
   if (leftOut !== undefined || entry.type !== 'file') return { path, entry, leftOut, content: null };
   try {
@@ -120,7 +221,7 @@ interface Found {
   leftOut: string | undefined;
 }
 
-/** Folder by folder, so that what is kept in memory is one folder and the names of those to come. */
+/** Folder by folder, so that only one folder and the names of pending ones are in memory. */
 async function* walkWhole(
   trees: TreeReader,
   root: string,
@@ -134,7 +235,7 @@ async function* walkWhole(
     const inner: typeof open = [];
     for (const entry of await trees.readWhole(id)) {
       const path = above === '' ? entry.name : `${above}/${entry.name}`;
-      // restic writes no name twice, but those who know the password can.
+      // restic writes no name twice, but an attacker with the password can.
       const leftOut = names.has(entry.name) ? 'same name' : leaveOut({ ...entry, path });
       names.add(entry.name);
       yield { path, entry, leftOut };

@@ -2,12 +2,12 @@ import { clock } from '../../clock.ts';
 
 const TURN_MS = 10;
 
-/** Lets everything else in this process go on while a long piece of work is done. */
-export class Turns {
+/** Yields to the event loop during long work, so that other work of the process continues. */
+export class EventLoopYield {
   #since = clock.monotonic();
 
-  /** Called between small steps: waits for the others where this one has had its turn. */
-  async next(): Promise<void> {
+  /** Called between small steps. Returns at once unless 10 ms have passed since the last yield. */
+  async yield(): Promise<void> {
     if (clock.monotonic() - this.#since < TURN_MS) return;
     await new Promise((resolve) => setImmediate(resolve));
     this.#since = clock.monotonic();

@@ -1,25 +1,25 @@
 import { type BlobIndex, readIndex } from './blob-index.ts';
-import { readBlob } from './blobs.ts';
-import { type ObjectKey, OVERHEAD } from './decrypt.ts';
-import type { ObjectSource } from './object-source.ts';
-import { damaged } from './unpack.ts';
+import { type ObjectKey, OVERHEAD, damaged, unpackBlob, type ObjectSource } from './object-encoding.ts';
 
-/** restic cuts files into parts of at most 8 MiB. */
+/** restic splits files into parts of at most 8 MiB. */
 const PART_MAX = 16 * 1024 * 1024;
 const INDEX_FILES_MAX = 20_000;
-/** A false index names places that hold nothing. More of them than this for a part make the whole index unreadable. */
+/**
+ * A forged index names locations without content. With more of them for one part, the whole index counts as
+ * unreadable.
+ */
 const PLACES_MAX = 4;
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** Where the parts of files lie, in a repository that is open. */
+/** Locations of the parts of files in an open repository. */
 export interface FileParts {
   source: ObjectSource;
   key: ObjectKey;
   index: BlobIndex;
 }
 
-/** Looks up the parts that `wanted` holds. That reads the whole index, and is done once for many files. */
+/** Looks up all needed parts. That reads the whole index, once for many files. */
 export async function findParts(source: ObjectSource, key: ObjectKey, wanted: BlobIndex): Promise<FileParts> {
   const limits = { maxBlobs: PLACES_MAX * wanted.size + 1000, maxFiles: INDEX_FILES_MAX };
   const isWanted = (type: unknown, id: unknown) =>
@@ -29,15 +29,15 @@ export async function findParts(source: ObjectSource, key: ObjectKey, wanted: Bl
 
 export interface FileContent {
   length: number;
-  /** Part by part, so that a file of any size needs the memory of one. Both ends are included. */
+  /** Part by part, so that a file of any size needs the memory of one part. Both ends are included. */
   read(range?: { first: number; last: number }): AsyncGenerator<Buffer, void>;
 }
 
-/** Throws REPOSITORY_DAMAGED where a part is missing. */
+/** Throws REPOSITORY_DAMAGED if a part is missing. */
 export async function contentOf(parts: FileParts, ids: readonly string[]): Promise<FileContent> {
   const packed = Buffer.from(ids.join(''), 'hex');
   const idAt = (at: number) => packed.toString('hex', at * 32, at * 32 + 32);
-  /** Where each part ends. */
+  /** The end offset of each part. */
   const ends = new Float64Array(ids.length);
   let length = 0;
   for (const [at, id] of ids.entries()) {
@@ -74,11 +74,40 @@ function firstAfter(ascending: Float64Array, value: number): number {
 const readPart = (parts: FileParts, id: string) =>
   readBlob(parts, { id, maxBytes: PART_MAX, what: 'a part of a file' });
 
-/** As the index says it. Where its entries disagree, one of them is false, and the part itself is read. */
+/** The length in the index. If its entries disagree, one of them is forged, and the part itself is read. */
 async function lengthOf(parts: FileParts, id: string): Promise<number> {
   const said = new Set<number>();
   for (const { length, contentLength } of parts.index.find(id)) said.add(contentLength ?? length - OVERHEAD);
   const [length] = said;
   if (length === undefined) throw damaged('The index does not name a part of a file.');
   return said.size === 1 ? length : (await readPart(parts, id)).length;
+}
+
+interface BlobQuery {
+  id: string;
+  /** A larger blob is refused before it is read. */
+  maxBytes: number;
+  /** Description for the error message. */
+  what: string;
+}
+
+/** The content of a blob, from the first location that really has it: a forged index can contain wrong locations. */
+export async function readBlob(
+  { source, key, index }: { source: ObjectSource; key: ObjectKey; index: BlobIndex },
+  { id, maxBytes, what }: BlobQuery,
+): Promise<Buffer> {
+  let failure: unknown = damaged(`The index does not name ${what} of the snapshot.`);
+  for (const { pack, offset, length, contentLength } of index.find(id)) {
+    if (Math.max(length, contentLength ?? 0) > maxBytes) {
+      failure = damaged(`The index names ${what} that is too large to be read.`);
+      continue;
+    }
+    try {
+      const blob = await source.get('data', pack, { offset, length });
+      return unpackBlob(key, blob, { id, length: contentLength });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }

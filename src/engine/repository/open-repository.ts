@@ -1,23 +1,28 @@
 import { createHash } from 'node:crypto';
 import { EngineError } from '../engine-error.ts';
-import { EngineSnapshot, SnapshotId } from '../output/documents.ts';
+import { EngineSnapshot, SnapshotId } from '../process/documents.ts';
 import { type IndexLimits, readIndex } from './blob-index.ts';
-import { type ComparedFolder, compareFolders } from './compare.ts';
-import { type ContentQuery, openFile, type OpenedFile, openFolder, type OpenedFolder } from './contents.ts';
-import type { ObjectKey } from './decrypt.ts';
+import {
+  type ComparedFolder,
+  compareFolders,
+  type ContentQuery,
+  openFile,
+  type OpenedFile,
+  openFolder,
+  type OpenedFolder,
+} from './contents.ts';
+import { type ObjectKey, damaged, unpackJson, type ObjectSource } from './object-encoding.ts';
 import { type KeyQuery, openMasterKey } from './keys.ts';
-import type { ObjectSource } from './object-source.ts';
 import { type FolderEntry, TREE_CACHE_BYTES, TreeReader } from './tree.ts';
-import { damaged, unpackJson } from './unpack.ts';
 
 const USUAL_LIMITS: IndexLimits = { maxBlobs: 5_000_000, maxFiles: 20_000 };
 const SNAPSHOT_MAX = 16 * 1024 * 1024;
-/** Deeper than any file system allows paths to be. */
+/** Deeper than the paths of any file system. */
 const DEPTH_MAX = 4096;
 
 export interface FolderQuery {
   snapshotId: string;
-  /** As it stands in the snapshot, from its root. */
+  /** The path in the snapshot, from its root. */
   path: string;
   offset: number;
   limit: number;
@@ -44,34 +49,34 @@ export interface WalkedEntry extends ListedEntry {
 export interface CompareQuery {
   before: string;
   after: string;
-  /** A folder that is in one of them at least. */
+  /** A folder that exists in at least one of them. */
   path: string;
 }
 
-/** Reads folders of snapshots without restic, which walks a whole snapshot for each of them. */
+/** Reads folders of snapshots without restic, which would walk a whole snapshot for each of them. */
 export interface RepositoryReader {
   listFolder(query: FolderQuery): Promise<FolderPage>;
-  /** What lies at a path; `undefined` for the root, which has no entry. Throws PATH_MISSING. */
+  /** The entry at a path; `undefined` for the root, which has no entry. Throws PATH_MISSING. */
   findEntry(snapshotId: string, path: string): Promise<ListedEntry | undefined>;
-  /** What the snapshot says of itself. */
+  /** The snapshot's own description. */
   readSnapshot(snapshotId: string): Promise<Omit<EngineSnapshot, 'id'>>;
   /**
-   * Everything in a folder of a snapshot, by default in all of it, each folder before its content. Ends with
+   * Everything in a folder of a snapshot, by default in the whole snapshot, each folder before its content. Ends with
    * REPOSITORY_DAMAGED after `maxEntries`.
    */
   walk(query: WalkQuery): AsyncGenerator<WalkedEntry, void>;
-  /** What two snapshots differ in, folder by folder. What it costs follows from how much that is. */
+  /** The differences of two snapshots, folder by folder. The cost depends on their number. */
   compare(query: CompareQuery): AsyncGenerator<ComparedFolder, void>;
-  /** A file or a folder whose content is to be read. Throws PATH_MISSING, also for what is neither. */
+  /** Opens a file or folder for reading. Throws PATH_MISSING, also if it is neither. */
   openContent(
     place: { snapshotId: string; path: string },
     query: ContentQuery,
   ): Promise<OpenedFile | OpenedFolder | 'too_large'>;
-  /** What the reader keeps in memory, at most. */
+  /** The memory limit of the reader. */
   readonly memoryBytes: number;
 }
 
-/** What reads the descriptions of snapshots, and no folders: without the index, of which it needs nothing. */
+/** Reads only the descriptions of snapshots, without the index and folders. */
 export async function openDescriptions(
   source: ObjectSource,
   query: KeyQuery,
@@ -99,7 +104,7 @@ export async function openRepository(
   const folderAt = async (snapshotId: string, names: readonly string[]) =>
     trees.read(await idAt(snapshotId, names));
 
-  /** `undefined` where there is no such folder. */
+  /** `undefined` if there is no such folder. */
   const idIfThere = (snapshotId: string, names: readonly string[]) =>
     idAt(snapshotId, names).catch((error: unknown) => {
       if (error instanceof EngineError && error.code === 'PATH_MISSING') return undefined;
@@ -154,8 +159,8 @@ export async function openRepository(
 }
 
 /**
- * One object can stand for many folders, so that a small repository can claim to hold more folders than can ever be
- * listed. Depth and number of entries are bounded; a circle is not possible, because each id is a hash of the content.
+ * One object can stand for many folders, so a small repository can claim more folders than can ever be listed. Depth
+ * and number of entries are limited; a loop is impossible, because each id is a hash of the content.
  */
 async function* walkFolder(
   trees: TreeReader,

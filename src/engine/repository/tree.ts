@@ -1,14 +1,11 @@
 import { z } from 'zod';
 import { escapeLiteral, pathText } from '../../protocol/index.ts';
 import type { BlobIndex } from './blob-index.ts';
-import { readBlob } from './blobs.ts';
-import type { ObjectKey } from './decrypt.ts';
-import type { ObjectSource } from './object-source.ts';
-import { Turns } from './turns.ts';
-import { unquoteName } from './unquote-name.ts';
-import { damaged } from './unpack.ts';
+import { readBlob } from './file-content.ts';
+import { type ObjectKey, damaged, type ObjectSource } from './object-encoding.ts';
+import { EventLoopYield } from './event-loop-yield.ts';
 
-/** Folders of a snapshot. Each is a blob, with the ids of the folders in it. */
+/** Folders of a snapshot. Each is a blob, with the ids of its subfolders. */
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 const TYPES = ['file', 'dir', 'symlink', 'dev', 'chardev', 'fifo', 'socket', 'irregular'] as const;
@@ -23,13 +20,13 @@ const fields = {
 };
 const Node = z.object(fields).transform(asEntry).refine(hasName, 'must be a name');
 
-/** With what a browser does not need, and what takes room: the parts of files, and where links lead. */
+/** Including the parts of files and link targets, which a browser does not need and which use memory. */
 const WholeNode = z
   .object({
     ...fields,
     content: z.array(Hash).nullish(),
     linktarget: z.string().optional(),
-    /** Where the target is not UTF-8. */
+    /** Set if the target is not UTF-8. */
     linktarget_raw: z.base64().optional(),
   })
   .transform(
@@ -50,21 +47,21 @@ export interface FolderEntry {
   mode: number | null;
   /** As restic prints it. */
   modifiedAt: string | null;
-  /** The content of a folder. */
+  /** The blob with the content of a folder. */
   subtree: string | null;
 }
 
 export interface WholeEntry extends FolderEntry {
-  /** The ids of the blobs that are the content of a file, in their order. */
+  /** The ids of the blobs with the content of a file, in order. */
   content: readonly string[];
-  /** Of a symbolic link, as `pathText` writes it. */
+  /** Target of a symbolic link, as `pathText` writes it. */
   linkTarget: string | null;
 }
 
-/** Room for some hundred thousand entries. A larger one would fill the memory of the server. */
+/** Enough for some hundred thousand entries. A larger folder would fill the memory of the server. */
 const TREE_BYTES_MAX = 128 * 1024 * 1024;
 const CACHED_ENTRIES = 100_000;
-/** With its name and its path to the next folder, in objects. Measured: 200 to 300 bytes. */
+/** With its name and its path to the next folder, as objects. Measured: 200 to 300 bytes. */
 const ENTRY_BYTES = 300;
 export const TREE_CACHE_BYTES = CACHED_ENTRIES * ENTRY_BYTES;
 
@@ -72,7 +69,7 @@ export class TreeReader {
   readonly #source: ObjectSource;
   readonly #key: ObjectKey;
   readonly #index: BlobIndex;
-  /** The folders that were read last, because a folder is asked for page by page. */
+  /** Caches the folders that were read last, because a folder is requested page by page. */
   readonly #cache = new Map<string, FolderEntry[]>();
   #cachedEntries = 0;
 
@@ -82,7 +79,7 @@ export class TreeReader {
     this.#index = index;
   }
 
-  /** The entries of a folder, in the order of restic: by the bytes of their names. */
+  /** The entries of a folder in restic's order: by the bytes of their names. */
   async read(id: string): Promise<readonly FolderEntry[]> {
     const cached = this.#cache.get(id);
     if (cached !== undefined) {
@@ -95,7 +92,7 @@ export class TreeReader {
     return entries;
   }
 
-  /** The same with the parts of files. Not kept, because these take more room than everything else. */
+  /** The same with the parts of files. Not cached, because these use more memory than everything else. */
   async readWhole(id: string): Promise<readonly WholeEntry[]> {
     return parseTree(await this.#readBlob(id), WholeNode);
   }
@@ -130,13 +127,13 @@ async function parseTree<Entry>(content: Buffer, node: z.ZodType<Entry>): Promis
   }
   const parsed = Tree.safeParse(value);
   if (!parsed.success) throw unknownForm();
-  const turns = new Turns();
+  const eventLoop = new EventLoopYield();
   const entries: Entry[] = [];
   for (const each of parsed.data.nodes ?? []) {
     const entry = node.safeParse(each);
     if (!entry.success) throw unknownForm();
     entries.push(entry.data);
-    if (entries.length % NODES_BETWEEN_TURNS === 0) await turns.next();
+    if (entries.length % NODES_BETWEEN_TURNS === 0) await eventLoop.yield();
   }
   return entries;
 }
@@ -170,3 +167,35 @@ function asEntry({
 function hasName({ name }: FolderEntry): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name);
 }
+
+/** restic writes names like quoted Go strings, because JSON cannot contain names that are not UTF-8. */
+
+const ESCAPE = /\\(?:([abfnrtv\\'"])|x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))/g;
+const CONTROLS: Readonly<Record<string, string>> = {
+  a: '\u0007',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+};
+
+/** The bytes of a name. */
+export function unquoteName(quoted: string): Buffer {
+  const parts: Buffer[] = [];
+  let from = 0;
+  for (const match of quoted.matchAll(ESCAPE)) {
+    const [whole, control, hex, octal, short, long] = match;
+    parts.push(Buffer.from(quoted.slice(from, match.index), 'utf8'));
+    from = match.index + whole.length;
+    if (control !== undefined) parts.push(Buffer.from(CONTROLS[control] ?? control));
+    else if (hex !== undefined) parts.push(Buffer.from([Number.parseInt(hex, 16)]));
+    else if (octal !== undefined) parts.push(Buffer.from([Number.parseInt(octal, 8) & 0xff]));
+    else parts.push(Buffer.from(characterOf(Number.parseInt(short ?? long ?? '', 16))));
+  }
+  parts.push(Buffer.from(quoted.slice(from), 'utf8'));
+  return Buffer.concat(parts);
+}
+
+const characterOf = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd');

@@ -1,9 +1,13 @@
-import type { LiveRollout } from '../rollouts/wave.ts';
-import { rolloutFor } from '../rollouts/wave.ts';
-import { nextChange } from '../targets/maintenance-window.ts';
-import { resolveTarget } from '../targets/resolve-target.ts';
-import type { KnownReleases, Resolution, UpgradableDevice } from '../targets/target-question.ts';
-import type { EffectiveSettings, PinnedComponent } from '../targets/target.schema.ts';
+import {
+  type LiveRollout,
+  rolloutFor,
+  nextChange,
+  resolveTarget,
+  type KnownReleases,
+  type Resolution,
+  type UpgradableDevice,
+} from './resolve-target.ts';
+import type { EffectiveSettings, PinnedComponent, UpgradeReason, UpgradeState } from './upgrade.schema.ts';
 import {
   type HeldAttempt,
   type HeldBack,
@@ -13,18 +17,17 @@ import {
   isInFlight,
   isOnTrial,
   nextLapse,
-} from './held-attempt.ts';
-import type { UpgradeReason, UpgradeState } from './upgrade.schema.ts';
+} from './attempts.ts';
 
 /**
- * What the components of a device should install now: the answer of the resolver, and what the attempts of the device
- * change about it. The same function answers people and heartbeats (docs/decisions/agent-upgrade-offers.md).
+ * The releases that the components of a device should install now: the answer of the resolver, and what the attempts of
+ * the device change about it. The same function serves people and heartbeats (docs/decisions/agent-update-targets.md).
  */
 
 export interface Subject {
   deviceId: string;
   agentVersion: string;
-  /** Undefined where it has reported none. */
+  /** Undefined if it has reported none. */
   watchdogVersion: string | undefined;
   device: UpgradableDevice;
 }

@@ -1,18 +1,67 @@
-import type { Db } from '../../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../../platform/db/transaction.ts';
-import { DeviceModel } from '../../../devices/index.ts';
-import type { AgentUpdateSettings } from '../../../partners/index.ts';
-import { AgentRelease } from '../../registry/release.model.ts';
-import type { ReleaseKeys } from '../../registry/release-keys.ts';
-import { liveRollouts } from '../../rollouts/live-rollouts.ts';
-import type { LiveRollout } from '../../rollouts/wave.ts';
-import { parseStored } from '../../targets/effective-settings.ts';
-import { PinnedComponent } from '../../targets/target.schema.ts';
-import type { Outdated } from './board-notice.ts';
-import { heldAttempts } from '../held-attempt.queries.ts';
-import type { HeldAttempt } from '../held-attempt.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { DeviceModel } from '../devices/index.ts';
+import type { AgentUpdateSettings } from '../partners/index.ts';
+import { AgentRelease, type ReleaseKeys } from '../releases/index.ts';
+import { liveRollouts } from './rollout.queries.ts';
+import { type LiveRollout, parseStored } from './resolve-target.ts';
+import { PinnedComponent } from './upgrade.schema.ts';
+import { heldAttempts } from './upgrade.queries.ts';
+import type { HeldAttempt } from './attempts.ts';
+import { z } from 'zod';
 
-/** What offers are made of, as the database has it. Fields that were not asked for are undefined. */
+/** The channel on which the database announces what decides about upgrades (migrations/0012_releases.sql). */
+export const UPGRADES_CHANNEL = 'muster_upgrades';
+
+const Notice = z.object({
+  kind: z.enum(['organization', 'partner', 'releases', 'rollout', 'device']),
+  id: z.uuid().nullable(),
+});
+
+/** The parts that have to be read again. */
+export interface Outdated {
+  everything: boolean;
+  organizations: Set<string>;
+  partners: Set<string>;
+  releases: boolean;
+  rollouts: boolean;
+  devices: Set<string>;
+}
+
+export const nothingOutdated = (): Outdated => ({
+  everything: false,
+  organizations: new Set(),
+  partners: new Set(),
+  releases: false,
+  rollouts: false,
+  devices: new Set(),
+});
+
+/** A notice that cannot be understood, such as one of a later release, may be about anything. */
+export function note(outdated: Outdated, payload: string): void {
+  const notice = parse(payload);
+  if (notice === undefined) {
+    outdated.everything = true;
+    return;
+  }
+  const { kind, id } = notice;
+  if (kind === 'releases') outdated.releases = true;
+  else if (kind === 'rollout') outdated.rollouts = true;
+  else if (id === null) outdated.everything = true;
+  else if (kind === 'organization') outdated.organizations.add(id);
+  else if (kind === 'partner') outdated.partners.add(id);
+  else outdated.devices.add(id);
+}
+
+function parse(payload: string): z.infer<typeof Notice> | undefined {
+  try {
+    return Notice.safeParse(JSON.parse(payload)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The stored facts that offers are made of. Fields that were not asked for are undefined. */
 export interface BoardRows {
   organizations: { id: string; partnerId: string; settings: AgentUpdateSettings }[] | undefined;
   partners: { id: string; settings: AgentUpdateSettings }[] | undefined;
@@ -24,7 +73,7 @@ export interface BoardRows {
 }
 
 /** @param switched  devices whose switch is held */
-export function readBoard(
+export function readUpgradeOffers(
   db: Db,
   keys: ReleaseKeys,
   outdated: Outdated,

@@ -1,16 +1,29 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { Silence } from '../rollouts/halting.ts';
-import type { WaveProgress } from '../rollouts/next-step.ts';
-import type { AgentRollout } from '../rollouts/rollout.model.ts';
-import type { Wave } from '../rollouts/wave.ts';
-import { knownReleasesOfAll } from '../targets/known-releases.ts';
-import { resolveTarget } from '../targets/resolve-target.ts';
-import type { KnownReleases } from '../targets/target-question.ts';
-import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
-import type { Reason } from '../targets/target.schema.ts';
-import { type CountedRollout, countDevices, type DeviceGroup } from './device-groups.ts';
-import type { AttemptState } from '../upgrades/upgrade.schema.ts';
-import { type SettingsClass, stagedOrganizations } from './staged-organizations.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { UPGRADE_CAPABILITY } from '../../protocol/index.ts';
+import { knownReleasesOfAll } from './known-releases.ts';
+import {
+  type Silence,
+  type WaveProgress,
+  type HaltReason,
+  type Outcomes,
+  nextStep,
+  type RolloutPosition,
+  type Step,
+} from './next-step.ts';
+import { resolveTarget, type KnownReleases, type Wave } from './resolve-target.ts';
+import type { AgentRollout } from './upgrade.model.ts';
+import {
+  type CountedRollout,
+  countDevices,
+  type DeviceGroup,
+  type SettingsClass,
+  stagedOrganizations,
+  type NamedDevice,
+  silentDevices,
+  failedDevices,
+  readOutcomes,
+} from './rollout.queries.ts';
+import type { Reason, AttemptState } from './upgrade.schema.ts';
 
 /** Where the devices of a rollout stand. What a device waits for is the resolver's answer, as its own page shows it. */
 
@@ -25,7 +38,7 @@ export interface WaveCount {
   progress: WaveProgress;
 }
 
-export interface Census {
+export interface RolloutCounts {
   /** By index. A last one holds the devices that no wave reaches. */
   waves: WaveCount[];
   silence: Silence;
@@ -34,18 +47,18 @@ export interface Census {
 
 export type ExaminedRollout = CountedRollout & Pick<AgentRollout, 'version' | 'state' | 'wave'>;
 
-export async function takeCensus(
+export async function countRollout(
   tx: Tx,
   rollout: ExaminedRollout,
   now: Date,
-): Promise<Census & { classes: SettingsClass[] }> {
+): Promise<RolloutCounts & { classes: SettingsClass[] }> {
   const classes = await stagedOrganizations(tx, rollout.component);
   const releases = await knownReleasesOfAll(tx, rollout.version);
   const groups = await countDevices(tx, rollout, { classes, now });
   return { classes, ...tally(groups, rollout, { classes, releases, now }) };
 }
 
-/** What decides about the devices beside the rollout. */
+/** The facts beside the rollout that decide about the devices. */
 export interface Judging {
   classes: readonly SettingsClass[];
   releases: KnownReleases;
@@ -57,7 +70,7 @@ export function tally(
   groups: readonly DeviceGroup[],
   rollout: Pick<ExaminedRollout, 'component' | 'version' | 'state' | 'wave' | 'waves'>,
   judging: Judging,
-): Census {
+): RolloutCounts {
   const waves = Array.from({ length: rollout.waves.length + 1 }, emptyWave);
   const silence = { upgraded: 0, upgradedSilent: 0, others: 0, othersSilent: 0 };
   let finishedInAll = 0;
@@ -121,7 +134,7 @@ function waveOfGroup(group: DeviceGroup, { state, wave }: Pick<ExaminedRollout, 
   return state !== 'paused' && group.wave <= wave ? 'reached' : 'not_reached';
 }
 
-/** A device that waits for these would be upgraded by the rollout; what the others wait for, somebody has to change. */
+/** A device that waits for these would be upgraded by the rollout; what the others wait for, an administrator has to change. */
 const ENDS_BY_ITSELF: readonly (Reason | 'due')[] = [
   'due',
   'outside_window',
@@ -165,3 +178,44 @@ function countSilence(silence: Silence, group: DeviceGroup): void {
   if (group.silence === 'upgraded_silent') silence.upgradedSilent += group.devices;
   if (group.silence === 'others_silent') silence.othersSilent += group.devices;
 }
+
+/** The progress of a rollout, and what follows from it. */
+interface Examination {
+  outcomes: Outcomes;
+  counts: RolloutCounts;
+  step: Step;
+  classes: SettingsClass[];
+}
+
+export async function examine(tx: Tx, rollout: AgentRollout, now: Date): Promise<Examination> {
+  const outcomes = await readOutcomes(tx, rollout);
+  const { classes, ...counts } = await countRollout(tx, rollout, now);
+  const wave = counts.waves[rollout.wave]?.progress ?? { members: 0, reachable: 0, finished: 0 };
+  const { silence, finishedInAll } = counts;
+  const step = nextStep(positionOf(rollout), { outcomes, silence, wave, finishedInAll }, now);
+  return { outcomes, counts, step, classes };
+}
+
+/** The devices that are the reason for a halt. */
+export function causingDevices(
+  tx: Tx,
+  rollout: AgentRollout,
+  { reason, classes, now }: { reason: HaltReason; classes: readonly SettingsClass[]; now: Date },
+): Promise<NamedDevice[]> {
+  return reason === 'silent'
+    ? silentDevices(tx, rollout, { classes, now })
+    : failedDevices(tx, rollout, { inARow: reason === 'failed_in_a_row' });
+}
+
+/** The rollout as the pure functions take it. */
+export const positionOf = (rollout: AgentRollout): RolloutPosition => ({
+  state: rollout.state,
+  waves: rollout.waves,
+  wave: rollout.wave,
+  waveOpenedAt: rollout.waveOpenedAt,
+  haltWhen: {
+    failedPercent: Number(rollout.failedPercent),
+    silentMinutes: rollout.silentMinutes,
+    minDevices: rollout.minDevices,
+  },
+});

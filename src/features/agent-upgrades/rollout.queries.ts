@@ -1,12 +1,54 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { percentThrough } from '../rollouts/live-rollouts.ts';
-import type { AgentRollout } from '../rollouts/rollout.model.ts';
-import { placesOf } from '../rollouts/wave.ts';
-import type { Platform } from '../targets/target-question.ts';
-import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
-import type { PinnedComponent } from '../targets/target.schema.ts';
-import type { AttemptState } from '../upgrades/upgrade.schema.ts';
-import type { SettingsClass } from './staged-organizations.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { UPGRADE_CAPABILITY } from '../../protocol/index.ts';
+import type { AgentRelease } from '../releases/index.ts';
+import {
+  effectiveSettings,
+  parseStored,
+  type Platform,
+  placesOf,
+  type LiveRollout,
+  PLACES,
+} from './resolve-target.ts';
+import type { Outcomes } from './next-step.ts';
+import { AgentRollout } from './upgrade.model.ts';
+import type { PinnedComponent, AttemptState, EffectiveSettings } from './upgrade.schema.ts';
+
+/** The newest rollout of each component that was not aborted: an ended one still says what its devices should run. */
+export async function liveRollouts(tx: Tx): Promise<LiveRollout[]> {
+  const rollouts = await AgentRollout.query(tx)
+    .distinctOn('component')
+    .whereNot('state', 'aborted')
+    .orderBy([
+      { column: 'component' },
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ]);
+  return rollouts.map(asLive);
+}
+
+/** Whether the newest rollout of the component is of this version. */
+export async function isRolledOut(
+  tx: Tx,
+  { component, version }: Pick<AgentRelease, 'component' | 'version'>,
+): Promise<boolean> {
+  const rollouts = await liveRollouts(tx);
+  return rollouts.some((one) => one.component === component && one.version === version);
+}
+
+const asLive = (rollout: AgentRollout): LiveRollout => ({
+  id: rollout.id,
+  component: rollout.component,
+  version: rollout.version,
+  reachedPercent: rollout.state === 'paused' ? 0 : percentThrough(rollout.waves, rollout.wave),
+  isHalted: rollout.state === 'halted',
+  firstDevices: new Set(rollout.firstDevices),
+});
+
+/** The share of the fleet in the first waves up to `last`. Whole places are added, because sums of decimals are not exact. */
+export function percentThrough(waves: readonly { percent: number }[], last: number): number {
+  const places = waves.slice(0, last + 1).reduce((sum, { percent }) => sum + placesOf(percent), 0);
+  return (places * 100) / PLACES;
+}
 
 /** Devices in a rollout that nothing tells apart, counted by the database. */
 export interface DeviceGroup extends Platform {
@@ -135,4 +177,156 @@ function bindings(
     orgIds: classes.flatMap(({ orgIds }) => orgIds),
     classes: classes.flatMap(({ orgIds }, at) => orgIds.map(() => at)),
   };
+}
+
+/**
+ * How the upgrades of a rollout ended since it was started or resumed, by its rows of device_upgrades alone. What counts
+ * of a device is the end of its latest attempt that has ended, so a device that fails again and again counts once.
+ */
+
+type Judged = Pick<AgentRollout, 'id' | 'judgedFrom'>;
+
+const ENDED = `
+  ended as materialized (
+    select distinct on (device_id) device_id, org_id, state = 'completed' as is_healthy, finished_at
+    from device_upgrades
+    where rollout_id = cast(:id as uuid) and finished_at >= cast(:judgedFrom as timestamptz)
+    order by device_id, finished_at desc, id desc
+  ), in_order as (
+    -- Devices that ended alike, one after another, have the same difference.
+    select *, row_number() over (order by finished_at, device_id)
+      - row_number() over (partition by is_healthy order by finished_at, device_id) as run
+    from ended
+  ), runs as (
+    select run, count(*)::integer as length, min(finished_at) as began_at
+    from in_order where not is_healthy group by run
+  )`;
+
+export async function readOutcomes(tx: Tx, { id, judgedFrom }: Judged): Promise<Outcomes> {
+  const { rows } = await tx.raw<{ rows: [Outcomes] }>(
+    `with ${ENDED}
+    select count(*) filter (where is_healthy)::integer as healthy,
+      count(*) filter (where not is_healthy)::integer as failed,
+      coalesce((select max(length) from runs), 0) as "failuresInARow",
+      (select count(distinct device_id)::integer from device_upgrades
+        where rollout_id = cast(:id as uuid) and state not in ('offered', 'completed', 'failed', 'rolled_back')
+      ) as "underWay"
+    from ended`,
+    { id, judgedFrom },
+  );
+  return rows[0];
+}
+
+/** The devices that failed, the last ones first; or those of the first long sequence of failures. */
+export async function failedDevices(
+  tx: Tx,
+  { id, judgedFrom }: Judged,
+  { inARow }: { inARow: boolean },
+): Promise<NamedDevice[]> {
+  const { rows } = await tx.raw<{ rows: NamedDevice[] }>(
+    `with ${ENDED}
+    select d.id as "deviceId", d.org_id as "orgId", coalesce(nullif(d.display_name, ''), d.hostname) as name
+    from in_order o join devices d on d.id = o.device_id
+    where not o.is_healthy
+      ${inARow ? 'and o.run = (select run from runs order by length desc, began_at limit 1)' : ''}
+    order by o.finished_at desc, d.id`,
+    { id, judgedFrom },
+  );
+  return rows;
+}
+
+/** Organizations whose devices are upgraded alike: they differ in nothing that decides about a component. */
+export interface SettingsClass {
+  settings: EffectiveSettings;
+  orgIds: string[];
+}
+
+/**
+ * The organizations that take part in rollouts, which are those with the policy `staged`. There are as many classes as
+ * there are different pins and windows, so that devices can be counted by class instead of one by one.
+ */
+export async function stagedOrganizations(tx: Tx, component: PinnedComponent): Promise<SettingsClass[]> {
+  const { rows } = await tx.raw<{ rows: StoredSettings[] }>(
+    `select o.id as "orgId", o.settings -> 'agentUpdates' as organization, p.settings -> 'agentUpdates' as partner
+    from organizations o join partners p on p.id = o.partner_id
+    where o.deleted_at is null and p.deleted_at is null
+      and 'staged' in (o.settings #>> '{agentUpdates,policy}', p.settings #>> '{agentUpdates,policy}')`,
+  );
+  const classes = new Map<string, SettingsClass>();
+  for (const { orgId, organization, partner } of rows) {
+    const settings = effectiveSettings({
+      organization: parseStored(organization),
+      partner: parseStored(partner),
+    });
+    if (settings.policy.value !== 'staged') continue;
+    const key = JSON.stringify([settings.pins[component].value, settings.maintenanceWindow.value]);
+    const alike = classes.get(key);
+    if (alike === undefined) classes.set(key, { settings, orgIds: [orgId] });
+    else alike.orgIds.push(orgId);
+  }
+  return [...classes.values()];
+}
+
+interface StoredSettings {
+  orgId: string;
+  organization: unknown;
+  partner: unknown;
+}
+
+/** So many devices of each platform belong to the first wave, if the platform has as many. */
+const EACH_PLATFORM = 3;
+
+interface FirstWave {
+  /** How many places hold the number of devices that was asked for. */
+  places: number;
+  /** Some devices of each platform. */
+  devices: string[];
+}
+
+/** Chooses the first wave among the devices of these groups. */
+export async function chooseFirstWave(
+  tx: Tx,
+  { id, component }: { id: string; component: PinnedComponent },
+  {
+    classes,
+    groups,
+    size,
+  }: { classes: readonly SettingsClass[]; groups: readonly DeviceGroup[]; size: number },
+): Promise<FirstWave> {
+  const version = VERSION_COLUMN[component];
+  const { rows } = await tx.raw<{ rows: [FirstWave] }>(
+    `with members as (
+      select d.id, d.os_type, d.architecture, rollout_place(cast(:id as uuid), d.id) as place
+      from unnest(cast(:orgIds as uuid[]), cast(:orgClasses as integer[])) as c (org_id, class)
+      join devices d on d.org_id = c.org_id and d.condition <> 'decommissioned'
+        and d.auto_update and cast(:capability as text) = any(d.capabilities)
+      where (c.class, d.os_type, d.architecture, ${version}) in (
+        select * from unnest(cast(:classes as integer[]), cast(:osTypes as text[]), cast(:architectures as text[]),
+          cast(:versions as text[])))
+    ), ranked as (
+      select id, place, row_number() over (order by place, id) as rank,
+        row_number() over (partition by os_type, architecture order by place, id) as rank_on_platform
+      from members
+    )
+    select coalesce(max(place) filter (where rank <= :size), 0) + 1 as places,
+      coalesce(array_agg(id order by place, id) filter (where rank_on_platform <= ${EACH_PLATFORM}), '{}') as devices
+    from ranked`,
+    {
+      id,
+      size,
+      capability: UPGRADE_CAPABILITY,
+      orgIds: classes.flatMap(({ orgIds }) => orgIds),
+      orgClasses: classes.flatMap(({ orgIds }, at) => orgIds.map(() => at)),
+      classes: groups.map(({ settingsClass }) => settingsClass),
+      osTypes: groups.map(({ osType }) => osType),
+      architectures: groups.map(({ architecture }) => architecture),
+      versions: groups.map(({ current }) => current),
+    },
+  );
+  return rows[0];
+}
+
+export async function currentTime(tx: Tx): Promise<Date> {
+  const { rows } = await tx.raw<{ rows: [{ now: Date }] }>('select now() as now');
+  return rows[0].now;
 }

@@ -1,9 +1,8 @@
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import type { AuditNote } from '../../../platform/http/route.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { ReleaseKeys } from '../registry/release-keys.ts';
-import { NewRollout, Rollout, RolloutDetails, RolloutQuery } from './rollout-answer.schema.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { type AuditNote, route, type RouteGroup } from '../../platform/http/route.ts';
+import type { ReleaseKeys } from '../releases/index.ts';
+import { NewRollout, Rollout, RolloutDetails, RolloutQuery } from './rollout.schema.ts';
 import {
   abortRollout,
   listRollouts,

@@ -1,10 +1,32 @@
 import { z } from 'zod';
-import { Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { placesOf, PLACES } from '../rollouts/wave.ts';
-import { RolloutState, WavePlan } from '../rollouts/rollout.schema.ts';
-import { PinnedComponent, Reason } from '../targets/target.schema.ts';
-import { Version } from '../registry/version.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { placesOf, PLACES } from './resolve-target.ts';
+import { PinnedComponent, Reason } from './upgrade.schema.ts';
+import { Version } from '../releases/index.ts';
+
+export const RolloutState = z
+  .enum(['running', 'paused', 'halted', 'aborted', 'completed'])
+  .describe('`paused` by a person, `halted` by failures; both can be resumed. `aborted` cannot.');
+export type RolloutState = z.infer<typeof RolloutState>;
+
+const A_MONTH_IN_MINUTES = 43_200;
+
+export const WavePlan = z.strictObject({
+  percent: z
+    .number()
+    .positive()
+    .max(100)
+    .multipleOf(0.01)
+    .describe('The share of the fleet that this wave adds to the waves before it.'),
+  soakMinutes: z
+    .number()
+    .int()
+    .min(0)
+    .max(A_MONTH_IN_MINUTES)
+    .describe('How long the wave is observed before the next one opens.'),
+});
+export type WavePlan = z.infer<typeof WavePlan>;
 
 const MAX_WAVES = 20;
 const A_WEEK_IN_MINUTES = 10_080;
@@ -67,7 +89,7 @@ const Halt = z
       .describe('The devices that caused it, at most 100 of them, as they were then.'),
     deviceCount: z.number().int(),
     haltedAt: Timestamp,
-    endedAt: Timestamp.nullable().describe('When somebody resumed or aborted the rollout.'),
+    endedAt: Timestamp.nullable().describe('When the rollout was resumed or aborted.'),
   })
   .meta({ id: 'AgentRolloutHalt' });
 
@@ -96,7 +118,7 @@ const count = z.number().int();
 const Counts = z
   .object({
     due: count.describe('They are offered the release with their next heartbeat.'),
-    offered: count.describe('Somebody has asked for the upgrade, which has not begun.'),
+    offered: count.describe('The upgrade was requested and has not begun.'),
     downloading: count,
     verifying: count,
     installing: count,

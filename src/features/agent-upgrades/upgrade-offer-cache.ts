@@ -1,16 +1,105 @@
-import { clock, type Timer } from '../../../../clock.ts';
-import type { Offer, OfferQuestion, UpgradeOffers } from '../../../../hub/ports.ts';
-import type { Logger } from '../../../../platform/logger.ts';
-import { type HeartbeatAck, UPGRADE_CAPABILITY } from '../../../../protocol/index.ts';
-import type { AgentUpdateSettings } from '../../../partners/index.ts';
-import type { LiveRollout } from '../../rollouts/wave.ts';
-import { effectiveSettings } from '../../targets/effective-settings.ts';
-import type { EffectiveSettings, PinnedComponent } from '../../targets/target.schema.ts';
-import { assessUpgrades, type Rules, stableUntil } from '../assess-upgrades.ts';
-import { note, nothingOutdated, type Outdated } from './board-notice.ts';
-import type { BoardRows } from './board-reader.ts';
-import { BoardReleases } from './board-releases.ts';
-import type { HeldAttempt } from '../held-attempt.ts';
+import { clock, type Timer } from '../../clock.ts';
+import type { Offer, OfferQuestion, UpgradeOffers } from '../../hub/ports.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { type HeartbeatAck, UPGRADE_CAPABILITY } from '../../protocol/index.ts';
+import type { AgentUpdateSettings } from '../partners/index.ts';
+import { type LiveRollout, effectiveSettings, type KnownReleases, type Platform } from './resolve-target.ts';
+import type { EffectiveSettings, PinnedComponent } from './upgrade.schema.ts';
+import { assessUpgrades, type Rules, stableUntil } from './assess-upgrades.ts';
+import { note, nothingOutdated, type Outdated, type BoardRows } from './offer-cache.queries.ts';
+import type { HeldAttempt } from './attempts.ts';
+import type { AgentRelease } from '../releases/index.ts';
+
+interface Entry {
+  release: AgentRelease;
+  /** Undefined until first used: few releases are ever a target, and a signature takes half a millisecond. */
+  isTrusted: boolean | undefined;
+  /** One list for all devices that are offered the release in the same way. */
+  upgrade: Map<string, HeartbeatAck['upgrade']>;
+}
+
+/** How a device comes to be offered a release. */
+interface Why {
+  /** A pin names the version, so the device installs it also if it has run a higher one. */
+  isPinned: boolean;
+  /** A person has asked for it, so the device does not wait after a failure. */
+  isRequested: boolean;
+}
+
+/** The releases of agent and watchdog in memory, and how they are offered. */
+class BoardReleases implements KnownReleases {
+  readonly #entries = new Map<string, Entry>();
+  readonly #promoted = new Map<string, string>();
+  readonly #isTrusted: (release: AgentRelease) => boolean;
+  readonly #baseUrl: () => string;
+
+  constructor(
+    releases: readonly AgentRelease[],
+    isTrusted: (release: AgentRelease) => boolean,
+    baseUrl: () => string,
+  ) {
+    this.#isTrusted = isTrusted;
+    this.#baseUrl = baseUrl;
+    for (const release of releases) {
+      const { component, os, architecture, version, promoted } = release;
+      const place = placeOf(component, { osType: os, architecture });
+      this.#entries.set(`${place} ${version}`, { release, isTrusted: undefined, upgrade: new Map() });
+      if (promoted) this.#promoted.set(place, version);
+    }
+  }
+
+  promoted(component: PinnedComponent, platform: Platform): string | undefined {
+    return this.#promoted.get(placeOf(component, platform));
+  }
+
+  build(
+    component: PinnedComponent,
+    version: string,
+    platform: Platform,
+  ): 'trusted' | 'untrusted' | undefined {
+    const entry = this.#entry(component, version, platform);
+    if (entry === undefined) return undefined;
+    entry.isTrusted ??= this.#isTrusted(entry.release);
+    return entry.isTrusted ? 'trusted' : 'untrusted';
+  }
+
+  /** As the heartbeat's answer offers it. */
+  upgrade(
+    component: PinnedComponent,
+    version: string,
+    platform: Platform,
+    { isPinned, isRequested }: Why,
+  ): HeartbeatAck['upgrade'] {
+    const entry = this.#entry(component, version, platform);
+    if (entry === undefined) return [];
+    const key = `${isPinned} ${isRequested}`;
+    const known = entry.upgrade.get(key);
+    if (known !== undefined) return known;
+    const upgrade = [
+      {
+        ...asUpgrade(entry.release, this.#baseUrl()),
+        ...(isPinned ? { pinned: true } : {}),
+        ...(isRequested ? { requested: true } : {}),
+      },
+    ];
+    entry.upgrade.set(key, upgrade);
+    return upgrade;
+  }
+
+  #entry(component: PinnedComponent, version: string, platform: Platform): Entry | undefined {
+    return this.#entries.get(`${placeOf(component, platform)} ${version}`);
+  }
+}
+
+const placeOf = (component: string, { osType, architecture }: Platform) =>
+  `${component} ${osType} ${architecture}`;
+
+function asUpgrade(release: AgentRelease, baseUrl: string): HeartbeatAck['upgrade'][number] {
+  const { component, version, os, architecture, sha256, size, signature, keyId, downloadUrl } = release;
+  const query = new URLSearchParams({ component, os, architecture });
+  const url = downloadUrl ?? `${baseUrl}/api/v1/agent-versions/${version}/download?${query.toString()}`;
+  return { component, version, url, sha256, size, signature, keyId };
+}
 
 /** Changes within this time are read together. */
 const GATHER_MS = 50;
@@ -34,18 +123,18 @@ interface Parts {
 /**
  * All that decides about the upgrades of devices, in the memory of each server: the settings of each organization, the
  * releases, the rollouts, and the few devices that are being upgraded, were asked for, or have failed. It offers nothing
- * while it may be out of date (docs/decisions/agent-upgrade-offers.md).
+ * while it may be out of date (docs/decisions/agent-update-targets.md).
  */
-export class UpgradeBoard implements UpgradeOffers {
+export class UpgradeOfferCache implements UpgradeOffers {
   readonly #parts: Parts;
   readonly #organizations = new Map<string, { partnerId: string; settings: AgentUpdateSettings }>();
   readonly #partners = new Map<string, AgentUpdateSettings>();
-  /** Of devices whose switch for upgrades was changed while this server runs. */
+  /** The switches for upgrades of devices that were changed while this server runs. */
   readonly #switches = new Map<string, boolean>();
   readonly #attempts = new Map<string, HeldAttempt[]>();
   #releases: BoardReleases;
   #rollouts: readonly LiveRollout[] = [];
-  /** By organization; computed when somebody asks. */
+  /** By organization; computed on demand. */
   readonly #effective = new Map<string, EffectiveSettings>();
   readonly #nothingUntil = new Map<number, Offer>();
   #revision = 0;

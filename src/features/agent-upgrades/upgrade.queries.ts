@@ -1,61 +1,63 @@
-import { clock } from '../../../clock.ts';
-import type { UpgradeHistory, UpgradeReport } from '../../../hub/ports.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { newId } from '../../../platform/ids.ts';
-import { DeviceModel, setUpdating } from '../../devices/index.ts';
-import type { PinnedComponent } from '../targets/target.schema.ts';
-import { afterReport, type Attempt } from './attempts.ts';
-import { DeviceUpgrade } from './device-upgrade.model.ts';
-import { announceOutcomes } from './upgrade-alerts.ts';
+import type { UpgradeReport } from '../../hub/ports.ts';
+import type { Context } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { DeviceModel, setUpdating } from '../devices/index.ts';
+import { type HeldAttempt, type Attempt, REQUEST_DAYS } from './attempts.ts';
+import { DeviceUpgrade } from './upgrade.model.ts';
+import type { PinnedComponent } from './upgrade.schema.ts';
+
+interface HeldRow {
+  device_id: string;
+  component: PinnedComponent;
+  target_version: string;
+  state: HeldAttempt['state'];
+  retry_at: Date | null;
+  started_at: Date;
+  updated_at: Date;
+}
+
+/** The attempts that decide about offers: those that have not ended, and those whose version waits. Of some devices, or of all. */
+export async function heldAttempts(
+  tx: Tx,
+  deviceIds: readonly string[] | undefined,
+): Promise<(HeldAttempt & { deviceId: string })[]> {
+  const ofSome = deviceIds === undefined ? '' : 'and device_id = any(:deviceIds::uuid[])';
+  // Each half has an index of its own.
+  const { rows } = await tx.raw<{ rows: HeldRow[] }>(
+    `select device_id, component, target_version, state, retry_at, started_at, updated_at
+      from device_upgrades where finished_at is null ${ofSome}
+    union all
+    select device_id, component, target_version, state, retry_at, started_at, updated_at
+      from device_upgrades where finished_at is not null and retry_at is not null and retry_at > now() ${ofSome}`,
+    deviceIds === undefined ? {} : { deviceIds: [...deviceIds] },
+  );
+  return rows.map((row) => ({
+    deviceId: row.device_id,
+    component: row.component,
+    targetVersion: row.target_version,
+    state: row.state,
+    retryAt: row.retry_at,
+    startedAt: row.started_at,
+    updatedAt: row.updated_at,
+  }));
+}
 
 /** More of a device than any report can be about, unless it names an older attempt. */
 const NEWEST = 30;
 const KEPT_PER_DEVICE = 100;
 const UPDATING_MINUTES = 5;
 
-export interface ReportingDevice
+interface ReportingDevice
   extends Pick<
     DeviceModel,
     'id' | 'orgId' | 'hostname' | 'displayName' | 'agentVersion' | 'watchdogVersion' | 'condition'
   > {}
 
-/** Says in which rollout a device of an organization gets a version, if it does. */
-type RolloutOf = (orgId: string, component: PinnedComponent, version: string) => string | null;
-
-/** Writes what devices report into the history of their upgrades, and shows by their status that they are updating. */
-export const createUpgradeHistory = (db: Db, rolloutOf: RolloutOf): UpgradeHistory => ({
-  record: (reports) =>
-    withSystem(db, 'record what devices report about their upgrades', async (tx) => {
-      const devices = await lockDevices(tx, reports);
-      const before = await attemptsOf(tx, reports);
-      const after = new Map(before);
-      for (const { deviceId, ...report } of reports) {
-        const device = devices.get(deviceId);
-        if (device === undefined) continue;
-        const { component, targetVersion } = report;
-        const circumstances = {
-          now: clock.date(),
-          newId,
-          current: component === 'agent' ? device.agentVersion : device.watchdogVersion,
-          rolloutId: rolloutOf(device.orgId, component, targetVersion),
-        };
-        after.set(deviceId, afterReport(after.get(deviceId) ?? [], report, circumstances));
-      }
-      const changed = [...devices.values()].flatMap((device) => {
-        const known = new Set(before.get(device.id));
-        const attempts = (after.get(device.id) ?? []).filter((attempt) => !known.has(attempt));
-        return attempts.map((attempt) => ({ device, attempt }));
-      });
-      if (changed.length === 0) return [];
-      await write(tx, changed);
-      await announceOutcomes(tx, changed);
-      return showUpdating(tx, [...new Set(changed.map(({ device }) => device.id))]);
-    }),
-});
-
 /** Locked in the order of their ids, as every change of many devices does; two servers write about a device in turn. */
-async function lockDevices(tx: Tx, reports: readonly UpgradeReport[]): Promise<Map<string, ReportingDevice>> {
+export async function lockDevices(
+  tx: Tx,
+  reports: readonly UpgradeReport[],
+): Promise<Map<string, ReportingDevice>> {
   const rows = await DeviceModel.query(tx)
     .whereRaw('id = any(?::uuid[])', [reports.map(({ deviceId }) => deviceId)])
     .whereNot('condition', 'decommissioned')
@@ -66,7 +68,7 @@ async function lockDevices(tx: Tx, reports: readonly UpgradeReport[]): Promise<M
 }
 
 /** By device, newest first. */
-async function attemptsOf(
+export async function attemptsOf(
   tx: Tx,
   reports: readonly UpgradeReport[],
 ): Promise<ReadonlyMap<string, readonly Attempt[]>> {
@@ -97,7 +99,7 @@ interface Change {
   attempt: Attempt;
 }
 
-async function write(tx: Tx, changes: readonly Change[]): Promise<void> {
+export async function writeAttempts(tx: Tx, changes: readonly Change[]): Promise<void> {
   await tx.raw(
     `insert into device_upgrades as u (id, org_id, device_id, component, attempt_id, from_version, target_version, state,
       code, error, rollout_id, by_hand, failures, retry_at, started_at, updated_at, finished_at)
@@ -138,3 +140,55 @@ export async function showUpdating(tx: Tx, deviceIds: readonly string[]): Promis
 export const IS_UPDATING = `exists (
   select from device_upgrades u where u.device_id = d.id and u.finished_at is null and u.state <> 'offered'
     and u.started_at > now() - interval '${UPDATING_MINUTES} minutes')`;
+
+const AT_ONCE = 500;
+/** A device that has said nothing of an attempt for so long has given it up. */
+const ABANDONED_HOURS = 24;
+
+/** The version that the device `d` reports for the component of the attempt `u`. */
+const REPORTED = `case u.component when 'agent' then d.agent_version else d.watchdog_version end`;
+
+const ENDED = `
+  select u.device_id as "deviceId", u.component, u.target_version as "targetVersion", u.attempt_id as "attemptId", u.state,
+    u.target_version = ${REPORTED} as "hasArrived"
+  from device_upgrades u join devices d on d.id = u.device_id
+  where u.finished_at is null and d.condition <> 'decommissioned' and (
+    u.target_version = ${REPORTED} and u.target_version is distinct from u.from_version and u.state <> 'trial'
+    or u.state = 'offered' and u.started_at < now() - interval '${REQUEST_DAYS} days'
+    or u.state <> 'offered' and u.updated_at < now() - interval '${ABANDONED_HOURS} hours')
+  order by u.started_at limit ${AT_ONCE}`;
+
+const STALE = `select d.id from devices d where d.condition = 'updating' and not ${IS_UPDATING} limit ${AT_ONCE}`;
+
+export type Ended = Pick<UpgradeReport, 'deviceId' | 'component' | 'targetVersion'> & {
+  attemptId: string;
+  state: string;
+  hasArrived: boolean | null;
+};
+
+/** The attempts that are over although the device has not ended them. */
+export async function attemptsToEnd(tx: Tx): Promise<Ended[]> {
+  const { rows } = await tx.raw<{ rows: Ended[] }>(ENDED);
+  return rows;
+}
+
+/** The devices that are shown as updating although no upgrade is under way. */
+export async function staleUpdatingDevices(tx: Tx): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>(STALE);
+  return rows.map(({ id }) => id);
+}
+
+/** Members of an organization cannot read its partner's record, so a function of the database hands out this part of it. */
+export async function partnerSettings({ tx }: Context, partnerId: string): Promise<unknown> {
+  const row = await tx
+    .select<{ settings: unknown }[]>(
+      tx.raw(
+        `coalesce(
+          (select p.settings -> 'agentUpdates' from partners p where p.id = :partnerId),
+          partner_agent_updates(:partnerId)) as settings`,
+        { partnerId },
+      ),
+    )
+    .first();
+  return row?.settings;
+}

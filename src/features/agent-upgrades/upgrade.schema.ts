@@ -1,7 +1,51 @@
 import { z } from 'zod';
-import { Timestamp } from '../../../platform/http/fields.ts';
-import { UpgradableComponent } from '../../../protocol/index.ts';
-import { Levels, PinnedComponent, Reason, TargetState } from '../targets/target.schema.ts';
+import { Timestamp } from '../../platform/http/fields.ts';
+import { UpgradableComponent } from '../../protocol/index.ts';
+import { MaintenanceWindow, UpdatePolicy, VersionPin } from '../partners/index.ts';
+
+/** The components that can be pinned, each by itself. */
+export const PinnedComponent = z.enum(['agent', 'watchdog']);
+export type PinnedComponent = z.infer<typeof PinnedComponent>;
+
+const Level = z.enum(['organization', 'partner', 'default']).describe('Where the value was set.');
+export type Level = z.infer<typeof Level>;
+
+const setting = <S extends z.ZodType>(value: S) => z.object({ value, level: Level });
+
+export const EffectiveSettings = z
+  .object({
+    pins: z.object({ agent: setting(VersionPin), watchdog: setting(VersionPin) }),
+    policy: setting(UpdatePolicy),
+    maintenanceWindow: setting(
+      MaintenanceWindow.nullable().describe('Null: upgrades may be installed at any time.'),
+    ),
+  })
+  .meta({ id: 'EffectiveAgentUpdates' });
+export type EffectiveSettings = z.infer<typeof EffectiveSettings>;
+
+/** Why a component is not upgraded. */
+export const Reason = z.enum([
+  'no_release',
+  'pinned',
+  'no_build_for_platform',
+  'newer_than_target',
+  'signature_untrusted',
+  'capability_missing',
+  'auto_update_off',
+  'policy_manual',
+  'rollout_halted',
+  'wave_not_reached',
+  'outside_window',
+  'agent_offline',
+]);
+export type Reason = z.infer<typeof Reason>;
+
+export const TargetState = z
+  .enum(['up_to_date', 'offered', 'deferred', 'blocked'])
+  .describe('`deferred` ends by itself, `blocked` when a setting is changed.');
+export type TargetState = z.infer<typeof TargetState>;
+
+const Levels = z.object({ pin: Level, policy: Level, window: Level });
 
 /**
  * How far an attempt has come. `offered`: a person has asked for it, and the device has not begun. `trial`: the device runs
@@ -32,7 +76,7 @@ export const UpgradeState = z
     'rolled_back',
   ])
   .describe(
-    '`deferred` ends by itself, `blocked` when somebody changes something. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.',
+    '`deferred` ends by itself, `blocked` when a setting is changed. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.',
   );
 export type UpgradeState = z.infer<typeof UpgradeState>;
 

@@ -1,22 +1,56 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context } from '../../../platform/context.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { newId } from '../../../platform/ids.ts';
-import { asReported, type Device, lockDevice, readDevice } from '../../devices/index.ts';
-import { liveRollouts } from '../rollouts/live-rollouts.ts';
-import { readAgentUpdates } from '../targets/agent-updates.service.ts';
-import { knownReleases } from '../targets/known-releases.ts';
-import type { ReleaseTrust } from '../targets/release-trust.ts';
-import { PinnedComponent } from '../targets/target.schema.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedAgentContext } from '../../platform/context.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { UpgradableComponent, type WatchdogReport, shortened } from '../../protocol/index.ts';
+import { asReported, type Device, lockDevice, readDevice, recordAgentState } from '../devices/index.ts';
+import { readOrganization } from '../organizations/index.ts';
 import { type Assessment, assessUpgrades } from './assess-upgrades.ts';
-import { heldAttempts } from './held-attempt.queries.ts';
-import { DeviceUpgrade } from './device-upgrade.model.ts';
-import type { HeldAttempt } from './held-attempt.ts';
-import { withLastFailure } from './last-failure.ts';
-import type { Upgrade, UpgradeRequest, UpgradeState } from './upgrade.schema.ts';
+import type { HeldAttempt } from './attempts.ts';
+import { effectiveSettings, parseStored } from './resolve-target.ts';
+import { knownReleases, type ReleaseTrust } from './known-releases.ts';
+import { liveRollouts } from './rollout.queries.ts';
+import { DeviceUpgrade } from './upgrade.model.ts';
+import { heldAttempts, partnerSettings } from './upgrade.queries.ts';
+import {
+  PinnedComponent,
+  type Upgrade,
+  type UpgradeRequest,
+  type UpgradeState,
+  type EffectiveSettings,
+} from './upgrade.schema.ts';
 
-/** What people see and ask of the upgrades of a device. */
+type Attempt = Pick<Upgrade['history'][number], 'targetVersion' | 'state' | 'code' | 'error'>;
+
+const CAUSE_MAX = 500;
+
+/**
+ * The text about a component whose last attempt at its target has failed: the reason, and the time of the next attempt.
+ * Without it, the answer for a device that has just failed would be that nothing stands in the way. Pure.
+ * @param history  the attempts of the component, newest first
+ */
+function withLastFailure<T extends Assessment>(assessment: T, history: readonly Attempt[]): T {
+  const { component, target, state, reason, nextAt } = assessment;
+  if (state !== 'offered' && reason !== 'retry_later') return assessment;
+  const last = history.find((one) => one.state !== 'offered');
+  if (last === undefined || last.targetVersion !== target) return assessment;
+  if (last.state !== 'failed' && last.state !== 'rolled_back') return assessment;
+  const happened = last.state === 'failed' ? 'has failed' : 'was rolled back';
+  const again = nextAt === undefined ? 'with the next heartbeat' : `at ${nextAt.toISOString()}`;
+  const message = `The upgrade of the ${component} to ${target} ${happened}${causeOf(last)} It is tried again ${again}.`;
+  return { ...assessment, message };
+}
+
+/** The first line of what the device reports; the history has the rest. */
+function causeOf({ code, error }: Attempt): string {
+  const [line = ''] = (error ?? '').split('\n');
+  const text = shortened(line.trim().replace(/[.:;,]$/, ''), CAUSE_MAX);
+  const named = code === null ? '' : ` (${code})`;
+  return text === '' ? `${named}.` : `${named}: ${text}.`;
+}
+
+/** The upgrades of a device as people see and request them. */
 
 const HISTORY = 20;
 
@@ -25,7 +59,7 @@ export interface UpgradeParts {
   releaseTrust: ReleaseTrust;
 }
 
-/** What the components that a device reports should run, why they do not, and what became of earlier upgrades. */
+/** The target of each component that a device reports, the reason why it does not run it, and earlier upgrades. */
 export async function listUpgrades(
   ctx: Context,
   deviceId: string,
@@ -97,7 +131,10 @@ function assessAsked(before: Assessment, assess: Assess, held: readonly HeldAtte
 const RUNNING: readonly UpgradeState[] = ['downloading', 'verifying', 'installing', 'restarting', 'trial'];
 const isRunning = ({ state }: Assessment) => RUNNING.includes(state);
 
-/** What is deferred begins by itself when its time comes. Who names no component does not mean one that waits for the other. */
+/**
+ * A deferred upgrade begins by itself when its time comes. A request without a component does not mean one that waits
+ * for the other.
+ */
 function canBegin(one: Assessment, { isNamed }: { isNamed: boolean }): boolean {
   if (isRunning(one) || one.state === 'offered') return true;
   return one.state === 'deferred' && (isNamed || one.reason !== 'one_at_a_time');
@@ -140,7 +177,10 @@ async function historiesOf(ctx: Context, deviceId: string): Promise<Histories> {
   for (const component of PinnedComponent.options) {
     const rows = await DeviceUpgrade.query(ctx.tx)
       .where({ device_id: deviceId, component })
-      .orderByRaw('started_at desc, id desc')
+      .orderBy([
+        { column: 'started_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
       .limit(HISTORY);
     histories.set(component, rows.map(attemptShown));
   }
@@ -169,3 +209,31 @@ function shown(assessment: Assessment, histories: Histories): Upgrade {
 
 const shownTime = (nextAt: Date | undefined) =>
   nextAt === undefined ? {} : { nextAt: nextAt.toISOString() };
+
+/** The settings that count for an organization that the caller can see. */
+export async function readAgentUpdates(ctx: Context, orgId: string): Promise<EffectiveSettings> {
+  const organization = await readOrganization(ctx, orgId);
+  return effectiveSettings({
+    organization: parseStored(organization.settings.agentUpdates),
+    partner: parseStored(await partnerSettings(ctx, organization.partnerId)),
+  });
+}
+
+/** Reports of the watchdog of a device over HTTP, also while its agent cannot report anything. */
+export async function receiveWatchdogReport(
+  ctx: DetachedAgentContext,
+  { updates, agentState, message, watchdogVersion }: WatchdogReport,
+  hub: DeviceHub,
+): Promise<{ ok: true }> {
+  const { deviceId } = ctx.agent;
+  const isNews = await ctx.withTenant(({ tx }) =>
+    recordAgentState(tx, deviceId, { state: agentState, message: message ?? null, watchdogVersion }),
+  );
+  if (isNews) hub.devicesChanged([deviceId]);
+  for (const update of updates) {
+    const component = UpgradableComponent.safeParse(update.component);
+    // Skip unknown components, and store the rest.
+    if (component.success) await hub.upgradeReported({ ...update, component: component.data, deviceId });
+  }
+  return { ok: true };
+}

@@ -4,7 +4,7 @@ import { AppError } from '../../platform/errors.ts';
 import type { AgentAuthenticator } from '../../platform/http/authentication.ts';
 import { RequestBudget } from '../../platform/request-budget.ts';
 
-/** Of one device on one server: more than an agent has to send that catches up on logs as fast as it can. */
+/** The budget of one device on one server: more than an agent needs that catches up on logs as fast as it can. */
 const BUDGET = { requests: 200, windowMs: 10_000 };
 
 /** Agents over plain HTTP: let in and turned away by the same verdict as at the handshake of a socket. */
@@ -15,7 +15,7 @@ export function createAgentAuthenticator(
   const budget = new RequestBudget(BUDGET);
   return {
     async authenticate(bearer) {
-      const verdict = await credentials.verify(bearer).catch(notRead);
+      const verdict = await credentials.verify(bearer).catch(lookupFailed);
       if (!verdict.ok) throw refusal(verdict.code);
       const retryAfterMs = budget.spend(verdict.identity.deviceId);
       if (retryAfterMs !== undefined) {
@@ -43,7 +43,7 @@ function refusal(code: RefusedVerdict['code']): AppError {
   }
 }
 
-/** A token that cannot be looked up is neither good nor bad: the agent comes again. */
-function notRead(error: unknown): never {
+/** The lookup failed: answer 503, so that the agent retries. */
+function lookupFailed(error: unknown): never {
   throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 5000 });
 }

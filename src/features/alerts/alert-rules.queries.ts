@@ -1,5 +1,5 @@
-import { DISK_PERCENT_SQL, OFFLINE_AFTER_SQL } from './alert-settings.service.ts';
-import { causeEndedSql, raiseSql, STANDS } from './raise.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { DISK_PERCENT_SQL, OFFLINE_AFTER_SQL, causeEndedSql, raiseSql, STANDS } from './alert.queries.ts';
 
 /**
  * The rules that raise and resolve alerts, as SQL statements over the whole fleet. The rules for offline devices have two
@@ -170,3 +170,106 @@ export const resolveUnmonitored = (coverage: Coverage = {}): string[] => [
   where a.cause_lasts and o.org_id = a.org_id
     and case a.kind when '${OFFLINE}' then o.minutes is null when '${DISK}' then o.disk_percent is null end`,
 ];
+
+/** After this time without a round, the servers must have been down. */
+const GAP = `interval '90 seconds'`;
+/** After an outage the fleet has this time to reconnect before offline alerts are raised. */
+const GRACE = `interval '10 minutes'`;
+
+/** A server that restarts repeatedly cannot postpone the alerts forever. */
+const GRACE_AT_MOST_EVERY = `interval '1 hour'`;
+
+/** A round that this server has begun. */
+export interface Locked {
+  isWhole: boolean;
+  /** Devices still have time to reconnect. */
+  isEarly: boolean;
+}
+
+/** Begins a round, unless another server is running one or has just done so. */
+export async function lockRound(
+  tx: Tx,
+  {
+    everyMs,
+    wholeEveryMs,
+    startedAt,
+    hasJustStarted,
+  }: { everyMs: number; wholeEveryMs: number; startedAt: Date; hasJustStarted: boolean },
+): Promise<Locked | undefined> {
+  const { rows } = await tx.raw<{ rows: Locked[] }>(
+    `with mine as materialized (
+        select * from alert_rounds where through <= clock_timestamp() - ? * interval '1 millisecond'
+        for update skip locked
+      ), watched as (
+        update alert_rounds r set watched_since = now() from mine
+        where mine.through < now() - ${GAP} or ? and mine.watched_since < now() - ${GRACE_AT_MOST_EVERY}
+          and mine.watched_since < ? and exists (select from device_presence where since < ?)
+        returning r.watched_since
+      ), since as (
+        select mine.whole_at, coalesce((select watched_since from watched), mine.watched_since) + ${GRACE} as early_until
+        from mine
+      )
+      select whole_at <= now() - ? * interval '1 millisecond' or whole_at < early_until and early_until <= now() as "isWhole",
+        early_until > now() as "isEarly"
+      from since`,
+    [everyMs / 2, hasJustStarted, startedAt, startedAt, wholeEveryMs],
+  );
+  // The statistics do not cover rows that a statement creates itself; without this, it scans all of them per row.
+  if (rows[0] !== undefined) await tx.raw('set local enable_seqscan = off');
+  return rows[0];
+}
+
+/** Records that the round is complete. */
+export async function endRound(tx: Tx, { isWhole }: Locked): Promise<void> {
+  await tx.raw(`update alert_rounds set through = now() ${isWhole ? ', whole_at = now()' : ''}`);
+}
+
+/** The numbers of alerts that were raised and resolved. */
+export interface Changes {
+  raised: number;
+  resolved: number;
+}
+
+export const sum = (one: Changes, other: Changes): Changes => ({
+  raised: one.raised + other.raised,
+  resolved: one.resolved + other.resolved,
+});
+
+/** A transaction, or a savepoint within one. */
+type Session = Pick<Tx, 'raw'>;
+
+export async function evaluate(
+  tx: Session,
+  { isWhole, isEarly }: Locked,
+  coverage: Coverage,
+): Promise<Changes> {
+  const run = (sql: string) => affected(tx, sql, coverage);
+  let raised = 0;
+  let resolved = await run(resolveOffline(isWhole, coverage));
+  if (!isEarly) raised += await inBatches(() => run(raiseOffline(isWhole, coverage)));
+  if (isWhole) {
+    for (const sql of [resolveDisk(coverage), ...resolveUnmonitored(coverage)]) resolved += await run(sql);
+    raised += await inBatches(() => run(raiseDisk(coverage)));
+  }
+  return { raised, resolved };
+}
+
+async function affected(tx: Session, sql: string, { only, except = [] }: Coverage): Promise<number> {
+  const bindings = { ...(only === undefined ? {} : { only }), except: [...except] };
+  return (await tx.raw<{ rowCount: number }>(sql, bindings)).rowCount;
+}
+
+async function inBatches(raiseBatch: () => Promise<number>): Promise<number> {
+  let total = 0;
+  let count = BATCH_SIZE;
+  while (count === BATCH_SIZE) {
+    count = await raiseBatch();
+    total += count;
+  }
+  return total;
+}
+
+export async function organizationIds(tx: Session): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>('select id from organizations order by id');
+  return rows.map(({ id }) => id);
+}

@@ -1,5 +1,28 @@
+import type { PartialModelObject } from 'objection';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { AlertSeverity } from './alert.schema.ts';
+import { Alert } from './alert.model.ts';
+import {
+  AlertSeverity,
+  type AlertQuery,
+  type AlertStatus,
+  type AlertSettings,
+  DEFAULT_OFFLINE_AFTER_MINUTES,
+  DEFAULT_DISK_PERCENT,
+} from './alert.schema.ts';
+
+export interface NewAlert {
+  orgId: string;
+  /** Undefined if the alert concerns the whole organization. */
+  deviceId?: string;
+  /** In lower case, such as backup_failed. */
+  kind: string;
+  severity: AlertSeverity;
+  title: string;
+  message: string;
+  details?: Record<string, unknown>;
+}
 
 /** A cause that returns within this time after its alert resolved automatically reopens that alert. */
 const SAME_WITHIN = `interval '1 hour'`;
@@ -27,9 +50,9 @@ export const raiseSql = (wanted: string): string => `
     update alerts a set count = a.count + 1, last_at = now(), updated_at = now(), severity = f.severity, title = f.title,
       message = f.message, details = f.details, cause_lasts = f.cause_lasts,
       -- An acknowledged alert stays acknowledged; one that a user resolved becomes active again.
-      status = case when ${RESOLVED_BY_SOMEBODY} or a.acknowledged_at is null then 'active' else 'acknowledged' end,
-      acknowledged_at = case when not ${RESOLVED_BY_SOMEBODY} then a.acknowledged_at end,
-      acknowledged_by = case when not ${RESOLVED_BY_SOMEBODY} then a.acknowledged_by end,
+      status = case when ${RESOLVED_BY_USER} or a.acknowledged_at is null then 'active' else 'acknowledged' end,
+      acknowledged_at = case when not ${RESOLVED_BY_USER} then a.acknowledged_at end,
+      acknowledged_by = case when not ${RESOLVED_BY_USER} then a.acknowledged_by end,
       resolved_at = null, resolved_by = null, resolution = null
     from found f where a.id = f.alert_id
     returning a.id
@@ -44,7 +67,7 @@ export const raiseSql = (wanted: string): string => `
   )
   select id from again union all select id from raised`;
 
-const RESOLVED_BY_SOMEBODY = `(a.status = 'resolved' and a.resolution is null)`;
+const RESOLVED_BY_USER = `(a.status = 'resolved' and a.resolution is null)`;
 
 /** SQL: the columns to set when a cause ends. An open alert is resolved with a reason. */
 export const causeEndedSql = (
@@ -52,18 +75,6 @@ export const causeEndedSql = (
 ): string => `cause_lasts = false, status = 'resolved', updated_at = now(),
   resolved_at = coalesce(a.resolved_at, now()),
   resolution = case when a.status = 'resolved' then a.resolution else ${why} end`;
-
-export interface NewAlert {
-  orgId: string;
-  /** Undefined if the alert concerns the whole organization. */
-  deviceId?: string;
-  /** In lower case, such as backup_failed. */
-  kind: string;
-  severity: AlertSeverity;
-  title: string;
-  message: string;
-  details?: Record<string, unknown>;
-}
 
 /** SQL: new alerts, bound as JSON, as the rows `w`. */
 const RECORDS = `jsonb_to_recordset(?::jsonb) as w ("orgId" uuid, "deviceId" uuid, kind text, severity text, title text,
@@ -83,7 +94,7 @@ export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string> {
   return id;
 }
 
-/** The same for many, of which no two may be about the same device and kind. */
+/** Raises several alerts, of which no two may be about the same device and kind. */
 export const raiseAlerts = (tx: Tx, alerts: readonly NewAlert[]): Promise<string[]> =>
   raiseMany(tx, alerts, { causeLasts: false });
 
@@ -115,7 +126,7 @@ export async function resolveAlert(
 }
 
 /**
- * Raises alerts whose causes last until `endLastingAlerts` is called for their kind. An alert that somebody resolves
+ * Raises alerts whose causes last until `endLastingAlerts` is called for their kind. An alert that a user resolves
  * before that is not raised again.
  */
 export async function raiseLastingAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
@@ -129,7 +140,8 @@ export async function endLastingAlerts(tx: Tx, { kind, why }: { kind: string; wh
     kind,
   ]);
 }
-/** The same for many devices. @param details  only alerts that have these are resolved */
+
+/** Resolves the open alerts of several devices. @param details  only alerts that have these are resolved */
 export async function resolveAlerts(
   tx: Tx,
   {
@@ -176,7 +188,7 @@ export async function standingCauses(tx: Tx, kind: string): Promise<Map<string, 
 
 /**
  * Makes the alerts of a kind follow their causes, in all organizations: raises those that do not stand yet, gives those
- * that stand the severity of their cause, and ends the causes of those that are not wanted any more. One that somebody
+ * that stand the severity of their cause, and ends the causes of those that are not wanted any more. One that a user
  * resolved is raised again while its cause lasts only if the cause becomes worse.
  * @param alerts  of the kind, at most one about each device or organization
  */
@@ -201,7 +213,7 @@ export async function followCauses(
   return { raised: wanted.length, ended };
 }
 
-/** A person acknowledged or resolved the alert for the severity that it had: a worse one is active again. */
+/** Gives alerts the severity of their cause. One that a user acknowledged or resolved becomes active again if it is now worse. */
 async function followSeverity(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   await tx.raw(
     `with changed as (
@@ -220,4 +232,62 @@ async function followSeverity(tx: Tx, alerts: readonly NewAlert[]): Promise<void
     from changed c where a.id = c.id`,
     [JSON.stringify(alerts)],
   );
+}
+
+/** The alerts that the caller may see. */
+export const accessibleAlerts = (ctx: Context) =>
+  Alert.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'alerts.org_id'));
+
+/** The alerts that the caller may see, limited to some statuses and severities. */
+export const accessibleAlertsWith = (
+  ctx: Context,
+  { status, severity }: Partial<Pick<AlertQuery, 'status' | 'severity'>>,
+) => {
+  const alerts = accessibleAlerts(ctx);
+  if (status !== undefined) void alerts.whereRaw('status = any(?::text[])', [status]);
+  if (severity !== undefined) void alerts.whereRaw('severity = any(?::text[])', [severity]);
+  return alerts;
+};
+
+/** Changes those alerts that have one of the statuses, in one statement, so that only one of two concurrent requests changes an alert. */
+export const changeStatus = (
+  ctx: Context,
+  ids: readonly string[],
+  from: readonly AlertStatus[],
+  changes: PartialModelObject<Alert>,
+): PromiseLike<Alert[]> =>
+  accessibleAlerts(ctx)
+    .patch(changes)
+    .whereRaw('alerts.id = any(?::uuid[])', [[...ids]])
+    .whereRaw('status = any(?::text[])', [[...from]])
+    .returning('*');
+
+/** The numbers of alerts by status and severity, of the tenant or of one of its organizations. */
+export async function countAlerts(ctx: Context, orgId: string | undefined) {
+  const { rows } = await ctx.tx.raw<{
+    rows: { status: AlertStatus; severity: AlertSeverity; count: number }[];
+  }>(
+    `select status, severity, count(*)::int as count from alerts
+    where ${inTenant(ctx.caller, 'org_id')} ${orgId === undefined ? '' : 'and org_id = ?'}
+    group by status, severity`,
+    orgId === undefined ? [] : [orgId],
+  );
+  return rows;
+}
+
+export type NamedSettings = AlertSettings & { name: string };
+
+/** SQL: the thresholds of organization `o` with its settings `s`, if it has any. Null means disabled. */
+export const OFFLINE_AFTER_SQL = `case when s.org_id is null then ${DEFAULT_OFFLINE_AFTER_MINUTES} else s.offline_after_minutes end`;
+export const DISK_PERCENT_SQL = `case when s.org_id is null then ${DEFAULT_DISK_PERCENT} else s.disk_percent end`;
+
+/** The alert settings of an organization, or the defaults; undefined if the caller may not see it. */
+export async function settingsOf(ctx: Context, orgId: string): Promise<NamedSettings | undefined> {
+  const { rows } = await ctx.tx.raw<{ rows: NamedSettings[] }>(
+    `select o.name, ${OFFLINE_AFTER_SQL} as "offlineAfterMinutes", ${DISK_PERCENT_SQL} as "diskPercent"
+    from organizations o left join alert_settings s on s.org_id = o.id
+    where o.id = ? and o.deleted_at is null and ${inTenant(ctx.caller, 'o.id')}`,
+    [orgId],
+  );
+  return rows[0];
 }

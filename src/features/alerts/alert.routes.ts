@@ -1,11 +1,10 @@
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
-import { changesOf } from '../../platform/http/mount/changes.ts';
+import { changesOf } from '../../platform/http/changes.ts';
 import { type AuditNote, route, type RouteGroup } from '../../platform/http/route.ts';
-import { AlertSettings, AlertSettingsPatch } from './alert-settings.schema.ts';
-import { changeAlertSettings, readAlertSettings } from './alert-settings.service.ts';
-import type { Alert as StoredAlert } from './alert.model.ts';
 import {
+  AlertSettings,
+  AlertSettingsPatch,
   Alert,
   AlertBulk,
   AlertBulkAnswer,
@@ -14,7 +13,17 @@ import {
   AlertSummary,
   SummaryQuery,
 } from './alert.schema.ts';
-import { changeAlert, changeAlerts, listAlerts, readAlert, summarizeAlerts } from './alert.service.ts';
+import {
+  changeAlertSettings,
+  readAlertSettings,
+  changeAlert,
+  changeAlerts,
+  listAlerts,
+  readAlert,
+  summarizeAlerts,
+} from './alert.service.ts';
+import type { Alert as StoredAlert } from './alert.model.ts';
+import { shortened } from '../../protocol/index.ts';
 
 type ChangedAlert = Pick<StoredAlert, 'id' | 'orgId' | 'status' | 'note'>;
 
@@ -25,7 +34,7 @@ const WRITE = { scopes: SCOPES, permission: 'alerts:write' };
 const about = (alert: StoredAlert, { body }: { body: AlertNote }): AuditNote => ({
   orgId: alert.orgId,
   resourceId: alert.id,
-  resourceName: alert.title.slice(0, 255),
+  resourceName: shortened(alert.title, 255),
   details: {
     kind: alert.kind,
     deviceId: alert.deviceId,
@@ -143,7 +152,7 @@ export const alertRoutes: RouteGroup = {
   ],
 };
 
-/** The status of each alert of an organization that was changed, and its note where that was changed. */
+/** The status of each alert of an organization that was changed, and its note if that was changed. */
 function bulkChange(
   orgId: string,
   { before, alerts }: { before: readonly ChangedAlert[]; alerts: readonly ChangedAlert[] },

@@ -1,11 +1,20 @@
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
-import { AppError, notFound } from '../../platform/errors.ts';
+import { containing, inTenant } from '../../platform/db/statement.ts';
+import { AppError, notFound, noFields } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
-import { Alert } from './alert.model.ts';
+import { haystackOf, type SearchSource } from '../search/index.ts';
+import type { Alert } from './alert.model.ts';
+import {
+  accessibleAlerts,
+  accessibleAlertsWith,
+  changeStatus,
+  countAlerts,
+  type NamedSettings,
+  settingsOf,
+} from './alert.queries.ts';
 import type {
   AlertAction,
   AlertBulk,
@@ -15,22 +24,13 @@ import type {
   AlertStatus,
   AlertSummary,
   SummaryQuery,
+  AlertSettings,
+  AlertSettingsPatch,
 } from './alert.schema.ts';
-
-const accessible = (ctx: Context) => Alert.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'alerts.org_id'));
-
-/** The status from which an action is possible, and its result. */
-const ACTIONS = {
-  acknowledge: { from: ['active'], to: 'acknowledged', at: 'acknowledgedAt', by: 'acknowledgedBy' },
-  resolve: { from: ['active', 'acknowledged'], to: 'resolved', at: 'resolvedAt', by: 'resolvedBy' },
-} as const satisfies Record<
-  AlertAction,
-  { from: readonly AlertStatus[]; to: AlertStatus; at: string; by: string }
->;
 
 export async function listAlerts(ctx: Context, query: AlertQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const alerts = accessible(ctx)
+  const alerts = accessibleAlertsWith(ctx, query)
     .orderBy([
       { column: 'raised_at', order: 'desc' },
       { column: 'id', order: 'desc' },
@@ -40,8 +40,6 @@ export async function listAlerts(ctx: Context, query: AlertQuery) {
   // The subject of such an alert is its device, and only the subject is indexed.
   if (query.deviceId !== undefined) void alerts.where('subject_id', query.deviceId).whereNotNull('device_id');
   if (query.kind !== undefined) void alerts.where('kind', query.kind);
-  if (query.status !== undefined) void alerts.whereRaw('status = any(?::text[])', [query.status]);
-  if (query.severity !== undefined) void alerts.whereRaw('severity = any(?::text[])', [query.severity]);
   if (query.from !== undefined) void alerts.where('raised_at', '>=', query.from);
   if (query.to !== undefined) void alerts.where('raised_at', '<=', query.to);
   if (query.search !== undefined) {
@@ -52,10 +50,19 @@ export async function listAlerts(ctx: Context, query: AlertQuery) {
 }
 
 export async function readAlert(ctx: Context, id: string): Promise<Alert> {
-  const alert = await accessible(ctx).findById(id);
+  const alert = await accessibleAlerts(ctx).findById(id);
   if (alert === undefined) throw notFound('Alert');
   return alert;
 }
+
+/** The status from which an action is possible, and its result. */
+const ACTIONS = {
+  acknowledge: { from: ['active'], to: 'acknowledged', at: 'acknowledgedAt', by: 'acknowledgedBy' },
+  resolve: { from: ['active', 'acknowledged'], to: 'resolved', at: 'resolvedAt', by: 'resolvedBy' },
+} as const satisfies Record<
+  AlertAction,
+  { from: readonly AlertStatus[]; to: AlertStatus; at: string; by: string }
+>;
 
 export async function changeAlert(
   ctx: Context,
@@ -63,7 +70,7 @@ export async function changeAlert(
   action: AlertAction,
   { note }: AlertNote,
 ): Promise<Alert> {
-  const before = await accessible(ctx).findById(id).forNoKeyUpdate();
+  const before = await accessibleAlerts(ctx).findById(id).forNoKeyUpdate();
   if (before === undefined) throw notFound('Alert');
   const [changed] = await change(ctx, [id], action, note);
   if (changed === undefined) throw wrongState(action, before);
@@ -76,7 +83,7 @@ export async function changeAlert(
 
 /** Changes all alerts that can be changed, and reports an outcome for each. */
 export async function changeAlerts(ctx: Context, { alertIds, action, note }: AlertBulk) {
-  const before = await accessible(ctx)
+  const before = await accessibleAlerts(ctx)
     .findByIds([...alertIds])
     .orderBy('id')
     .forNoKeyUpdate();
@@ -84,7 +91,10 @@ export async function changeAlerts(ctx: Context, { alertIds, action, note }: Ale
   const changed = new Map(alerts.map((alert) => [alert.id, alert]));
   const others = alertIds.filter((id) => !changed.has(id));
   const refused = new Map(
-    (others.length === 0 ? [] : await accessible(ctx).findByIds(others)).map((alert) => [alert.id, alert]),
+    (others.length === 0 ? [] : await accessibleAlerts(ctx).findByIds(others)).map((alert) => [
+      alert.id,
+      alert,
+    ]),
   );
   const outcomes = alertIds.map((alertId): AlertOutcome => {
     const done = changed.get(alertId);
@@ -96,24 +106,20 @@ export async function changeAlerts(ctx: Context, { alertIds, action, note }: Ale
   return { changed: alerts.length, outcomes, alerts, before };
 }
 
-/** One statement, so that only one of two concurrent requests changes an alert. */
-async function change(
+/** Applies an action to those alerts whose status permits it. */
+function change(
   ctx: Context,
   ids: readonly string[],
   action: AlertAction,
   note: string | undefined,
-): Promise<Alert[]> {
+): PromiseLike<Alert[]> {
   const { from, to, at, by } = ACTIONS[action];
-  return accessible(ctx)
-    .patch({
-      status: to,
-      [at]: clock.date(),
-      [by]: ctx.caller.userId,
-      ...(note === undefined ? {} : { note }),
-    })
-    .whereRaw('alerts.id = any(?::uuid[])', [[...ids]])
-    .whereRaw('status = any(?::text[])', [[...from]])
-    .returning('*');
+  return changeStatus(ctx, ids, from, {
+    status: to,
+    [at]: clock.date(),
+    [by]: ctx.caller.userId,
+    ...(note === undefined ? {} : { note }),
+  });
 }
 
 function wrongState(action: AlertAction, { status }: Alert): AppError {
@@ -126,20 +132,12 @@ function wrongState(action: AlertAction, { status }: Alert): AppError {
 
 export async function summarizeAlerts(ctx: Context, { orgId }: SummaryQuery): Promise<AlertSummary> {
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
-  const { rows } = await ctx.tx.raw<{
-    rows: { status: AlertStatus; severity: keyof AlertSummary['bySeverity']; count: number }[];
-  }>(
-    `select status, severity, count(*)::int as count from alerts
-    where ${inTenant(ctx.caller, 'org_id')} ${orgId === undefined ? '' : 'and org_id = ?'}
-    group by status, severity`,
-    orgId === undefined ? [] : [orgId],
-  );
   const summary: AlertSummary = {
     open: 0,
     byStatus: { active: 0, acknowledged: 0, resolved: 0 },
     bySeverity: { critical: 0, high: 0, medium: 0, low: 0, info: 0 },
   };
-  for (const { status, severity, count } of rows) {
+  for (const { status, severity, count } of await countAlerts(ctx, orgId)) {
     summary.byStatus[status] += count;
     if (status === 'resolved') continue;
     summary.open += count;
@@ -147,3 +145,42 @@ export async function summarizeAlerts(ctx: Context, { orgId }: SummaryQuery): Pr
   }
   return summary;
 }
+
+const COLUMNS = { offlineAfterMinutes: 'offline_after_minutes', diskPercent: 'disk_percent' } as const;
+
+export async function readAlertSettings(ctx: Context, orgId: string): Promise<NamedSettings> {
+  const settings = await settingsOf(ctx, orgId);
+  if (settings === undefined) throw notFound('Organization');
+  return settings;
+}
+
+/** Takes effect with the next full round, some minutes later. */
+export async function changeAlertSettings(ctx: Context, orgId: string, patch: AlertSettingsPatch) {
+  const { name, ...before } = await readAlertSettings(ctx, orgId);
+  const changes = omitUndefined(patch);
+  if (Object.keys(changes).length === 0) throw noFields();
+  const after: AlertSettings = { ...before, ...changes };
+  const columns = { offline_after_minutes: after.offlineAfterMinutes, disk_percent: after.diskPercent };
+  // Fields that were not sent are not written, so that a concurrent change of them is kept.
+  const sent = (['offlineAfterMinutes', 'diskPercent'] as const).flatMap((field) =>
+    changes[field] === undefined ? [] : [COLUMNS[field]],
+  );
+  await ctx
+    .tx('alert_settings')
+    .insert({ org_id: orgId, ...columns, updated_at: clock.date() })
+    .onConflict('org_id')
+    .merge([...sent, 'updated_at']);
+  ctx.recordChange(before, after);
+  return { ...after, name };
+}
+
+export const alertSearch: SearchSource = {
+  type: 'alerts',
+  permission: 'alerts:read',
+  table: 'alerts',
+  where: (caller) => inTenant(caller, 's.org_id'),
+  haystack: haystackOf('s.title', 's.message'),
+  title: 's.title',
+  description: 's.message',
+  order: `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`,
+};

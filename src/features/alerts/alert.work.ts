@@ -1,18 +1,18 @@
 import { clock, type Timer } from '../../clock.ts';
-import type { Db } from '../../platform/db/pool.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import {
-  BATCH_SIZE,
-  type Coverage,
-  raiseDisk,
-  raiseOffline,
-  resolveDisk,
-  resolveOffline,
-  resolveUnmonitored,
-} from './alert-rules.ts';
+  endRound,
+  lockRound,
+  type Locked,
+  type Changes,
+  sum,
+  evaluate,
+  organizationIds,
+} from './alert-rules.queries.ts';
 
 export interface RoundTiming {
   everyMs: number;
@@ -24,25 +24,11 @@ export interface RoundTiming {
 
 const TIMING: RoundTiming = { everyMs: 30_000, wholeEveryMs: 600_000 };
 
-/** After this time without a round, the servers must have been down. */
-const GAP = `interval '90 seconds'`;
-/** After an outage the fleet has this time to reconnect before offline alerts are raised. */
-const GRACE = `interval '10 minutes'`;
 /** How long a server counts as just started. */
 const STARTING_MS = 120_000;
-/** A server that restarts repeatedly cannot postpone the alerts forever. */
-const GRACE_AT_MOST_EVERY = `interval '1 hour'`;
 
-export interface Round {
+export interface Round extends Changes {
   isWhole: boolean;
-  raised: number;
-  resolved: number;
-}
-
-interface Locked {
-  isWhole: boolean;
-  /** Devices still have time to reconnect. */
-  isEarly: boolean;
 }
 
 /**
@@ -112,12 +98,14 @@ export class AlertRounds {
   /** Runs one round. Returns undefined if another server is running one or has just done so. */
   async round(): Promise<Round | undefined> {
     return withSystem(this.#db, 'evaluate the alert rules', async (tx) => {
-      const locked = await this.#lock(tx);
+      const locked = await lockRound(tx, {
+        ...this.#timing,
+        startedAt: this.#startedAt,
+        hasJustStarted: clock.monotonic() - this.#startedMs < STARTING_MS,
+      });
       if (locked === undefined) return undefined;
-      // The statistics do not cover rows that a statement creates itself; without this, it scans all of them per row.
-      await tx.raw('set local enable_seqscan = off');
       const done = await this.#evaluateAll(tx, locked);
-      await tx.raw(`update alert_rounds set through = now() ${locked.isWhole ? ', whole_at = now()' : ''}`);
+      await endRound(tx, locked);
       return { isWhole: locked.isWhole, ...done };
     });
   }
@@ -156,70 +144,4 @@ export class AlertRounds {
       return { raised: 0, resolved: 0 };
     }
   }
-
-  async #lock(tx: Tx): Promise<Locked | undefined> {
-    const { everyMs, wholeEveryMs } = this.#timing;
-    const hasJustStarted = clock.monotonic() - this.#startedMs < STARTING_MS;
-    const { rows } = await tx.raw<{ rows: Locked[] }>(
-      `with mine as materialized (
-        select * from alert_rounds where through <= clock_timestamp() - ? * interval '1 millisecond'
-        for update skip locked
-      ), watched as (
-        update alert_rounds r set watched_since = now() from mine
-        where mine.through < now() - ${GAP} or ? and mine.watched_since < now() - ${GRACE_AT_MOST_EVERY}
-          and mine.watched_since < ? and exists (select from device_presence where since < ?)
-        returning r.watched_since
-      ), since as (
-        select mine.whole_at, coalesce((select watched_since from watched), mine.watched_since) + ${GRACE} as early_until
-        from mine
-      )
-      select whole_at <= now() - ? * interval '1 millisecond' or whole_at < early_until and early_until <= now() as "isWhole",
-        early_until > now() as "isEarly"
-      from since`,
-      [everyMs / 2, hasJustStarted, this.#startedAt, this.#startedAt, wholeEveryMs],
-    );
-    return rows[0];
-  }
-}
-
-type Changes = Pick<Round, 'raised' | 'resolved'>;
-
-const sum = (one: Changes, other: Changes): Changes => ({
-  raised: one.raised + other.raised,
-  resolved: one.resolved + other.resolved,
-});
-
-/** A transaction, or a savepoint within one. */
-type Session = Pick<Tx, 'raw'>;
-
-async function evaluate(tx: Session, { isWhole, isEarly }: Locked, coverage: Coverage): Promise<Changes> {
-  const run = (sql: string) => affected(tx, sql, coverage);
-  let raised = 0;
-  let resolved = await run(resolveOffline(isWhole, coverage));
-  if (!isEarly) raised += await inBatches(() => run(raiseOffline(isWhole, coverage)));
-  if (isWhole) {
-    for (const sql of [resolveDisk(coverage), ...resolveUnmonitored(coverage)]) resolved += await run(sql);
-    raised += await inBatches(() => run(raiseDisk(coverage)));
-  }
-  return { raised, resolved };
-}
-
-async function affected(tx: Session, sql: string, { only, except = [] }: Coverage): Promise<number> {
-  const bindings = { ...(only === undefined ? {} : { only }), except: [...except] };
-  return (await tx.raw<{ rowCount: number }>(sql, bindings)).rowCount;
-}
-
-async function inBatches(raiseBatch: () => Promise<number>): Promise<number> {
-  let total = 0;
-  let count = BATCH_SIZE;
-  while (count === BATCH_SIZE) {
-    count = await raiseBatch();
-    total += count;
-  }
-  return total;
-}
-
-async function organizationIds(tx: Session): Promise<string[]> {
-  const { rows } = await tx.raw<{ rows: { id: string }[] }>('select id from organizations order by id');
-  return rows.map(({ id }) => id);
 }

@@ -1,17 +1,18 @@
 import type { Db } from '../../platform/db/pool.ts';
-import { bounded, byRules } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules } from '../../platform/db/retention-rule.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
-import { AlertRounds, type RoundTiming } from './alert-rounds.ts';
+import { AlertRounds, type RoundTiming } from './alert.work.ts';
 import { alertRoutes } from './alert.routes.ts';
-import { alertRetention } from './retention.ts';
+import { alertRetention } from './alert.model.ts';
 
-export type { RoundTiming } from './alert-rounds.ts';
+export type { RoundTiming } from './alert.work.ts';
 export { AlertSeverity, AlertStatus } from './alert.schema.ts';
-export { alertSearch } from './alert-search.ts';
-export type { NewAlert, StandingCause } from './raise.ts';
+export { alertSearch } from './alert.service.ts';
 export {
+  type NewAlert,
+  type StandingCause,
   endLastingAlerts,
   followCauses,
   raiseAlert,
@@ -21,7 +22,7 @@ export {
   resolveAlerts,
   standingAlert,
   standingCauses,
-} from './raise.ts';
+} from './alert.queries.ts';
 
 interface WorkerParts {
   db: Db;

@@ -1,15 +1,16 @@
+import { addUses, rightsWithin } from './api-key.queries.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
-import type { Caller } from '../../platform/context.ts';
+import { type Caller, holds } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Authenticator } from '../../platform/http/authentication.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { isWellFormed, tokenHash } from '../../platform/secrets/tokens.ts';
-import { loadUserRights, type UserRights } from '../auth/index.ts';
+import { loadUserRights } from '../auth/index.ts';
 import { ApiKey } from './api-key.model.ts';
-import { commonPermissions } from './key-rights.ts';
-import { KeyUsage } from './key-usage.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { writeInParts } from '../../platform/db/write-in-parts.ts';
 
 const HOUR_SECONDS = 3600;
 
@@ -37,7 +38,10 @@ interface Parts {
   limits: RateLimits;
 }
 
-/** Who acts by an API key. Its maker's rights are read afresh each time, so what they lose their keys lose at once. */
+/**
+ * The caller of an API key. The rights of the person who made it are read afresh each time: what they lose, their keys
+ * lose at once.
+ */
 export function createApiKeyCallers({ db, log, limits }: Parts): ApiKeyCallers {
   const usage = new KeyUsage(db, log);
   // Each key has a limit of its own, so this one only counts. It goes on in each process while Redis is away: a lost
@@ -95,7 +99,7 @@ async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
   if (record === undefined) throw refused();
   const maker = await loadUserRights(tx, record.createdBy);
   if (maker === undefined) throw refused();
-  const place = record.orgId === null ? maker : await within(tx, maker, record.orgId);
+  const place = record.orgId === null ? maker : await rightsWithin(tx, maker, record.orgId);
   // Its maker may have risen since: no key opens every tenant.
   if (place === undefined || place.scope === 'system') throw refused();
   return {
@@ -110,21 +114,79 @@ async function callerOf(tx: Tx, key: string): Promise<KeyCaller> {
   };
 }
 
-/** The maker as one of that organization and nothing beside it; `undefined` if they may not act there now. */
-async function within(tx: Tx, maker: UserRights, orgId: string): Promise<UserRights | undefined> {
-  const { rows } = await tx.raw(
-    `select p.id as partner_id, p.status from organizations o join partners p on p.id = o.partner_id
-    where o.id = ? and o.deleted_at is null and p.deleted_at is null`,
-    [orgId],
-  );
-  const partner = rows[0] as { partner_id: string; status: string } | undefined;
-  if (partner === undefined) return undefined;
-  const allowed =
-    maker.scope === 'system' ||
-    (maker.orgAccess === 'all' ? maker.partnerId === partner.partner_id : maker.orgIds.includes(orgId));
-  if (!allowed) return undefined;
-  if (partner.status !== 'active') {
-    throw new AppError('partner_inactive', 'This provider account is not active.');
+/**
+ * The permissions that both sets grant: each entry of the one that the other covers, be it by `resource:*` or `*:*`.
+ */
+export function commonPermissions(a: Iterable<string>, b: Iterable<string>): Set<string> {
+  const [left, right] = [new Set(a), new Set(b)];
+  return new Set([
+    ...[...left].filter((permission) => holds(right, permission)),
+    ...[...right].filter((permission) => holds(left, permission)),
+  ]);
+}
+
+const FLUSH_MS = 60_000;
+
+interface Use {
+  requests: number;
+  at: Date;
+}
+
+/** Use of keys, written behind: one statement a minute at most, however many requests there were. */
+export class KeyUsage {
+  readonly #db: Db;
+  readonly #log: Logger;
+  readonly #flushMs: number;
+  #pending = new Map<string, Use>();
+  #timer: Timer | undefined;
+
+  constructor(db: Db, log: Logger, flushMs = FLUSH_MS) {
+    this.#db = db;
+    this.#log = log;
+    this.#flushMs = flushMs;
   }
-  return { ...maker, scope: 'organization', partnerId: null, orgId, orgAccess: 'listed', orgIds: [orgId] };
+
+  note(keyId: string, requests: number): void {
+    const before = this.#pending.get(keyId)?.requests ?? 0;
+    this.#pending.set(keyId, { requests: before + requests, at: clock.date() });
+    this.#timer ??= clock.setTimeout(() => void this.#flush(), this.#flushMs).unref();
+  }
+
+  /** Writes now what is pending. */
+  settle(): Promise<void> {
+    return this.#flush();
+  }
+
+  async close(): Promise<void> {
+    await this.#flush();
+    clock.clear(this.#timer);
+  }
+
+  async #flush(): Promise<void> {
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    const uses = [...this.#pending].sort(([a], [b]) => (a < b ? -1 : 1));
+    this.#pending = new Map();
+    if (uses.length === 0) return;
+    const { refused, unwritten, failure } = await writeInParts(uses, (part) => this.#write(part));
+    for (const { record, error } of refused) {
+      this.#log.error({ err: error, keyId: record[0] }, 'api_keys.usage_refused');
+    }
+    if (failure === undefined) return;
+    // The next flush writes them; what a key opens does not hang on it.
+    this.#log.warn({ err: failure, keys: unwritten.length }, 'api_keys.usage_not_written');
+    for (const [id, { requests, at }] of unwritten) {
+      const since = this.#pending.get(id);
+      this.#pending.set(id, { requests: requests + (since?.requests ?? 0), at: since?.at ?? at });
+    }
+  }
+
+  async #write(uses: readonly [keyId: string, use: Use][]): Promise<void> {
+    await withSystem(this.#db, 'write the use of many API keys', (tx) =>
+      addUses(
+        tx,
+        uses.map(([id, use]) => ({ id, ...use })),
+      ),
+    );
+  }
 }

@@ -43,7 +43,7 @@ export const NewApiKey = z.strictObject({
 });
 export type NewApiKey = z.infer<typeof NewApiKey>;
 
-/** What is left out stays as it is. */
+/** Fields that are left out stay as they are. */
 export const ApiKeyChange = z.strictObject({
   name: Name.optional(),
   scopes: Scopes.optional(),

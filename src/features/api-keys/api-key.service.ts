@@ -1,19 +1,19 @@
 import { clock } from '../../clock.ts';
 import { holds, type Context } from '../../platform/context.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newToken, tokenHash } from '../../platform/secrets/tokens.ts';
-import { holdSession } from '../auth/index.ts';
+import { lockOpenSession } from '../auth/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { exceeds } from '../roles/index.ts';
 import { ApiKey } from './api-key.model.ts';
 import type { ApiKeyChange, ApiKeyQuery, NewApiKey } from './api-key.schema.ts';
 
 const DEFAULT_RATE_LIMIT = 1000;
-/** Of one person. */
+/** The most keys of one person. */
 const KEYS_MAX = 100;
 const PREFIX_LENGTH = 10;
 
@@ -38,13 +38,18 @@ function assertHeld(ctx: Context, scopes: readonly string[]): void {
 }
 
 export async function createApiKey(ctx: Context, input: NewApiKey) {
+  await lockOpenSession(ctx);
+  return createApiKeyOf(ctx, input);
+}
+
+/** For the person of the context, who need not be signed in: an operator may create it. */
+export async function createApiKeyOf(ctx: Context, input: NewApiKey) {
   const { caller } = ctx;
   if (input.orgId !== undefined) await assertOrganizationAccess(ctx, input.orgId);
   else if (caller.scope === 'system') {
     throw new AppError('forbidden', 'API keys cannot have system scope; specify orgId.');
   }
   assertHeld(ctx, input.scopes);
-  await holdSession(ctx);
   await assertRoomForKey(ctx);
   const key = newToken('apiKey');
   const record = await ApiKey.query(ctx.tx).insertAndFetch({
@@ -94,7 +99,7 @@ export async function readApiKey(ctx: Context, id: string): Promise<ApiKey> {
 async function ownApiKey(ctx: Context, id: string): Promise<ApiKey> {
   const key = await accessible(ctx).findById(id).forUpdate();
   if (key === undefined) throw notFound('API key');
-  // A key acts with its maker's rights, so nobody else may widen it or get to hold it.
+  // A key acts with its maker's rights, so no other user may widen it or get to hold it.
   if (key.createdBy !== ctx.caller.userId) {
     throw new AppError('forbidden', 'Only its creator can change an API key. You can revoke it.');
   }
@@ -131,6 +136,19 @@ export async function revokeApiKey(ctx: Context, id: string) {
   const key = await readApiKey(ctx, id);
   if (key.revokedAt === null) await key.$query(ctx.tx).patch({ revokedAt: clock.date() });
   return { success: true as const, key };
+}
+
+/** The keys of everyone, newest first: for transactions across tenants. */
+export const listEveryApiKey = async (tx: Tx): Promise<ApiKey[]> =>
+  ApiKey.query(tx).orderBy([{ column: 'created_at', order: 'desc' }, 'id']);
+
+/** Finds the key of any person: for transactions across tenants. */
+export async function revokeApiKeyById(tx: Tx, id: string): Promise<{ key: ApiKey; wasRevoked: boolean }> {
+  const key = await ApiKey.query(tx).findById(id).forUpdate();
+  if (key === undefined) throw notFound('API key');
+  const wasRevoked = key.revokedAt !== null;
+  if (!wasRevoked) await key.$query(tx).patch({ revokedAt: clock.date() });
+  return { key, wasRevoked };
 }
 
 /** Revokes every key that a person has made, whatever tenant it is for: for transactions across tenants. */

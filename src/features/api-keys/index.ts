@@ -1,9 +1,11 @@
-import { cascade } from '../../platform/db/retention/retention-rule.ts';
+import { cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { apiKeyRoutes } from './api-key.routes.ts';
 
 export { createApiKeyCallers } from './api-key-callers.ts';
-export { revokeKeysOf } from './api-key.service.ts';
+export { createApiKeyOf, listEveryApiKey, revokeApiKeyById, revokeKeysOf } from './api-key.service.ts';
+export type { ApiKey } from './api-key.model.ts';
+export { NewApiKey } from './api-key.schema.ts';
 
 export const feature = defineFeature({
   name: 'api-keys',

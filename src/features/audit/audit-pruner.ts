@@ -1,16 +1,17 @@
+import { type DueChain, dueChains, recordPruning, tryPruningLock } from './audit-retention.queries.ts';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { openSession, type Db } from '../../../platform/db/pool.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { ZERO_UUID } from '../chain/chain.ts';
+import { clock } from '../../clock.ts';
+import { openSession, type Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import type { Logger } from '../../platform/logger.ts';
+
 import { cutChain, nextPortion, type Portion, type PruneSizes, RetentionFailure } from './prune-chain.ts';
-import { DEFAULT_RETENTION_DAYS } from './retention.schema.ts';
-import type { SigningKeys } from '../storage/signing-keys.ts';
-import { removeUnusedNames } from '../name-index/unused-names.ts';
+
+import type { SigningKeys } from './signing-keys.ts';
+import { removeUnusedNames } from './name-index.ts';
 
 const SIZES: PruneSizes = { portion: 100_000, step: 5000 };
-/** The pause between steps, in which the sealer can lock the chain. */
+/** The pause between steps, in which the chain writer can lock the chain. */
 const PAUSE_MS = 50;
 
 /** Where entries are copied before they are removed. */
@@ -39,12 +40,6 @@ export const PruneResult = z.object({
 });
 export type PruneResult = z.infer<typeof PruneResult>;
 
-interface DueChain {
-  chainId: string;
-  archives: boolean;
-  before: Date;
-}
-
 /** Removes expired audit entries, on one server at a time. */
 export class AuditPruner {
   readonly #options: AuditPrunerOptions;
@@ -60,10 +55,7 @@ export class AuditPruner {
     const session = openSession(adminUrl, 'muster-audit-prune');
     try {
       // A session lock, released if the server dies. It only avoids double work; two pruners on one chain are safe.
-      const { rows } = await session.raw(
-        `select pg_try_advisory_lock(hashtextextended('audit-prune', 0)) as got`,
-      );
-      if (rows[0].got !== true) return { ran: 'elsewhere', removed: 0, failed: 0 };
+      if (!(await tryPruningLock(session))) return { ran: 'elsewhere', removed: 0, failed: 0 };
       return await this.#pruneAll(session, signal);
     } finally {
       await session.destroy();
@@ -143,45 +135,13 @@ export class AuditPruner {
    * organizations, and are archived if any of these is.
    */
   async #due(): Promise<DueChain[]> {
-    return withSystem(this.#options.db, 'find audit chains with expired entries', async (tx) => {
-      const { rows } = await tx.raw<{ rows: DueChain[] }>(
-        `with policies as (
-          select o.id, o.partner_id, coalesce(r.retention_days, ${DEFAULT_RETENTION_DAYS}) as days,
-            coalesce(r.archive_to_s3, false) as archives
-          from organizations o left join audit_retention_policies r on r.org_id = o.id
-        ), chosen as (
-          select id as chain_id, days, archives from policies
-          union all
-          select partner_id, max(days), bool_or(archives) from policies group by partner_id
-          union all
-          select '${ZERO_UUID}', max(days), bool_or(archives) from policies
-        )
-        select h.chain_id as "chainId", coalesce(c.archives, false) as archives, kept.since as before
-        from audit_chain_heads h left join chosen c on c.chain_id = h.chain_id
-        cross join lateral (
-          select now() - make_interval(days => coalesce(c.days, ${DEFAULT_RETENTION_DAYS})) as since
-        ) kept
-        cross join lateral (
-          select "timestamp" from audit_logs where chain_id = h.chain_id order by seq limit 1
-        ) oldest
-        where oldest."timestamp" < kept.since order by h.chain_id`,
-      );
-      return rows;
-    });
+    return withSystem(this.#options.db, 'find audit chains with expired entries', dueChains);
   }
 
   /** Covers all organizations: having nothing to remove counts as success. */
   async #recordOutcome(failures: ReadonlyMap<string, string>, unfinished: readonly string[]): Promise<void> {
-    await withSystem(this.#options.db, 'record the outcome of audit pruning', async (tx) => {
-      await tx.raw(
-        `insert into audit_retention_policies as r (org_id, last_cleanup_at, last_failure, last_failure_at)
-        select o.id, case when f.reason is null then now() end, f.reason, case when f.reason is not null then now() end
-        from organizations o left join unnest(?::uuid[], ?::text[]) as f (org_id, reason) on f.org_id = o.id
-        where not o.id = any(?::uuid[])
-        on conflict (org_id) do update set last_cleanup_at = coalesce(excluded.last_cleanup_at, r.last_cleanup_at),
-          last_failure = excluded.last_failure, last_failure_at = excluded.last_failure_at`,
-        [[...failures.keys()], [...failures.values()], [...unfinished]],
-      );
-    });
+    await withSystem(this.#options.db, 'record the outcome of audit pruning', (tx) =>
+      recordPruning(tx, { failures, unfinished }),
+    );
   }
 }

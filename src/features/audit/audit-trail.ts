@@ -1,26 +1,38 @@
-import { runPrepared } from '../../../platform/db/prepared.ts';
-import type { AuditActor, AuditEntry, AuditTrail } from '../../../platform/http/audit.ts';
-import { newId } from '../../../platform/ids.ts';
-import { storableText } from '../../../protocol/index.ts';
-import { ZERO_UUID } from '../chain/chain.ts';
-import { asUuid, sanitizeJson, truncateText } from './sanitize.ts';
+import { runPrepared } from '../../platform/db/transaction.ts';
+import type { AuditActor, AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
+import { newId } from '../../platform/ids.ts';
+import { storableText, storableJson } from '../../protocol/index.ts';
+import { ZERO_UUID, type Json } from './chain.ts';
+import { z } from 'zod';
+import { clock } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import type { AuditNote } from '../../platform/http/route.ts';
 
 /**
- * Writes each entry to the outbox in the same transaction as the action it describes, so neither commits without the
- * other. The sealer assigns the entry its position in the chain after the commit, so no request waits for sealing.
+ * Converts values to a form that Postgres stores and returns unchanged, so that the hash of the stored entry equals the
+ * hash of the entry that was recorded. Nothing here may throw: a failed entry would roll back the action it describes.
  */
-export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
-  return {
-    async record(tx, entry) {
-      const row = rowOf(entry);
-      if (row !== undefined) await runPrepared(tx, INSERT, Object.values(row));
-    },
-    async recordAll(tx, entries) {
-      const rows = entries.flatMap((entry) => rowOf(entry) ?? []);
-      if (rows.length > 0) await runPrepared(tx, INSERT_ALL, [JSON.stringify(rows)]);
-    },
-    committed: () => sealer.wake(),
-  };
+
+export const truncateText = (text: string, length: number): string => storableText(text.slice(0, length));
+
+/** The value as JSON, with storable texts and keys and a limited depth. */
+export function sanitizeJson(value: unknown): Json {
+  try {
+    // JSON drops undefined and functions, writes dates as text and turns NaN and infinity into null.
+    const text: string | undefined = JSON.stringify(value, (_key, one: unknown) =>
+      typeof one === 'bigint' ? String(one) : one,
+    );
+    return text === undefined ? null : (storableJson(JSON.parse(text)) as Json);
+  } catch (error) {
+    return { unreadable: storableText(String(error)) };
+  }
+}
+
+const Uuid = z.guid();
+
+/** A UUID in the form that Postgres returns; for any other id the zero UUID, with the original text as `raw`. */
+export function asUuid(id: string): { id: string; raw?: string } {
+  return Uuid.safeParse(id).success ? { id: id.toLowerCase() } : { id: ZERO_UUID, raw: id };
 }
 
 /**
@@ -61,6 +73,24 @@ const orNull = <T, R>(value: T | null | undefined, make: (value: T) => R): R | n
 
 type OutboxRow = ReturnType<typeof outboxRow>;
 
+/**
+ * Writes each entry to the outbox in the same transaction as the action it describes, so neither commits without the
+ * other. The chain writer assigns the entry its position in the chain after the commit, so no request waits for sealing.
+ */
+export function createAuditTrail(sealer: { wake(): void }): AuditTrail {
+  return {
+    async record(tx, entry) {
+      const row = rowOf(entry);
+      if (row !== undefined) await runPrepared(tx, INSERT, Object.values(row));
+    },
+    async recordAll(tx, entries) {
+      const rows = entries.flatMap((entry) => rowOf(entry) ?? []);
+      if (rows.length > 0) await runPrepared(tx, INSERT_ALL, [JSON.stringify(rows)]);
+    },
+    committed: () => sealer.wake(),
+  };
+}
+
 /** Keys are column names, in the order of the parameters of `INSERT`. */
 function outboxRow(entry: AuditEntry) {
   const { actor, state, action, resourceType, resourceId, resourceName, details } = entry;
@@ -94,4 +124,53 @@ function outboxRow(entry: AuditEntry) {
 function idOf(actor: AuditActor): string {
   if (actor.kind === 'system') return ZERO_UUID;
   return actor.kind === 'agent' ? actor.deviceId : (actor.apiKeyId ?? actor.userId);
+}
+
+/** Repeated reads and further pages within this time are covered by the first entry. */
+const SAME_READ_MS = 600_000;
+
+const MOST = 10_000;
+
+/**
+ * Distinguishes a new read of stored data from further pages of the same read, so that the audit trail has one entry
+ * per read instead of one per page. Each server keeps its own memory; the worst case is a duplicate entry.
+ */
+export class RepeatedReads {
+  readonly #sameReadMs: number;
+  readonly #until = new Map<string, number>();
+
+  constructor(sameReadMs = SAME_READ_MS) {
+    this.#sameReadMs = sameReadMs;
+  }
+
+  /**
+   * Returns the note for a `data.access` entry, or nothing if the caller read the same data recently.
+   * @param details  what is read and with which conditions, without the page number
+   */
+  noteOf(
+    { caller, afterCommit }: Pick<Context, 'caller' | 'afterCommit'>,
+    device: { id: string; orgId: string; hostname: string },
+    details: Record<string, unknown>,
+  ): AuditNote[] {
+    const key = JSON.stringify([caller.apiKeyId ?? caller.userId, device.id, details]);
+    if (this.isCovered(key)) return [];
+    // A later page may be skipped only if the entry of the first one was committed.
+    afterCommit(() => this.cover(key));
+    return [{ orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details }];
+  }
+
+  /** Whether a read has an entry from less than ten minutes ago. */
+  isCovered(key: string): boolean {
+    const until = this.#until.get(key);
+    return until !== undefined && until > clock.monotonic();
+  }
+
+  /** To call when the entry of a read is committed. */
+  cover(key: string): void {
+    this.#until.delete(key);
+    this.#until.set(key, clock.monotonic() + this.#sameReadMs);
+    if (this.#until.size <= MOST) return;
+    const [oldest] = this.#until.keys();
+    if (oldest !== undefined) this.#until.delete(oldest);
+  }
 }

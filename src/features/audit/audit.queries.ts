@@ -1,9 +1,18 @@
-import type { Context } from '../../../platform/context.ts';
-import { containing } from '../../../platform/db/like-pattern.ts';
-import type { Query } from '../../../platform/db/pool.ts';
-import { notFound } from '../../../platform/errors.ts';
-import { knownPeople } from '../../users/index.ts';
-import type { EntryFilter, EntryQuery, FullEntry, LogEntry, Pages, ShownEntry } from './audit.schema.ts';
+import type { Context } from '../../platform/context.ts';
+import { containing } from '../../platform/db/statement.ts';
+import type { Query, Db } from '../../platform/db/pool.ts';
+import { notFound } from '../../platform/errors.ts';
+import { knownPeople, type KnownPerson } from '../users/index.ts';
+import {
+  type EntryFilter,
+  type EntryQuery,
+  type FullEntry,
+  type LogEntry,
+  type Pages,
+  type ShownEntry,
+  categorySql,
+  categoryOf,
+} from './audit.schema.ts';
 import {
   entriesIn,
   newestFirst,
@@ -12,34 +21,11 @@ import {
   planScan,
   planCount,
   type Streams,
-} from './scan-plan.ts';
-import { categorySql } from './categories.ts';
-import { type EntryRow, fullEntry, logEntry, type People, shownEntry } from './entry-row.ts';
-import { byResource, byUser } from '../name-index/name-search.ts';
-
-/** Reads the entries of the trail that the caller may see and that match a filter, newest first. */
-
-const COLUMNS = {
-  id: 'l.id',
-  orgId: 'l.org_id',
-  partnerId: 'l.partner_id',
-  timestamp: 'l.timestamp',
-  actorType: 'l.actor_type',
-  actorId: 'l.actor_id',
-  actorEmail: 'l.actor_email',
-  action: 'l.action',
-  resourceType: 'l.resource_type',
-  resourceId: 'l.resource_id',
-  resourceName: 'l.resource_name',
-  details: 'l.details',
-  ipAddress: 'l.ip_address',
-  userAgent: 'l.user_agent',
-  result: 'l.result',
-  errorMessage: 'l.error_message',
-  seq: 'l.seq',
-  checksum: 'l.checksum',
-  prevChecksum: 'l.prev_checksum',
-};
+  byResource,
+  byUser,
+} from './audit-scan.queries.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { ZERO_UUID } from './chain.ts';
 
 /**
  * In organization scope, callers see the entries of their organization; in partner scope, those of their accessible
@@ -249,4 +235,127 @@ export async function readEntry(ctx: Context, id: string): Promise<FullEntry> {
   const [row] = await selectEntries(entriesById(ctx, [id]));
   if (row === undefined) throw notFound('Audit entry');
   return fullEntry(row, await peopleOf(ctx, [row]));
+}
+
+/** When the operator last did something from the command line, as the trail has it; sealed or not yet. */
+export function lastOperatorEntry(db: Db, action: string): Promise<Date | undefined> {
+  return withSystem(db, 'the last entry of an action of the operator', async (tx) => {
+    const { rows } = await tx.raw(
+      `select max(at) as at from (
+        (select "timestamp" as at from audit_logs where chain_id = ? and action = ? order by "timestamp" desc limit 1)
+        union all select max("timestamp") from audit_outbox where chain_id = ? and action = ?) entries`,
+      [ZERO_UUID, action, ZERO_UUID, action],
+    );
+    const at: unknown = rows[0]?.at;
+    return at instanceof Date ? at : undefined;
+  });
+}
+
+/** Reads the entries of the trail that the caller may see and that match a filter, newest first. */
+
+const COLUMNS = {
+  id: 'l.id',
+  orgId: 'l.org_id',
+  partnerId: 'l.partner_id',
+  timestamp: 'l.timestamp',
+  actorType: 'l.actor_type',
+  actorId: 'l.actor_id',
+  actorEmail: 'l.actor_email',
+  action: 'l.action',
+  resourceType: 'l.resource_type',
+  resourceId: 'l.resource_id',
+  resourceName: 'l.resource_name',
+  details: 'l.details',
+  ipAddress: 'l.ip_address',
+  userAgent: 'l.user_agent',
+  result: 'l.result',
+  errorMessage: 'l.error_message',
+  seq: 'l.seq',
+  checksum: 'l.checksum',
+  prevChecksum: 'l.prev_checksum',
+};
+
+/** A stored entry, and its forms in responses. */
+interface EntryRow {
+  id: string;
+  orgId: string | null;
+  partnerId: string | null;
+  timestamp: Date;
+  actorType: FullEntry['actorType'];
+  actorId: string;
+  actorEmail: string | null;
+  action: string;
+  resourceType: string;
+  resourceId: string | null;
+  resourceName: string | null;
+  details: Record<string, unknown>;
+  ipAddress: string | null;
+  userAgent: string | null;
+  result: LogEntry['result'];
+  errorMessage: string | null;
+  seq: string;
+  checksum: string;
+  prevChecksum: string | null;
+}
+
+export type People = ReadonlyMap<string, KnownPerson>;
+
+function shownEntry(row: EntryRow, people: People): ShownEntry {
+  const person = people.get(row.actorId);
+  const { before = null, after = null, sessionId } = row.details;
+  return {
+    id: row.id,
+    timestamp: row.timestamp.toISOString(),
+    action: row.action,
+    resource: row.resourceName ?? row.resourceId ?? row.resourceType,
+    resourceType: row.resourceType,
+    details: JSON.stringify(row.details),
+    ipAddress: row.ipAddress,
+    userAgent: row.userAgent,
+    sessionId: typeof sessionId === 'string' ? sessionId : null,
+    user: {
+      name: person?.name ?? null,
+      email: row.actorEmail ?? person?.email ?? null,
+      role: person?.roleName ?? null,
+      // Required by SPEC 4.10; users have no department.
+      department: null,
+    },
+    changes: { before, after },
+  };
+}
+
+export function logEntry(row: EntryRow, people: People): LogEntry {
+  const person = people.get(row.actorId);
+  return {
+    id: row.id,
+    timestamp: row.timestamp.toISOString(),
+    user: {
+      id: row.actorId,
+      name: person?.name ?? null,
+      email: row.actorEmail ?? person?.email ?? null,
+      role: person?.roleName ?? null,
+    },
+    action: row.action,
+    resource: { type: row.resourceType, id: row.resourceId, name: row.resourceName },
+    category: categoryOf(row.action),
+    result: row.result,
+    ipAddress: row.ipAddress,
+    userAgent: row.userAgent,
+    details: row.details,
+  };
+}
+
+export function fullEntry(row: EntryRow, people: People): FullEntry {
+  const { orgId, partnerId, actorType, actorId, errorMessage, seq, checksum, prevChecksum } = row;
+  return {
+    ...logEntry(row, people),
+    orgId,
+    partnerId,
+    actorType,
+    actorId,
+    errorMessage,
+    seq: Number(seq),
+    checksum,
+    prevChecksum,
+  };
 }

@@ -7,9 +7,46 @@ import {
   noneBefore,
   text,
   Timestamp,
-} from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { CATEGORIES, type Category } from './categories.ts';
+} from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+
+/** The category of an action, derived from the prefix of its name (SPEC 2.15). */
+const CATEGORIES = [
+  'authentication',
+  'device',
+  'automation',
+  'policy',
+  'alert',
+  'compliance',
+  'organization',
+  'system',
+] as const;
+
+export type Category = (typeof CATEGORIES)[number];
+
+// Longest first, so that the most specific prefix wins.
+const PREFIXES = (
+  [
+    ['user.login', 'authentication'],
+    ['user.logout', 'authentication'],
+    ['user.permission', 'authentication'],
+    ['device.', 'device'],
+    ['script.', 'automation'],
+    ['policy.', 'policy'],
+    ['automation.policy.', 'policy'],
+    ['alert.', 'alert'],
+    ['data.', 'compliance'],
+    ['organization.', 'organization'],
+  ] as const
+).toSorted(([a], [b]) => b.length - a.length);
+
+export const categoryOf = (action: string): Category =>
+  PREFIXES.find(([prefix]) => action.startsWith(prefix))?.[1] ?? 'system';
+
+/** SQL: the category of an action, by the same prefixes. */
+export const categorySql = (action: string): string =>
+  `(case ${PREFIXES.map(([prefix, category]) => `when starts_with(${action}, '${prefix}') then '${category}'`).join(' ')}
+    else 'system' end)`;
 
 const range = { from: instantOrDay('begin').optional(), to: instantOrDay('end').optional() };
 
@@ -17,6 +54,7 @@ interface Range {
   from?: Date | undefined;
   to?: Date | undefined;
 }
+
 const inOrder = noneBefore('from', 'to');
 
 const conditions = {
@@ -127,6 +165,7 @@ const ShownEntry = z
   })
   .meta({ id: 'AuditEntry' });
 export type ShownEntry = z.infer<typeof ShownEntry>;
+
 export const ShownEntries = z.object({ entries: z.array(ShownEntry), pagination: Pages });
 
 export const LogEntry = z
@@ -149,6 +188,7 @@ export const LogEntry = z
   })
   .meta({ id: 'AuditLog' });
 export type LogEntry = z.infer<typeof LogEntry>;
+
 export const LogEntries = z.object({ data: z.array(LogEntry), pagination: Pages });
 
 /** All fields of an entry, including its position in the chain. */
@@ -165,6 +205,7 @@ export const FullEntry = LogEntry.extend({
 export type FullEntry = z.infer<typeof FullEntry>;
 
 const Actions = z.array(z.object({ action: z.string(), count: z.number().int() }));
+
 const Recent = z.array(LogEntry);
 
 const UserActivity = z.object({
@@ -209,3 +250,57 @@ export const Stats = z.object({
   ),
   range: z.object({ from: Timestamp.nullable(), to: Timestamp.nullable() }),
 });
+
+export const DEFAULT_RETENTION_DAYS = 365;
+
+export const RetentionChange = z.strictObject({
+  retentionDays: z
+    .number()
+    .int()
+    .min(30)
+    .max(3650)
+    .describe(`How many days entries are kept. Default: ${DEFAULT_RETENTION_DAYS}.`),
+  archiveToS3: z
+    .boolean()
+    .describe(
+      'Copy entries to the archive of the server before they are removed; if that fails, they are kept.',
+    ),
+});
+export type RetentionChange = z.infer<typeof RetentionChange>;
+
+export const Retention = RetentionChange.extend({
+  lastCleanupAt: z.iso.datetime().nullable().describe('Time of the last successful daily cleanup.'),
+  lastFailure: z
+    .strictObject({ at: z.iso.datetime(), reason: z.string() })
+    .nullable()
+    .describe('Why the last cleanup failed; null after a successful one.'),
+  cleanup: z
+    .enum(['on', 'off'])
+    .describe('`off`: this server does not set AUDIT_ADMIN_DATABASE_URL, so entries are never removed.'),
+  archive: z.enum(['on', 'off']).describe('`off`: this server has no archive.'),
+});
+export type Retention = z.infer<typeof Retention>;
+
+export const ChainChoice = z.strictObject({
+  orgId: Id.nullable().describe(
+    'The organization whose chain is verified; null for that of the caller’s own organization or partner.',
+  ),
+});
+export type ChainChoice = z.infer<typeof ChainChoice>;
+
+export const ChainReport = z
+  .object({
+    chainId: z.uuid(),
+    entries: z.int().describe('The entries that were verified: all, or those up to the fault.'),
+    verifiedAt: Timestamp,
+    fault: z
+      .object({
+        seq: z.int().nullable().describe('The position in the chain; null if the whole chain is concerned.'),
+        entryId: z.uuid().nullable(),
+        reason: z.string(),
+      })
+      .nullable()
+      .describe('The first fault of the chain; null if the chain is intact.'),
+  })
+  .meta({ id: 'AuditChainReport' });
+export type ChainReport = z.infer<typeof ChainReport>;

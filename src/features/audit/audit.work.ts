@@ -1,12 +1,71 @@
-import { clock } from '../../../clock.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { S3Error, S3Store, type S3Options } from '../../../platform/storage/s3.ts';
-import { BundleReader, checkpointLine, entryLine, headerLine, keyLine } from '../chain/bundle.ts';
-import type { EntryArchive } from './audit-pruner.ts';
+import { z } from 'zod';
+import type { Db } from '../../platform/db/pool.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { NameIndexCompactor } from './name-index.ts';
+import { type SigningKeys, publicPart, signingKeyRows } from './signing-keys.ts';
+import { AuditPruner, PruneResult, type EntryArchive } from './audit-pruner.ts';
+import { clock } from '../../clock.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { S3Error, S3Store, type S3Options } from '../../platform/s3.ts';
+import { BundleReader, checkpointLine, entryLine, headerLine, keyLine } from './bundle.ts';
 import { cutOf, type Portion, RetentionFailure } from './prune-chain.ts';
-import { publicPart, type SigningKeys, signingKeyRows } from '../storage/signing-keys.ts';
-import { readConsistently, readEntries } from '../storage/stored-chains.ts';
+import { readConsistently, readEntries } from './stored-chains.queries.ts';
+
+const DAILY = {
+  input: z.object({}),
+  attempts: 3,
+  backOff: { firstMs: 300_000, longestMs: 3_600_000 },
+  inCluster: 1,
+  // Both work in short transactions, so what an aborted run has done stays done.
+  resumes: true,
+};
+
+const PRUNE = defineJob({ ...DAILY, name: 'audit.prune', result: PruneResult });
+
+const COMPACT = defineJob({
+  ...DAILY,
+  name: 'audit.compact-names',
+  result: z.object({ compacted: z.number() }),
+});
+
+interface Parts {
+  jobs: Jobs;
+  db: Db;
+  auditKeys: SigningKeys;
+  /** The address for the role that may remove entries; without it they stay. */
+  auditAdminUrl: string | undefined;
+  /** The archive to which entries are copied before they are removed. */
+  auditArchive: Parameters<typeof createEntryArchive>[2] | undefined;
+  log: Logger;
+}
+
+/** Adds the daily pruning of the audit trail and the daily compaction of its name index. */
+export function addAuditJobs({ jobs, db, auditKeys: keys, auditAdminUrl, auditArchive, log }: Parts): void {
+  const compactor = new NameIndexCompactor({ db, log });
+  jobs.handle(COMPACT, async ({ signal }) => {
+    const compacted = await compactor.compact(signal);
+    signal.throwIfAborted();
+    log.info({ compacted }, 'audit.names_compacted');
+    return { compacted };
+  });
+  jobs.schedule(COMPACT, { cron: '37 2 * * *', timeZone: 'UTC' }, {});
+
+  if (auditAdminUrl === undefined) {
+    log.warn({ missing: 'AUDIT_ADMIN_DATABASE_URL' }, 'audit.cleanup_off');
+    return;
+  }
+  const archive = auditArchive === undefined ? undefined : createEntryArchive(db, keys, auditArchive);
+  const pruner = new AuditPruner({ db, adminUrl: auditAdminUrl, keys, archive, compactor, log });
+  jobs.handle(PRUNE, async ({ signal }) => {
+    const result = await pruner.prune(signal);
+    signal.throwIfAborted();
+    log.info(result, 'audit.old_removed');
+    return result;
+  });
+  jobs.schedule(PRUNE, { cron: '7 3 * * *', timeZone: 'UTC' }, {});
+}
 
 /** Entries read per transaction. The upload happens between transactions, so none of them waits for the network. */
 const BATCH_SIZE = 1000;
@@ -34,6 +93,7 @@ export function createEntryArchive(db: Db, keys: SigningKeys, options: S3Options
 /** Deterministic, so that a portion that was copied but not removed when the server died is overwritten by the next try. */
 const nameOf = ({ chainId, first, last }: Portion) =>
   `audit/${chainId}/${padded(first)}-${padded(last.seq)}.jsonl`;
+
 const padded = (seq: number) => String(seq).padStart(12, '0');
 
 /** The lines of the bundle, verified while they are sent. Throws before the last one if the bundle would not verify. */

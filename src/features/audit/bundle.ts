@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import type { EntrySegment } from './entry-segment.ts';
-import { SealedEntry } from './chain.ts';
+import { type EntrySegment, SealedEntry, Checkpoint, PublicKey } from './chain.ts';
 import { ChainCheck, type Fault, trustedKeys } from './chain-check.ts';
-import { Checkpoint, PublicKey } from './checkpoint.ts';
 
 /**
  * The file format of an exported chain: JSON lines in the order header, public keys, checkpoints, entries by `seq`.

@@ -1,7 +1,14 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { chainOf, checksumOf, type SealedEntry } from './chain.ts';
-import type { EntrySegment } from './entry-segment.ts';
-import { type Checkpoint, checkpointHash, isSignedBy, type PublicKey } from './checkpoint.ts';
+import {
+  chainOf,
+  checksumOf,
+  type SealedEntry,
+  type EntrySegment,
+  type Checkpoint,
+  checkpointHash,
+  isSignedBy,
+  type PublicKey,
+} from './chain.ts';
 
 /** Verifies one chain entry by entry, without a database and in constant memory. */
 

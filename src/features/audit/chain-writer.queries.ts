@@ -1,7 +1,7 @@
-import { clock } from '../../../clock.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { runPrepared } from '../../../platform/db/prepared.ts';
-import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
+import { clock } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+
+import { withSystem, type Tx, runPrepared } from '../../platform/db/transaction.ts';
 import {
   CHAIN_START,
   type ChainEnd,
@@ -9,16 +9,13 @@ import {
   seal,
   type SealedEntry,
   type UnsealedEntry,
-} from '../chain/chain.ts';
-import { type Checkpoint, checkpointHash, signCheckpoint } from '../chain/checkpoint.ts';
-import {
-  LOCK_NAMES_SHARED,
-  type Names,
-  insertActorsSql,
-  type NameIndexCache,
-  insertResourcesSql,
-} from '../name-index/name-index-cache.ts';
-import type { SigningKeys } from '../storage/signing-keys.ts';
+  type Checkpoint,
+  checkpointHash,
+  signCheckpoint,
+} from './chain.ts';
+import { type Names, insertActorsSql, type NameIndexCache, insertResourcesSql } from './name-index.ts';
+import { LOCK_NAMES_SHARED } from './name-index.queries.ts';
+import type { SigningKeys } from './signing-keys.ts';
 
 /** SQL: the key of the advisory lock that serializes writers of a chain. `chainId` is an SQL expression. */
 export const chainLock = (chainId: string) => `hashtextextended('audit:' || ${chainId}, 0)`;

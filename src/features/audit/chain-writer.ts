@@ -1,22 +1,32 @@
-import { clock, type Timer } from '../../../clock.ts';
-import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { prefetchNameIndex } from './prefetch-name-index.ts';
-import { NameIndexCache } from '../name-index/name-index-cache.ts';
-import { type Batch, type BatchChoice, sealBatch, waitingChains } from './seal-batch.ts';
-import type { SigningKeys } from '../storage/signing-keys.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { NameIndexCache, type NamedEntry, insertActorsSql, insertResourcesSql } from './name-index.ts';
+import { LOCK_NAMES_SHARED } from './name-index.queries.ts';
+import { type Batch, type BatchChoice, sealBatch, waitingChains } from './chain-writer.queries.ts';
+import type { SigningKeys } from './signing-keys.ts';
 
-export interface SealerOptions {
+import { withSystem, type Tx, runPrepared } from '../../platform/db/transaction.ts';
+
+const NEXT_BATCH = {
+  name: 'audit-names-ahead',
+  text: `
+    select org_id as "orgId", partner_id as "partnerId", actor_type as "actorType", actor_id as "actorId",
+      actor_email as "actorEmail", resource_type as "resourceType", resource_name as "resourceName"
+    from audit_outbox where not chain_id = any($2::uuid[]) order by position offset $1::int limit $1::int`,
+};
+
+export interface ChainWriterOptions {
   db: Db;
   keys: SigningKeys;
   log: Logger;
   /** Called for each entry with the time from the audited action to its sealing. */
   onSealed?: (lagSeconds: number) => void;
-  timing?: Partial<SealerTiming>;
+  timing?: Partial<ChainWriterTiming>;
 }
 
-export interface SealerTiming {
+export interface ChainWriterTiming {
   batch: number;
   /** How long to wait for more entries before sealing a batch. */
   collectMs: number;
@@ -26,7 +36,13 @@ export interface SealerTiming {
   retryMaxMs: number;
 }
 
-const TIMING: SealerTiming = { batch: 500, collectMs: 100, sweepMs: 5000, retryMs: 500, retryMaxMs: 60_000 };
+const TIMING: ChainWriterTiming = {
+  batch: 500,
+  collectMs: 100,
+  sweepMs: 5000,
+  retryMs: 500,
+  retryMaxMs: 60_000,
+};
 
 /** When a chain that failed is retried. */
 interface Retry {
@@ -38,9 +54,9 @@ interface Retry {
  * Seals the entries in the outbox in the background. Several servers may do so on one database; a lock per chain keeps
  * them apart. A failure is logged and retried later, and delays neither requests nor other chains.
  */
-export class AuditSealer {
-  readonly #options: SealerOptions;
-  readonly #timing: SealerTiming;
+export class ChainWriter {
+  readonly #options: ChainWriterOptions;
+  readonly #timing: ChainWriterTiming;
   readonly #sweep: Timer;
   readonly #names = new NameIndexCache();
   readonly #retries = new Map<string, Retry>();
@@ -51,7 +67,7 @@ export class AuditSealer {
   #retryAt = 0;
   #closed = false;
 
-  constructor(options: SealerOptions) {
+  constructor(options: ChainWriterOptions) {
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
     this.#sweep = clock.setInterval(() => this.wake(), this.#timing.sweepMs).unref();
@@ -185,5 +201,36 @@ export class AuditSealer {
   }
 }
 
-const longer = (delay: number, { retryMs, retryMaxMs }: SealerTiming) =>
+const longer = (delay: number, { retryMs, retryMaxMs }: ChainWriterTiming) =>
   Math.min(Math.max(retryMs, delay * 2), retryMaxMs);
+
+/**
+ * While a batch is sealed, indexes the names in the entries of the next batch, so that sealing that batch inserts few
+ * names itself. Nothing depends on it: a name may be indexed before its entry is sealed without harm.
+ */
+async function prefetchNameIndex(
+  db: Db,
+  names: NameIndexCache,
+  { limit, without }: BatchChoice,
+): Promise<void> {
+  const inSystem = <T>(work: (tx: Tx) => Promise<T>) =>
+    withSystem(db, 'index the names in audit entries of the next batch', work);
+  const waiting = await inSystem((tx) => runPrepared<NamedEntry>(tx, NEXT_BATCH, [limit, without]));
+  const { actors, resources } = names.unindexed(waiting);
+  // Separate transactions: another that inserts the same names then waits for at most one of the two.
+  if (actors.length > 0) {
+    await inSystem((tx) => runPrepared(tx, ACTORS, [JSON.stringify(actors)]));
+    names.markIndexed({ actors, resources: [] });
+  }
+  if (resources.length > 0) {
+    await inSystem(async (tx) => {
+      await runPrepared(tx, LOCK_NAMES_SHARED, []);
+      await runPrepared(tx, RESOURCES, [JSON.stringify(resources)]);
+    });
+    names.markIndexed({ actors: [], resources });
+  }
+}
+
+const ACTORS = { name: 'audit-index-actors', text: insertActorsSql('$1') };
+
+const RESOURCES = { name: 'audit-index-resources', text: insertResourcesSql('$1') };

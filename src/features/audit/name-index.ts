@@ -1,6 +1,64 @@
-import { clock } from '../../../clock.ts';
-import type { Statement } from '../../../platform/db/statement.ts';
-import { chainOf, type SealedContent } from '../chain/chain.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
+
+import { withSystem, runPrepared } from '../../platform/db/transaction.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { clock } from '../../clock.ts';
+import { chainOf, type SealedContent } from './chain.ts';
+import {
+  COMPACT,
+  lockNames,
+  recentlyPrunedChains,
+  deleteUnusedActors,
+  resourcesAfter,
+  deleteUnusedResources,
+  chainsToCompact,
+} from './name-index.queries.ts';
+
+/** Returns how many names it removed. */
+export async function removeUnusedNames(db: Db, signal: AbortSignal): Promise<number> {
+  let removed = 0;
+  for (const chainId of await prunedChains(db)) {
+    if (signal.aborted) break;
+    removed += await removeActors(db, chainId);
+    removed += await removeResources(db, chainId, signal);
+  }
+  return removed;
+}
+
+async function prunedChains(db: Db): Promise<string[]> {
+  return withSystem(db, 'find recently pruned audit chains', recentlyPrunedChains);
+}
+
+async function removeActors(db: Db, chainId: string): Promise<number> {
+  return withSystem(db, 'remove actors that no audit entry names', (tx) => deleteUnusedActors(tx, chainId));
+}
+
+async function removeResources(db: Db, chainId: string, signal: AbortSignal): Promise<number> {
+  let removed = 0;
+  let through = '0';
+  while (!signal.aborted) {
+    const seen = await withSystem(db, 'find names that no audit entry uses', (tx) =>
+      resourcesAfter(tx, chainId, through),
+    );
+    const last = seen.at(-1);
+    if (last === undefined) break;
+    through = last.no;
+    const candidates = seen.flatMap(({ no, is_unused: isUnused }) => (isUnused ? [no] : []));
+    if (candidates.length > 0) removed += await removeCandidates(db, chainId, candidates);
+  }
+  return removed;
+}
+
+/**
+ * No name can be inserted while the lock is held, so none of the candidates can come into use. The sheets of the chain,
+ * which repeat the names, are deleted in the same transaction; the next compaction rewrites them.
+ */
+async function removeCandidates(db: Db, chainId: string, candidates: readonly string[]): Promise<number> {
+  return withSystem(db, 'remove names that no audit entry uses', (tx) =>
+    deleteUnusedResources(tx, chainId, candidates),
+  );
+}
 
 /** Rows of `audit_actors` and `audit_resources`. */
 export interface Names {
@@ -13,18 +71,6 @@ export type NamedEntry = Pick<
   SealedContent,
   'orgId' | 'partnerId' | 'actorType' | 'actorId' | 'actorEmail' | 'resourceType' | 'resourceName'
 >;
-
-/**
- * SQL: the key of an advisory lock. Transactions that insert resources share it until they commit. `NameIndexCompactor`
- * takes it exclusively, so that no row with a lower number can commit after it has read.
- */
-export const NAMES_LOCK = `hashtextextended('audit-names', 0)`;
-
-/** Must run before a statement that inserts resources. */
-export const LOCK_NAMES_SHARED: Statement = {
-  name: 'audit-hold-names',
-  text: `select pg_advisory_xact_lock_shared(${NAMES_LOCK})`,
-};
 
 /** SQL: inserts the names from a JSON parameter, always in the same order so that transactions cannot deadlock. */
 export const insertActorsSql = (names: string) => `
@@ -88,3 +134,53 @@ const actorKey = ({ chain_id, actor_id, actor_email }: Names['actors'][number]) 
   `a ${chain_id} ${actor_id} ${actor_email ?? '\0'}`;
 const resourceKey = ({ chain_id, resource_type, resource_name }: Names['resources'][number]) =>
   `r ${chain_id} ${resource_type}\0${resource_name ?? '\0'}`;
+
+/** New names of a chain that one transaction compacts. */
+const BATCH_SIZE = 20_000;
+
+/**
+ * Compacts the resource names that were indexed since the last run into sheets: rows of `audit_name_sheets` with many
+ * names each, which a search reads faster than one row per name. Its column `small_letters` holds the search text, the
+ * names in lower case. Sealing does not depend on it.
+ */
+export class NameIndexCompactor {
+  readonly #db: Db;
+  readonly #log: Logger;
+
+  constructor({ db, log }: { db: Db; log: Logger }) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Compacts all chains once. Returns how many names were new. */
+  async compact(signal = new AbortController().signal): Promise<number> {
+    let compacted = 0;
+    for (const chainId of await this.#due()) {
+      try {
+        let count = BATCH_SIZE;
+        while (count === BATCH_SIZE && !signal.aborted) {
+          count = await this.#compactBatch(chainId);
+          compacted += count;
+        }
+      } catch (error) {
+        // Continue with the other chains; this one is retried tomorrow.
+        if (isDatabaseAway(error)) throw error;
+        this.#log.warn({ err: error, chainId }, 'audit.names_of_chain_not_compacted');
+      }
+    }
+    return compacted;
+  }
+
+  async #due(): Promise<string[]> {
+    return withSystem(this.#db, 'find audit chains with names that are not compacted yet', chainsToCompact);
+  }
+
+  async #compactBatch(chainId: string): Promise<number> {
+    return withSystem(this.#db, 'compact the names of an audit chain', async (tx) => {
+      // A separate statement, so that the next one sees everything the previous lock holders committed.
+      await lockNames(tx);
+      const [done] = await runPrepared<{ compacted: number }>(tx, COMPACT, [chainId, BATCH_SIZE]);
+      return done?.compacted ?? 0;
+    });
+  }
+}

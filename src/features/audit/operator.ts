@@ -1,2 +1,2 @@
-/** What commands beside the server need to record what they do; the door of the feature loads all of it. */
-export { createAuditTrail } from './recording/audit-trail.ts';
+/** The audit trail for commands beside the server; the door of the feature would load all of it. */
+export { createAuditTrail } from './audit-trail.ts';

@@ -1,20 +1,20 @@
-import { clock } from '../../../clock.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { withAuditAdmin, withSystem, type Tx } from '../../../platform/db/transaction.ts';
-import type { SealedEntry } from '../chain/chain.ts';
-import { ChainCheck, trustedKeys } from '../chain/chain-check.ts';
-import { type Checkpoint, checkpointHash, signCheckpoint } from '../chain/checkpoint.ts';
-import { chainLock } from '../sealing/seal-batch.ts';
-import type { SigningKey } from '../../../platform/secrets/key-pair.ts';
-import type { SigningKeys } from '../storage/signing-keys.ts';
+import { lockChain, oldestEntries } from './audit-retention.queries.ts';
+import { clock } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withAuditAdmin, withSystem, type Tx } from '../../platform/db/transaction.ts';
+import { type SealedEntry, type Checkpoint, checkpointHash, signCheckpoint } from './chain.ts';
+import { ChainCheck, trustedKeys } from './chain-check.ts';
+
+import type { SigningKey } from '../../platform/secrets/stored-signing-keys.ts';
+import type { SigningKeys } from './signing-keys.ts';
 import {
   readCheckpointsOf,
   readConsistently,
   readEntries,
   readHead,
   readLastCheckpoint,
-} from '../storage/stored-chains.ts';
-import { keysByTrust } from '../verification/stored-check.ts';
+} from './stored-chains.queries.ts';
+import { keysByTrust } from './stored-check.ts';
 
 /**
  * Removes the oldest entries of a chain (docs/decisions/audit-chain.md). Portions bound the memory, and the steps of a
@@ -60,7 +60,7 @@ export async function nextPortion(
 ): Promise<Portion | undefined> {
   return withSystem(db, 'find and verify expired audit entries', async (tx) => {
     await readConsistently(tx);
-    const old = await oldest(tx, chainId, before, sizes.portion);
+    const old = await oldestEntries(tx, chainId, before, sizes.portion);
     if (old === undefined) return undefined;
     const head = await readHead(tx, chainId);
     if (head === undefined) throw new RetentionFailure('The signed head of the chain is missing.');
@@ -99,23 +99,6 @@ export async function nextPortion(
 /** Removing entries from a damaged chain would also remove the evidence. */
 const notIntact = (what: string) =>
   new RetentionFailure(`The chain is not intact, so no entries are removed until this is resolved: ${what}`);
-
-async function oldest(
-  tx: Tx,
-  chainId: string,
-  before: Date,
-  limit: number,
-): Promise<{ first: number; through: number } | undefined> {
-  const { rows } = await tx.raw<{ rows: { first: string | null; through: string | null }[] }>(
-    `select min(seq) as first, max(seq) as through from (
-      select seq, bool_and("timestamp" < ?) over (order by seq) as is_old
-      from (select seq, "timestamp" from audit_logs where chain_id = ? order by seq limit ?) oldest
-    ) prefix where is_old`,
-    [before, chainId, limit],
-  );
-  const { first, through } = rows[0] ?? {};
-  return first == null || through == null ? undefined : { first: Number(first), through: Number(through) };
-}
 
 /**
  * The position of the first signed checkpoint at or after `through`. The verification must extend to it, because entries
@@ -164,7 +147,7 @@ export async function cutChain(
 ): Promise<Removed | undefined> {
   const { chainId, key } = portion;
   return withAuditAdmin(session, async (tx) => {
-    await tx.raw(`select pg_advisory_xact_lock(${chainLock('?::text')})`, [chainId]);
+    await lockChain(tx, chainId);
     const row = await tx('audit_logs').where({ chain_id: chainId, seq: point.seq }).first('checksum');
     if (row === undefined) return undefined;
     const head = await readHead(tx, chainId);

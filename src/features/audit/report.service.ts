@@ -1,11 +1,77 @@
+import type { Context } from '../../platform/context.ts';
+import { type LogEntry, type ReportQuery, type Stats, categoryOf } from './audit.schema.ts';
+import {
+  entriesById,
+  newestEntries,
+  peopleOf,
+  selectEntries,
+  logEntry,
+  type People,
+} from './audit.queries.ts';
+import { newestFirst } from './audit-scan.queries.ts';
 import type { z } from 'zod';
-import type { Stats } from './audit.schema.ts';
-import { categoryOf } from './categories.ts';
-import type { People } from './entry-row.ts';
+
+/** Reports count the newest 5,000 relevant entries (SPEC 4.10). */
+const MAX_COUNTED = 5000;
+
+const RECENT_SHOWN = 10;
+
+/** Counts entries of people and of API keys, but not of agents or the system. */
+export async function userActivityReport(ctx: Context, range: ReportQuery) {
+  const entries = await counted(ctx, range, { actorTypes: ['user', 'api_key'] });
+  return {
+    ...userActivity(entries, await peopleOf(ctx, entries)),
+    recentActivity: await recent(ctx, entries),
+  };
+}
+
+export async function securityReport(ctx: Context, range: ReportQuery) {
+  const entries = await counted(ctx, range, { actions: SECURITY_ACTIONS });
+  return { ...securityEvents(entries), recentEvents: await recent(ctx, entries) };
+}
+
+export async function complianceReport(ctx: Context, range: ReportQuery) {
+  const entries = await counted(ctx, range, { actions: COMPLIANCE_ACTIONS });
+  return { ...compliance(entries), recentEvents: await recent(ctx, entries) };
+}
+
+export async function auditStats(ctx: Context, range: ReportQuery) {
+  const entries = await counted(ctx, range);
+  return stats(entries, await peopleOf(ctx, entries), range);
+}
+
+async function counted(
+  ctx: Context,
+  range: ReportQuery,
+  only: { actions?: readonly string[]; actorTypes?: readonly string[] } = {},
+): Promise<Counted[]> {
+  const { entries } = await newestEntries(ctx, range, {
+    limit: MAX_COUNTED,
+    only: (query) => {
+      if (only.actions !== undefined) void query.whereIn('l.action', only.actions);
+      if (only.actorTypes !== undefined) void query.whereIn('l.actor_type', only.actorTypes);
+      return query;
+    },
+  });
+  return newestFirst(entries).select<Counted[]>({
+    id: 'l.id',
+    timestamp: 'l.timestamp',
+    actorId: 'l.actor_id',
+    actorEmail: 'l.actor_email',
+    action: 'l.action',
+  });
+}
+
+async function recent(ctx: Context, entries: readonly Counted[]): Promise<LogEntry[]> {
+  const ids = entries.slice(0, RECENT_SHOWN).map(({ id }) => id);
+  const rows = await selectEntries(newestFirst(entriesById(ctx, ids)));
+  const people = await peopleOf(ctx, rows);
+  return rows.map((row) => logEntry(row, people));
+}
 
 /** The arithmetic of reports, independent of the database. */
 
-export const SECURITY_ACTIONS = [
+const SECURITY_ACTIONS = [
   'user.login',
   'user.login.failed',
   'user.permission.change',
@@ -16,7 +82,7 @@ export const SECURITY_ACTIONS = [
   'agent.source.ip.changed',
 ] as const;
 
-export const COMPLIANCE_ACTIONS = [
+const COMPLIANCE_ACTIONS = [
   'data.access',
   'data.export',
   'device.create',
@@ -31,7 +97,7 @@ export const COMPLIANCE_ACTIONS = [
 const CHANGES = new Set(['device.create', 'device.delete', 'policy.update', 'organization.update']);
 
 /** The fields of an entry that reports use. Entries are passed newest first. */
-export interface Counted {
+interface Counted {
   id: string;
   timestamp: Date;
   actorId: string;
@@ -54,7 +120,7 @@ const countOf = (entries: readonly Counted[], ...actions: readonly string[]) =>
 
 const TOP_USERS = 5;
 
-export function userActivity(entries: readonly Counted[], people: People) {
+function userActivity(entries: readonly Counted[], people: People) {
   const latest = new Map<string, Counted>();
   for (const entry of entries) if (!latest.has(entry.actorId)) latest.set(entry.actorId, entry);
   const actionsPerUser = tally(entries.map(({ actorId }) => actorId)).flatMap(([userId, actionCount]) => {
@@ -77,7 +143,7 @@ export function userActivity(entries: readonly Counted[], people: People) {
   };
 }
 
-export const securityEvents = (entries: readonly Counted[]) => ({
+const securityEvents = (entries: readonly Counted[]) => ({
   totalEvents: entries.length,
   loginAttempts: countOf(entries, 'user.login', 'user.login.failed'),
   failedLogins: countOf(entries, 'user.login.failed'),
@@ -85,7 +151,7 @@ export const securityEvents = (entries: readonly Counted[]) => ({
   byAction: byAction(entries),
 });
 
-export const compliance = (entries: readonly Counted[]) => ({
+const compliance = (entries: readonly Counted[]) => ({
   totalEvents: entries.length,
   dataAccess: countOf(entries, 'data.access'),
   dataChanges: entries.filter(({ action }) => CHANGES.has(action)).length,
@@ -94,7 +160,7 @@ export const compliance = (entries: readonly Counted[]) => ({
 });
 
 /** An open end of the requested range is reported as the time of the first or last counted entry. */
-export function stats(
+function stats(
   entries: readonly Counted[],
   people: People,
   { from, to }: { from?: Date | undefined; to?: Date | undefined },

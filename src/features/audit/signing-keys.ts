@@ -1,9 +1,9 @@
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import type { SealedColumn } from '../../../platform/secrets/reseal.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { type KeyRow, keyRows, StoredSigningKeys } from '../../../platform/secrets/stored-signing-keys.ts';
-import type { PublicKey } from '../chain/checkpoint.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { type KeyRow, keyRows, StoredSigningKeys } from '../../platform/secrets/stored-signing-keys.ts';
+import type { PublicKey } from './chain.ts';
 
 /** For `npm run rotate-secrets`. */
 export const SEALED_SIGNING_KEY: SealedColumn = {
@@ -14,7 +14,7 @@ export const SEALED_SIGNING_KEY: SealedColumn = {
 
 /** The keys that sign chain heads. */
 export class SigningKeys extends StoredSigningKeys {
-  constructor(secrets: Sealer) {
+  constructor(secrets: Encryptor) {
     super(secrets, SEALED_SIGNING_KEY);
   }
 

@@ -1,18 +1,17 @@
-import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
-import { ChainCheck, type Fault, trustedKeys, type TrustedKeys } from '../chain/chain-check.ts';
-import type { Checkpoint, PublicKey } from '../chain/checkpoint.ts';
-import { entryFromCopyRow } from '../storage/copy-row.ts';
-import { ParallelCheck } from './parallel-check.ts';
-import { VerifyWorkerPool } from './verify-worker-pool.ts';
-import { publicPart, type SigningKeys, signingKeyRows } from '../storage/signing-keys.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import { ChainCheck, type Fault, trustedKeys, type TrustedKeys } from './chain-check.ts';
+import type { Checkpoint, PublicKey } from './chain.ts';
 import {
+  entryFromCopyRow,
   readChainIds,
   readCheckpoints,
   readConsistently,
   readEntryLines,
   readHead,
-} from '../storage/stored-chains.ts';
+} from './stored-chains.queries.ts';
+import { ParallelCheck, VerifyWorkerPool } from './parallel-check.ts';
+import { publicPart, type SigningKeys, signingKeyRows } from './signing-keys.ts';
 
 export interface StoredReport {
   chains: number;

@@ -1,14 +1,50 @@
+import type { Tx } from '../../platform/db/transaction.ts';
+import { ZERO_UUID } from './chain.ts';
 import { z } from 'zod';
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { ZERO_UUID } from '../chain/chain.ts';
+
+export interface ChainSize {
+  /** Nothing was ever recorded in a chain that does not exist. */
+  exists: boolean;
+  /** By its signed head. */
+  length: number;
+}
+
+/** Whether the chain exists, and the number of its stored entries. */
+export async function chainSize(tx: Tx, id: string): Promise<ChainSize> {
+  const { rows } = await tx.raw<{ rows: ChainSize[] }>(
+    `select exists (select 1 from audit_chain_heads where chain_id = :id)
+        or exists (select 1 from audit_checkpoints where chain_id = :id)
+        or exists (select 1 from audit_logs where chain_id = :id) as exists,
+      (coalesce((select seq from audit_chain_heads where chain_id = :id), 0)
+        - coalesce((select max(seq) from audit_checkpoints where chain_id = :id and kind = 'cut'), 0))::int as length`,
+    { id },
+  );
+  return rows[0] ?? { exists: false, length: 0 };
+}
+
+/** The entries that are not sealed yet, and since when the first one waits. */
+export async function waitingEntries(tx: Tx): Promise<{ waiting: number; waitingSeconds: number }> {
+  const { rows } = await tx.raw(
+    `select count(*)::int as waiting, coalesce(extract(epoch from now() - min("timestamp")), 0)::float8 as seconds
+    from audit_outbox`,
+  );
+  return { waiting: Number(rows[0]?.waiting), waitingSeconds: Number(rows[0]?.seconds) };
+}
+
+export interface ChainResult {
+  at: Date;
+  chainId: string;
+  fault: { seq: number | null; reason: string } | null;
+}
 
 /** The action of entries about verifications, of the route and of the command. */
 export const VERIFY_ACTION = 'audit_logs.verify';
 
-const FAULTS_MAX = 20;
-const StoredFault = z.object({ chainId: z.uuid(), seq: z.number().nullable(), reason: z.string() });
-type StoredFault = z.infer<typeof StoredFault>;
+export const FAULTS_MAX = 20;
+
+export const StoredFault = z.object({ chainId: z.uuid(), seq: z.number().nullable(), reason: z.string() });
+
+export type StoredFault = z.infer<typeof StoredFault>;
 
 /** The details of the entry that `muster audit verify` leaves in the chain of the operator. */
 export const VerificationDetails = z.object({
@@ -18,67 +54,14 @@ export const VerificationDetails = z.object({
   entries: z.number(),
   isIntact: z.boolean(),
   faults: z.array(StoredFault),
+  /** How many there were. Entries of earlier releases do not say it. */
+  faultCount: z.number().optional(),
 });
+
 export type VerificationDetails = z.infer<typeof VerificationDetails>;
 
-/** Only some of the faults, because an entry is short. */
-export const verificationDetails = ({
-  only,
-  chains,
-  entries,
-  isIntact,
-  faults,
-}: Omit<VerificationDetails, 'faults'> & { faults: readonly StoredFault[] }): VerificationDetails => ({
-  only,
-  chains,
-  entries,
-  isIntact,
-  faults: faults.slice(0, FAULTS_MAX).map(({ chainId, seq, reason }) => ({ chainId, seq, reason })),
-});
-
-export interface LastVerifications {
-  /** The last time that all chains were verified. */
-  whole: (VerificationDetails & { at: Date }) | undefined;
-  /** What later verifications of single chains found, where the newest one of the chain found something. */
-  laterFaults: (StoredFault & { at: Date })[];
-}
-
-/** When chains were last verified and what was found, as the trail itself has it. It proves nothing about the trail. */
-export const lastVerifications = (db: Db): Promise<LastVerifications> =>
-  withSystem(db, 'the last verifications of audit chains', async (tx) => {
-    const [newest] = await ofOperator(tx, `details -> 'only' = 'null'`, 1);
-    const since = newest?.at ?? new Date(0);
-    const single = await ofOperator(tx, `details -> 'only' <> 'null'`, SINGLE_MAX);
-    const found = [...single.filter(({ at }) => at > since).flatMap(resultOf), ...(await ofRoute(tx, since))];
-    const newestOfChain = new Map<string, ChainResult>();
-    for (const result of found) {
-      const known = newestOfChain.get(result.chainId);
-      if (known === undefined || known.at < result.at) newestOfChain.set(result.chainId, result);
-    }
-    return {
-      whole: newest,
-      laterFaults: [...newestOfChain.values()].flatMap(({ at, chainId, fault }) =>
-        fault === null ? [] : [{ at, chainId, seq: fault.seq, reason: fault.reason }],
-      ),
-    };
-  });
-
-const SINGLE_MAX = 1000;
-
-interface ChainResult {
-  at: Date;
-  chainId: string;
-  fault: { seq: number | null; reason: string } | null;
-}
-
-const resultOf = ({ at, only, isIntact, faults }: VerificationDetails & { at: Date }): ChainResult[] => {
-  if (only === null) return [];
-  const fault = faults[0] ?? { seq: null, reason: 'the chain was not intact' };
-  return [{ at, chainId: only, fault: isIntact ? null : fault }];
-};
-
 /** The newest ones first, sealed or not yet. */
-async function ofOperator(tx: Tx, which: string, limit: number) {
+export async function verificationsByOperator(tx: Tx, which: string, limit: number) {
   const { rows } = await tx.raw<{ rows: { at: Date; details: unknown }[] }>(
     `select * from (
       (select "timestamp" as at, details from audit_logs where chain_id = :zero and action = :action and ${which}
@@ -98,8 +81,8 @@ const RouteDetails = z.object({
   fault: z.object({ seq: z.number().nullable(), reason: z.string() }).nullable(),
 });
 
-/** Of each chain the newest one. */
-async function ofRoute(tx: Tx, since: Date): Promise<ChainResult[]> {
+/** The newest verification of each chain. */
+export async function verificationsByRoute(tx: Tx, since: Date): Promise<ChainResult[]> {
   const { rows } = await tx.raw<{ rows: { at: Date; chainId: string; details: unknown }[] }>(
     `select newest.at, h.chain_id as "chainId", newest.details from audit_chain_heads h
     cross join lateral (

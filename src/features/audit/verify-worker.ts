@@ -1,10 +1,8 @@
 import { parentPort } from 'node:worker_threads';
-import { entryFromBundleLine } from '../chain/bundle.ts';
-import type { SealedEntry } from '../chain/chain.ts';
-import { entryFromCopyRow } from '../storage/copy-row.ts';
-import { segmentOf } from '../chain/entry-segment.ts';
-import { linesIn } from './line-chunk.ts';
-import type { VerifyResponse, VerifyRequest } from './verify-worker-pool.ts';
+import { entryFromBundleLine } from './bundle.ts';
+import { type SealedEntry, segmentOf } from './chain.ts';
+import { entryFromCopyRow } from './stored-chains.queries.ts';
+import { linesIn, type VerifyResponse, type VerifyRequest } from './parallel-check.ts';
 
 /** The worker thread of `VerifyWorkerPool`. */
 

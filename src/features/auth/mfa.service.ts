@@ -1,21 +1,27 @@
-import { randomBytes } from 'node:crypto';
-import { raw } from 'objection';
-import type { Context, DetachedContext, PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { sealContext, type Sealer } from '../../../platform/secrets/sealed.ts';
-import { tokenHash } from '../../../platform/secrets/tokens.ts';
-import { type BreakGlassGuard, User } from '../../users/index.ts';
 import {
+  type ReadCode,
   factorOf,
   newRecoveryCodeSet,
-  type ReadCode,
   readCode,
   type RecoveryCodeSet,
-  spend,
+  consumeCode,
   storeRecoveryCodes,
   unusedRecoveryCodes,
-} from './factor.ts';
+  isTotpCode,
+  newTotpSecret,
+  otpAuthUrl,
+  ownProofs,
+  type Proof,
+  wrongCode,
+} from './second-factor.ts';
+import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
+import type { Context, DetachedContext, PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { sealContext, type Encryptor } from '../../platform/secrets/sealed.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
+import { type BreakGlassGuard, User } from '../users/index.ts';
 import type {
   MfaConfirmation,
   MfaEnabling,
@@ -23,18 +29,13 @@ import type {
   MfaSetup,
   MfaStepUp,
   MfaVerification,
-} from './mfa.schema.ts';
-import { ownProofs, type Proof, wrongCode } from './proof.ts';
-import { addSecondFactor } from '../sessions/session.service.ts';
-import type { SignInLimits } from '../sign-in-limits.ts';
-import { MfaChallenge, StoredFactor } from './second-factor.model.ts';
-import { isTotpCode, newTotpSecret, otpAuthUrl } from './totp.ts';
+} from './auth.schema.ts';
+import { addSecondFactor } from './session.service.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
+import { MfaChallenge, StoredFactor } from './auth.model.ts';
+import { countTry } from './auth.queries.ts';
 
 const CHALLENGE_MINUTES = 5;
-const TRIES_PER_CHALLENGE = 5;
-/** Over all sign-ins of a user: with the password one could otherwise start again after every five tries. */
-const TRIES_PER_WINDOW = 15;
-const WINDOW_MINUTES = 15;
 
 export interface Renewal {
   proof: Proof;
@@ -54,15 +55,15 @@ interface Attempt {
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
 export function createSecondFactor({
-  sealer,
+  encryptor,
   limits: { ownSecrets },
   breakGlassGuard,
 }: {
-  sealer: Sealer;
+  encryptor: Encryptor;
   limits: Pick<SignInLimits, 'ownSecrets'>;
   breakGlassGuard: BreakGlassGuard;
 }) {
-  const { prove, redeem } = ownProofs({ sealer, ownSecrets });
+  const { prove, redeem } = ownProofs({ encryptor, ownSecrets });
 
   return {
     /** Creates a secret and recovery codes. They take effect with `enable`; until then each call replaces the last. */
@@ -78,7 +79,7 @@ export function createSecondFactor({
         await StoredFactor.query(tx).findById(userId).whereNull('enabled_at').delete();
         await StoredFactor.query(tx).insert({
           userId,
-          secret: sealer.seal(secret, sealContext('user_mfa', 'secret', userId)),
+          secret: encryptor.seal(secret, sealContext('user_mfa', 'secret', userId)),
           recoverySalt: fresh.salt,
         });
         await storeRecoveryCodes(tx, userId, fresh);
@@ -160,7 +161,7 @@ export function createSecondFactor({
       // Counted in a transaction of its own, so that a wrong code does not roll the count back.
       const attempt = await ctx.withSystem('count an attempt at a second factor', async (tx) => {
         const counted = await countTry(tx, hash);
-        return counted && { ...counted, factor: await factorOf(tx, sealer, counted.userId) };
+        return counted && { ...counted, factor: await factorOf(tx, encryptor, counted.userId) };
       });
       if (attempt === undefined) throw wrongCode();
       const { userId, invitation, retryAfterMs, factor } = attempt;
@@ -178,7 +179,7 @@ export function createSecondFactor({
       proceed: (tx: Tx) => Promise<T>,
     ): Promise<T> {
       return ctx.withSystem('finish a sign-in with a second factor', async (tx) => {
-        const fits = read !== undefined && (await spend(tx, userId, read));
+        const fits = read !== undefined && (await consumeCode(tx, userId, read));
         const met = await MfaChallenge.query(tx)
           .findById(hash)
           .whereNull('used_at')
@@ -190,36 +191,5 @@ export function createSecondFactor({
         return proceed(tx);
       });
     },
-  };
-}
-
-/** `undefined` where the challenge is unknown, used up or expired. */
-async function countTry(
-  tx: Tx,
-  hash: string,
-): Promise<(Pick<Attempt, 'userId' | 'invitation'> & { retryAfterMs: number }) | undefined> {
-  const claimed = await tx.raw(
-    `update mfa_challenges set tries = tries + 1
-    where token_hash = ? and used_at is null and expires_at > now() and tries < ${TRIES_PER_CHALLENGE}
-    returning user_id, invitation_token_hash`,
-    [hash],
-  );
-  const challenge = claimed.rows[0] as { user_id: string; invitation_token_hash: string | null } | undefined;
-  if (challenge === undefined) return undefined;
-  const userId = challenge.user_id;
-  const counted = await tx.raw(
-    `update user_mfa set tries = case when tries_since > now() - w.length then tries + 1 else 1 end,
-      tries_since = case when tries_since > now() - w.length then tries_since else now() end
-    from (select interval '${WINDOW_MINUTES} minutes' as length) w
-    where user_id = ?
-    returning tries, extract(epoch from tries_since + w.length - now()) * 1000 as ms`,
-    [userId],
-  );
-  const window = counted.rows[0] as { tries: number; ms: string } | undefined;
-  const over = window !== undefined && window.tries > TRIES_PER_WINDOW;
-  return {
-    userId,
-    invitation: challenge.invitation_token_hash ?? undefined,
-    retryAfterMs: over ? Math.max(1, Math.ceil(Number(window.ms))) : 0,
   };
 }

@@ -1,25 +1,44 @@
-import { clock } from '../../../clock.ts';
-import type { DetachedContext, PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import type { Mailer } from '../../../platform/mail/mailer.ts';
-import { hashPassword, verifyPassword } from '../../../platform/secrets/passwords.ts';
-import { tokenHash } from '../../../platform/secrets/tokens.ts';
+import { clock } from '../../clock.ts';
+import type { DetachedContext, PublicContext } from '../../platform/context.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Mailer } from '../../platform/mail.ts';
+import { hashPassword, verifyPassword } from '../../platform/secrets/passwords.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
 import {
   type AccountEnding,
   endCredentials,
   endSessionsOf,
-  forgetOpenLinks,
+  deleteOpenLinks,
   removeUnverifiedSetup,
   User,
-} from '../../users/index.ts';
-import type { PasswordChange, PasswordReset as PasswordResetInput } from '../sign-in/sign-in.schema.ts';
-import type { SignInLimits } from '../sign-in-limits.ts';
-import type { SignInTrail } from '../sign-in-trail.ts';
-import { PasswordReset } from './password-reset.model.ts';
-import type { PasswordPolicy } from './password-policy.ts';
-import { passwordFault } from './password-rules.ts';
+  findUserByEmail,
+} from '../users/index.ts';
+import type { PasswordChange, PasswordReset as PasswordResetInput } from './auth.schema.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
+import type { SignInTrail } from './sign-in-trail.ts';
+import { PasswordReset } from './auth.model.ts';
+import type { SessionCaller } from './session.service.ts';
+import { randomBytes } from 'node:crypto';
+import { raw } from 'objection';
+import { z } from 'zod';
+import type { Db } from '../../platform/db/pool.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
+
+const RULES: readonly [test: (password: string) => boolean, message: string][] = [
+  [(password) => password.length >= 8, 'The password must have at least 8 characters.'],
+  [(password) => password.length <= 128, 'The password must have at most 128 characters.'],
+  [(password) => /\p{Ll}/u.test(password), 'The password must contain a lower-case letter.'],
+  [(password) => /\p{Lu}/u.test(password), 'The password must contain an upper-case letter.'],
+  [(password) => /\d/.test(password), 'The password must contain a digit.'],
+];
+
+/** The first rule that a password breaks; `undefined` if it breaks none. */
+export function passwordFault(password: string): string | undefined {
+  return RULES.find(([holds]) => !holds(password))?.[1];
+}
 
 export interface PasswordParts {
   limits: Pick<SignInLimits, 'beforeMail' | 'ownSecrets'>;
@@ -58,7 +77,7 @@ export async function changePassword(
       .where({ id: userId, password_hash: user.passwordHash })
       .patch({ passwordHash });
     if (changed === 0) throw new AppError('conflict', 'The password has just been changed elsewhere.');
-    await forgetOpenLinks(tx, userId);
+    await deleteOpenLinks(tx, userId);
     await endSessionsOf(tx, userId, 'password_changed', sessionId ?? undefined);
     await trail.passwordChanged(tx, ctx, userId, 'password');
   });
@@ -71,7 +90,7 @@ const invalidLink = () => fieldFault('token', 'This link is no longer valid. Req
 
 /**
  * The link proves that its user reads the mail of the address, and so owns the account. Everything that was opened with the
- * earlier password ends, because somebody else may have known it.
+ * earlier password ends, because another person may have known it.
  */
 export async function resetPassword(
   ctx: PublicContext,
@@ -112,4 +131,82 @@ export async function resetPassword(
   });
   trail.committed();
   return { success: true };
+}
+
+type PasswordDecision =
+  | { allowed: false; refusal: AppError }
+  | {
+      allowed: true;
+      /** Set if the use of the password is an exception. Call it in the transaction that opens the session. */
+      recordUse?: (ctx: PublicContext, caller: SessionCaller) => Promise<void>;
+    };
+
+/**
+ * Decides whether people may use their password. Single sign-on implements it, because this feature must not import it.
+ */
+export interface PasswordPolicy {
+  /**
+   * Call it after the password or the link was checked, so that it does not reveal accounts. Call it in the transaction
+   * that acts on the decision, because single sign-on may be enforced at any moment.
+   */
+  decide(tx: Tx, userId: string): Promise<PasswordDecision>;
+}
+
+const LINK_MS = 3_600_000;
+
+const MAIL_RESET_LINK = defineJob({
+  name: 'auth.mail-reset-link',
+  input: z.object({ email: z.string() }),
+  isSealed: true,
+  concurrency: 2,
+});
+
+/**
+ * Responds the same, and does the same work, for every address: a job looks up whether it has an account, after
+ * the response.
+ */
+export async function forgotPassword(
+  ctx: PublicContext,
+  email: string,
+  { jobs, limits }: { jobs: Jobs; limits: Pick<SignInLimits, 'beforeMail'> },
+): Promise<{ success: true }> {
+  await limits.beforeMail(email, ctx.client);
+  await jobs.enqueue(undefined, MAIL_RESET_LINK, { email }, { deadlineMs: LINK_MS });
+  return { success: true };
+}
+
+interface Parts {
+  jobs: Jobs;
+  db: Db;
+  mailer: Mailer;
+  /** Where people reach this server, without a slash at the end. */
+  baseUrl: () => string;
+  passwordPolicy: PasswordPolicy;
+}
+
+/** Adds the background job for forgotten passwords. */
+export function addForgottenPasswordJob({ jobs, db, mailer, baseUrl, passwordPolicy }: Parts): void {
+  jobs.handle(MAIL_RESET_LINK, ({ input: { email } }) =>
+    withSystem(db, 'create a password reset', async (tx) => {
+      const user = await findUserByEmail(tx, email);
+      if (user?.status !== 'active') return;
+      // A new password would be of no use to people who have to use single sign-on.
+      if (!(await passwordPolicy.decide(tx, user.id)).allowed) return;
+      const token = randomBytes(32).toString('base64url');
+      await PasswordReset.query(tx).where('user_id', user.id).whereRaw('expires_at <= now()').delete();
+      await PasswordReset.query(tx).insert({
+        tokenHash: tokenHash(token),
+        userId: user.id,
+        expiresAt: raw('now() + make_interval(secs => ?)', [LINK_MS / 1000]),
+      });
+      const text = [
+        `Hello ${user.name},`,
+        'Set a new password for your Muster account here:',
+        `${baseUrl()}${DASHBOARD_PAGES.resetPassword}#token=${token}`,
+        'The link works once, for one hour. If you did not request it, ignore this mail: your password does not change.',
+      ].join('\n\n');
+      const mail = { to: user.email, subject: 'Reset your Muster password', text };
+      await mailer.send(tx, mail, { validForMs: LINK_MS });
+    }),
+  );
 }

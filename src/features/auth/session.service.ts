@@ -1,43 +1,29 @@
+import {
+  lockSessionOfToken,
+  insertSession,
+  type RightsRow,
+  SESSION_HOLDER,
+  PERSON_HOLDER,
+} from './auth.queries.ts';
 import { randomBytes } from 'node:crypto';
 import { raw } from 'objection';
 import { z } from 'zod';
-import type { Caller, ClientInfo, Context } from '../../../platform/context.ts';
-import type { Scope } from '../../../platform/db/tenant-scope.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { runPrepared } from '../../../platform/db/prepared.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { newId } from '../../../platform/ids.ts';
-import { tokenHash } from '../../../platform/secrets/tokens.ts';
-import { RefreshToken, Session } from './session.model.ts';
-import { insertSession } from './session.queries.ts';
+import type { Caller, ClientInfo, Context } from '../../platform/context.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { runPrepared, type Tx } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
+import { RefreshToken, Session } from './auth.model.ts';
+import { type PageQuery, toPage } from '../../platform/http/pagination.ts';
+import { endSessionsOf } from '../users/index.ts';
 
 export const REFRESH_DAYS = 7;
+
 /** Two tabs may refresh at once, or a response may be lost; after this grace a used token means theft. */
 const REUSE_GRACE_SECONDS = 10;
 
-interface RightsRow {
-  user_id: string;
-  email: string;
-  name: string;
-  mfa_enabled: boolean;
-  scope: Scope;
-  role_id: string;
-  role_name: string;
-  permissions: string[];
-  partner_id: string | null;
-  partner_status: string | null;
-  org_id: string | null;
-  org_access: 'all' | 'selected' | 'none' | null;
-  selected_org_ids: string[] | null;
-  /** From a JSON column. */
-  ip_allowlist: unknown;
-}
-
 const IpAllowlist = z.array(z.string());
-
-const SESSION_HOLDER = { name: 'session_holder', text: 'select * from session_holder($1)' };
-const PERSON_HOLDER = { name: 'person_holder', text: 'select * from person_holder($1)' };
 
 /** A caller with a session. */
 export interface SessionCaller extends Caller {
@@ -47,14 +33,16 @@ export interface SessionCaller extends Caller {
 /** A user's present membership and rights, apart from the credential they act by. */
 export type UserRights = Omit<Caller, 'kind' | 'sessionId' | 'apiKeyId'>;
 
-/** The caller of a session. Throws `unauthenticated` where it has ended, `partner_inactive` where the partner is not active. */
+/**
+ * The caller of a session. Throws `unauthenticated` if it has ended, `partner_inactive` if the partner is not active.
+ */
 export async function loadCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller> {
   const caller = await findCaller(on, sessionId);
   if (caller === undefined) throw sessionEnded();
   return caller;
 }
 
-/** Like `loadCaller`, but `undefined` where the session has ended or its user has no membership. */
+/** Like `loadCaller`, but `undefined` if the session has ended or its user has no membership. */
 export async function findCaller(on: Db | Tx, sessionId: string): Promise<SessionCaller | undefined> {
   const [row] = await runPrepared<RightsRow & { mfa: boolean }>(on, SESSION_HOLDER, [sessionId]).catch(
     failClosed,
@@ -63,7 +51,7 @@ export async function findCaller(on: Db | Tx, sessionId: string): Promise<Sessio
   return { ...rightsOf(row), mfa: row.mfa, kind: 'user', sessionId, apiKeyId: null };
 }
 
-/** A user's present rights; `undefined` where the user is disabled or has no membership. */
+/** A user's present rights; `undefined` if the user is disabled or has no membership. */
 export async function loadUserRights(on: Db | Tx, userId: string): Promise<UserRights | undefined> {
   const [row] = await runPrepared<RightsRow>(on, PERSON_HOLDER, [userId]).catch(failClosed);
   return row === undefined ? undefined : rightsOf(row);
@@ -90,7 +78,7 @@ function rightsOf(row: RightsRow): UserRights {
   };
 }
 
-/** Where rights or the address list cannot be read, access is refused (SPEC 5.8). */
+/** If rights or the address list cannot be read, access is refused (SPEC 5.8). */
 export function failClosed(error: unknown): never {
   if (error instanceof AppError) throw error;
   throw new AppError('unavailable', 'Service temporarily unavailable', { cause: error, retryAfterMs: 1000 });
@@ -103,19 +91,19 @@ function readAllowlist(stored: unknown): readonly string[] {
   return parsed.success ? parsed.data : failClosed(parsed.error);
 }
 
-/** How somebody has signed in. */
+/** How a person has signed in. */
 export interface SessionOrigin {
   /** With the second factor of the account. */
   mfa: boolean;
-  /** Absent where it was by password. */
+  /** Absent if it was by password. */
   provider?: SessionProvider;
 }
 
-/** The identity provider by which somebody has signed in. */
+/** The identity provider by which a person has signed in. */
 export interface SessionProvider {
   id: string;
   name: string;
-  /** It has reported a second factor, and is trusted with that. */
+  /** The provider has reported a second factor, and is trusted with that. */
   mfa: boolean;
 }
 
@@ -156,16 +144,7 @@ export type Rotation =
 
 /** Exchanges a refresh token for the next one. A used token that returns after the grace period revokes its whole family. */
 export async function rotateRefreshToken(tx: Tx, refreshToken: string): Promise<Rotation> {
-  const { rows } = await tx.raw(
-    `select s.id, s.revoked_at is not null or s.expires_at <= now() as ended,
-      t.used_at is not null as used, t.used_at > now() - interval '${REUSE_GRACE_SECONDS} seconds' as in_grace
-    from refresh_tokens t join sessions s on s.id = t.session_id
-    where t.token_hash = ? for update of s`,
-    [tokenHash(refreshToken)],
-  );
-  const family = rows[0] as
-    | { id: string; ended: boolean; used: boolean; in_grace: boolean | null }
-    | undefined;
+  const family = await lockSessionOfToken(tx, tokenHash(refreshToken), REUSE_GRACE_SECONDS);
   if (family === undefined || family.ended) return { outcome: 'unknown' };
   if (family.used && family.in_grace !== true) {
     await endSession(tx, family.id, 'refresh_token_reused');
@@ -188,10 +167,10 @@ export async function endSession(tx: Tx, sessionId: string, reason: string): Pro
 }
 
 /**
- * Throws where the caller's session has ended since the request arrived, and keeps it open until the end of the transaction:
- * code that ends a session must see what was created in it.
+ * Throws if the caller's session has ended since the request arrived, and keeps it open until the end of the
+ * transaction: code that ends a session must see what was created in it.
  */
-export async function holdSession({
+export async function lockOpenSession({
   tx,
   caller: { sessionId },
 }: Pick<Context, 'tx' | 'caller'>): Promise<void> {
@@ -206,7 +185,7 @@ export async function holdSession({
   if (open === undefined) throw sessionEnded();
 }
 
-/** Records that the caller has given their second factor in this session, and answers its id. */
+/** Records that the caller has given their second factor in this session, and returns its id. */
 export async function addSecondFactor({ tx, caller: { sessionId } }: Context): Promise<string> {
   if (sessionId === null) throw sessionEnded();
   const open = Session.query(tx).findById(sessionId).whereNull('revoked_at');
@@ -231,4 +210,34 @@ const sessionEnded = () => new AppError('unauthenticated', 'The session has ende
 /** The session that a refresh token belongs to, if it is known. */
 export async function sessionOf(tx: Tx, refreshToken: string): Promise<string | undefined> {
   return (await RefreshToken.query(tx).findById(tokenHash(refreshToken)))?.sessionId;
+}
+
+const openSessions = ({ tx, caller }: Context) =>
+  Session.query(tx).where('user_id', caller.userId).whereNull('revoked_at').whereRaw('expires_at > now()');
+
+export async function listOwnSessions(ctx: Context, query: PageQuery) {
+  const sessions = await openSessions(ctx)
+    .orderBy([{ column: 'last_used_at', order: 'desc' }, 'id'])
+    .page(query.page - 1, query.limit);
+  const { data, pagination } = toPage(query, sessions);
+  return {
+    data: data.map((session) => Object.assign(session, { current: session.id === ctx.caller.sessionId })),
+    pagination,
+  };
+}
+
+export async function endOwnSession(ctx: Context, id: string): Promise<{ success: true }> {
+  if ((await openSessions(ctx).findById(id)) === undefined) throw notFound('Session');
+  await endSession(ctx.tx, id, 'ended_by_owner');
+  return { success: true };
+}
+
+export async function endOtherSessions(ctx: Context): Promise<{ success: true; ended: number }> {
+  const ended = await endSessionsOf(
+    ctx.tx,
+    ctx.caller.userId,
+    'ended_by_owner',
+    ctx.caller.sessionId ?? undefined,
+  );
+  return { success: true, ended };
 }

@@ -1,12 +1,14 @@
-import { addressForms, addressKey } from '../../email-address.ts';
-import { hasAddressIn } from '../../platform/db/address-condition.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
+import { addressKey } from '../../email-address.ts';
 import type { ClientInfo, WithSystem } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { AppError } from '../../platform/errors.ts';
-import { addressLimiter, clientLimit } from '../../platform/http/address-limits.ts';
-import { countedAddress, networkOf } from '../../platform/http/client-address.ts';
-import { Session } from './sessions/session.model.ts';
+import {
+  addressLimiter,
+  clientLimit,
+  countedAddress,
+  networkOf,
+} from '../../platform/http/client-address.ts';
+import { signedInFrom } from './auth.queries.ts';
 
 /** Password attempts allowed: from one address, on one account from one address, and on one account from anywhere. */
 const BY_ADDRESS = { points: 30, seconds: 300 };
@@ -18,7 +20,9 @@ const MAILS_FROM = { points: 20, seconds: 3600 };
 /** Guesses at the password or code of a signed-in user, such as with a stolen access token. */
 const OWN_SECRETS = { points: 10, seconds: 900 };
 
-/** Of each public route that only looks up the hash of a token, for one network: a whole office opens its dashboards. */
+/**
+ * For each public route that only looks up the hash of a token, and one network: a whole office opens its dashboards.
+ */
 const TOKEN_REQUESTS = { points: 600, seconds: 60 };
 
 export type TokenLimits = ReturnType<typeof tokenLimits>;
@@ -48,7 +52,7 @@ export function signInLimits(limits: RateLimits) {
     /** Counted by user before the password or code is checked, and reset once it was correct. */
     ownSecrets: limits.limiter('own-secrets', OWN_SECRETS),
 
-    /** Counts a mail that anybody can request, whether or not the address has an account. Throws `rate_limited`. */
+    /** Counts a mail that can be requested without an account, whether or not the address has an account. Throws `rate_limited`. */
     async beforeMail(email: string, client: ClientInfo): Promise<void> {
       const address = countedAddress(client);
       if (address !== undefined) await mailsFrom.take(address);
@@ -58,7 +62,7 @@ export function signInLimits(limits: RateLimits) {
     /**
      * Counts an attempt before the password is checked, so that parallel attempts count too. Throws `rate_limited`.
      * An account under attack is closed to unknown networks only. From a network where its user signed in lately it stays
-     * open, so nobody can lock a user out by failing on purpose.
+     * open, so a user cannot be locked out by failures on purpose.
      * Behind a proxy that is not configured, or that hides addresses, a client is only known by what the proxy reports: then no address counts as
      * the user's own, and no limit counts all clients of the proxy together.
      * @returns a function to call when the password was correct: the attempt is then not counted
@@ -75,9 +79,7 @@ export function signInLimits(limits: RateLimits) {
       } else if (
         client.unnamedProxy !== undefined ||
         client.unreadable !== undefined ||
-        !(await withSystem('whether a user signed in from this network lately', (tx) =>
-          signedInFrom(tx, email, client.ip),
-        ))
+        !(await withSystem('recent sign-in network', (tx) => signedInFrom(tx, email, client.ip)))
       ) {
         throw new AppError('rate_limited', 'Too many attempts. Try again later.', { retryAfterMs: 900_000 });
       }
@@ -88,14 +90,4 @@ export function signInLimits(limits: RateLimits) {
       };
     },
   };
-}
-
-async function signedInFrom(tx: Tx, email: string, ip: string): Promise<boolean> {
-  const sessions = await Session.query(tx)
-    .joinRelated('user')
-    .whereRaw(hasAddressIn('"user".email', '?'), [addressForms(email)])
-    .whereRaw(`sessions.created_at > now() - interval '30 days'`)
-    .distinct('sessions.ip_address')
-    .limit(1000);
-  return sessions.some(({ ipAddress }) => networkOf(ipAddress ?? '') === networkOf(ip));
 }

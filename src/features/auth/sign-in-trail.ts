@@ -1,8 +1,9 @@
 import type { Caller, PublicContext } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { AuditActor, AuditTrail } from '../../platform/http/audit.ts';
-import { loadCaller, type SessionCaller, type SessionProvider } from './sessions/session.service.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { loadCaller, type SessionCaller, type SessionProvider } from './session.service.ts';
+import { type PersonActor, actorOfUser } from './auth.queries.ts';
 
 export type SignInFailure =
   | 'password'
@@ -35,7 +36,7 @@ export class SignInTrail {
   /** Call it in the transaction that ends the session, before the session ends. */
   async ending(tx: Tx, ctx: PublicContext, sessionId: string): Promise<void> {
     const caller = await loadCaller(tx, sessionId).catch((error: unknown) => {
-      // The session has already ended, or its partner is not active: nobody is signed out.
+      // The session has already ended, or its partner is not active: no session ends.
       if (error instanceof AppError) return undefined;
       throw error;
     });
@@ -51,14 +52,14 @@ export class SignInTrail {
     by: 'password' | 'mail',
   ): Promise<void> {
     // In a tenant's transaction, where the caller is known, other tenants must not be read.
-    const actor = ctx.caller ?? (await whoIs(tx, userId));
+    const actor = ctx.caller ?? (await actorOfUser(tx, userId));
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
   }
 
-  /** Call it before the membership of an account is removed, because somebody else has proved that they own the address. */
+  /** Call it before the membership of an account is removed, because another person has proved that they own the address. */
   async noteDisplaced(tx: Tx, ctx: Pick<PublicContext, 'client' | 'log'>, userId: string): Promise<void> {
-    const actor = await whoIs(tx, userId);
+    const actor = await actorOfUser(tx, userId);
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.delete', details: { reason: 'address_claimed' } });
   }
@@ -107,7 +108,7 @@ export class SignInTrail {
 
   async #writeRefusal(ctx: PublicContext, userId: string, reason: SignInFailure, errorMessage: string) {
     await ctx.withSystem('audit a refused sign-in', async (tx) => {
-      const actor = await whoIs(tx, userId);
+      const actor = await actorOfUser(tx, userId);
       if (actor === undefined) return;
       await this.#record(tx, ctx, actor, {
         action: 'user.login.failed',
@@ -145,23 +146,3 @@ const BY_CODE: Partial<Record<AppError['code'], SignInFailure>> = {
   not_found: 'membership',
   conflict: 'membership',
 };
-
-type PersonActor = Extract<AuditActor, { userId: string }>;
-
-/** Finds users who cannot sign in, too; `loadUserRights` would refuse those. */
-async function whoIs(tx: Tx, userId: string): Promise<PersonActor | undefined> {
-  const { rows } = await tx.raw(
-    `select u.email, p.partner_id, o.org_id, s.user_id is not null as of_system from users u
-    left join partner_users p on p.user_id = u.id left join organization_users o on o.user_id = u.id
-    left join system_users s on s.user_id = u.id
-    where u.id = ?`,
-    [userId],
-  );
-  const row = rows[0] as
-    | { email: string; partner_id: string | null; org_id: string | null; of_system: boolean }
-    | undefined;
-  if (row === undefined) return undefined;
-  const { email, partner_id: partnerId, org_id: orgId, of_system: isOfSystem } = row;
-  const person = { kind: 'user' as const, userId, apiKeyId: null, email, partnerId, orgId };
-  return isOfSystem ? { ...person, scope: 'system' } : person;
-}

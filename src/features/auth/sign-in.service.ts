@@ -1,20 +1,33 @@
 import type { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import type { Context, PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { verifyPassword } from '../../../platform/secrets/passwords.ts';
-import { accessibleOrganizationIds } from '../../organizations/index.ts';
-import { type AccountEnding, findUserByEmail, joinAsExistingUser, User } from '../../users/index.ts';
-import { ACCESS_TOKEN_SECONDS, type AccessTokens } from '../sessions/access-token.ts';
-import type { LoginRequest, Me, SecondFactorRequired, SignedIn, Tokens } from './sign-in.schema.ts';
-import { assertAddressAllowed } from '../sessions/ip-allowlist.ts';
-import type { MfaVerification } from '../mfa/mfa.schema.ts';
-import type { SecondFactor } from '../mfa/mfa.service.ts';
-import { type Proof, wrongCode } from '../mfa/proof.ts';
-import type { PasswordPolicy } from '../password/password-policy.ts';
-import type { SignInFailure, SignInTrail } from '../sign-in-trail.ts';
-import type { SignInLimits } from '../sign-in-limits.ts';
+import { clock } from '../../clock.ts';
+import type { Context, PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { verifyPassword, hashPassword } from '../../platform/secrets/passwords.ts';
+import { accessibleOrganizationIds } from '../organizations/index.ts';
+import {
+  type AccountEnding,
+  findUserByEmail,
+  joinAsExistingUser,
+  User,
+  joinAsNewUser,
+  openInvitation,
+} from '../users/index.ts';
+import { ACCESS_TOKEN_SECONDS, type AccessTokens, assertAddressAllowed } from './authenticator.ts';
+import type {
+  LoginRequest,
+  Me,
+  SecondFactorRequired,
+  SignedIn,
+  Tokens,
+  MfaVerification,
+  AcceptInvitation,
+} from './auth.schema.ts';
+import type { SecondFactor } from './mfa.service.ts';
+import { type Proof, wrongCode } from './second-factor.ts';
+import { type PasswordPolicy, assertStrong } from './password.service.ts';
+import type { SignInFailure, SignInTrail } from './sign-in-trail.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
 import {
   endSession,
   findCaller,
@@ -24,7 +37,8 @@ import {
   type SessionCaller,
   type SessionOrigin,
   sessionOf,
-} from '../sessions/session.service.ts';
+} from './session.service.ts';
+import { tokenHash } from '../../platform/secrets/tokens.ts';
 
 /** An answer with a refresh token, which is sent as a cookie and never in the body. */
 interface WithRefreshToken<T> {
@@ -178,7 +192,7 @@ export function authService({
      */
     openForProvider: open,
 
-    /** The access token of a session that has just been opened. Throws `unauthenticated` where it has ended. */
+    /** The access token of a session that has just been opened. Throws `unauthenticated` if it has ended. */
     async tokensOf(tx: Tx, ctx: PublicContext, sessionId: string): Promise<Tokens> {
       const caller = await loadCaller(tx, sessionId);
       assertAddressAllowed(caller, ctx.client, ctx.log, 'sign-in');
@@ -235,7 +249,7 @@ const wrongPassword = () =>
   new AppError('unauthenticated', 'The e-mail address or the password is incorrect.');
 
 /**
- * Throws where the checked password has been replaced meanwhile, and locks it until the end of the transaction: a password
+ * Throws if the checked password has been replaced meanwhile, and locks it until the end of the transaction: a password
  * reset must see every session that was opened with the earlier password, to end them all.
  */
 async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void> {
@@ -264,4 +278,42 @@ export async function describeMe(ctx: Context): Promise<z.infer<typeof Me>> {
     accessibleOrgIds: await accessibleOrganizationIds(ctx),
     clientIp: ctx.client.ip,
   };
+}
+
+export async function previewInvitation(ctx: PublicContext, token: string) {
+  const { email, name, partnerName, orgName } = await ctx.withSystem('show an invitation', (tx) =>
+    openInvitation(tx, token),
+  );
+  return {
+    email,
+    name,
+    ...(partnerName === null ? {} : { partnerName }),
+    ...(orgName === null ? {} : { orgName }),
+  };
+}
+
+export interface AcceptanceParts {
+  auth: Pick<AuthService, 'login'>;
+  ending: AccountEnding;
+}
+
+/**
+ * Ends with an ordinary sign-in. The user of an existing account proves it with the password, and the second factor if
+ * there is one: the inviter knows a link as well and must not get into the account with it.
+ */
+export async function acceptInvitation(
+  ctx: PublicContext,
+  { token, password }: AcceptInvitation,
+  { auth, ending }: AcceptanceParts,
+) {
+  const { email, account } = await ctx.withSystem('read an invitation', (tx) => openInvitation(tx, token));
+  const isNewUser =
+    account === undefined || (account.isClaimable && !(await verifyPassword(account.passwordHash, password)));
+  if (!isNewUser) return auth.login(ctx, { email, password }, tokenHash(token));
+  assertStrong(password, 'password');
+  const passwordHash = await hashPassword(password);
+  await ctx.withSystem('accept an invitation', (tx) =>
+    joinAsNewUser(tx, ctx, { token, passwordHash }, ending),
+  );
+  return auth.login(ctx, { email, password });
 }

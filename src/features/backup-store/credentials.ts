@@ -1,12 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
-import { runPrepared } from '../../../../platform/db/prepared.ts';
-import type { Db } from '../../../../platform/db/pool.ts';
-import type { Tx } from '../../../../platform/db/transaction.ts';
-import { AppError, notFound } from '../../../../platform/errors.ts';
-import { newId } from '../../../../platform/ids.ts';
-import { isWellFormed, newToken, tokenHash } from '../../../../platform/secrets/tokens.ts';
-import type { Target } from '../protocol/object-name.ts';
-import { type Role, WRITES_AS_DEVICE } from '../protocol/rights.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { runPrepared, type Tx } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { isWellFormed, newToken, tokenHash } from '../../platform/secrets/tokens.ts';
+import {
+  type KnownObject,
+  type Role,
+  type StoreAccess,
+  type Target,
+  WRITES_AS_DEVICE,
+} from './store-protocol.ts';
+import { shareRepository } from './store.queries.ts';
 
 /**
  * Credentials of the store: each opens one repository, for one job and some hours. The user name is the id, and only the
@@ -18,7 +23,7 @@ export interface NewCredential {
   role: Role;
   /** The job that it is for. */
   jobId?: string;
-  /** Of the role `as-of`: the time at which the repository is shown. */
+  /** For the role `as-of`: the time at which the repository is shown. */
   asOf?: Date;
   expiresAt: Date;
 }
@@ -26,12 +31,12 @@ export interface NewCredential {
 export interface IssuedCredential {
   id: string;
   user: string;
-  /** Known to nobody afterwards: the store keeps its hash. */
+  /** Not readable afterwards: the store keeps its hash. */
   secret: string;
 }
 
 /**
- * Throws `conflict` where a device would write into a repository that is being pruned, and where the state that is asked
+ * Throws `conflict` if a device would write into a repository that is being pruned, and if the state that is asked
  * for has been purged.
  */
 export async function issueCredential(tx: Tx, wanted: NewCredential): Promise<IssuedCredential> {
@@ -39,19 +44,12 @@ export async function issueCredential(tx: Tx, wanted: NewCredential): Promise<Is
   if ((role === 'as-of') !== (asOf !== undefined)) throw new Error('a time belongs to the role as-of');
   const id = newId();
   const secret = newToken('backupStore');
-  const [repository] = await tx('backup_repositories')
-    .where({ id: repositoryId })
-    .forShare()
-    .select<{ org_id: string; is_pruned: boolean; purged_through: Date | null }[]>(
-      'org_id',
-      'purged_through',
-      tx.raw('coalesce(pruning_until > now(), false) as is_pruned'),
-    );
+  const repository = await shareRepository(tx, repositoryId);
   if (repository === undefined) throw notFound('Repository');
-  if (WRITES_AS_DEVICE.has(role) && repository.is_pruned) {
+  if (WRITES_AS_DEVICE.has(role) && repository.isPruned) {
     throw new AppError('conflict', 'The repository is being pruned. Wait until that has ended.');
   }
-  const { purged_through: purgedThrough } = repository;
+  const { purgedThrough } = repository;
   if (asOf !== undefined && purgedThrough !== null && asOf < purgedThrough) {
     throw new AppError(
       'conflict',
@@ -60,7 +58,7 @@ export async function issueCredential(tx: Tx, wanted: NewCredential): Promise<Is
   }
   await tx('backup_store_credentials').insert({
     id,
-    org_id: repository.org_id,
+    org_id: repository.orgId,
     repository_id: repositoryId,
     secret_hash: tokenHash(secret),
     role,
@@ -76,39 +74,29 @@ export async function endCredential(tx: Tx, id: string): Promise<void> {
   await tx('backup_store_credentials').where({ id }).whereNull('ended_at').update({ ended_at: tx.fn.now() });
 }
 
-/** One that has expired stays so. */
+/** Ends all credentials of a job, or of a restore that runs. */
+export async function endCredentialsOfJob(tx: Tx, jobId: string): Promise<void> {
+  await tx('backup_store_credentials')
+    .where({ job_id: jobId })
+    .whereNull('ended_at')
+    .update({ ended_at: tx.fn.now() });
+}
+
+/** Extends them, including those that have expired. */
+export async function extendCredentialsOfJob(tx: Tx, jobId: string, expiresAt: Date): Promise<void> {
+  await tx('backup_store_credentials')
+    .where({ job_id: jobId })
+    .whereNull('ended_at')
+    .update({ expires_at: expiresAt });
+}
+
+/** An expired credential stays expired. */
 export async function extendCredential(tx: Tx, id: string, expiresAt: Date): Promise<void> {
   await tx('backup_store_credentials')
     .where({ id })
     .whereNull('ended_at')
     .where('expires_at', '>', tx.fn.now())
     .update({ expires_at: expiresAt });
-}
-
-/** An object as the table knows it. */
-export interface KnownObject {
-  size: number;
-  credentialId: string | null;
-  /** Of the credential that wrote it, where that is still known. */
-  writerRole: Role | null;
-  arrivedAt: Date;
-  trashedAt: Date | null;
-  lostAt: Date | null;
-}
-
-/** Whose request it is, and what the store has under the name that it asks for. */
-export interface StoreAccess {
-  credentialId: string;
-  role: Role;
-  repositoryId: string;
-  orgId: string;
-  partnerId: string;
-  jobId: string | null;
-  asOf: Date | null;
-  snapshotName: string | null;
-  expiresAt: Date;
-  isPruning: boolean;
-  object: KnownObject | undefined;
 }
 
 interface RequestRow {
@@ -138,7 +126,7 @@ const REQUEST = {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** What `Authorization: Basic …` says, where it can be a credential of the store. */
+/** The credential in `Authorization: Basic …`, if it can be one of the store. */
 export function basicCredential(header: string | undefined): { id: string; secret: string } | undefined {
   const [, encoded] = /^Basic ([A-Za-z0-9+/=]{1,400})$/i.exec(header ?? '') ?? [];
   if (encoded === undefined) return undefined;
@@ -186,7 +174,7 @@ function objectOf(row: RequestRow): KnownObject | undefined {
   };
 }
 
-/** Of one object: whether it exists for who uses the credential. */
+/** Whether an object exists for the holder of the credential. */
 export function isVisible({ asOf, object }: Pick<StoreAccess, 'asOf' | 'object'>): boolean {
   if (object === undefined || object.lostAt !== null) return false;
   if (asOf === null) return object.trashedAt === null;

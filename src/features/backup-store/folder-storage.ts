@@ -2,21 +2,27 @@ import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import type { ByteRange } from '../../../../platform/http/files/byte-range.ts';
-import { checkedBytes } from './object-bytes.ts';
+import type { ByteRange } from '../../platform/http/stream-answer.ts';
 import {
+  type Announced,
   assertFree,
   asStorageError,
+  checkedBytes,
   codeOf,
+  type FoundObject,
   freeOn,
+  type ObjectStorage,
   removeIdleParts,
   RESERVE_BYTES,
+  type StoredObject,
   writePart,
-} from './part-file.ts';
-import { type Folder, type ObjectName, placeOf, trashPlaceOf } from '../protocol/object-name.ts';
-import { type Announced, type FoundObject, type ObjectStorage, type StoredObject } from './storage.ts';
+} from './storage.ts';
+import { type Folder, type ObjectName, placeOf, trashPlaceOf } from './store-protocol.ts';
 
-/** Of one read, which is sent in one piece: eight times what is usual, for as many fewer of both. */
+/**
+ * The bytes of one read, which is sent in one piece: eight times the usual number, for an eighth of the reads and
+ * sends.
+ */
 const READ_BYTES = 512 << 10;
 
 /**

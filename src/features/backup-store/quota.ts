@@ -1,9 +1,9 @@
-import { clock } from '../../../../clock.ts';
-import type { Db } from '../../../../platform/db/pool.ts';
-import type { Statement } from '../../../../platform/db/statement.ts';
-import { withSystemStatement } from '../../../../platform/db/transaction.ts';
-import { AppError } from '../../../../platform/errors.ts';
-import { bytesTaken } from './objects.ts';
+import { clock } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Statement } from '../../platform/db/statement.ts';
+import { withSystemStatement } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import { bytesTaken } from './store.queries.ts';
 
 /** In bytes; `undefined`: without a limit. What is in the trash counts. */
 export interface QuotaLimits {
@@ -17,7 +17,7 @@ interface StoredRow {
   bytes: string;
 }
 
-/** What an organization or a partner takes, as far as this server knows. */
+/** The bytes that an organization or a partner uses, as far as this server knows. */
 interface Usage {
   limit: number;
   loadedAt: number;
@@ -61,7 +61,7 @@ export class StoreQuota {
     this.#limits = limits;
   }
 
-  /** Throws `storage_full` where the object does not fit. Otherwise `end` has to be called with what became of it. */
+  /** Throws `storage_full` if the object does not fit. Otherwise `end` has to be called with the result. */
   async reserve(
     { orgId, partnerId }: Owner,
     size: number,
@@ -121,7 +121,7 @@ export class StoreQuota {
       () => true,
     );
     usage.stored = Number(rows?.[0]?.bytes ?? 0);
-    // What was stored before the question is in the answer.
+    // Objects that were stored before the query are in its result.
     usage.since -= countedBefore;
     usage.loadedAt = clock.monotonic();
   }

@@ -1,7 +1,8 @@
-import { clock } from '../../../clock.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
+import { clock } from '../../clock.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import { BackupRepository } from './repository.model.ts';
+import { isWritten } from './store.queries.ts';
 
 /** Registers an empty repository. `makeRepository` makes it one that restic can open. */
 export async function createRepository(
@@ -32,12 +33,9 @@ export async function beginPrune(tx: Tx, repositoryId: string, until: Date): Pro
   if (found.pruningUntil !== null && found.pruningUntil > clock.date()) {
     throw new AppError('conflict', 'The repository is being pruned.');
   }
-  const { rows } = await tx.raw<{ rows: object[] }>(
-    `select from backup_store_credentials
-    where repository_id = ? and role in ('device', 'vault') and ended_at is null and expires_at > now() limit 1`,
-    [repositoryId],
-  );
-  if (rows.length > 0) throw new AppError('conflict', 'A backup into the repository is running.');
+  if (await isWritten(tx, repositoryId)) {
+    throw new AppError('conflict', 'A backup into the repository is running.');
+  }
   await found.$query(tx).patch({ pruningUntil: until });
 }
 
@@ -45,7 +43,7 @@ export async function endPrune(tx: Tx, repositoryId: string): Promise<void> {
   await BackupRepository.query(tx).findById(repositoryId).patch({ pruningUntil: null });
 }
 
-/** Throws `conflict` where the time has passed, so that a device may be writing already. */
+/** Throws `conflict` if the time has passed, so that a device may be writing already. */
 export async function extendPrune(tx: Tx, repositoryId: string, until: Date): Promise<void> {
   const changed = await BackupRepository.query(tx)
     .findById(repositoryId)
@@ -54,8 +52,8 @@ export async function extendPrune(tx: Tx, repositoryId: string, until: Date): Pr
   if (changed === 0) throw new AppError('conflict', 'The repository is not being pruned any more.');
 }
 
-/** What is left at a destination of the customer, as a device has found it. The store of Muster knows that by itself. */
-export async function noteDestinationRoom(
+/** The free space at a destination of the customer, as a device has found it. The store of Muster knows its own. */
+export async function recordDestinationSpace(
   tx: Tx,
   repositoryId: string | null,
   room: { freeBytes: number; totalBytes?: number } | undefined,

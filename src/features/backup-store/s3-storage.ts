@@ -2,14 +2,23 @@ import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { AppError } from '../../../../platform/errors.ts';
-import { S3Error } from '../../../../platform/storage/s3.ts';
-import type { S3Objects } from '../../../../platform/storage/s3-objects.ts';
-import type { ByteRange } from '../../../../platform/http/files/byte-range.ts';
-import { type Folder, type ObjectName, placeOf } from '../protocol/object-name.ts';
-import { checkedBytes } from './object-bytes.ts';
-import { assertFree, asStorageError, removeIdleParts, RESERVE_BYTES, writePart } from './part-file.ts';
-import type { Announced, FoundObject, ObjectStorage, StoredObject } from './storage.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { ByteRange } from '../../platform/http/stream-answer.ts';
+import type { S3Objects } from '../../platform/s3-objects.ts';
+import { S3Error } from '../../platform/s3.ts';
+import {
+  type Announced,
+  assertFree,
+  asStorageError,
+  checkedBytes,
+  type FoundObject,
+  type ObjectStorage,
+  removeIdleParts,
+  RESERVE_BYTES,
+  type StoredObject,
+  writePart,
+} from './storage.ts';
+import { type Folder, type ObjectName, placeOf } from './store-protocol.ts';
 
 interface Places {
   /** Below which the repositories are in the bucket. */
@@ -21,7 +30,7 @@ interface Places {
 
 /**
  * Objects in the operator's bucket. Each is first written to a local file and checked there: what is wrong never reaches
- * the bucket, whatever the storage checks by itself, and what is right can be sent again where the storage fails.
+ * the bucket, whatever the storage checks by itself, and what is right can be sent again if the storage fails.
  * Deleted objects keep their place, because a bucket can only move them by copying them.
  */
 export class S3Storage implements ObjectStorage {
@@ -114,7 +123,7 @@ async function* hashed(pieces: AsyncIterable<Buffer>, hash: Hash): AsyncGenerato
   }
 }
 
-/** What the storage cannot do now, restic tries again later. */
+/** If the storage cannot do it now, restic tries again later. */
 async function asking<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

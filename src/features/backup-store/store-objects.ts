@@ -1,8 +1,9 @@
-import type { Db } from '../../../../platform/db/pool.ts';
-import { EngineError, type ObjectSource, type ObjectType } from '../../../../engine/index.ts';
-import type { Folder } from '../protocol/object-name.ts';
-import { findObject, listObjects } from './objects.ts';
-import type { ObjectStorage } from '../storage/storage.ts';
+import { EngineError, type ObjectSource, type ObjectType } from '../../engine/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { ObjectStorage } from './storage.ts';
+import type { Folder, ObjectName, StoreAccess } from './store-protocol.ts';
+import { findObject, isTrashed, listObjects, recordObject, trashObject } from './store.queries.ts';
 
 const FOLDER: Readonly<Record<ObjectType, Folder>> = {
   index: 'index',
@@ -13,12 +14,15 @@ const FOLDER: Readonly<Record<ObjectType, Folder>> = {
 
 /** Larger than every object that restic writes. */
 const OBJECT_MAX = 256 * 1024 * 1024;
-/** What is read of an index to browse it. A device could otherwise keep the server busy with one of any size. */
+/**
+ * The most bytes of an index that are read to browse it. A device could otherwise keep the server busy with one of any
+ * size.
+ */
 const INDEX_MAX = 512 * 1024 * 1024;
 
 /**
  * A repository in Muster's own store, as it is now or as of a time. Lists show that state. An object that a list has named
- * is read from the trash where it was deleted since: its name is the hash of its content, so it is what it was.
+ * is read from the trash if it was deleted since: its name is the hash of its content, so it is what it was.
  */
 export function storeSource(
   { db, storage }: { db: Db; storage: ObjectStorage },
@@ -69,3 +73,42 @@ async function collect(stream: AsyncIterable<unknown>, length: number): Promise<
 }
 
 const damaged = (detail: string) => new EngineError('REPOSITORY_DAMAGED', { detail });
+
+// Objects that the server writes and deletes itself, without a request.
+
+interface Parts {
+  db: Db;
+  storage: ObjectStorage;
+}
+
+/** As an upload with the credential. An object of the same name stays as it is. */
+export async function putObject(
+  { db, storage }: Parts,
+  access: Pick<StoreAccess, 'repositoryId' | 'credentialId'>,
+  object: ObjectName,
+  content: Uint8Array,
+): Promise<void> {
+  const size = content.byteLength;
+  await storage.assertRoom(size);
+  const sha256 = object.type === 'config' ? undefined : object.name;
+  await storage.write(access.repositoryId, object, inOnePiece(content), { size, sha256 });
+  if (await recordObject(db, access, { ...object, size })) return;
+  throw new AppError('conflict', 'The credential of the server has ended.');
+}
+
+/** Moves an object to the trash. */
+export async function discardObject(
+  { db, storage }: Parts,
+  repositoryId: string,
+  object: ObjectName,
+): Promise<void> {
+  const trashedAt = await trashObject(db, repositoryId, object);
+  if (trashedAt === undefined) return;
+  await storage.setAside(repositoryId, object, trashedAt);
+  // It may have been uploaded again between the two.
+  if (!(await isTrashed(db, repositoryId, object))) await storage.bringBack(repositoryId, object, trashedAt);
+}
+
+async function* inOnePiece(content: Uint8Array): AsyncGenerator<Buffer> {
+  yield Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+}

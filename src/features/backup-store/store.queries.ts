@@ -1,9 +1,9 @@
-import type { Db } from '../../../../platform/db/pool.ts';
-import type { Statement } from '../../../../platform/db/statement.ts';
-import { type Tx, withSystemStatement } from '../../../../platform/db/transaction.ts';
-import { VAULT_SYNC_SNAPSHOTS_MAX } from '../../../../protocol/index.ts';
-import type { StoreAccess } from './credentials.ts';
-import type { Folder, ObjectName } from '../protocol/object-name.ts';
+import { clock } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Statement } from '../../platform/db/statement.ts';
+import { type Tx, withSystemStatement } from '../../platform/db/transaction.ts';
+import { VAULT_SYNC_SNAPSHOTS_MAX } from '../../protocol/index.ts';
+import type { Folder, ObjectName, ObjectType, StoreAccess } from './store-protocol.ts';
 
 /**
  * The table of objects. What it does not list does not exist for restic, so a file whose upload broke off between the two
@@ -39,7 +39,8 @@ const LOCKS_MAX = 16;
 /** A sync of a vault copies fewer; a snapshot whose upload failed half-way may be copied twice. */
 const COPIES_MAX = 2 * VAULT_SYNC_SNAPSHOTS_MAX;
 
-// What is both trashed and lost is being purged. The lock on the repository lets a prune that is just beginning see this object, or this statement see the prune.
+// An object that is both trashed and lost is being purged. The lock on the repository lets a prune that is just
+// beginning see this object, or this statement see the prune.
 const RECORD: Statement = {
   name: 'backup-store-record',
   text: `with access as (
@@ -64,7 +65,7 @@ const RECORD: Statement = {
     select is_new from stored`,
 };
 
-/** Records that the object is there. Answers false where the credential may not write any more. */
+/** Records that the object is stored. Returns false if the credential may not write any more. */
 export async function recordObject(
   db: Db,
   { credentialId }: Pick<StoreAccess, 'credentialId'>,
@@ -80,7 +81,7 @@ const CLAIM: Statement = {
     where id = $1 and (snapshot_name is null or snapshot_name = $2) returning id`,
 };
 
-/** Makes this the one snapshot of a credential. Answers false where it has another one. */
+/** Makes this the one snapshot of a credential. Returns false if it has another one. */
 export async function claimSnapshot(db: Db, credentialId: string, name: string): Promise<boolean> {
   const rows = await run(db, CLAIM, [credentialId, name]);
   return rows.length > 0;
@@ -125,7 +126,7 @@ const TRASH: Statement = {
     where repository_id = $1 and type = $2 and name = $3 and trashed_at is null returning trashed_at`,
 };
 
-/** Marks an object as deleted. Answers since when, or `undefined` where it was not there. */
+/** Marks an object as deleted. Returns the time of its deletion, or `undefined` if there is no such object. */
 export async function trashObject(
   db: Db,
   repositoryId: string,
@@ -215,4 +216,95 @@ export async function bytesWrittenWith(
     .where({ repository_id: repositoryId, type: 'data', credential_id: credentialId })
     .sum<{ bytes: string | null }[]>({ bytes: 'size' });
   return row?.bytes ?? '0';
+}
+
+export interface Trashed {
+  repositoryId: string;
+  type: ObjectType;
+  name: string;
+  trashedAt: Date;
+}
+
+/** Marks the oldest objects in the trash as lost, and their repositories as purged up to then. */
+export async function beginPurge(
+  tx: Tx,
+  { days, limit }: { days: number; limit: number },
+): Promise<Trashed[]> {
+  const { rows } = await tx.raw<{ rows: Trashed[] }>(
+    `with batch as (
+        select o.repository_id, o.type, o.name, o.trashed_at from backup_objects o
+        join backup_repositories r on r.id = o.repository_id
+        where o.trashed_at < now() - make_interval(days => ?) and r.trash_held_at is null
+          -- What could not be removed a moment ago is tried again later, and does not hold up the rest.
+          and (o.lost_at is null or o.lost_at < now() - interval '1 hour')
+        order by o.trashed_at limit ${limit} for update of o skip locked),
+      marked as (
+        update backup_repositories r set purged_through = greatest(r.purged_through, last.at)
+        from (select repository_id, max(trashed_at) as at from batch group by repository_id) last
+        where r.id = last.repository_id and r.trash_held_at is null returning r.id),
+      going as (
+        update backup_objects o set lost_at = now() from batch b join marked m on m.id = b.repository_id
+        where (o.repository_id, o.type, o.name) = (b.repository_id, b.type, b.name))
+      select b.repository_id as "repositoryId", b.type, b.name, b.trashed_at as "trashedAt"
+      from batch b join marked m on m.id = b.repository_id`,
+    [days],
+  );
+  return rows;
+}
+
+/** Locks whose credential has ended. */
+export const endedLocks = (tx: Tx, limit: number): Promise<{ repositoryId: string; name: string }[]> =>
+  tx('backup_objects as o')
+    .leftJoin('backup_store_credentials as c', 'c.id', 'o.credential_id')
+    .where('o.type', 'locks')
+    .whereRaw('(c.id is null or c.ended_at is not null or c.expires_at <= now())')
+    .limit(limit)
+    .select<{ repositoryId: string; name: string }[]>('o.repository_id as repositoryId', 'o.name');
+
+/** Locked, so that no prune begins before the credential is recorded. */
+export async function shareRepository(
+  tx: Tx,
+  id: string,
+): Promise<{ orgId: string; isPruned: boolean; purgedThrough: Date | null } | undefined> {
+  const { rows } = await tx.raw<{ rows: { orgId: string; isPruned: boolean; purgedThrough: Date | null }[] }>(
+    `select org_id as "orgId", coalesce(pruning_until > now(), false) as "isPruned", purged_through as "purgedThrough"
+    from backup_repositories where id = ? for share`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Whether a device has a credential with which it writes to a repository. */
+export async function isWritten(tx: Tx, repositoryId: string): Promise<boolean> {
+  const { rows } = await tx.raw<{ rows: object[] }>(
+    `select from backup_store_credentials
+    where repository_id = ? and role in ('device', 'vault') and ended_at is null and expires_at > now() limit 1`,
+    [repositoryId],
+  );
+  return rows.length > 0;
+}
+
+/** For so long the device is away, and nothing has arrived in the store. */
+const ABANDONED_AFTER = `interval '1 hour'`;
+
+/** Ends the credentials of devices that went away while they wrote to a repository. */
+export async function endAbandoned(tx: Tx, repositoryId: string): Promise<void> {
+  await tx.raw(
+    `update backup_store_credentials c set ended_at = now()
+    from backup_repositories r
+    where c.repository_id = ? and r.id = c.repository_id and c.role in ('device', 'vault') and c.ended_at is null
+      and c.created_at < now() - ${ABANDONED_AFTER}
+      and not exists (select from device_presence p where p.device_id = r.device_id
+        and (p.state = 'connected' or p.since > now() - ${ABANDONED_AFTER}))
+      and not exists (select from backup_objects o where o.repository_id = c.repository_id
+        and o.credential_id = c.id and o.arrived_at > now() - ${ABANDONED_AFTER})`,
+    [repositoryId],
+  );
+}
+
+export async function markUnreadable(tx: Tx, repositoryId: string, names: readonly string[]): Promise<void> {
+  await tx('backup_objects')
+    .where({ repository_id: repositoryId, type: 'snapshots' })
+    .whereIn('name', names)
+    .update({ unreadable_at: clock.date() });
 }

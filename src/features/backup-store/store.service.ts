@@ -1,16 +1,114 @@
+import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { AppError, notFound } from '../../../../platform/errors.ts';
-import { networkOf } from '../../../../platform/http/client-address.ts';
-import type { RawExchange, RawService } from '../../../../platform/http/server/raw-service.ts';
-import { answerDone, answerList, sendAll } from './answers.ts';
-import { byteRange } from '../../../../platform/http/files/byte-range.ts';
-import { basicCredential, findAccess, isVisible, type StoreAccess } from '../records/credentials.ts';
-import { type ObjectName, parseStorePath, type StorePath, type Target } from '../protocol/object-name.ts';
-import { forgetObjects, type ListedObject, listObjects } from '../records/objects.ts';
-import { discardObject } from '../records/own-objects.ts';
-import { type Action, decide, type Decision } from '../protocol/rights.ts';
-import type { StoreParts } from './store-parts.ts';
-import { readSmall, takeObject } from './upload.ts';
+import { clock } from '../../clock.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { Pace, type Slot, watchPace } from '../../platform/fair-slots.ts';
+import { networkOf } from '../../platform/http/client-address.ts';
+import type { RawExchange, RawService } from '../../platform/http/http-server.ts';
+import { byteRange } from '../../platform/http/stream-answer.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { releaseMemory, type ObjectStorage } from './storage.ts';
+import { basicCredential, findAccess, isVisible } from './credentials.ts';
+import { type QuotaLimits, StoreQuota } from './quota.ts';
+import { discardObject } from './store-objects.ts';
+import { MemoryLocks, type StoreParts, Transfers, readSmall, takeObject } from './upload.ts';
+import {
+  type Action,
+  decide,
+  type Decision,
+  type ObjectName,
+  type ObjectType,
+  parseStorePath,
+  type StoreAccess,
+  type StorePath,
+  type Target,
+} from './store-protocol.ts';
+import { forgetObjects, type ListedObject, listObjects } from './store.queries.ts';
+
+const VERSION_1 = 'application/vnd.x.restic.rest.v1';
+const VERSION_2 = 'application/vnd.x.restic.rest.v2';
+
+/** A client that takes nothing for so long is gone. */
+const PATIENCE_MS = 60_000;
+const LOOK_MS = 1000;
+
+/** As restic expects it: only 200 is success, and the body does not matter. */
+function answerDone(response: ServerResponse): void {
+  response.writeHead(200, { 'Content-Length': 0 }).end();
+}
+
+/** The names, with their sizes for clients that ask for version 2; sent page by page. */
+async function answerList(
+  response: ServerResponse,
+  accept: string | undefined,
+  pages: AsyncIterable<ListedObject[]>,
+): Promise<void> {
+  const withSizes = accept === VERSION_2;
+  response.writeHead(200, { 'Content-Type': withSizes ? VERSION_2 : VERSION_1 });
+  await sendAll(response, Readable.from(listText(pages, withSizes)));
+}
+
+async function* listText(pages: AsyncIterable<ListedObject[]>, withSizes: boolean): AsyncGenerator<string> {
+  let separator = '[';
+  for await (const page of pages) {
+    const items = page.map(({ name, size }) => JSON.stringify(withSizes ? { name, size } : name));
+    yield separator + items.join(',');
+    separator = ',';
+  }
+  yield separator === '[' ? '[]' : ']';
+}
+
+/**
+ * Sends a body and ends the answer. The memory of each piece is freed once it is sent: the caller must not use the pieces any more.
+ * Should reading fail half-way, the connection is cut, so that a part is not taken for the whole; if the client
+ * leaves, this just ends.
+ */
+async function sendAll(response: ServerResponse, body: Readable, slot?: Slot): Promise<void> {
+  if (response.closed) {
+    body.destroy();
+    return;
+  }
+  response.setTimeout(PATIENCE_MS, () => response.destroy());
+  const stopReading = () => body.destroy();
+  response.once('close', stopReading);
+  const pace = new Pace();
+  slot?.mayBeTaken(pace, () => response.destroy());
+  const isStillGoing = watchPace(pace);
+  const watch = clock.setInterval(() => {
+    if (!isStillGoing(clock.monotonic())) response.destroy();
+  }, LOOK_MS);
+  try {
+    for await (const piece of body as AsyncIterable<Buffer | string>) {
+      pace.waits(clock.monotonic());
+      if (!(await isSent(response, piece))) return;
+      pace.moved(clock.monotonic(), piece.length);
+      if (typeof piece !== 'string') releaseMemory(piece);
+    }
+    response.end();
+  } catch (error) {
+    if (response.closed) return;
+    response.destroy();
+    throw error;
+  } finally {
+    clock.clear(watch);
+    response.off('close', stopReading);
+    body.destroy();
+  }
+}
+
+/** When the system has taken the piece, and its memory is free. `false` if the client has left. */
+function isSent(response: ServerResponse, piece: Buffer | string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onClose = () => resolve(false);
+    response.once('close', onClose);
+    response.write(piece, (error) => {
+      response.off('close', onClose);
+      resolve(!error);
+    });
+  });
+}
 
 /** restic's REST protocol (docs/decisions/backup-store.md). */
 export function storeService(parts: StoreParts): RawService {
@@ -46,7 +144,7 @@ function actionOf(method: string | undefined): Action | undefined {
   }
 }
 
-/** Throws `unauthenticated`, or `rate_limited` where that was too often. */
+/** Throws `unauthenticated`, or `rate_limited` if that was too often. */
 async function accessOf(
   { db, failures }: StoreParts,
   { request, response, client }: RawExchange,
@@ -149,7 +247,7 @@ async function write(
   }
 }
 
-/** Removing what is not there is success: restic asks again where the answer was lost. */
+/** Removing what is not there is success: restic asks again if the answer was lost. */
 async function remove(
   parts: StoreParts,
   access: StoreAccess,
@@ -171,4 +269,65 @@ async function remove(
     return;
   }
   await discardObject(parts, repositoryId, target);
+}
+
+/** How often one network may send a wrong credential. */
+const FAILURES = { points: 60, seconds: 60 };
+const IDLE_MS = 60_000;
+
+export interface BackupStore {
+  storage: ObjectStorage;
+  /** The quotas that all uploads of this server count in. */
+  shares: StoreQuota;
+  service: RawService;
+}
+
+interface Parts {
+  db: Db;
+  storage: ObjectStorage;
+  quota: QuotaLimits;
+  rateLimits: RateLimits;
+  metrics: Metrics;
+  /** How long a client that is sending an object may pause. */
+  idleMs?: number | undefined;
+}
+
+export function createStore({
+  db,
+  storage,
+  quota,
+  rateLimits,
+  metrics,
+  idleMs = IDLE_MS,
+}: Parts): BackupStore {
+  const bytes = metrics.counter(
+    'muster_backup_store_bytes_total',
+    'Bytes of objects that the backup store has received and sent.',
+    ['direction', 'type'],
+  );
+  const transfers = new Transfers();
+  metrics.labelledGauge(
+    'muster_backup_store_transfers',
+    'Objects that are being transferred, that wait for their turn, and that were refused since the start.',
+    'state',
+    () => transfers.state,
+  );
+  const shares = new StoreQuota(db, quota);
+  const count = (direction: 'received' | 'sent') => (type: ObjectType, size: number) =>
+    bytes.inc({ direction, type }, size);
+  return {
+    storage,
+    shares,
+    service: storeService({
+      db,
+      storage,
+      quota: shares,
+      transfers,
+      memoryLocks: new MemoryLocks(),
+      failures: rateLimits.limiter('backup-store-failure', FAILURES),
+      idleMs,
+      received: count('received'),
+      sent: count('sent'),
+    }),
+  };
 }

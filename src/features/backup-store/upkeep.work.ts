@@ -1,16 +1,175 @@
-import { clock } from '../../../../clock.ts';
-import type { Db } from '../../../../platform/db/pool.ts';
-import { withSystem } from '../../../../platform/db/transaction.ts';
-import type { Logger } from '../../../../platform/logger.ts';
-import { type Folder, FOLDERS } from '../protocol/object-name.ts';
-import { bytesTaken, forgetObjects } from '../records/objects.ts';
-import type { FoundObject, ObjectStorage } from '../storage/storage.ts';
+import { z } from 'zod';
+import type { BackgroundPart } from '../../platform/close-stack.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { eachByItself } from '../../platform/concurrency.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { ObjectStorage, FoundObject } from './storage.ts';
+import { OBJECT_TYPES, type ObjectType, type Folder, FOLDERS } from './store-protocol.ts';
+import { beginPurge, endedLocks, forgetObjects, type Trashed, bytesTaken } from './store.queries.ts';
+import { clock } from '../../clock.ts';
+
+const AT_ONCE = 500;
+
+/**
+ * Removes what has been in the trash for so many days, but nothing of a repository that is held. The bytes go before
+ * the record, so that a run that is interrupted is made up for by the next one.
+ */
+export async function purgeTrash(
+  { db, storage, log }: { db: Db; storage: ObjectStorage; log: Logger },
+  { days, signal }: { days: number; signal: AbortSignal },
+): Promise<{ removed: number }> {
+  let removed = 0;
+  while (!signal.aborted) {
+    const batch = await beginBatch(db, days);
+    const gone: Trashed[] = [];
+    const failed = await eachByItself(
+      batch,
+      async (object) => {
+        await storage.remove(object.repositoryId, object);
+        gone.push(object);
+      },
+      (error, { repositoryId }) => log.error({ err: error, repositoryId }, 'backup_store.object_not_removed'),
+    );
+    for (const [id, type, names] of grouped(gone)) await forgetObjects(db, id, type, names);
+    removed += gone.length;
+    // Those that have failed rest for a while, so the next batch has others.
+    if (failed > 0) log.warn({ failed }, 'backup_store.trash_not_emptied');
+    if (batch.length < AT_ONCE) break;
+  }
+  return { removed };
+}
+
+/**
+ * From its commit on, no credential is issued for a state that needs what is about to go, and no upload of the same
+ * object counts until it has gone.
+ */
+function beginBatch(db: Db, days: number): Promise<Trashed[]> {
+  return withSystem(db, 'purge the trash of the backup store', (tx) =>
+    beginPurge(tx, { days, limit: AT_ONCE }),
+  );
+}
+
+function grouped(batch: readonly Trashed[]): [string, ObjectType, string[]][] {
+  const repositoryIds = [...new Set(batch.map(({ repositoryId }) => repositoryId))];
+  return repositoryIds.flatMap((repositoryId) =>
+    OBJECT_TYPES.map((type): [string, ObjectType, string[]] => [
+      repositoryId,
+      type,
+      batch.filter((one) => one.repositoryId === repositoryId && one.type === type).map(({ name }) => name),
+    ]).filter(([, , names]) => names.length > 0),
+  );
+}
+
+/** No upload pauses for so long: what is older is of an abandoned one. */
+const ABANDONED_MS = 900_000;
+const LOCKS_AT_ONCE = 500;
+
+const Nothing = z.object({});
+
+const CLEAN_UP = defineJob({
+  name: 'backup-store.clean-up',
+  input: Nothing,
+  result: z.object({ locks: z.number() }),
+  inCluster: 1,
+});
+const PURGE = defineJob({
+  name: 'backup-store.purge-trash',
+  input: Nothing,
+  result: z.object({ removed: z.number() }),
+  inCluster: 1,
+});
+const RECONCILE = defineJob({
+  name: 'backup-store.reconcile',
+  input: Nothing,
+  result: z.object({
+    recorded: z.number(),
+    moved: z.number(),
+    lost: z.number(),
+    found: z.number(),
+    failed: z.number(),
+  }),
+  inCluster: 1,
+});
+
+interface UpkeepParts {
+  db: Db;
+  storage: ObjectStorage;
+  trashDays: number;
+  log: Logger;
+}
+
+export function addUpkeepJobs(jobs: Jobs, parts: UpkeepParts): void {
+  const { storage, trashDays: days } = parts;
+  jobs.handle(CLEAN_UP, async () => {
+    await storage.sweep(ABANDONED_MS);
+    return { locks: await removeEndedLocks(parts) };
+  });
+  jobs.handle(PURGE, ({ signal }) => purgeTrash(parts, { days, signal }));
+  jobs.handle(RECONCILE, ({ signal }) => reconcileAll(parts, signal));
+  jobs.schedule(CLEAN_UP, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(PURGE, { cron: '50 1 * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(RECONCILE, { cron: '20 3 * * 0', timeZone: 'UTC' }, {});
+}
+
+/** Removes the locks of jobs that have ended. They stopped to count with the credential that wrote them. */
+export async function removeEndedLocks({
+  db,
+  storage,
+  log,
+}: Pick<UpkeepParts, 'db' | 'storage' | 'log'>): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const locks = await withSystem(db, 'find the locks of ended backup jobs', (tx) =>
+      endedLocks(tx, LOCKS_AT_ONCE),
+    );
+    const failed = await eachByItself(
+      locks,
+      async ({ repositoryId, name }) => {
+        await storage.remove(repositoryId, { type: 'locks', name, trashedAt: null });
+        await forgetObjects(db, repositoryId, 'locks', [name]);
+      },
+      (error, { repositoryId }) => log.error({ err: error, repositoryId }, 'backup_store.lock_not_removed'),
+    );
+    removed += locks.length - failed;
+    // The next round tries those again that have failed.
+    if (locks.length < LOCKS_AT_ONCE || failed > 0) return removed;
+  }
+}
+
+/** The remains of a server that was killed are put in order at the next start, while it already serves. */
+export class ReconcileAtStart implements BackgroundPart {
+  readonly #parts: UpkeepParts;
+  readonly #ending = new AbortController();
+  #round: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: UpkeepParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { log, storage } = this.#parts;
+    // Listing a bucket costs money and time: there the weekly round is enough.
+    if (storage.kind !== 'folder') return;
+    this.#round = reconcileAll(this.#parts, this.#ending.signal).catch((error: unknown) => {
+      if (!this.#ending.signal.aborted) log.error({ err: error }, 'backup_store.reconcile_failed');
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    await this.#round;
+  }
+}
 
 /**
  * Compares the table of objects with what is really there, and makes them agree: after a server was killed between the
- * two, and after somebody restored one of them from a backup of their own.
+ * two, and after an operator restored one of them from a backup of their own.
  *
- * - A file that nobody recorded is recorded, with the time at which it was written. It is whole and has the right name,
+ * - A file without a record is recorded, with the time at which it was written. It is whole and has the right name,
  *   because it got its name last. It is never removed: the table may be the one that is too old. Locks are the exception.
  * - A file that was deleted, but not yet moved, is moved to the trash.
  * - A record whose file is missing is marked, so that restic sees the loss and `check` names it.
@@ -28,11 +187,13 @@ interface Recorded {
   lostAt: Date | null;
 }
 
-export interface Differences {
+interface Differences {
   recorded: number;
   moved: number;
   lost: number;
   found: number;
+  /** How many repositories could not be reconciled. */
+  failed: number;
 }
 
 const PAGE = 2000;
@@ -40,12 +201,19 @@ const PAGE = 2000;
 const UNDERWAY_MS = 600_000;
 
 export async function reconcileAll(parts: Parts, signal: AbortSignal): Promise<Differences> {
-  const total: Differences = { recorded: 0, moved: 0, lost: 0, found: 0 };
+  const total: Differences = { recorded: 0, moved: 0, lost: 0, found: 0, failed: 0 };
   for (let after = '00000000-0000-0000-0000-000000000000'; !signal.aborted; ) {
     const ids = await repositoriesAfter(parts.db, after);
     for (const id of ids) {
       if (signal.aborted) break;
-      await reconcileRepository(parts, id, total, signal);
+      try {
+        await reconcileRepository(parts, id, total, signal);
+      } catch (error) {
+        if (signal.aborted || isDatabaseAway(error)) throw error;
+        // Such as a folder that may not be read: the others are reconciled all the same.
+        total.failed += 1;
+        parts.log.error({ err: error, repositoryId: id }, 'backup_store.repository_not_reconciled');
+      }
     }
     after = ids.at(-1) ?? '';
     if (ids.length < PAGE) break;
@@ -92,13 +260,13 @@ async function* recordedOf(db: Db, repositoryId: string, type: Folder): AsyncGen
   }
 }
 
-export interface Pair<A, B> {
+interface Pair<A, B> {
   recorded: A | undefined;
   found: B | undefined;
 }
 
-/** Both in the order of their names, each name once. */
-export async function* merged<A extends { name: string }, B extends { name: string }>(
+/** Merges two lists in the order of their names, each name once. */
+async function* merged<A extends { name: string }, B extends { name: string }>(
   recorded: AsyncIterable<A>,
   found: AsyncIterable<B>,
 ): AsyncGenerator<Pair<A, B>> {

@@ -1,10 +1,31 @@
-import type { NewAlert, StandingCause } from '../../alerts/index.ts';
-import { BROKEN_CHAIN, EMPTY, FAILED, MISSED, SIZE_DROP, VERIFICATION_FAILED } from '../core/alert-kinds.ts';
-import { findAnomaly, hasRecovered } from '../core/anomaly.ts';
-import { type DeviceFacts, missedSince } from '../core/protection.ts';
 import { z } from 'zod';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { followCauses, type NewAlert, type StandingCause } from '../alerts/index.ts';
+import {
+  type Behind,
+  followSlaEvents,
+  markStalled,
+  openBreaches,
+  stalledDevices,
+  vaultsBehind,
+} from './alerts.queries.ts';
+import { type DeviceFacts, findAnomaly, hasRecovered, missedSince } from './protection.ts';
+import { shortened } from '../../protocol/index.ts';
 
-/** The alerts that a device deserves now. Each is about all of its configurations, because a device has one of a kind. */
+/** The kinds of the alerts about backups. Each is about one device; the last is also about an organization. */
+export const FAILED = 'backup_failed';
+export const EMPTY = 'backup_empty';
+export const MISSED = 'backup_missed';
+export const STALLED = 'backup_stalled';
+export const SIZE_DROP = 'backup_size_drop';
+export const VERIFICATION_FAILED = 'backup_verification_failed';
+export const BROKEN_CHAIN = 'backup_chain_broken';
+export const VAULT_BEHIND = 'backup_vault_behind';
+export const SLA_BREACH = 'backup_sla_breach';
+export const DESTINATION_FULL = 'backup_destination_full';
+
+// The alerts of a device now. Each is about all of its configurations, because a device has one alert of a kind.
 
 const about = ({ orgId, deviceId }: DeviceFacts) => ({ orgId, deviceId });
 
@@ -46,7 +67,7 @@ export function emptyAlert(facts: DeviceFacts): NewAlert | undefined {
             ? ''
             : ` of ${sources
                 .slice(0, NAMED_MAX)
-                .map((source) => source.slice(0, NAME_MAX))
+                .map((source) => shortened(source, NAME_MAX))
                 .join(', ')}${more}`;
         return `${configName}: the newest backup has no files${where}.`;
       }),
@@ -141,7 +162,7 @@ export function verificationAlert(facts: DeviceFacts): NewAlert | undefined {
   };
 }
 
-/** What the newest backup of a database needs is not there any more. The next full backup ends this. */
+/** The newest backup of a database needs one that is missing. The next full backup ends this. */
 export function chainAlert(facts: DeviceFacts): NewAlert | undefined {
   const broken = facts.protections.filter(({ chainEnds }) => chainEnds?.brokenBecause != null);
   if (broken.length === 0) return undefined;
@@ -157,4 +178,69 @@ export function chainAlert(facts: DeviceFacts): NewAlert | undefined {
       .join('\n'),
     details: { configIds: broken.map(({ configId }) => configId) },
   };
+}
+
+/**
+ * Marks the backups and restores that run and have not advanced, and makes the alerts follow. A trigger takes the mark
+ * away when the device reports an advance (migrations/0014_backup_jobs.sql).
+ */
+export const watchStalled = (db: Db): Promise<void> =>
+  withSystem(db, 'find backups and restores that go on no more', async (tx) => {
+    // Jobs first: every transaction that locks both does it in this order.
+    await markStalled(tx, 'backup_jobs', 'and w.command_id is not null');
+    await markStalled(tx, 'backup_restores');
+    const alerts = await stalledAlerts(tx);
+    await followCauses(tx, { kind: STALLED, alerts, why: 'The work goes on, or has ended.' });
+  });
+
+async function stalledAlerts(tx: Tx): Promise<NewAlert[]> {
+  const devices = await stalledDevices(tx);
+  return devices.map(({ orgId, deviceId, deviceName, backups, restores, since, isConnected }) => ({
+    orgId,
+    deviceId,
+    kind: STALLED,
+    severity: 'medium',
+    title: `${deviceName}: a ${backups > 0 ? 'backup' : 'restore'} does not advance`,
+    message: `Nothing has moved since ${since.toISOString()}. The device is ${isConnected ? '' : 'not '}connected.`,
+    details: { backups, restores, since: since.toISOString() },
+  }));
+}
+
+/** @param missed  the devices of which a scheduled backup is missing */
+export const followBreaches = (db: Db, missed: readonly string[]): Promise<void> =>
+  withSystem(db, 'make the events of SLAs follow', async (tx) => {
+    await followSlaEvents(tx, missed);
+    const breaches = await openBreaches(tx);
+    await followCauses(tx, {
+      kind: SLA_BREACH,
+      alerts: breaches.map(({ orgId, deviceId, name, slas }) => ({
+        orgId,
+        deviceId,
+        kind: SLA_BREACH,
+        severity: 'high',
+        title: `${name}: the backups are not as an SLA expects`,
+        message: `Not met: ${slas}.`,
+      })),
+      why: 'The SLA is met again.',
+    });
+  });
+
+/** The alerts about vaults that are due: one for each device, because a device has one of a kind. */
+export async function vaultAlerts(tx: Tx): Promise<NewAlert[]> {
+  const behind = await vaultsBehind(tx);
+  return behind.map(({ orgId, deviceId, deviceName, vaults }) => ({
+    orgId,
+    deviceId,
+    kind: VAULT_BEHIND,
+    severity: vaults.some(({ isUnsound }) => isUnsound) ? 'critical' : 'high',
+    title: `${deviceName}: a vault does not have what it should have`,
+    message: vaults.map(sentenceAbout).join('\n'),
+    details: { vaultIds: vaults.map(({ id }) => id), code: vaults[0]?.code ?? null },
+  }));
+}
+
+function sentenceAbout({ name, snapshots, hours, isUnsound, code }: Behind['vaults'][number]): string {
+  if (isUnsound) return `${name}: its last verification found errors.`;
+  const why = code === null ? '' : ` The last sync has failed: ${code}.`;
+  return `${name}: ${snapshots} snapshots are missing, the oldest for ${hours} hours.${why}`;
 }

@@ -1,20 +1,30 @@
-import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { SealedColumn } from '../../../platform/secrets/reseal.ts';
-import type { Retention } from '../core/retention.schema.ts';
-import type { BackupSchedule } from '../core/schedule.schema.ts';
-import type { BackupLimits, BackupTargets, Provider } from './config.schema.ts';
-import type { StoredDetails } from './details.schema.ts';
-import type { BackupSources } from './sources.schema.ts';
+import type { RelationMappings } from 'objection';
+import { BaseModel, belongsTo } from '../../platform/db/base-model.ts';
+import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
+import { Organization } from '../organizations/index.ts';
+import type { BackupLimits, BackupTargets, Provider, StoredDetails } from './config.schema.ts';
+import { EncryptionKey } from './key.model.ts';
+import type { Retention } from './retention.ts';
+import type { BackupSchedule } from './schedule.ts';
+import type { BackupSources } from './source.schema.ts';
 
-/** What is backed up, where to, when and for how long. */
+/** A backup configuration: the sources, the destination, the schedule and the retention. */
 export class BackupConfig extends BaseModel {
   static override tableName = 'backup_configs';
+  static override relationMappings = (): RelationMappings => ({
+    organization: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Organization,
+      join: { from: 'backup_configs.org_id', to: 'organizations.id' },
+    },
+    encryptionKey: belongsTo(EncryptionKey, 'backup_configs', 'encryption_key_id'),
+  });
   static override jsonAttributes = ['details', 'sources', 'schedule', 'retention', 'targets', 'limits'];
   declare orgId: string;
   declare name: string;
   declare provider: Provider;
   declare details: StoredDetails;
-  /** The secret of the provider, where it has one. */
+  /** The secret of the provider, if it has one. */
   declare sealedSecret: string | null;
   declare encryptionKeyId: string;
   declare enabled: boolean;

@@ -1,43 +1,46 @@
+import { DAY_MS } from '../../clock.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import {
   CHAIN_PARTS_MAX,
   type DatabaseBackupType,
-  type DatabaseDetails,
+  DatabaseDetails,
   type DatabaseEngine,
-} from '../../../protocol/index.ts';
-import { type ChainSnapshot, linkUp, pathTo } from './chains.ts';
+} from '../../protocol/index.ts';
+import { type ChainSnapshot, groupsOf, linkUp, pathTo } from './database-chains.ts';
+import type { ChainEnds, DeviceFacts } from './protection.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
 
-/** What the next backup of a database has to be. */
+// Which type the next backup of a database has.
 
-const DAY_MS = 86_400_000;
 /** Beyond that, a restore takes long, and one lost log loses much. */
 const LOGS_MAX = CHAIN_PARTS_MAX / 2;
 
-export interface TypeSituation {
-  /** Those of the repository that are there. */
+interface TypeSituation {
+  /** The snapshots that are in the repository. */
   snapshots: readonly ChainSnapshot[];
-  /** What a person has asked for. */
+  /** The type that a person has asked for. */
   wanted: DatabaseBackupType | null;
   /** Since the newest snapshot a device has found that the log no longer reaches back to it. */
   isChainBroken: boolean;
   now: Date;
 }
 
-export type TypeDecision =
+type TypeDecision =
   | {
       backupType: DatabaseBackupType;
       /** Why, for a person. */
       reason: string;
       full: DatabaseDetails | null;
-      /** What a log continues. */
+      /** The backup that a log continues. */
       previous: DatabaseDetails | null;
     }
   | { refusal: string };
 
-/** What decides, whatever engine it is. */
-export interface TypeSources {
+/** The facts that decide for every engine. */
+interface TypeSources {
   engine: DatabaseEngine;
   instance?: string | undefined;
-  /** Of engines whose databases have chains of their own. */
+  /** For engines whose databases have chains of their own. */
   database?: string | undefined;
   fullEveryDays: number;
   between: DatabaseBackupType | 'none';
@@ -94,7 +97,7 @@ export function decideType(
 }
 
 /** Why an engine has no backups of a type; `undefined`: it has. */
-export function unsupportedType(engine: DatabaseEngine, type: DatabaseBackupType): string | undefined {
+function unsupportedType(engine: DatabaseEngine, type: DatabaseBackupType): string | undefined {
   if (engine === 'mariadb' && type === 'log') {
     return 'MariaDB has no log backups here: use differential ones, or full ones only.';
   }
@@ -102,4 +105,84 @@ export function unsupportedType(engine: DatabaseEngine, type: DatabaseBackupType
     return 'PostgreSQL has no differential backups here: use logs, which are as small, or full ones only.';
   }
   return undefined;
+}
+
+/** The error of a job whose device has found that the log no longer reaches back to the chain. */
+const CHAIN_BROKEN = 'CHAIN_BROKEN';
+
+interface ChainState {
+  snapshots: ChainSnapshot[];
+  isChainBroken: boolean;
+}
+
+/** The chains of a repository, and whether the newest of them can go on. */
+export async function readChainState(tx: Tx, repositoryId: string): Promise<ChainState> {
+  const found = await BackupSnapshot.query(tx)
+    .where('repository_id', repositoryId)
+    .whereNull('removed_at')
+    .whereRaw(`details ->> 'kind' = 'database'`);
+  const snapshots = chainSnapshots(found);
+  const newest = Math.max(...snapshots.map(({ receivedAt }) => receivedAt.getTime()), 0);
+  const lastBreak = await tx('backup_jobs')
+    .where({ repository_id: repositoryId, status: 'failed', error_code: CHAIN_BROKEN })
+    .where('finished_at', '>', new Date(newest))
+    .first('id');
+  return { snapshots, isChainBroken: lastBreak !== undefined };
+}
+
+/** Returns the snapshots of databases. Details of another release that cannot be read make a snapshot one of files. */
+export function chainSnapshots<S extends Pick<BackupSnapshot, 'id' | 'receivedAt' | 'details'>>(
+  snapshots: readonly S[],
+): (S & ChainSnapshot)[] {
+  return snapshots.flatMap((snapshot) => {
+    const details = DatabaseDetails.safeParse(snapshot.details).data;
+    return details === undefined ? [] : [{ ...snapshot, details }];
+  });
+}
+
+/** So many repositories are read at once: a repository may hold a thousand snapshots of logs. */
+const REPOSITORIES_AT_ONCE = 20;
+
+/**
+ * How the chains of a repository end: the newest snapshot that a restore can use, and what cannot be restored any more.
+ * Old chains that are broken do not count. What counts is the newest snapshot of each server of databases.
+ */
+export function chainEndsOf(snapshots: readonly ChainSnapshot[]): ChainEnds {
+  const { links, broken } = linkUp(snapshots);
+  const reasons = new Map(broken.map(({ snapshot, reason }) => [snapshot.id, reason]));
+  const ends = [...groupsOf(snapshots, serverOf).values()].map((group) => group.reduce(later));
+  const lost = ends.find(({ id }) => reasons.has(id));
+  const restorable = links.map(({ snapshot }) => snapshot);
+  return {
+    restorableAt: restorable.length === 0 ? null : restorable.reduce(later).receivedAt,
+    brokenBecause: lost === undefined ? null : (reasons.get(lost.id) ?? null),
+  };
+}
+
+/** SQL Server has a log for each database; the others have one for the whole server. */
+const serverOf = ({ details: { engine, instance, databases } }: ChainSnapshot) =>
+  JSON.stringify([engine, instance, engine === 'mssql' ? databases : null]);
+
+const later = (one: ChainSnapshot, other: ChainSnapshot) => (other.receivedAt > one.receivedAt ? other : one);
+
+/** Adds how their chains end to the facts of devices whose databases are backed up. */
+export async function addChainEnds(tx: Tx, devices: readonly DeviceFacts[]): Promise<void> {
+  const protections = devices
+    .flatMap((device) => device.protections)
+    .filter(({ hasDatabases }) => hasDatabases);
+  for (let i = 0; i < protections.length; i += REPOSITORIES_AT_ONCE) {
+    const some = protections.slice(i, i + REPOSITORIES_AT_ONCE);
+    const found = await BackupSnapshot.query(tx)
+      .select('id', 'repository_id', 'received_at', 'details')
+      .whereIn(
+        'repository_id',
+        some.map(({ repositoryId }) => repositoryId),
+      )
+      .whereNull('removed_at')
+      .where('backup_type', 'database');
+    const byRepository = groupsOf(chainSnapshots(found), ({ repositoryId }) => repositoryId);
+    for (const protection of some) {
+      protection.chainEnds = chainEndsOf(byRepository.get(protection.repositoryId) ?? []);
+    }
+  }
 }

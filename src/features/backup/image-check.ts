@@ -6,16 +6,15 @@ import {
   openExt,
   openMachineIn,
   volumeOf,
-} from '../../../engine/index.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { imagePathIn } from '../reading/images/find-image.ts';
-import { RepositoryReaders } from '../reading/repository-readers.ts';
-import type { BackupRepository } from '../repositories/repository.model.ts';
-import type { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
-import type { BackupVerification } from './verification.model.ts';
-import type { SampleFile } from './verification.schema.ts';
+} from '../../engine/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import type { BackupRepository, ObjectStorage } from '../backup-store/index.ts';
+import { imagePathIn } from './images.ts';
+import { RepositoryReaders } from './repository-readers.ts';
+import type { BackupSnapshot } from './snapshot.model.ts';
+import type { SampleFile, Verdict } from './verification.schema.ts';
+import { shortened } from '../../protocol/index.ts';
 
 /**
  * The test restore of images. A disk is too large to restore it for a test, so the server takes files out of it: the
@@ -25,7 +24,7 @@ import type { SampleFile } from './verification.schema.ts';
 export interface ImageCheckParts {
   db: Db;
   storage: ObjectStorage;
-  secrets: Sealer;
+  secrets: Encryptor;
 }
 
 type Machines = { machines: readonly { id: string }[] };
@@ -55,8 +54,8 @@ export async function checkImages(
   { db, storage, secrets }: ImageCheckParts,
   { repository, snapshot }: { repository: BackupRepository; snapshot: BackupSnapshot },
   signal: AbortSignal,
-): Promise<Partial<BackupVerification>> {
-  const readers = new RepositoryReaders({ db, storage, sealer: secrets });
+): Promise<Verdict> {
+  const readers = new RepositoryReaders({ db, storage, encryptor: secrets });
   const { reader } = await readers.open(repository, null);
   const tally: Tally = { sample: [], failed: [] };
   for (const machine of imagesOf(snapshot) ?? []) {
@@ -73,7 +72,7 @@ export async function checkImages(
       const place = disks.find(({ name }) => name === disk.name);
       if (place === undefined) {
         const name = [machine, disk.name].filter((each) => each != null).join('/');
-        tally.failed.push(`${name}: The image does not hold this disk.`.slice(0, ERROR_MAX));
+        tally.failed.push(shortened(`${name}: The image does not hold this disk.`, ERROR_MAX));
         continue;
       }
       for (const { partition, type, offset, sizeBytes } of disk.volumes) {
@@ -95,8 +94,8 @@ interface Tally {
 const ERRORS_MAX = 20;
 const ERROR_MAX = 300;
 
-/** Of what was read: a test that has read nothing proves nothing. */
-export function verdictOf({ sample, failed }: Tally, machines: number): Partial<BackupVerification> {
+/** The verdict of a test by what was read: a test that has read nothing proves nothing. */
+export function verdictOf({ sample, failed }: Tally, machines: number): Verdict {
   const isEmpty = sample.length === 0 && failed.length === 0;
   return {
     status: sample.length === 0 ? 'failed' : failed.length === 0 ? 'passed' : 'partial',
@@ -122,7 +121,7 @@ interface Volume {
   at: { offset: number; sizeBytes: number };
 }
 
-/** Of a file system that is not read here, the head has to be there. */
+/** Checks a volume. If its file system is one that the server cannot read, its head has to be there. */
 async function checkVolume(
   { name, content, type, at }: Volume,
   { sample, failed }: Tally,
@@ -144,7 +143,7 @@ async function checkVolume(
     }
   } catch (error) {
     if (!(error instanceof EngineError) || signal.aborted) throw error;
-    failed.push(`${name}: ${error.message}`.slice(0, ERROR_MAX));
+    failed.push(shortened(`${name}: ${error.message}`, ERROR_MAX));
   }
 }
 
@@ -152,7 +151,7 @@ async function hashed(path: string, sizeBytes: number, pieces: AsyncIterable<Buf
   const hash = createHash('sha256');
   for await (const piece of pieces) hash.update(piece);
   const sha256 = hash.digest('hex');
-  return { path: path.slice(0, 4000), sizeBytes, sha256, restoredSha256: sha256 };
+  return { path: shortened(path, 4000), sizeBytes, sha256, restoredSha256: sha256 };
 }
 
 /** Files from folders at random, so that each test looks at others. */

@@ -1,95 +1,157 @@
 import type { Db } from '../../platform/db/pool.ts';
-import { bounded, byRules, cascade, expiredRows } from '../../platform/db/retention/retention-rule.ts';
-import type { Logger } from '../../platform/logger.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
+import type { BackupStore, QuotaLimits } from '../backup-store/index.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
-import { bareMetalRoutes } from './bare-metal/bare-metal.routes.ts';
-import { recoveryRetention } from './bare-metal/retention.ts';
-import { configActionRoutes } from './config-actions/action.routes.ts';
-import { configRoutes } from './configs/config.routes.ts';
-import { addBackupJobs, type BackgroundParts } from './jobs/background.ts';
-import { databaseRoutes } from './databases/databases.routes.ts';
-import { jobRoutes } from './jobs/job.routes.ts';
-import { addReconciliationJob } from './reconciliation/reconcile-snapshots.ts';
-import { machineRoutes } from './machines/machines.routes.ts';
-import { HYPERV, KVM } from './machines/served-hypervisor.ts';
-import { addMaintenanceJobs } from './maintenance/maintenance.jobs.ts';
-import { overviewRoutes } from './overview/overview.routes.ts';
-import { usageRetention } from './overview/retention.ts';
-import { addRotationJobs } from './rotation/rotation.jobs.ts';
-import { slaRoutes } from './sla/sla.routes.ts';
-import { slaRetention } from './sla/retention.ts';
-import { addWatchJobs } from './watch/watch.jobs.ts';
-import { verificationRetention } from './verification/retention.ts';
-import { addVerificationJobs } from './verification/verification.jobs.ts';
-import { verificationRoutes } from './verification/verification.routes.ts';
-import { jobRetention } from './jobs/retention.ts';
-import { recoveryKitRoutes } from './recovery-kit/recovery-kit.routes.ts';
-import { keyRoutes } from './keys/key.routes.ts';
-import { type ReadingParts, readingRoutes } from './reading/reading.routes.ts';
-import { restoreRoutes } from './restores/restore.routes.ts';
-import { restoreRetention } from './restores/retention.ts';
-import { sqlServerRoutes } from './sql-server/sql-server.routes.ts';
-import { addVmRefreshJob } from './vm-restores/refresh.ts';
-import { vmRestoreRetention } from './vm-restores/retention.ts';
-import { vmRestoreRoutes } from './vm-restores/vm-restore.routes.ts';
-import { snapshotRoutes } from './snapshots/snapshot.routes.ts';
-import type { ServerEngine } from './access/server-engine.ts';
-import { vaultSyncRetention } from './vaults/retention.ts';
-import { addVaultJobs } from './vault-syncs/vault.jobs.ts';
-import { vssRoutes } from './vss/vss.routes.ts';
-import { vaultRoutes } from './vault-syncs/vault.routes.ts';
-import type { QuotaLimits } from './store/records/quota.ts';
-import type { BackupStore } from './store/requests/create-store.ts';
-import { addUpkeepJobs, ReconcileAtStart } from './store/upkeep/upkeep.ts';
+import { configActionRoutes, configRoutes } from './config.routes.ts';
+import { SEALED_CONFIG_SECRET } from './config.model.ts';
+import { SEALED_KEY_MATERIAL } from './key.model.ts';
+import { jobRetention } from './job.model.ts';
+import { jobRoutes } from './job.routes.ts';
+import { addBackupJobs, type BackgroundParts, addsJobAtEnd } from './job.work.ts';
+import { addRotationJobs } from './key-rotation.work.ts';
+import { keyRoutes, recoveryKitRoutes } from './key.routes.ts';
+import { addMaintenanceJobs } from './maintenance.work.ts';
+import { overviewRoutes } from './overview.routes.ts';
+import { slaRetention, usageRetention } from './protection.model.ts';
+import { type ServerEngine, repositoryPassword } from './repository-access.ts';
+import { restoreRetention } from './restore.model.ts';
+import { restoreRoutes } from './restore.routes.ts';
+import { slaRoutes } from './sla.routes.ts';
+import { addReconciliationJob } from './snapshot-reconciliation.work.ts';
+import { type ReadingParts, readingRoutes, snapshotRoutes } from './snapshot.routes.ts';
+import { SEALED_VAULT_SECRET, vaultSyncRetention } from './vault.model.ts';
+import { vaultRoutes } from './vault.routes.ts';
+import { addVaultJobs } from './vault.work.ts';
+import { verificationRoutes } from './verification.routes.ts';
+import { addVerificationWork, type VerificationWorkParts } from './verification.work.ts';
+import { addWatchJobs } from './watch.work.ts';
+import { createLongWork, LONG_WORK_CHANNEL } from './job-feed.ts';
+import { makeEncryptionKey, readKey, readKeyMaterial } from './key.service.ts';
+import { expectedWithinMinutes, lateSince, minutesSince } from './protection.ts';
+import { ageRisk, scoreOf } from './readiness.ts';
+import { isEverDue, nextSlot } from './schedule.ts';
+import {
+  badEnd,
+  cancelBackup,
+  cancelFileRestore,
+  DISCARD_TIMEOUT_SECONDS,
+  discardRestoredFiles,
+  endsById,
+  endsOfBackups,
+  endsOfFileRestores,
+  sourceOf,
+  startBackup,
+  startFileRestore,
+  startMachineBackup,
+  storedSnapshot,
+} from './disaster-recovery.ts';
+import { newestSnapshots } from './snapshot.queries.ts';
+import { chainSnapshots } from './database-chain-state.ts';
+import { assertCanWork, askDevice, LIVE_ERRORS, readOfDevice, readOfDevices } from './device-requests.ts';
+import { mapEngineErrors, assertPresent, openSnapshot } from './repository-readers.ts';
+import { imagePathIn, noImage } from './images.ts';
+import { prepareRun, runBackup } from './job.service.ts';
+import { chainsOf, planInstant, planSnapshot } from './database-chains.ts';
+import { accessForDevice, openSource, RESTORE_TTL_SECONDS, targetPathFault } from './restore-command.ts';
+import { assertFewOpenRestores, findRestoreTarget, toRestoreResponse } from './restore.service.ts';
+import { findSnapshot } from './snapshot.service.ts';
 
-export { SEALED_CONFIG_SECRET } from './configs/config.model.ts';
-export { backupConfigsUseFilters } from './configs/targets.ts';
-export { recoveryLimits } from './bare-metal/recovery-limits.ts';
-export { addsJobAtEnd } from './jobs/background.ts';
-export { ReturnedDevices } from './jobs/returned-devices.ts';
-export { createLongWork, LONG_WORK_CHANNEL } from './live/long-work.ts';
-export type { WorkSource } from './live/work-source.ts';
-export type { ReadinessSource } from './overview/readiness-source.ts';
-export { cancelWork } from './recovery-work/cancel-work.ts';
-export { type FoundSnapshot, newestSnapshots } from './recovery-work/find-snapshots.ts';
-export { orderBackup, orderMachineBackup } from './recovery-work/order-backup.ts';
-export { orderFilesDiscard, orderMachineDiscard } from './recovery-work/order-discard.ts';
-export { orderFiles } from './recovery-work/order-files.ts';
-export { orderMachine } from './recovery-work/order-machine.ts';
-export { readGuest } from './recovery-work/read-guest.ts';
-export { WorkRefused } from './recovery-work/refusal.ts';
-export { type WorkEnd, workEnds } from './recovery-work/work-ends.ts';
-export { brokenRule as targetPathFault } from './restores/target-path.ts';
-export { expectedWithinMinutes, lateSince, minutesSince } from './core/protection.ts';
-export { ageRisk, type RiskSeverity, scoreOf } from './core/readiness.ts';
-export { BackupSchedule } from './core/schedule.schema.ts';
-export { isEverDue, nextSlot } from './core/schedule.ts';
-export { makeEncryptionKey, readKey, readKeyMaterial } from './keys/key.service.ts';
-export type { StoreQuota } from './store/records/quota.ts';
-export type { ObjectStorage } from './store/storage/storage.ts';
-export { SEALED_VAULT_SECRET } from './vaults/vault.model.ts';
-export { SEALED_KEY_MATERIAL } from './keys/key.model.ts';
-export { OpenedImages } from './reading/images/opened-images.ts';
-export { RepositoryReaders } from './reading/repository-readers.ts';
-export { ServerEngine } from './access/server-engine.ts';
-export { createStore } from './store/requests/create-store.ts';
-export { FolderStorage } from './store/storage/folder-storage.ts';
-export { S3Storage } from './store/storage/s3-storage.ts';
+// For the composition root.
+export { backupConfigsUseFilters } from './config.service.ts';
+export { OpenedImages } from './images.ts';
+export { ServerEngine, storePath } from './repository-access.ts';
+export { RepositoryReaders } from './repository-readers.ts';
+export { RunMissedBackups } from './scheduler.ts';
 
-interface StoreParts {
-  db: Db;
-  log: Logger;
-  backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits; trashDays: number };
-}
+// For the backup of cloud services, which has schedules, keys, jobs and readiness of the same kinds.
+export type { WorkSource } from './job-feed.queries.ts';
+export type { ReadinessSource } from './overview.queries.ts';
+export type { RiskSeverity } from './readiness.ts';
+export { BackupSchedule } from './schedule.ts';
 
-type JobParts = StoreParts & Omit<BackgroundParts, 'engine' | 'storage'> & { backupEngine: ServerEngine };
+// For disaster recovery.
+export { type Discarded, type WorkDevice, type WorkEnd, WorkRefused } from './disaster-recovery.ts';
+export type { FoundSnapshot } from './snapshot.queries.ts';
 
-const upkeep = ({ db, log, backupStore: { storage, trashDays } }: StoreParts) => ({
-  db,
-  log,
-  storage,
-  trashDays,
-});
+// For the backup of databases and the recovery of machines, which run as jobs and restores of backups.
+export { BackupConfig } from './config.model.ts';
+export type { Chain, ChainSnapshot } from './database-chains.ts';
+export type { JobParts } from './job.service.ts';
+export type { RestoreSource } from './restore-command.ts';
+export { BackupRestore } from './restore.model.ts';
+export { BackupRestore as ShownRestore } from './restore.schema.ts';
+export type { RestoreParts } from './restore.service.ts';
+export { BackupSnapshot } from './snapshot.model.ts';
+export { AsOf } from './snapshot.schema.ts';
+export type { SourceKind } from './source.schema.ts';
+
+/** The columns of this feature that the key of the installation encrypts. */
+export const SEALED_BACKUP_COLUMNS = [SEALED_CONFIG_SECRET, SEALED_KEY_MATERIAL, SEALED_VAULT_SECRET];
+
+/** Backups and restores of files as actions of a recovery plan: begun, cancelled, and asked about. */
+export const recoveryActions = {
+  startBackup,
+  startMachineBackup,
+  startFileRestore,
+  cancelBackup,
+  cancelFileRestore,
+  discardRestoredFiles,
+  endsOfBackups,
+  endsOfFileRestores,
+};
+
+/** The parts that actions of recovery plans on restored machines share with those on files. */
+export const recoveryWork = { badEnd, endsById, sourceOf, storedSnapshot, DISCARD_TIMEOUT_SECONDS };
+
+/** Rules of every restore, of files, databases and machines. */
+export const restoreRules = {
+  accessForDevice,
+  openSource,
+  RESTORE_TTL_SECONDS,
+  targetPathFault,
+  assertFewOpenRestores,
+  findRestoreTarget,
+  toRestoreResponse,
+};
+
+/** Live questions to a device about its backups. */
+export const deviceRequests = { askDevice, assertCanWork, readOfDevice, readOfDevices, LIVE_ERRORS };
+
+/** Snapshots of every kind: found by their ids, and opened for reading. */
+export const snapshotReading = {
+  findSnapshot,
+  newestSnapshots,
+  assertPresent,
+  openSnapshot,
+  mapEngineErrors,
+  imagePathIn,
+  noImage,
+};
+
+/** Full backups of a database and the logs that continue them. */
+export const databaseChains = { chainSnapshots, chainsOf, planInstant, planSnapshot };
+
+/** Keys of organizations, with which restic and the content store encrypt. */
+export const encryptionKeys = { makeEncryptionKey, readKey, readKeyMaterial, repositoryPassword };
+
+/** How risks add up to the readiness of a device or a connection. */
+export const readinessRules = { ageRisk, scoreOf, expectedWithinMinutes, lateSince, minutesSince };
+
+/** Jobs that another feature begins. */
+export const backupJobs = { prepareRun, runBackup };
+
+/** The feed of backups, restores and the like for dashboards. */
+export const longWorkFeed = { createLongWork, LONG_WORK_CHANNEL, addsJobAtEnd };
+
+/** When a schedule is due. */
+export const scheduleTimes = { isEverDue, nextSlot };
+
+type BackgroundJobParts = Omit<BackgroundParts, 'engine' | 'storage'> &
+  Pick<VerificationWorkParts, 'work'> & {
+    db: Db;
+    backupEngine: ServerEngine;
+    backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits };
+  };
 
 export const feature = defineFeature({
   name: 'backup',
@@ -102,7 +164,7 @@ export const feature = defineFeature({
       Parameters<typeof restoreRoutes>[0] &
       Parameters<typeof vaultRoutes>[0] &
       Parameters<typeof overviewRoutes>[0] &
-      Parameters<typeof bareMetalRoutes>[0],
+      Parameters<typeof verificationRoutes>[0],
   ) => [
     configRoutes(parts),
     configActionRoutes(parts),
@@ -111,32 +173,20 @@ export const feature = defineFeature({
     recoveryKitRoutes(parts),
     snapshotRoutes,
     readingRoutes(parts),
-    vmRestoreRoutes(parts),
     restoreRoutes(parts),
-    databaseRoutes(parts),
     verificationRoutes(parts),
     vaultRoutes(parts),
-    bareMetalRoutes(parts),
-    vssRoutes(parts),
-    machineRoutes(HYPERV, parts),
-    machineRoutes(KVM, parts),
-    sqlServerRoutes(parts),
     overviewRoutes(parts),
     slaRoutes,
   ],
-  workers: (parts: StoreParts) => ({
-    'reconciliation of the backup store': new ReconcileAtStart(upkeep(parts)),
-  }),
-  jobs(parts: JobParts) {
-    addUpkeepJobs(parts.jobs, upkeep(parts));
+  jobs(parts: BackgroundJobParts) {
     const serverParts = { ...parts, engine: parts.backupEngine, storage: parts.backupStore.storage };
     addBackupJobs(serverParts);
     addMaintenanceJobs(parts.jobs, serverParts);
     addReconciliationJob(parts.jobs, serverParts);
     addRotationJobs(parts.jobs, serverParts);
-    addVerificationJobs(parts.jobs, serverParts);
+    addVerificationWork(serverParts);
     addVaultJobs(serverParts);
-    addVmRefreshJob(serverParts);
     addWatchJobs(parts.jobs, { ...parts.backupStore, db: parts.db });
   },
   tables: [
@@ -144,23 +194,11 @@ export const feature = defineFeature({
     bounded('backup_encryption_keys', CREATED_BY_PEOPLE),
     cascade('backup_encryption_key_versions', 'backup_encryption_keys'),
     cascade('backup_schedule_slots', 'backup_configs'),
-    bounded('backup_repositories', 'a device has one for each of its backup configurations'),
-    cascade('backup_objects', 'backup_repositories'),
-    ...byRules([
-      expiredRows('backup_store_credentials', 'id', 30),
-      ...jobRetention,
-      ...restoreRetention,
-      ...vmRestoreRetention,
-    ]),
-    ...byRules([...verificationRetention, ...usageRetention, ...slaRetention]),
-    bounded(
-      'backup_database_instances',
-      'a device lists 64 at most, and those that it lists no more are removed',
-    ),
+    ...byRules([...jobRetention, ...restoreRetention]),
+    cascade('backup_verification_facts', 'work'),
+    ...byRules([...usageRetention, ...slaRetention]),
     bounded('backup_vaults', CREATED_BY_PEOPLE),
     ...byRules(vaultSyncRetention),
-    ...byRules(recoveryRetention),
-    bounded('backup_machines', 'a device lists at most a thousand of each hypervisor'),
     bounded('backup_readiness', 'a device has one at most'),
     bounded('backup_sla_configs', CREATED_BY_PEOPLE),
     bounded('backup_snapshots', 'they are what the product is about, and retention removes them'),

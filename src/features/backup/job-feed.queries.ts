@@ -1,6 +1,56 @@
-import type { WorkSource } from './work-source.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { JobState } from '../../protocol/index.ts';
 
-/** Of a report that a device has sent. Its numbers were checked when it came. */
+/** One kind of long work on dashboards. */
+export interface WorkSource {
+  kind: string;
+  /** The permission that a user needs to see it: that of its routes. */
+  permission: string;
+  /**
+   * A `select` with the columns of `WorkRow` below, and with `created_at` and `finished_at`. Changes of its rows are
+   * announced by triggers (migrations/0013_backup.sql).
+   */
+  rows: string;
+}
+
+/** A column that the source does not have is null. */
+export interface WorkRow {
+  id: string;
+  org_id: string;
+  partner_id: string;
+  device_id: string | null;
+  command_id: string | null;
+  state: JobState;
+  phase: string | null;
+  percent: number | null;
+  /** A `bigint`, which the driver returns as text. */
+  done: string | null;
+  total: string | null;
+  rate: string | null;
+  eta_seconds: string | null;
+  files_done: string | null;
+  files_total: string | null;
+  path: string | null;
+  message: string | null;
+  stalled_since: Date | null;
+  updated_at: Date;
+}
+
+export async function rowsOf(
+  tx: Tx,
+  { rows: source }: WorkSource,
+  conditions: string,
+  values: unknown[],
+): Promise<WorkRow[]> {
+  const { rows } = await tx.raw<{ rows: WorkRow[] }>(
+    `select w.*, (select o.partner_id from organizations o where o.id = w.org_id) as partner_id
+    from (${source}) w ${conditions}`,
+    values as never,
+  );
+  return rows;
+}
+
+/** The progress in a report that a device has sent. Its numbers were checked when it came. */
 const progressOf = (column: string) => `
   ${column} ->> 'phase' as phase, (${column} ->> 'percent')::real as percent,
   trunc((${column} ->> 'done')::numeric)::bigint as done, trunc((${column} ->> 'total')::numeric)::bigint as total,
@@ -42,13 +92,12 @@ const VM_RESTORE: WorkSource = {
 const VERIFICATION: WorkSource = {
   kind: 'verification',
   permission: 'backup:read',
-  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('c.progress')},
-      w.error_message as message, null::timestamptz as stalled_since, w.created_at,
-      w.updated_at, w.finished_at
-    from backup_verifications w left join commands c on c.id = w.command_id`,
+  rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('w.progress')},
+      w.error_message as message, w.stalled_since, w.created_at, w.updated_at, w.finished_at
+    from backup_verifications w`,
 };
 
-/** It counts snapshots. */
+/** Syncs of vaults, whose progress counts snapshots. */
 const VAULT_SYNC: WorkSource = {
   kind: 'vault_sync',
   permission: 'backup:read',
@@ -75,7 +124,7 @@ const KEY_ROTATION: WorkSource = {
     where w.version > 1`,
 };
 
-/** Of a machine that has begun; a token that nobody has used is no work. */
+/** Bare-metal recoveries that have begun. A token that was never used is no work. */
 const RECOVERY: WorkSource = {
   kind: 'recovery',
   permission: 'recovery:read',

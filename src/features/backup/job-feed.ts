@@ -1,12 +1,44 @@
-import type { JobChange, LongWork } from '../../../hub/ports.ts';
-import { holds } from '../../../platform/context.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { type Tx, withSystem, withTenant } from '../../../platform/db/transaction.ts';
-import { WORK_SOURCES } from './sources.ts';
-import { toWorkUpdate, type WorkRow, type WorkSource } from './work-source.ts';
+import type { JobChange, LongWork } from '../../hub/ports.ts';
+import { holds } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, withTenant } from '../../platform/db/transaction.ts';
+import type { JobUpdate } from '../../protocol/index.ts';
+import { rowsOf, WORK_SOURCES, type WorkRow, type WorkSource } from './job-feed.queries.ts';
 
-/** The channel on which the database announces changes of long work (migration 0093). */
+function toWorkUpdate(kind: string, row: WorkRow): JobUpdate {
+  const { id, org_id: orgId, device_id: deviceId, command_id: commandId, state, phase, percent } = row;
+  const amounts = {
+    done: row.done,
+    total: row.total,
+    rate: row.rate,
+    etaSeconds: row.eta_seconds,
+    filesDone: row.files_done,
+    filesTotal: row.files_total,
+  };
+  return {
+    id,
+    kind,
+    orgId,
+    ...(deviceId === null ? {} : { deviceId }),
+    ...(commandId === null ? {} : { commandId }),
+    state,
+    phase: state === 'running' ? (phase ?? state) : state,
+    percent,
+    ...numbers(amounts),
+    ...(row.path === null ? {} : { path: row.path }),
+    ...(row.message === null ? {} : { message: row.message }),
+    ...(row.stalled_since === null ? {} : { stalledSince: row.stalled_since.toISOString() }),
+    at: row.updated_at.toISOString(),
+  };
+}
+
+const numbers = (amounts: Record<string, string | null>) =>
+  Object.fromEntries(
+    Object.entries(amounts).flatMap(([name, amount]) => (amount === null ? [] : [[name, Number(amount)]])),
+  );
+
+/** The channel on which the database announces changes of long work (migrations/0013_backup.sql). */
 export const LONG_WORK_CHANNEL = 'muster_long_work';
 
 /** Open work of each kind that a subscriber is shown. */
@@ -14,8 +46,10 @@ const SHOWN_MAX = 200;
 /** After announcements were missed. Dashboards see the rest with its next change. */
 const READ_AGAIN_MAX = 5000;
 
-/** Backups, restores and what else takes long, for the dashboards (docs/decisions/job-feed.md). */
-/** @param others  kinds of work of other features */
+/**
+ * The feed of backups, restores and other long work for dashboards (docs/decisions/backup-jobs.md).
+ * @param others  kinds of work of other features
+ */
 export function createLongWork(db: Db, others: readonly WorkSource[]): LongWork {
   const all = [...WORK_SOURCES, ...others];
   return {
@@ -70,20 +104,6 @@ export function createLongWork(db: Db, others: readonly WorkSource[]): LongWork 
       );
     },
   };
-}
-
-async function rowsOf(
-  tx: Tx,
-  { rows: source }: WorkSource,
-  conditions: string,
-  values: unknown[],
-): Promise<WorkRow[]> {
-  const { rows } = await tx.raw<{ rows: WorkRow[] }>(
-    `select w.*, (select o.partner_id from organizations o where o.id = w.org_id) as partner_id
-    from (${source}) w ${conditions}`,
-    values as never,
-  );
-  return rows;
 }
 
 const changes = ({ kind, permission }: WorkSource, rows: readonly WorkRow[]): JobChange[] =>

@@ -1,25 +1,54 @@
-import { clock } from '../../../clock.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
 import { z } from 'zod';
-import { BackupResult } from '../../../protocol/index.ts';
-import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { noteDestinationRoom } from '../repositories/repository.service.ts';
-import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { writtenInstant, writtenPaths } from '../snapshots/written-facts.ts';
-import { addSyncsAfterBackup } from '../vault-syncs/add-syncs.ts';
-import { bytesWrittenWith, snapshotWrittenWith } from '../store/records/objects.ts';
-import { endCredential } from '../store/records/credentials.ts';
-import { sourceOfCommand, type SourceWork } from '../sources/index.ts';
+import { clock } from '../../clock.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { BackupResult, shortened } from '../../protocol/index.ts';
+import {
+  BackupRepository,
+  bytesWrittenWith,
+  endCredential,
+  recordDestinationSpace,
+  snapshotWrittenWith,
+} from '../backup-store/index.ts';
+import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
 import { BackupJob } from './job.model.ts';
-import { cancelJobNow, failJob, NOT_MOVING } from './job-end.ts';
-import { missingFiles } from './missing-files.ts';
+import { sourcesThatHadFiles } from './job.queries.ts';
+import { BackupSnapshot, writtenInstant, writtenPaths } from './snapshot.model.ts';
+import { sourceOfCommand, type SourceWork } from './source-kinds.ts';
+import { addSyncsAfterBackup } from './vault.queries.ts';
 
-/** The end of a backup job, from the end of its command and from what the store has received. */
+const MESSAGE_MAX = 2000;
+
+/** The part of a job's progress that describes this moment. */
+const NOT_MOVING = { rate: null, etaSeconds: null, currentPath: null, stalledSince: null };
+
+/** Ends a job that made no snapshot. Its device can write nothing more. */
+export async function failJob(tx: Tx, job: BackupJob, code: string, message: string): Promise<void> {
+  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
+  await job.$query(tx).patch({
+    status: 'failed',
+    errorCode: code.slice(0, 64),
+    errorMessage: shortened(message, MESSAGE_MAX),
+    ...NOT_MOVING,
+    finishedAt: clock.date(),
+  });
+}
+
+export async function cancelJobNow(tx: Tx, job: BackupJob): Promise<void> {
+  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
+  const at = clock.date();
+  await job.$query(tx).patch({
+    status: 'cancelled',
+    cancelRequestedAt: job.cancelRequestedAt ?? at,
+    ...NOT_MOVING,
+    finishedAt: at,
+  });
+}
+
+// The end of a backup job: from the result of its command and from what the store has received.
 
 const LateResult = z.object({ status: z.literal('succeeded'), output: BackupResult });
 
-/** What the device was told to back up, and what it has reported, where it has. */
+/** The command of the device, and its report, if there is one. */
 interface Made {
   source: SourceWork;
   output: BackupResult | undefined;
@@ -56,12 +85,12 @@ export async function settleJob(
     return 'ended';
   }
   const { code, message } = failureOf(command);
-  if (code === 'DESTINATION_FULL') await noteDestinationRoom(tx, job.repositoryId, { freeBytes: 0 });
+  if (code === 'DESTINATION_FULL') await recordDestinationSpace(tx, job.repositoryId, { freeBytes: 0 });
   await failJob(tx, job, code, message);
   return 'ended';
 }
 
-/** What the device has reported of a backup that succeeded, in time or late. */
+/** The report of the device about a backup that succeeded, in time or late. */
 function outputOf({ status, output, lateResult }: EndedCommand): BackupResult | undefined {
   if (status === 'succeeded') return BackupResult.parse(output);
   return LateResult.safeParse(lateResult).data?.output;
@@ -87,7 +116,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
     return 'ended';
   }
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  await noteDestinationRoom(tx, job.repositoryId, output.destinationRoom);
+  await recordDestinationSpace(tx, job.repositoryId, output.destinationRoom);
   await addSyncsAfterBackup(tx, snapshot.repositoryId);
   const { repositoryId, engineId } = snapshot;
   const missing = await missingFiles(tx, { repositoryId, snapshotName: engineId }, output);
@@ -188,3 +217,40 @@ const arrivedElsewhere = (output: BackupResult | undefined) =>
   output === undefined || output.snapshotId === null
     ? undefined
     : { name: output.snapshotId, arrivedAt: clock.date() };
+
+/** Why a backup that has succeeded lacks files: a disk was not mounted, or everything is excluded. */
+interface MissingFiles {
+  code: 'BACKUP_EMPTY';
+  message: string;
+}
+
+const NAMED_MAX = 5;
+
+const NAME_MAX = 300;
+
+/**
+ * Why the snapshot lacks files; `undefined`: nothing says that it does. A source that has become empty counts for as long
+ * as a snapshot is kept that has files of it.
+ */
+async function missingFiles(
+  tx: Tx,
+  { repositoryId, snapshotName }: { repositoryId: string; snapshotName: string },
+  { filesNew, filesChanged, filesUnmodified, emptySources = [] }: BackupResult,
+): Promise<MissingFiles | undefined> {
+  if (filesNew + filesChanged + filesUnmodified === 0) {
+    const where = emptySources.length === 0 ? 'everything was excluded' : `${named(emptySources)} had none`;
+    return { code: 'BACKUP_EMPTY', message: `The snapshot has no files: ${where}.` };
+  }
+  const emptied = await sourcesThatHadFiles(tx, { repositoryId, snapshotName }, emptySources);
+  if (emptied.length === 0) return undefined;
+  return {
+    code: 'BACKUP_EMPTY',
+    message: `The snapshot has no files of ${named(emptied)}, and earlier ones have. Is a disk not mounted there?`,
+  };
+}
+
+function named(sources: readonly string[]): string {
+  const more = sources.length > NAMED_MAX ? ` and ${sources.length - NAMED_MAX} more` : '';
+  const first = sources.slice(0, NAMED_MAX).map((source) => shortened(source, NAME_MAX));
+  return first.join(', ') + more;
+}

@@ -1,6 +1,24 @@
-import type { BackupResult, DatabaseBackupType } from '../../../protocol/index.ts';
-import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { JobSources } from '../configs/sources.schema.ts';
+import type { RelationMappings } from 'objection';
+import { BaseModel, belongsTo } from '../../platform/db/base-model.ts';
+import type { RetentionRule } from '../../platform/db/retention-rule.ts';
+import type { BackupResult, DatabaseBackupType } from '../../protocol/index.ts';
+import { BackupRepository } from '../backup-store/index.ts';
+import { DeviceModel } from '../devices/index.ts';
+import { BackupConfig } from './config.model.ts';
+import type { JobSources } from './source.schema.ts';
+
+/** Longer than snapshots of most policies are kept, so that their history can be followed. */
+const DAYS = 400;
+
+export const jobRetention: readonly RetentionRule[] = [
+  {
+    table: 'backup_jobs',
+    key: ['id'],
+    days: DAYS,
+    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
+    organization: {},
+  },
+];
 
 export const JOB_STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
@@ -8,18 +26,23 @@ export type JobStatus = (typeof JOB_STATUSES)[number];
 /** One backup of one device, from when it is due until its end. */
 export class BackupJob extends BaseModel {
   static override tableName = 'backup_jobs';
+  static override relationMappings = (): RelationMappings => ({
+    device: belongsTo(DeviceModel, 'backup_jobs', 'device_id'),
+    config: belongsTo(BackupConfig, 'backup_jobs', 'config_id'),
+    repository: belongsTo(BackupRepository, 'backup_jobs', 'repository_id'),
+  });
   static override jsonAttributes = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
   declare orgId: string;
   declare deviceId: string;
   declare configId: string | null;
   declare repositoryId: string | null;
   declare type: 'scheduled' | 'manual';
-  /** Of a backup of a database: what a person has asked for. */
+  /** For a backup of a database: the type that a person has asked for. */
   declare wantedType: DatabaseBackupType | null;
-  /** What was decided when it was given to its device, and why. */
+  /** The type that was decided when it was given to its device, and the reason. */
   declare backupType: DatabaseBackupType | null;
   declare typeReason: string | null;
-  /** What is backed up in place of what the configuration says. */
+  /** The sources that replace those of the configuration. */
   declare sources: JobSources | null;
   declare slot: Date | null;
   declare dueAt: Date;
@@ -41,7 +64,7 @@ export class BackupJob extends BaseModel {
   declare lastProgressAt: Date | null;
   /** When the device last reported something else than before. */
   declare advancedAt: Date | null;
-  /** Of a job that runs. See `watch/stalled.ts`. */
+  /** Set while a running job makes no progress. See `watch.work.ts`. */
   declare stalledSince: Date | null;
   declare addedBytes: string | null;
   declare errorCode: string | null;
@@ -51,12 +74,12 @@ export class BackupJob extends BaseModel {
   declare unreadable: { path: string; message: string }[];
   /** Virtual file systems below the sources; the messages are their types. */
   declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;
-  /** Of files on Windows. */
+  /** For files on Windows. */
   declare shadowCopies: NonNullable<BackupResult['shadowCopies']> | null;
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;
-  /** No columns of the table: selected where a job is read to be shown. */
+  /** No columns of the table: selected when a job is read to be shown. */
   declare isConnected: boolean | null;
   declare snapshotId: string | null;
 }

@@ -1,7 +1,7 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { BackupJob, DeviceParams, JobQuery, RunBackup } from './job.schema.ts';
 import { cancelJob, type JobParts, listJobs, prepareRun, readJob, runBackup } from './job.service.ts';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { Id, instantOrDay, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { DatabaseBackupType } from '../../../protocol/index.ts';
+import { Id, instantOrDay, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { DatabaseBackupType } from '../../protocol/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
 
-/** Of a `bigint`, which the driver answers as text. */
+/** A `bigint`, which the driver returns as text. */
 const Count = z.preprocess(
   (value) => (typeof value === 'string' ? Number(value) : value),
   z.number().int().nonnegative().nullable(),
@@ -15,7 +15,7 @@ export const RunBackup = z.strictObject({
     'Default: the default configuration of the organization, else its only one.',
   ),
   backupType: DatabaseBackupType.optional().describe(
-    'Of a database. Default: what its chain needs next, by the configuration.',
+    'For a database. Default: what its chain needs next, by the configuration.',
   ),
 });
 export type RunBackup = z.infer<typeof RunBackup>;
@@ -73,7 +73,7 @@ export const BackupJob = z
     slot: Timestamp.nullable().describe('The time of the schedule that the job is for.'),
     dueAt: Timestamp.describe('The devices of a slot are spread over some minutes.'),
     status: z.enum(JOB_STATUSES),
-    waitingFor: WaitingFor.nullable().describe('Why the job has not begun; null where it has.'),
+    waitingFor: WaitingFor.nullable().describe('Why the job has not begun; null if it has.'),
     expiresAt: Timestamp.describe('A job that has not begun by then fails.'),
     cancelRequestedAt: Timestamp.nullable(),
     progress: z.object({
@@ -88,11 +88,11 @@ export const BackupJob = z
       currentPath: z.string().nullable(),
       at: Timestamp.nullable().describe('When the device last reported.'),
       stalledSince: Timestamp.nullable().describe(
-        'Since when the job has not advanced, where it runs and that is longer than 15 minutes.',
+        'Since when the job has not advanced, if it runs and that is longer than 15 minutes.',
       ),
     }),
     snapshotId: z.uuid().nullable(),
-    addedBytes: Count.describe('What the snapshot added to the repository.'),
+    addedBytes: Count.describe('The bytes that the snapshot added to the repository.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
     unreadable: NamedPaths.extend({}),
     leftOut: NamedPaths.describe(
@@ -106,7 +106,7 @@ export const BackupJob = z
       })
       .nullable()
       .describe(
-        'Of files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
+        'For files on Windows: whether they were read from shadow copies, and the volumes without one. Files in use there can be missing or torn. An empty volume: all of them.',
       ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,

@@ -1,27 +1,64 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { DatabaseBackupType } from '../../../protocol/index.ts';
-import { cancelServerCommand } from '../../commands/index.ts';
-import { commandTargets, findDevice } from '../../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { assertCanWork } from '../access/device-engine.ts';
-import type { ServerEngine } from '../access/server-engine.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import type { BackupSources } from '../configs/sources.schema.ts';
-import { answeringFailures } from '../reading/engine-failures.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { SOURCE_WORK } from '../sources/index.ts';
-import { HAND_OVER } from './background.ts';
-import { toAnswer, visibleJobs } from './job-answer.ts';
-import { cancelJobNow } from './job-end.ts';
+import { clock, DAY_MS } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { DatabaseBackupType } from '../../protocol/index.ts';
+import { BackupRepository } from '../backup-store/index.ts';
+import { cancelServerCommand } from '../commands/index.ts';
+import { commandTargets, findDevice } from '../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { BackupConfig } from './config.model.ts';
+import { assertCanWork } from './device-requests.ts';
+import { cancelJobNow } from './job-settle.ts';
 import { BackupJob } from './job.model.ts';
-import type { JobQuery, RunBackup } from './job.schema.ts';
+import { visibleJobs } from './job.queries.ts';
+import type { JobQuery, RunBackup, WaitingFor } from './job.schema.ts';
+import type { ServerEngine } from './repository-access.ts';
+import { mapEngineErrors } from './repository-readers.ts';
+import { HAND_OVER } from './scheduler.ts';
+import { SOURCE_WORK } from './source-kinds.ts';
+import type { BackupSources } from './source.schema.ts';
+
+function toAnswer(job: BackupJob, hub: Pick<DeviceHub, 'live'>, now = clock.date()) {
+  const { phase, percent, doneBytes, totalBytes, doneFiles, totalFiles, currentPath, lastProgressAt } = job;
+  const { rate, etaSeconds, stalledSince } = job;
+  const { errorCode, errorMessage, unreadableCount, unreadable, leftOut, ...rest } = job;
+  return {
+    ...rest,
+    waitingFor: waitingFor(job, hub, now),
+    progress: {
+      phase,
+      percent,
+      doneBytes,
+      totalBytes,
+      doneFiles,
+      totalFiles,
+      rate,
+      etaSeconds,
+      currentPath,
+      at: lastProgressAt,
+      stalledSince,
+    },
+    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+    unreadable: { count: unreadableCount, paths: unreadable },
+    leftOut: leftOut ?? { count: 0, paths: [] },
+  };
+}
+
+function waitingFor(
+  { status, deviceId, dueAt, commandId, isConnected }: BackupJob,
+  hub: Pick<DeviceHub, 'live'>,
+  now: Date,
+): WaitingFor | null {
+  if (status !== 'pending') return null;
+  if (!(hub.live(deviceId)?.isConnected ?? isConnected ?? false)) return 'device';
+  if (commandId !== null) return null;
+  return dueAt > now ? 'due_time' : 'turn';
+}
 
 export interface JobParts {
   hub: DeviceHub;
@@ -31,7 +68,6 @@ export interface JobParts {
 
 /** How long a backup that a person has started waits for its device. */
 const MANUAL_WAIT_MS = 7 * 86_400_000;
-const DAY_MS = 86_400_000;
 
 export async function listJobs(ctx: Context, query: JobQuery, hub: DeviceHub) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
@@ -78,7 +114,7 @@ export async function prepareRun(
     });
     return repository?.initializedAt == null;
   });
-  if (needsEngine) await answeringFailures(() => backupEngine.open());
+  if (needsEngine) await mapEngineErrors(() => backupEngine.open());
 }
 
 /** Adds a backup of a device, which begins at once, or when the device returns. */
@@ -126,7 +162,7 @@ export async function runBackup(
   return readJob(ctx, id, hub);
 }
 
-/** Throws where a backup of this type cannot be made now. When it is given to its device, that is decided again. */
+/** Throws if a backup of this type cannot be made now. When it is given to its device, that is decided again. */
 async function assertType(
   { tx }: Context,
   { deviceId, config, wanted }: { deviceId: string; config: BackupConfig; wanted: DatabaseBackupType },

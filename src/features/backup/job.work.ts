@@ -1,36 +1,35 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { EngineError } from '../../../engine/index.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
-import { defineJob, type JobRun } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { eachByItself } from '../../../platform/each-by-itself.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { type AddedCommand, announceCommands } from '../../commands/index.ts';
-import type { DurableCommandType } from '../../../protocol/index.ts';
-import type { OwnAccessParts } from '../access/make-repository.ts';
-import type { RepositoryAccessParts } from '../access/open-repository.ts';
-import { REINDEX, reindex } from '../maintenance/reindex.ts';
-import { dueJobs } from './due-jobs.ts';
-import { handOver } from './hand-over.ts';
-import { failJob } from './job-end.ts';
+import { clock, HOUR_MS } from '../../clock.ts';
+import { EngineError } from '../../engine/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { eachByItself } from '../../platform/concurrency.ts';
+import { defineJob, type JobRun } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../protocol/index.ts';
+import { BackupRepository, createRepository, endCredential } from '../backup-store/index.ts';
+import { type AddedCommand, addServerCommand, announceCommands } from '../commands/index.ts';
+import { DeviceModel } from '../devices/index.ts';
+import { BackupConfig } from './config.model.ts';
+import { secretOf } from './config.service.ts';
+import { failJob, settleJob } from './job-settle.ts';
 import { BackupJob } from './job.model.ts';
-import { prepareRepository } from './prepare.ts';
-import { isBackupCommand } from '../sources/index.ts';
-import { closedWindows, runSchedules } from './scheduler.ts';
-import { settleJob } from './settle.ts';
-import { HAND_OVER as HAND_OVER_VAULTS } from '../vault-syncs/vault-jobs.ts';
-
-/** The background work of backup jobs (docs/decisions/backup-jobs.md). */
-
-/** Gives the jobs whose turn has come to their devices. One at a time, so that the limits of destinations hold. */
-export const HAND_OVER = defineJob({
-  name: 'backup.hand-over',
-  input: z.object({}),
-  attempts: 3,
-  inCluster: 1,
-});
+import { dueJobs, expireJobs } from './job.queries.ts';
+import { EncryptionKey } from './key.model.ts';
+import { REINDEX, reindex } from './maintenance.work.ts';
+import {
+  makeRepository,
+  type OwnAccessParts,
+  accessOfDevice,
+  type RepositoryAccessParts,
+} from './repository-access.ts';
+import { closedWindows, HAND_OVER, runSchedules } from './scheduler.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
+import { isBackupCommand, SOURCE_WORK } from './source-kinds.ts';
+import { HAND_OVER_VAULTS } from './vault-sync.ts';
 
 const PREPARE = defineJob({
   name: 'backup.prepare',
@@ -47,7 +46,7 @@ const SETTLE = defineJob({
   concurrency: 4,
 });
 
-/** Whether the database adds a job with the end of a command of this type. Nobody tells the runner of jobs of that. */
+/** Whether the database adds a job with the end of a command of this type. The job runner is not notified of that. */
 export const addsJobAtEnd = (type: string): boolean =>
   isBackupCommand(type) || type === ('backup.vault-sync' satisfies DurableCommandType);
 
@@ -60,6 +59,7 @@ export interface BackgroundParts extends RepositoryAccessParts, OwnAccessParts {
   log: Logger;
 }
 
+/** The background work of backup jobs (docs/decisions/backup-jobs.md). */
 export function addBackupJobs(parts: BackgroundParts): void {
   const { jobs, db, log } = parts;
   jobs.handle(SCHEDULE, async ({ signal }) => {
@@ -74,7 +74,7 @@ export function addBackupJobs(parts: BackgroundParts): void {
     try {
       return await reindex(parts, input.repositoryId, signal);
     } finally {
-      // The next backup of the repository may have waited for this, also where it has failed.
+      // The next backup of the repository may have waited for this, even if it has failed.
       await jobs.enqueue(undefined, HAND_OVER, {});
     }
   });
@@ -92,7 +92,7 @@ export function addBackupJobs(parts: BackgroundParts): void {
   });
 }
 
-/** What a backup without a snapshot has sent is found by the next one, where the index names it. */
+/** The next backup finds the data of one without a snapshot, if the index names it. */
 async function enqueueReindex(
   jobs: Jobs,
   tx: Tx,
@@ -114,8 +114,6 @@ async function enqueueHandOver(jobs: Jobs, tx: Tx): Promise<void> {
   await jobs.enqueue(tx, HAND_OVER_VAULTS, {}, once);
 }
 
-const HOUR_MS = 3_600_000;
-
 async function handOverDue({ db, jobs, hub, secrets, log }: BackgroundParts): Promise<void> {
   await withSystem(db, 'end backup jobs that could not begin in time', expireJobs);
   const due = await withSystem(db, 'find the backup jobs that are due', async (tx) =>
@@ -124,7 +122,7 @@ async function handOverDue({ db, jobs, hub, secrets, log }: BackgroundParts): Pr
   const commands: AddedCommand[] = [];
   const begin = async ({ id: jobId, canBackUp, isInitialized }: (typeof due)[number]) => {
     if (canBackUp && !isInitialized) {
-      // Where all attempts of an hour have failed, the next hour brings new ones.
+      // If all attempts of an hour have failed, the next hour brings new ones.
       const key = `${jobId} ${Math.floor(clock.now() / HOUR_MS)}`;
       await jobs.enqueue(undefined, PREPARE, { jobId }, { key });
       return;
@@ -152,14 +150,6 @@ async function failOpenJob(tx: Tx, jobId: string, code: string, message: string)
   if (job !== undefined) await failJob(tx, job, code, message);
 }
 
-async function expireJobs(tx: Tx): Promise<void> {
-  await tx.raw(
-    `update backup_jobs set status = 'failed', finished_at = now(), updated_at = now(), error_code = 'EXPIRED',
-      error_message = 'The device was not connected, or its turn did not come, before the job expired.'
-    where finished_at is null and command_id is null and expires_at <= now()`,
-  );
-}
-
 /** Makes the repository, and then gives the job to its device. What does not pass with time fails the job. */
 async function prepare(
   parts: BackgroundParts,
@@ -179,4 +169,135 @@ async function prepare(
     return;
   }
   await jobs.enqueue(undefined, HAND_OVER, {});
+}
+
+// Hands a backup job to its device, as a command of the ledger.
+
+/** How long the command waits to be sent. A job whose command was not sent waits for its device again. */
+const TTL_SECONDS = 900;
+/** The lifetime of the credential: some time more than the device has, for the result, which ends it. */
+const LIFETIME_SECONDS = TTL_SECONDS + BACKUP_TIMEOUT_SECONDS + 1800;
+
+/** The outcome of a job that was due: given to the device, ended, or left for the next time. */
+type HandOver = { command: AddedCommand } | 'failed' | 'waits';
+
+async function handOver(tx: Tx, jobId: string, secrets: Encryptor): Promise<HandOver> {
+  const job = await BackupJob.query(tx)
+    .findById(jobId)
+    .whereNull('command_id')
+    .whereNull('finished_at')
+    .forUpdate()
+    .skipLocked();
+  if (job === undefined) return 'waits';
+  const config =
+    job.configId === null ? undefined : await BackupConfig.query(tx).findById(job.configId).forShare();
+  const device = await DeviceModel.query(tx).findById(job.deviceId);
+  if (device === undefined || config?.orgId !== job.orgId) {
+    await failJob(tx, job, 'CONFIG_MISSING', 'The configuration of the backup was deleted.');
+    return 'failed';
+  }
+  const sources = job.sources ?? config.sources;
+  const work = SOURCE_WORK[sources.kind];
+  if (!work.systems(sources).includes(device.osType)) {
+    await failJob(tx, job, 'NO_SOURCES', work.refusal(device.osType));
+    return 'failed';
+  }
+  const repository = await BackupRepository.query(tx).findOne({
+    device_id: job.deviceId,
+    config_id: config.id,
+  });
+  if (repository === undefined || repository.initializedAt === null) return 'waits';
+  const access = await accessOfDevice(
+    tx,
+    {
+      repository,
+      role: 'device',
+      jobId: job.id,
+      expiresAt: new Date(clock.now() + LIFETIME_SECONDS * 1000),
+      elsewhere: async () => ({
+        details: config.details,
+        secret: secretOf(secrets, config),
+        isNew: (await BackupSnapshot.query(tx).findOne({ repository_id: repository.id })) === undefined,
+      }),
+    },
+    secrets,
+  );
+  if (access === undefined) return 'waits';
+  const shared = {
+    jobId: job.id,
+    repository: access.repository,
+    host: device.hostname,
+    ...omitUndefined(config.limits),
+    timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+  };
+  const handed = await work.toCommand(tx, {
+    sources,
+    repositoryId: repository.id,
+    device,
+    wantedType: job.wantedType,
+    shared,
+  });
+  if ('refusal' in handed) {
+    const { code, message } = handed.refusal;
+    if (access.credentialId !== null) await endCredential(tx, access.credentialId);
+    await failJob(tx, job, code, message);
+    return 'failed';
+  }
+  const { chosen, ...order } = handed;
+  const command = await addServerCommand(
+    tx,
+    { id: job.deviceId, orgId: job.orgId },
+    {
+      ...order,
+      ttlSeconds: TTL_SECONDS,
+      timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+      secrets: { values: access.values, encryptor: secrets },
+      createdBy: job.createdBy,
+    },
+  );
+  await job.$query(tx).patch({
+    commandId: command.id,
+    credentialId: access.credentialId,
+    repositoryId: repository.id,
+    ...chosen,
+  });
+  return { command };
+}
+
+/**
+ * Makes the repository of a job, which restic can open afterwards. The server does it for its own store, because a device
+ * may write neither keys nor the configuration of a repository there; elsewhere the device does it with its first backup.
+ */
+async function prepareRepository(parts: OwnAccessParts, jobId: string): Promise<void> {
+  const repository = await withSystem(parts.db, 'make the repository of a backup', (tx) =>
+    repositoryOf(tx, jobId),
+  );
+  if (repository === undefined || repository.initializedAt !== null) return;
+  const engineKeyId =
+    repository.provider === 'server' ? await makeRepository(parts, repository, { jobId }) : null;
+  await withSystem(parts.db, 'note that a repository can be opened', (tx) =>
+    BackupRepository.query(tx)
+      .findById(repository.id)
+      .whereNull('initialized_at')
+      .patch({ engineKeyId, initializedAt: clock.date() }),
+  );
+}
+
+async function repositoryOf(tx: Tx, jobId: string): Promise<BackupRepository | undefined> {
+  const job = await BackupJob.query(tx).findById(jobId).whereNull('finished_at').forNoKeyUpdate();
+  if (job === undefined || job.configId === null) return undefined;
+  const { orgId, deviceId, configId } = job;
+  const known = await BackupRepository.query(tx).findOne({ device_id: deviceId, config_id: configId });
+  if (known !== undefined) return known;
+  const config = await BackupConfig.query(tx).findById(configId);
+  if (config === undefined) return undefined;
+  const key = await EncryptionKey.query(tx).findById(config.encryptionKeyId).throwIfNotFound();
+  return createRepository(tx, {
+    orgId,
+    deviceId,
+    configId,
+    provider: config.provider,
+    encryptionKeyId: key.id,
+    keyVersion: key.version,
+  });
 }

@@ -1,12 +1,21 @@
-import { EngineError } from '../../../engine/index.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { notFound } from '../../../platform/errors.ts';
-import { passwordOf } from '../keys/key-material.ts';
-import { EncryptionKey, EncryptionKeyVersion } from '../keys/key.model.ts';
-import { exclusively } from '../access/exclusive.ts';
-import { type OwnAccessParts, withOwnAccess } from '../access/make-repository.ts';
-import { addKey, keepOneKey, openStoredConfig } from '../access/repository-keys.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
+import type { z } from 'zod';
+import { EngineError } from '../../engine/index.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { BackupRepository, endAbandoned } from '../backup-store/index.ts';
+import { EncryptionKey, EncryptionKeyVersion, passwordOf } from './key.model.ts';
+import { endRotations, nextBehind } from './key.queries.ts';
+import { ROTATE, type RotationProgress } from './key.service.ts';
+import {
+  addKey,
+  keepOneKey,
+  openStoredConfig,
+  type OwnAccessParts,
+  withOwnAccess,
+  exclusively,
+} from './repository-access.ts';
 
 /**
  * Opens a repository to the newest version of its key, and closes it to all others. It can be interrupted anywhere and
@@ -48,23 +57,6 @@ export async function rotateRepository(
   );
 }
 
-/** Of a device that is not connected, where nothing has arrived in the store for so long. */
-const ABANDONED_AFTER = `interval '1 hour'`;
-
-async function endAbandoned(tx: Tx, repositoryId: string): Promise<void> {
-  await tx.raw(
-    `update backup_store_credentials c set ended_at = now()
-    from backup_repositories r
-    where c.repository_id = ? and r.id = c.repository_id and c.role in ('device', 'vault') and c.ended_at is null
-      and c.created_at < now() - ${ABANDONED_AFTER}
-      and not exists (select from device_presence p where p.device_id = r.device_id
-        and (p.state = 'connected' or p.since > now() - ${ABANDONED_AFTER}))
-      and not exists (select from backup_objects o where o.repository_id = c.repository_id
-        and o.credential_id = c.id and o.arrived_at > now() - ${ABANDONED_AFTER})`,
-    [repositoryId],
-  );
-}
-
 function assertGoing(signal: AbortSignal): void {
   if (signal.aborted) throw new EngineError('CANCELLED');
 }
@@ -83,3 +75,45 @@ async function readVersions({ db, secrets }: OwnAccessParts, repositoryId: strin
     },
   );
 }
+
+export function addRotationJobs(jobs: Jobs, parts: OwnAccessParts): void {
+  jobs.handle(ROTATE, async ({ signal, log, saveProgress }) => {
+    const progress = await rotateAll(parts, { signal, log, saveProgress });
+    await withSystem(parts.db, 'end the rotations that have reached every repository', endRotations);
+    return progress;
+  });
+  jobs.schedule(ROTATE, { cron: '*/5 * * * *', timeZone: 'UTC' }, {});
+}
+
+interface RoundOptions {
+  signal: AbortSignal;
+  log: Logger;
+  saveProgress: (progress: z.infer<typeof RotationProgress>) => Promise<void>;
+}
+
+export async function rotateAll(
+  parts: OwnAccessParts,
+  { signal, log, saveProgress }: RoundOptions,
+): Promise<z.infer<typeof RotationProgress>> {
+  const progress = { done: 0, postponed: 0 };
+  for (let after = NONE; !signal.aborted; ) {
+    const id = await withSystem(parts.db, 'find a repository whose key was rotated', (tx) =>
+      nextBehind(tx, after),
+    );
+    if (id === undefined) break;
+    after = id;
+    try {
+      await rotateRepository(parts, id, signal);
+      progress.done += 1;
+    } catch (error) {
+      if (!(error instanceof EngineError || error instanceof AppError)) throw error;
+      // One repository that is busy or broken does not hold up the others.
+      log.warn({ repositoryId: id, code: error.code, err: error }, 'backup.rotation_postponed');
+      progress.postponed += 1;
+    }
+    await saveProgress(progress);
+  }
+  return progress;
+}
+
+const NONE = '00000000-0000-0000-0000-000000000000';

@@ -1,45 +1,54 @@
-import { clock } from '../../../clock.ts';
-import type { Context } from '../../../platform/context.ts';
-import { namingConflict } from '../../../platform/db/database-errors.ts';
-import { nameOrder } from '../../../platform/db/name-order.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { ROTATE } from './rotate-job.ts';
-import { passwordOf, sealedVersion } from './key-material.ts';
-import { EncryptionKey, EncryptionKeyVersion } from './key.model.ts';
+import { z } from 'zod';
+import { clock } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { inTenant, nameOrder } from '../../platform/db/statement.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { assertManageable, assertOrganizationAccess, lockOrganization } from '../organizations/index.ts';
+import { EncryptionKey, EncryptionKeyVersion, passwordOf, sealedVersion } from './key.model.ts';
+import { type Repositories, repositoriesOf } from './key.queries.ts';
 import type { KeyQuery, NewEncryptionKey } from './key.schema.ts';
+
+export const RotationProgress = z.object({ done: z.number().int(), postponed: z.number().int() });
+
+/**
+ * Over all repositories of all keys that were rotated. Added with each rotation, and every five minutes for what was busy
+ * in the round before.
+ */
+export const ROTATE = defineJob({
+  name: 'backup.rotate-keys',
+  input: z.object({}),
+  result: RotationProgress,
+  progress: RotationProgress,
+  inCluster: 1,
+  attempts: 1,
+});
 
 const MAX_KEYS = 100;
 
 const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   EncryptionKey.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'backup_encryption_keys.org_id'));
-
-interface Repositories {
-  total: number;
-  onNewestVersion: number;
-  outOfReach: number;
-}
 type ShownKey = EncryptionKey & { fingerprint: string; keyType: 'aes_256'; repositories: Repositories };
 
-/** The material of a version of a key, the newest one where none is named. */
+/** The material of a version of a key, the newest one if none is named. */
 export async function readKeyMaterial(
   tx: Tx,
   { keyId, version }: { keyId: string; version?: number },
-  sealer: Sealer,
+  encryptor: Encryptor,
 ): Promise<{ version: number; material: Buffer }> {
   const found = await EncryptionKeyVersion.query(tx)
     .where(omitUndefined({ key_id: keyId, version }))
     .orderBy('version', 'desc')
     .first();
   if (found === undefined) throw new Error('an encryption key has no such version');
-  return { version: found.version, material: Buffer.from(passwordOf(sealer, found), 'base64') };
+  return { version: found.version, material: Buffer.from(passwordOf(encryptor, found), 'base64') };
 }
 
 export async function listKeys(ctx: Context, query: KeyQuery) {
@@ -61,12 +70,12 @@ export async function readKey(ctx: Context, id: string): Promise<ShownKey> {
 export async function createKey(
   ctx: Context,
   { material, ...input }: NewEncryptionKey,
-  sealer: Sealer,
+  encryptor: Encryptor,
 ): Promise<ShownKey> {
   await assertOrganizationAccess(ctx, input.orgId);
   await assertManageable(ctx, input.orgId);
   // Serialized by a lock on the organization, so that the limit holds.
-  await ctx.tx.raw('select from organizations where id = ? for no key update', [input.orgId]);
+  await lockOrganization(ctx.tx, input.orgId);
   const present = await EncryptionKey.query(ctx.tx).where('org_id', input.orgId).resultSize();
   if (present >= MAX_KEYS) throw new AppError('limit_reached', `Encryption key limit reached (${MAX_KEYS}).`);
   const key = await namingConflict(
@@ -78,7 +87,7 @@ export async function createKey(
   return withVersion(
     ctx,
     key,
-    sealedVersion(sealer, { orgId: key.orgId, keyId: key.id, version: 1, material }),
+    sealedVersion(encryptor, { orgId: key.orgId, keyId: key.id, version: 1, material }),
   );
 }
 
@@ -86,13 +95,13 @@ export async function createKey(
 export async function makeEncryptionKey(
   tx: Tx,
   { orgId, name }: { orgId: string; name: string },
-  sealer: Sealer,
+  encryptor: Encryptor,
 ): Promise<string> {
   const known = await EncryptionKey.query(tx).findOne({ org_id: orgId, name });
   if (known !== undefined) return known.id;
   const { id } = await EncryptionKey.query(tx).insertAndFetch({ orgId, name, createdBy: null });
   await EncryptionKeyVersion.query(tx).insert(
-    sealedVersion(sealer, { orgId, keyId: id, version: 1, material: undefined }),
+    sealedVersion(encryptor, { orgId, keyId: id, version: 1, material: undefined }),
   );
   return id;
 }
@@ -104,7 +113,7 @@ export async function makeEncryptionKey(
 export async function rotateKey(
   ctx: Context,
   id: string,
-  { secrets, jobs }: { secrets: Sealer; jobs: Pick<Jobs, 'enqueue'> },
+  { secrets, jobs }: { secrets: Encryptor; jobs: Pick<Jobs, 'enqueue'> },
 ): Promise<ShownKey> {
   const key = await accessible(ctx).findById(id).forNoKeyUpdate();
   if (key === undefined) throw notFound('Encryption key');
@@ -150,21 +159,6 @@ async function withFingerprints(
       repositories: repositories.get(key.id) ?? { total: 0, onNewestVersion: 0, outOfReach: 0 },
     });
   });
-}
-
-async function repositoriesOf(
-  tx: Tx,
-  keys: readonly EncryptionKey[],
-): Promise<ReadonlyMap<string, Repositories>> {
-  const { rows } = await tx.raw<{ rows: (Repositories & { id: string })[] }>(
-    `select k.id, count(*)::int as total,
-      count(*) filter (where r.key_version = k.version and not r.has_old_keys)::int as "onNewestVersion",
-      count(*) filter (where r.provider <> 'server')::int as "outOfReach"
-    from backup_encryption_keys k join backup_repositories r on r.encryption_key_id = k.id
-    where k.id = any(?::uuid[]) and r.initialized_at is not null group by k.id`,
-    [keys.map(({ id }) => id)],
-  );
-  return new Map(rows.map(({ id, ...counts }) => [id, counts]));
 }
 
 function one<T>([only]: readonly T[]): T {

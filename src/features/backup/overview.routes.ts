@@ -1,5 +1,6 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { ReadinessSource } from './overview.queries.ts';
 import {
   BackupDashboard,
   BackupHealth,
@@ -12,9 +13,7 @@ import {
   UsageHistory,
   UsageQuery,
 } from './overview.schema.ts';
-import { readDashboard, readStatus, readUsage } from './overview.service.ts';
-import { readHealth, readReadiness } from './readiness.service.ts';
-import type { ReadinessSource } from './readiness-source.ts';
+import { readDashboard, readHealth, readReadiness, readStatus, readUsage } from './overview.service.ts';
 
 const READ = everyScope('backup:read');
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Id, Timestamp, wholeNumber } from '../../../platform/http/fields.ts';
+import { Id, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
 
 const refresh = z
   .stringbool()
@@ -45,7 +45,7 @@ const ReadyDevice = z.object({
 });
 
 const ReadyCloudConfig = z.object({
-  configId: z.uuid().describe('Of a cloud backup configuration.'),
+  configId: z.uuid().describe('The id of a cloud backup configuration.'),
   orgId: z.uuid(),
   name: z.string(),
   readinessScore: count.describe('0 to 100, as of devices.'),
@@ -139,7 +139,7 @@ export const DeviceBackupStatus = z
     data: z.object({
       deviceId: z.uuid(),
       protected: z.boolean().describe('There is a snapshot, and the integrity of the backups was verified.'),
-      configId: z.uuid().nullable().describe('Of the newest backup.'),
+      configId: z.uuid().nullable().describe('The configuration of the newest backup.'),
       timezone: z.string(),
       lastJob: Job.nullable(),
       lastSuccessAt: Timestamp.nullable(),

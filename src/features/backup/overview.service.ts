@@ -1,63 +1,133 @@
-import { clock } from '../../../clock.ts';
-import type { Context } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { findDevice } from '../../devices/index.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import { nextSlot } from '../core/schedule.ts';
-import { BackupJob } from '../jobs/job.model.ts';
-import { readCloudConfigs, readCloudSums } from './cloud-overview.ts';
-import { HIGH_READINESS, type OverviewQuery, type UsageQuery } from './overview.schema.ts';
-import type { ReadinessSource } from './readiness-source.ts';
-import { shownReadiness } from './readiness.service.ts';
-import { DeviceReadiness } from './readiness.model.ts';
+import { z } from 'zod';
+import { clock, DAY_MS } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { findDevice } from '../devices/index.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import { BackupConfig } from './config.model.ts';
+import { addChainEnds } from './database-chain-state.ts';
+import { BackupJob } from './job.model.ts';
+import {
+  countEndangered,
+  countRisks,
+  type CurrentFigures,
+  currentSql,
+  type Endangered,
+  type FactsOf,
+  type Figures,
+  longestAgo,
+  lowestScores,
+  readCloudConfigs,
+  readCloudSums,
+  type ReadinessSource,
+  readStatusRow,
+  readTotals,
+  readUsageDays,
+  selectDeviceFacts,
+  SHOWN,
+  summaryOf,
+  upsertReadiness,
+} from './overview.queries.ts';
+import {
+  type HealthQuery,
+  HIGH_READINESS,
+  type OverviewQuery,
+  type ReadinessQuery,
+  type UsageQuery,
+} from './overview.schema.ts';
+import { DeviceReadiness } from './protection.model.ts';
+import { DeviceFacts } from './protection.ts';
+import { readinessOf } from './readiness.ts';
+import { nextSlot } from './schedule.ts';
+
+const Rows = z.array(DeviceFacts);
+
+/** The protection of devices. Devices that are not backed up are left out of a page. */
+export async function readDeviceFacts(tx: Tx, wanted: FactsOf): Promise<DeviceFacts[]> {
+  const devices = Rows.parse(await selectDeviceFacts(tx, wanted));
+  await addChainEnds(tx, devices);
+  return devices;
+}
+
+const computedAsJson = (facts: readonly DeviceFacts[]): string => {
+  const now = clock.date();
+  return JSON.stringify(
+    facts.map((device) => ({
+      deviceId: device.deviceId,
+      orgId: device.orgId,
+      ...readinessOf(device, { now }),
+    })),
+  );
+};
+
+/** Keeps what follows from the facts, for lists and sums. */
+export async function storeReadiness(tx: Tx, facts: readonly DeviceFacts[]): Promise<void> {
+  await upsertReadiness(tx, computedAsJson(facts));
+}
+
+interface Wanted {
+  orgId?: string | undefined;
+  deviceId?: string | undefined;
+  refresh?: boolean | undefined;
+}
+
+/** SQL of the figures that the caller may see: those computed for this request, and otherwise the stored ones. */
+async function currentFigures(ctx: Context, { orgId, deviceId, refresh }: Wanted): Promise<CurrentFigures> {
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
+  if (deviceId !== undefined) await findDevice(ctx, deviceId);
+  const filter = { orgId: orgId ?? null, deviceId: deviceId ?? null };
+  const facts =
+    refresh === true ? await readDeviceFacts(ctx.tx, { deviceIds: await longestAgo(ctx, filter) }) : [];
+  return { sql: currentSql(ctx), bindings: { ...filter, computed: computedAsJson(facts) } };
+}
+
+const toReadinessResponse = (figures: Figures) => ({
+  deviceId: figures.deviceId,
+  orgId: figures.orgId,
+  readinessScore: figures.score,
+  estimatedRtoMinutes: figures.rtoMinutes,
+  estimatedRpoMinutes: figures.rpoMinutes,
+  riskFactors: figures.risks,
+  calculatedAt: figures.calculatedAt,
+});
+
+export async function readReadiness(ctx: Context, query: ReadinessQuery, cloudReadiness: ReadinessSource) {
+  const current = await currentFigures(ctx, query);
+  const summary = await summaryOf(ctx.tx, current);
+  const devices = await lowestScores(ctx.tx, current);
+  const cloudConfigs =
+    query.deviceId === undefined
+      ? await readCloudConfigs(ctx, cloudReadiness, { orgId: query.orgId, which: 'all', limit: SHOWN })
+      : [];
+  return { data: { summary, devices: devices.map(toReadinessResponse), cloudConfigs } };
+}
+
+/**
+ * - `critical`: a device or a cloud configuration has a critical risk, such as no backup, damaged data or a sign of
+ *   ransomware.
+ * - `degraded`: none has, but one has a score below 85.
+ * - `healthy`: otherwise.
+ */
+const healthOf = (...all: readonly Endangered[]) => {
+  if (all.some(({ critical }) => critical > 0)) return 'critical';
+  return all.some(({ atRisk }) => atRisk > 0) ? 'degraded' : 'healthy';
+};
+
+export async function readHealth(ctx: Context, query: HealthQuery, cloudReadiness: ReadinessSource) {
+  const current = await currentFigures(ctx, query);
+  const counts = await countEndangered(ctx.tx, current);
+  const risks = await countRisks(ctx.tx, current);
+  const cloud = await readCloudSums(ctx, cloudReadiness, query.orgId);
+  return { data: { status: healthOf(counts, cloud), ...counts, risks, cloud } } as const;
+}
 
 const LATEST_JOBS = 5;
 const ATTENTION = 20;
 
-interface Totals {
-  configs: number;
-  jobs: number;
-  snapshots: number;
-  completed: number;
-  failed: number;
-  partial: number;
-  running: number;
-  queued: number;
-  cancelled: number;
-  totalBytes: string;
-  devices: number;
-  protectedDevices: number;
-}
-
-/** A device is protected where a repository with a snapshot has passed its last integrity verification. */
-const IS_PROTECTED = (r: string) => `exists (select from backup_snapshots s where s.repository_id = ${r}.id
-    and s.removed_at is null)
-  and (select v.status from backup_verifications v where v.repository_id = ${r}.id and v.verification_type = 'integrity'
-    and v.finished_at is not null and v.error_code is null order by v.finished_at desc limit 1) = 'passed'`;
-
 export async function readDashboard(ctx: Context, { orgId }: OverviewQuery, cloudReadiness: ReadinessSource) {
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
-  const mine = (t: string) =>
-    `${inTenant(ctx.caller, `${t}.org_id`)} and (cast(:orgId as uuid) is null or ${t}.org_id = cast(:orgId as uuid))`;
-  const { rows } = await ctx.tx.raw<{ rows: Totals[] }>(
-    `with recent as (
-      select j.status, count(*)::integer as n from backup_jobs j
-      where ${mine('j')} and j.created_at > now() - interval '24 hours' group by 1),
-    repositories as (select r.id, r.device_id, r.stored_bytes from backup_repositories r where ${mine('r')})
-    select (select count(*)::integer from backup_configs c where ${mine('c')}) as configs,
-      (select count(*)::integer from backup_jobs j where ${mine('j')}) as jobs,
-      (select count(*)::integer from backup_snapshots s
-        where ${mine('s')} and s.removed_at is null and s.copy_of is null) as snapshots,
-      ${['completed', 'failed', 'partial', 'running', 'cancelled'].map((status) => `coalesce((select n from recent where status = '${status}'), 0) as ${status}`).join(', ')},
-      coalesce((select n from recent where status = 'pending'), 0) as queued,
-      (select coalesce(sum(stored_bytes), 0) from repositories) as "totalBytes",
-      (select count(distinct device_id)::integer from repositories) as devices,
-      (select count(distinct device_id)::integer from repositories r where ${IS_PROTECTED('r')}) as "protectedDevices"`,
-    { orgId: orgId ?? null },
-  );
-  const [totals] = rows;
-  if (totals === undefined) throw new Error('the sums of backups are missing');
+  const totals = await readTotals(ctx, orgId);
   const ofOrganization = orgId === undefined ? {} : { org_id: orgId };
   const latestJobs = await BackupJob.query(ctx.tx)
     .whereRaw(inTenant(ctx.caller, 'backup_jobs.org_id'))
@@ -88,36 +158,14 @@ export async function readDashboard(ctx: Context, { orgId }: OverviewQuery, clou
       coverage: { devices, protectedDevices },
       cloud: { ...cloud, attentionItems: cloudAttention },
       latestJobs,
-      attentionItems: attention.map(shownReadiness),
+      attentionItems: attention.map(toReadinessResponse),
     },
   };
 }
 
-interface StatusRow {
-  timezone: string;
-  configs: string[];
-  isProtected: boolean;
-  lastSuccessAt: Date | null;
-  lastVerifiedAt: Date | null;
-}
-
 export async function readStatus(ctx: Context, deviceId: string) {
   const device = await findDevice(ctx, deviceId);
-  const { rows } = await ctx.tx.raw<{ rows: StatusRow[] }>(
-    `select s.timezone,
-      coalesce((select array_agg(r.config_id) from backup_repositories r
-        where r.org_id = d.org_id and r.device_id = d.id and r.config_id is not null), '{}') as configs,
-      exists (select from backup_repositories r where r.org_id = d.org_id and r.device_id = d.id
-        and ${IS_PROTECTED('r')}) as "isProtected",
-      (select max(b.received_at) from backup_snapshots b
-        where b.device_id = d.id and b.copy_of is null) as "lastSuccessAt",
-      (select max(v.finished_at) from backup_verifications v
-        where v.device_id = d.id and v.status = 'passed') as "lastVerifiedAt"
-    from devices d join sites s on s.id = d.site_id where d.id = ?`,
-    [device.id],
-  );
-  const [row] = rows;
-  if (row === undefined) throw new Error('the device has no site');
+  const row = await readStatusRow(ctx.tx, device.id);
   const ofDevice = () =>
     BackupJob.query(ctx.tx)
       .where('device_id', device.id)
@@ -149,29 +197,10 @@ export async function readStatus(ctx: Context, deviceId: string) {
   };
 }
 
-interface UsageRow {
-  day: string;
-  provider: string;
-  bytes: string;
-}
-
-const DAY_MS = 86_400_000;
-
 /** The ends of the last days (UTC), as they were recorded every night, and today as it is now. */
 export async function readUsage(ctx: Context, { days, orgId }: UsageQuery) {
   if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
-  const mine = (t: string) =>
-    `${inTenant(ctx.caller, `${t}.org_id`)} and (cast(:orgId as uuid) is null or ${t}.org_id = cast(:orgId as uuid))`;
-  const { rows } = await ctx.tx.raw<{ rows: UsageRow[] }>(
-    `select to_char(u.day, 'YYYY-MM-DD') as day, u.provider, sum(u.bytes) as bytes from backup_usage_days u
-    where ${mine('u')} and u.day < (now() at time zone 'UTC')::date
-      and u.day > (now() at time zone 'UTC')::date - cast(:days as integer)
-    group by 1, 2
-    union all
-    select to_char(now() at time zone 'UTC', 'YYYY-MM-DD'), r.provider, sum(r.stored_bytes)
-    from backup_repositories r where ${mine('r')} group by 1, 2`,
-    { orgId: orgId ?? null, days },
-  );
+  const rows = await readUsageDays(ctx, { days, orgId });
   const today = clock.date().toISOString().slice(0, 10);
   const dates = Array.from({ length: days }, (_, ago) =>
     new Date(Date.parse(today) - (days - 1 - ago) * DAY_MS).toISOString().slice(0, 10),

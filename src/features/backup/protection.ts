@@ -1,6 +1,7 @@
+import { MINUTE_MS } from '../../clock.ts';
 import { z } from 'zod';
 
-/** What is known of how well a device is protected. All that follows from it is computed in this folder. */
+// The facts about how well a device is protected, from which alerts, readiness and SLA events are computed.
 
 const Moment = z.number().transform((epochMs) => new Date(epochMs));
 
@@ -10,12 +11,12 @@ export const SnapshotFigures = z.object({
   sizeBytes: z.number().nullable(),
   fileCount: z.number().nullable(),
   changedFiles: z.number().nullable(),
-  /** Known by the store itself, where the backup went there. */
+  /** Known by the store itself, if the backup went there. */
   receivedBytes: z.number().nullable(),
   isPartial: z.boolean(),
   lacksFiles: z.boolean(),
   emptySources: z.array(z.string()).nullable(),
-  /** Of images of machines: the worst of them. */
+  /** For images of machines: the worst consistency among them. */
   consistency: z.string().nullable(),
 });
 export type SnapshotFigures = z.infer<typeof SnapshotFigures>;
@@ -35,7 +36,7 @@ const StoredProtection = z.object({
   configId: z.uuid(),
   configName: z.string(),
   provider: z.enum(['server', 's3', 'local']),
-  /** `null` where backups begin by hand only. */
+  /** `null` if backups begin by hand only. */
   frequency: z.enum(['hourly', 'daily', 'weekly', 'monthly']).nullable(),
   /** When the configuration became what it is, or the repository was made: the later of both. */
   since: Moment,
@@ -59,7 +60,7 @@ const StoredProtection = z.object({
 
 /** One repository of the device, and the configuration that it belongs to. */
 export interface Protection extends z.infer<typeof StoredProtection> {
-  /** Of those that have databases, `null` for all others. */
+  /** For devices with databases; `null` for all others. */
   chainEnds: ChainEnds | null;
 }
 const Protection = StoredProtection.transform((stored): Protection => ({ ...stored, chainEnds: null }));
@@ -76,7 +77,7 @@ export const DeviceFacts = z.object({
   orgId: z.uuid(),
   deviceName: z.string(),
   protections: z.array(Protection),
-  /** The last restores of its backups; test restores only where it has none. */
+  /** The last restores of its backups; test restores only if it has none. */
   restores: z.array(z.object({ bytes: z.number(), seconds: z.number() })),
   /** The strictest targets of the active SLAs of its organization that are about it; `null`: there is none. */
   slaTargets: z.object({ rpoMinutes: z.number().nullable(), rtoMinutes: z.number().nullable() }),
@@ -87,8 +88,6 @@ const MINUTES = { hourly: 60, daily: 1440, weekly: 10_080, monthly: 44_640 } as 
 /** How long a backup may be late: it waits for its window, its turn, and a device that is switched on in the morning. */
 const GRACE = { hourly: 120, daily: 720, weekly: 2880, monthly: 4320 } as const;
 
-const MINUTE_MS = 60_000;
-
 export const minutesSince = (at: Date, now: Date): number =>
   Math.max(0, (now.getTime() - at.getTime()) / MINUTE_MS);
 
@@ -97,7 +96,7 @@ export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency
   frequency === null ? undefined : MINUTES[frequency] + GRACE[frequency];
 
 /**
- * Since when a scheduled backup is missing, by the server's clock; `undefined` where none is.
+ * Since when a scheduled backup is missing, by the server's clock; `undefined` if none is.
  * @param since  since when backups are scheduled like this
  * @param newest  when the last good one was had
  */
@@ -127,7 +126,7 @@ export function worstAgeMinutes({ protections }: Pick<DeviceFacts, 'protections'
   return Number.isFinite(worst) ? worst : null;
 }
 
-/** What a restore takes beside the transfer: someone has to begin it, and the engine to read its index. */
+/** The time of a restore beside the transfer: a person has to begin it, and the engine to read its index. */
 const RESTORE_OVERHEAD_MINUTES = 5;
 
 /**
@@ -157,4 +156,94 @@ export function median(values: readonly number[]): number | undefined {
   const middle = Math.floor(sorted.length / 2);
   const [low, high] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
   return low === undefined || high === undefined ? undefined : (low + high) / 2;
+}
+
+// Signs of ransomware or deletion that one backup shows without its content being read.
+
+type Anomaly =
+  | { sign: 'size_drop'; baselineBytes: number; sizeBytes: number }
+  | { sign: 'changes'; changedFiles: number; fileCount: number }
+  | { sign: 'rewritten'; receivedBytes: number; usualBytes: number };
+
+/** Smaller backups vary by themselves. */
+const LEAST_BYTES = 1024 * 1024;
+const LEAST_FILES = 100;
+const DROP_BELOW = 0.5;
+const RECOVERED_FROM = 0.7;
+const FLOOD_FROM = 0.5;
+const USUAL_BELOW = 0.2;
+
+/**
+ * Judges the newest snapshot by the ones before it:
+ * - `size_drop`: it has less than half of their median size, which is at least 1 MiB.
+ * - `changes`: at least half of its files, and at least 100, were changed, while the median share before was below 20 %.
+ * - `rewritten`: beyond what it has grown, the store has received at least half of the median size before with it, while
+ *   the median share before was below 20 %. So it shows in a few large files as well, and whatever the device says of
+ *   changes: encrypted files are new data.
+ *
+ * The last two leave out a first backup, of which everything is new.
+ */
+export function findAnomaly([newest, ...earlier]: readonly SnapshotFigures[]): Anomaly | undefined {
+  if (newest === undefined || earlier.length === 0) return undefined;
+  const baselineBytes = median(earlier.flatMap(({ sizeBytes }) => sizeBytes ?? []));
+  const { sizeBytes } = newest;
+  if (
+    sizeBytes !== null &&
+    baselineBytes !== undefined &&
+    baselineBytes >= LEAST_BYTES &&
+    sizeBytes < baselineBytes * DROP_BELOW
+  ) {
+    return { sign: 'size_drop', baselineBytes, sizeBytes };
+  }
+  const usual = earlier.filter((each, n) => n < earlier.length - 1 || shareChanged(each) !== 1);
+  return (
+    findChanges(newest, usual) ??
+    (baselineBytes !== undefined && baselineBytes >= LEAST_BYTES
+      ? findRewritten(newest, usual, baselineBytes)
+      : undefined)
+  );
+}
+
+function findChanges(newest: SnapshotFigures, usual: readonly SnapshotFigures[]): Anomaly | undefined {
+  const { changedFiles, fileCount } = newest;
+  if (changedFiles === null || fileCount === null || changedFiles < LEAST_FILES) return undefined;
+  return isFlood(newest, usual, shareChanged) ? { sign: 'changes', changedFiles, fileCount } : undefined;
+}
+
+function findRewritten(
+  newest: SnapshotFigures,
+  usual: readonly SnapshotFigures[],
+  usualBytes: number,
+): Anomaly | undefined {
+  const { receivedBytes } = newest;
+  const share = ({ receivedBytes: bytes, sizeBytes }: SnapshotFigures) =>
+    bytes === null || sizeBytes === null
+      ? undefined
+      : (bytes - Math.max(0, sizeBytes - usualBytes)) / usualBytes;
+  return receivedBytes !== null && isFlood(newest, usual, share)
+    ? { sign: 'rewritten', receivedBytes, usualBytes }
+    : undefined;
+}
+
+function isFlood(
+  newest: SnapshotFigures,
+  usual: readonly SnapshotFigures[],
+  shareOf: (each: SnapshotFigures) => number | undefined,
+): boolean {
+  const before = median(usual.flatMap((each) => shareOf(each) ?? []));
+  const share = shareOf(newest);
+  return share !== undefined && before !== undefined && share >= FLOOD_FROM && before < USUAL_BELOW;
+}
+
+/**
+ * Whether a size drop is over. It goes by the baseline of its beginning: further small backups would otherwise become
+ * what is usual, and end the alert that protects the large ones.
+ */
+export const hasRecovered = (baselineBytes: number, newest: SnapshotFigures | undefined): boolean =>
+  newest?.sizeBytes != null && newest.sizeBytes >= baselineBytes * RECOVERED_FROM;
+
+function shareChanged({ changedFiles, fileCount }: SnapshotFigures): number | undefined {
+  return changedFiles === null || fileCount === null || fileCount === 0
+    ? undefined
+    : changedFiles / fileCount;
 }

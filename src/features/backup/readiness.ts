@@ -1,13 +1,14 @@
+import { DAY_MINUTES } from './schedule.ts';
 import {
   type DeviceFacts,
   estimatedRtoMinutes,
   expectedWithinMinutes,
+  findAnomaly,
   minutesSince,
   newestRestorable,
   type Protection,
   worstAgeMinutes,
 } from './protection.ts';
-import { findAnomaly } from './anomaly.ts';
 
 export type RiskSeverity = 'critical' | 'high' | 'medium' | 'low';
 
@@ -24,7 +25,7 @@ export interface Readiness {
   risks: Risk[];
 }
 
-/** What each risk takes from 100. Each counts once for a device, by its worst configuration. */
+/** The points that each risk subtracts from 100. Each counts once for a device, by its worst configuration. */
 export const RISKS = {
   no_backup: { points: 100, severity: 'critical', message: 'There is no snapshot to restore from.' },
   backup_overdue: {
@@ -105,15 +106,15 @@ export const RISKS = {
   },
 } as const satisfies Record<string, { points: number; severity: RiskSeverity; message: string }>;
 
-const DAY_MINUTES = 1440;
-/** How old the newest snapshot may be where neither an SLA nor a schedule says so. */
+/** How old the newest snapshot may be if neither an SLA nor a schedule says so. */
 const DEFAULT_WITHIN = 2 * DAY_MINUTES;
 
 /**
  * How surely the device can be restored: 100, less the points of each risk that applies (`RISKS`), and at least 0. What
  * was never proven counts as a risk, so that only a device whose backups were verified reaches 100.
- * - RPO: minutes since the newest snapshot that can be restored, of the configuration where that is oldest: what would be
- *   lost now. A log of a database can be restored only where everything is there that it continues.
+ * - RPO: minutes since the newest snapshot that can be restored, of the configuration with the oldest one: what would
+ * be
+ *   lost now. A log of a database can be restored only if everything that it continues is there.
  * - RTO: see `estimatedRtoMinutes`.
  *
  * How old the newest snapshot may be says the strictest SLA of the device, else the schedule of the configuration with its
@@ -153,7 +154,7 @@ export function scoreOf<Code extends string>(
   return { score: Math.max(0, 100 - lost), risks };
 }
 
-/** Of the newest backup. @param within  how old it may be, in minutes; where nothing says so, two days */
+/** The risk of an old newest backup. @param within  its greatest age in minutes, two days by default */
 export function ageRisk(
   ageMinutes: number,
   within = DEFAULT_WITHIN,

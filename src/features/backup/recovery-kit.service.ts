@@ -1,40 +1,28 @@
-import { clock } from '../../../clock.ts';
-import type { Context } from '../../../platform/context.ts';
-import { notFound } from '../../../platform/errors.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import { isInBucket } from '../configs/details.schema.ts';
-import { BackupVault } from '../vaults/vault.model.ts';
-import { passwordOf } from '../keys/key-material.ts';
-import { EncryptionKey, EncryptionKeyVersion } from '../keys/key.model.ts';
-import type { RecoveryKit, RecoveryKitQuery } from './recovery-kit.schema.ts';
+import { clock } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { notFound } from '../../platform/errors.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { BackupConfig } from './config.model.ts';
+import { isInBucket } from './config.schema.ts';
+import { EncryptionKey, EncryptionKeyVersion, passwordOf } from './key.model.ts';
+import { type KitRepository, readRepositories, type RepositoryRow } from './key.queries.ts';
+import type { RecoveryKit, RecoveryKitQuery } from './key.schema.ts';
+import { BackupVault } from './vault.model.ts';
 
-type KitRepository = RecoveryKit['repositories'][number];
-
-/** What names the place of a repository: its configuration, or its vault. */
+/** The configuration or the vault that a repository belongs to. */
 type Placed = Pick<BackupConfig | BackupVault, 'details'>;
 
-interface RepositoryRow {
-  id: string;
-  deviceId: string;
-  deviceName: string;
-  configId: string | null;
-  provider: KitRepository['provider'];
-  keyVersion: number | null;
-  snapshots: { id: string; receivedAt: string }[];
-  total: number;
-}
-
 /**
- * What stock restic needs to restore without Muster: the passwords, where the repositories are, and the commands word
- * for word. The secret of a bucket is not part of it; anyone who restores has one of their own.
+ * The recovery kit: all that stock restic needs to restore without Muster: the passwords, the places of the
+ * repositories, and the commands word for word. The secret of a bucket is not part of it; anyone who restores has one
+ * of their own.
  */
 export async function readRecoveryKit(
   ctx: Context,
   id: string,
   query: RecoveryKitQuery,
-  sealer: Sealer,
+  encryptor: Encryptor,
 ): Promise<RecoveryKit> {
   const key = await EncryptionKey.query(ctx.tx)
     .whereRaw(inTenant(ctx.caller, 'backup_encryption_keys.org_id'))
@@ -57,7 +45,7 @@ export async function readRecoveryKit(
     createdAt: clock.date().toISOString(),
     passwords: versions.map((version) => ({
       version: version.version,
-      password: passwordOf(sealer, version),
+      password: passwordOf(encryptor, version),
       createdAt: version.createdAt.toISOString(),
     })),
     repositories: rows.map((row) => {
@@ -73,28 +61,6 @@ export async function readRecoveryKit(
     }),
     pagination: { page: query.page, limit: query.limit, total: rows[0]?.total ?? 0 },
   };
-}
-
-async function readRepositories(
-  { tx }: Context,
-  keyId: string,
-  { page, limit, deviceId }: RecoveryKitQuery,
-): Promise<RepositoryRow[]> {
-  const { rows } = await tx.raw<{ rows: RepositoryRow[] }>(
-    `select r.id, r.device_id as "deviceId", coalesce(nullif(d.display_name, ''), d.hostname) as "deviceName",
-      r.config_id as "configId", r.provider, r.key_version as "keyVersion", (count(*) over ())::integer as total,
-      coalesce((select jsonb_agg(jsonb_build_object('id', s.engine_id,
-          'receivedAt', to_char(s.received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-          order by s.received_at desc)
-        from (select * from backup_snapshots s where s.repository_id = r.id and s.removed_at is null
-          order by s.received_at desc limit 10) s), '[]') as snapshots
-    from backup_repositories r join devices d on d.id = r.device_id
-    where r.encryption_key_id = :keyId and r.initialized_at is not null
-      and (cast(:deviceId as uuid) is null or r.device_id = cast(:deviceId as uuid))
-    order by "deviceName", r.id limit :limit offset :offset`,
-    { keyId, deviceId: deviceId ?? null, limit, offset: (page - 1) * limit },
-  );
-  return rows;
 }
 
 function howToOpen(
@@ -127,7 +93,7 @@ function placeOf(
     return {
       location: `DATA_FOLDER/backups/${id}`,
       notes: [
-        'DATA_FOLDER is the data folder of the Muster server (DATA_DIR). The folder is a repository as restic makes it; work on a copy. Where the server keeps backups in a bucket, copy the objects below the same name from there first.',
+        'DATA_FOLDER is the data folder of the Muster server (DATA_DIR). The folder is a repository as restic makes it; work on a copy. If the server keeps backups in a bucket, copy the objects below the same name from there first.',
       ],
     };
   }

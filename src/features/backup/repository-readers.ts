@@ -1,14 +1,44 @@
-import { clock, type Timer } from '../../../clock.ts';
-import { EngineError, openRepository, type RepositoryReader } from '../../../engine/index.ts';
-import { ConcurrencyLimiter } from '../../../platform/concurrency-limiter.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { passwordsOf, type RepositoryPassword } from '../access/repository-passwords.ts';
-import type { BackupRepository } from '../repositories/repository.model.ts';
-import { indexState } from '../store/records/objects.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
-import { storeSource } from '../store/records/store-source.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { type EngineCode, EngineError, openRepository, type RepositoryReader } from '../../engine/index.ts';
+import { ConcurrencyLimiter } from '../../platform/concurrency.ts';
+import type { DetachedContext } from '../../platform/context.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { AppError, type ErrorCode, notFound } from '../../platform/errors.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { BackupRepository, indexState, type ObjectStorage, storeSource } from '../backup-store/index.ts';
+import { passwordsOf, type RepositoryPassword } from './repository-access.ts';
+import type { BackupSnapshot } from './snapshot.model.ts';
+import { findSnapshot } from './snapshot.service.ts';
+
+/** How the failures of the server's own engine are answered. All others mean that it cannot be done now. */
+const CODES: Partial<Record<EngineCode, ErrorCode>> = {
+  FILE_SYSTEM_DAMAGED: 'conflict',
+  FILE_SYSTEM_UNSUPPORTED: 'conflict',
+  PATH_MISSING: 'not_found',
+  SNAPSHOT_MISSING: 'not_found',
+  REPOSITORY_LOCKED: 'conflict',
+  REPOSITORY_DAMAGED: 'conflict',
+  WRONG_KEY: 'conflict',
+  ENGINE_MISSING: 'server_engine_missing',
+};
+
+/** The codes that `mapEngineErrors` gives beside `not_found`. */
+export const ENGINE_ERRORS = ['conflict', 'unavailable'] as const satisfies readonly ErrorCode[];
+
+/** Runs work of the engine, whose failures become answers; `details.code` is the engine's own. */
+export async function mapEngineErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toApiError(error);
+  }
+}
+
+export function toApiError(error: unknown): unknown {
+  if (!(error instanceof EngineError)) return error;
+  const { code, message } = error;
+  return new AppError(CODES[code] ?? 'unavailable', message, { details: { code }, cause: error });
+}
 
 export type ReadableRepository = Pick<
   BackupRepository,
@@ -18,7 +48,7 @@ export type ReadableRepository = Pick<
 interface Parts {
   db: Db;
   storage: ObjectStorage;
-  sealer: Sealer;
+  encryptor: Encryptor;
 }
 
 /** A reader, and what has opened the repository as it was then. */
@@ -63,7 +93,7 @@ export class RepositoryReaders {
     return [...this.#kept.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Throws `conflict` where the repository is not in the store, or where its state at that time is gone. */
+  /** Throws `conflict` if the repository is not in the store, or if its state at that time is gone. */
   async open(repository: ReadableRepository, asOf: Date | null): Promise<OpenedRepository> {
     assertReadable(repository, asOf);
     const key = `${repository.id} ${await indexState(this.#parts.db, repository.id, asOf)}`;
@@ -137,4 +167,59 @@ function assertReadable({ provider, purgedThrough }: ReadableRepository, asOf: D
       `What was deleted before ${purgedThrough.toISOString()} is gone. Choose a later time.`,
     );
   }
+}
+
+/** A snapshot that the caller may see, with its repository as it is or was. */
+export interface SnapshotState {
+  snapshot: BackupSnapshot;
+  repository: BackupRepository;
+  asOf: Date | null;
+}
+
+export interface SnapshotQuery {
+  id: string;
+  asOf?: Date | undefined;
+}
+
+/** Throws `conflict` if the snapshot was not in the repository at that time. */
+export async function findState(ctx: DetachedContext, { id, asOf }: SnapshotQuery): Promise<SnapshotState> {
+  return ctx.withTenant(async (tenant) => {
+    const snapshot = await findSnapshot(tenant, id);
+    const repository = await BackupRepository.query(tenant.tx).findById(snapshot.repositoryId);
+    if (repository === undefined) throw notFound('Repository');
+    assertPresent(snapshot, asOf);
+    return { snapshot, repository, asOf: asOf ?? null };
+  });
+}
+
+export function assertPresent(
+  { receivedAt, removedAt }: Pick<BackupSnapshot, 'receivedAt' | 'removedAt'>,
+  asOf: Date | undefined,
+): void {
+  if (asOf !== undefined && receivedAt > asOf) {
+    throw new AppError('conflict', `The store received the snapshot later, at ${receivedAt.toISOString()}.`);
+  }
+  if (removedAt !== null && (asOf === undefined || removedAt <= asOf)) {
+    throw new AppError(
+      'conflict',
+      `The snapshot was removed at ${removedAt.toISOString()}. Ask with asOf for a time before that.`,
+    );
+  }
+}
+
+/** The same with a reader of it. */
+export async function openSnapshot(
+  ctx: DetachedContext,
+  query: SnapshotQuery,
+  readers: RepositoryReaders,
+): Promise<SnapshotState & OpenedRepository> {
+  return openState(await findState(ctx, query), readers);
+}
+
+export async function openState(
+  state: SnapshotState,
+  readers: RepositoryReaders,
+): Promise<SnapshotState & OpenedRepository> {
+  const opened = await mapEngineErrors(() => readers.open(state.repository, state.asOf));
+  return { ...state, ...opened };
 }

@@ -1,7 +1,7 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { BackupRestore, NewRestore, RestoreQuery } from './restore.schema.ts';
 import {
   cancelRestore,
@@ -86,7 +86,7 @@ export const restoreRoutes = (parts: RestoreParts): RouteGroup => ({
       method: 'post',
       path: '/backup/restore/:id/rerun',
       summary: 'Run a restore again that did not succeed',
-      description: 'The device goes on with what it had fetched, where that is still there.',
+      description: 'The device goes on with what it had fetched, if that is still there.',
       access: everyScope('recovery:execute'),
       params: IdParams,
       response: BackupRestore,

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { DiskName, SELECTED_MAX, SnapshotPath } from '../../../engine/index.ts';
+import { DiskName, SELECTED_MAX, SnapshotPath } from '../../engine/index.ts';
+import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   CommandProgress,
   COMMANDS,
@@ -7,10 +9,8 @@ import {
   HypervisorKind,
   PartitionNumber,
   PATH_TEXT_MAX,
-} from '../../../protocol/index.ts';
-import { Id, instantOrDay, noneBefore, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { AsOf } from '../snapshots/snapshot.schema.ts';
+} from '../../protocol/index.ts';
+import { AsOf } from './snapshot.schema.ts';
 
 const STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
 /** Names that other products have for the same states. */
@@ -24,7 +24,7 @@ const PATHS_MAX = 1000;
 /** A volume of an image, named as the browser of snapshots names it. */
 const RestoredVolume = z
   .strictObject({
-    machine: text(255).optional().describe('Of a snapshot of several machines: the id or the name of one.'),
+    machine: text(255).optional().describe('For a snapshot of several machines: the id or the name of one.'),
     disk: DiskName,
     partition: PartitionNumber.optional().describe('By its number. Left out for a disk without partitions.'),
   })
@@ -54,16 +54,16 @@ export const NewRestore = z
         'Files and folders, by their paths as the browser of the snapshot, or of `volume`, shows them. Default: everything in it.',
       ),
     volume: RestoredVolume.optional().describe(
-      'Of an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.',
+      'For an image: files come out of this volume, with a file system of ext2, ext3 or ext4, and not the image itself.',
     ),
     restoreType: RestoreType.optional().describe(
       '`selective` needs paths, and `full` takes none. `image`: one disk of an image comes to the file `targetPath`, which is made sparse, or onto the whole disk `targetPath` such as /dev/sdb, which needs `overwrite: always` and must not be mounted.',
     ),
-    disk: DiskName.optional().describe('Of an image: the disk to restore. Default: the only one.'),
+    disk: DiskName.optional().describe('For an image: the disk to restore. Default: the only one.'),
     grow: z
       .boolean()
       .optional()
-      .describe('Of an image: the last partition reaches the end of a larger disk. Default: no.'),
+      .describe('For an image: the last partition reaches the end of a larger disk. Default: no.'),
     overwrite: Overwrite.default('never').describe('What happens to files that are there already.'),
     dryRun: z.boolean().default(false).describe('Nothing is written. The result counts what would be.'),
     asOf: AsOf,
@@ -111,7 +111,7 @@ export const RestoreQuery = PageQuery.extend({
 }).superRefine(noneBefore('from', 'to'));
 export type RestoreQuery = z.infer<typeof RestoreQuery>;
 
-/** Of a `bigint`, which the driver answers as text. */
+/** A `bigint`, which the driver returns as text. */
 const Count = z.preprocess(
   (value) => (typeof value === 'string' ? Number(value) : value),
   z.number().int().nonnegative().nullable(),
@@ -127,31 +127,31 @@ export const BackupRestore = z
     snapshotId: z.uuid().nullable(),
     asOf: Timestamp.nullable(),
     restoreType: RestoreType,
-    disk: z.string().nullable().describe('Of an image: the disk that was named.'),
+    disk: z.string().nullable().describe('For an image: the disk that was named.'),
     selectedPaths: z.array(z.string()).nullable(),
-    volume: RestoredVolume.nullable().describe('Of files out of an image: where they come from.'),
+    volume: RestoredVolume.nullable().describe('For files out of an image: the volume that they come from.'),
     targetPath: z.string().nullable().describe('Null until the device has named the folder that it made.'),
     fromPath: z
       .string()
       .nullable()
-      .describe('Of a recovery plan: what of the snapshot comes to `targetPath` itself.'),
+      .describe('For a recovery plan: the part of the snapshot that is restored to `targetPath` itself.'),
     overwrite: Overwrite,
     dryRun: z.boolean(),
     machine: z
       .object({
         hypervisor: HypervisorKind,
         name: z.string().nullable().describe('Its name or id in the snapshot; null: the only one.'),
-        vmName: z.string().nullable().describe('What it is called when it is restored; null: as before.'),
+        vmName: z.string().nullable().describe('Its new name when it is restored; null: as before.'),
         generateNewId: z.boolean(),
       })
       .nullable()
-      .describe('Of the restore of a machine of a hypervisor.'),
+      .describe('For the restore of a machine of a hypervisor.'),
     status: z.enum(STATUSES).describe('`partial`: some paths could not be restored.'),
-    waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null where it has.'),
+    waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null if it has.'),
     expiresAt: Timestamp.describe('A restore that the device has not fetched by then fails.'),
     progress: CommandProgress.omit({ id: true, seq: true }).nullable(),
     stalledSince: Timestamp.nullable().describe(
-      'Since when the restore has not advanced, where it runs and that is longer than 15 minutes.',
+      'Since when the restore has not advanced, if it runs and that is longer than 15 minutes.',
     ),
     restoredSize: Count,
     restoredFiles: Count,
@@ -167,11 +167,11 @@ export const BackupRestore = z
         pointInTime: z.string().nullable(),
         noRecovery: z.boolean(),
         snapshots: z.number().int().describe('How many are applied.'),
-        targetDatabase: z.string().optional().describe('Of SQL Server: the name of the new database.'),
+        targetDatabase: z.string().optional().describe('For SQL Server: the name of the new database.'),
         result: RestoredDatabase.nullable(),
       })
       .nullable()
-      .describe('Of the restore of a database; null: it is one of files.'),
+      .describe('For the restore of a database; null for files.'),
     commandId: z.uuid().describe('The command that the device has been given last.'),
     attempts: z.number().int(),
     createdBy: z.uuid().nullable(),

@@ -1,37 +1,38 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../../protocol/index.ts';
-import { addCommands, cancelCommand } from '../../commands/index.ts';
-import { commandTargets, type CommandTarget } from '../../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { assertCanWork } from '../access/device-engine.ts';
-import { BackupRestore } from './restore.model.ts';
-import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../protocol/index.ts';
+import { addCommands, cancelCommand } from '../commands/index.ts';
+import { type CommandTarget, commandTargets } from '../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertCanWork } from './device-requests.ts';
 import {
   accessForDevice,
   openSource,
-  type RestoreSource,
   openVolumeSource,
-  TTL_SECONDS,
+  RESTORE_TTL_SECONDS,
+  restoreOrder,
+  type RestoreSource,
+  targetPathFault,
   type VolumeReaders,
-} from './restore-access.ts';
-import { restoreOrder, type WantedRestore } from './restore-order.ts';
-import { brokenRule } from './target-path.ts';
+  type WantedRestore,
+} from './restore-command.ts';
+import { BackupRestore } from './restore.model.ts';
+import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
 
 export interface RestoreParts {
   hub: DeviceHub;
-  secrets: Sealer;
+  secrets: Encryptor;
   backupStore: VolumeReaders;
 }
 
-/** What is restored from; `imagePath` where files come out of an image. */
+/** The source of a restore; `imagePath` if files come out of an image. */
 export type OpenedSource = RestoreSource & { imagePath?: string };
 
 /** A device does them one after another, and each opens a repository for a day. */
@@ -76,10 +77,10 @@ export async function createRestore(
   }
   const volume = what.volume ?? null;
   const work = workOf({ image, volume }, parts);
-  const device = await findTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, work);
-  const rule = targetPath === undefined ? undefined : brokenRule(device.osType, targetPath);
+  const device = await findRestoreTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, work);
+  const rule = targetPath === undefined ? undefined : targetPathFault(device.osType, targetPath);
   if (rule !== undefined) throw invalid('body.targetPath', rule);
-  await assertFewOpen(ctx, device.id);
+  await assertFewOpenRestores(ctx, device.id);
   const wanted = {
     id: newId(),
     orgId: device.orgId,
@@ -100,7 +101,7 @@ export async function createRestore(
     ...sent,
     createdBy: ctx.caller.userId,
   });
-  return shownRestore(restore, parts.hub);
+  return toRestoreResponse(restore, parts.hub);
 }
 
 export async function listRestores(ctx: Context, query: RestoreQuery, hub: DeviceHub) {
@@ -122,7 +123,7 @@ export async function listRestores(ctx: Context, query: RestoreQuery, hub: Devic
   if (query.from !== undefined) void restores.where('created_at', '>=', query.from);
   if (query.to !== undefined) void restores.where('created_at', '<=', query.to);
   const { results, total } = await restores;
-  return toPage(query, { results: results.map((restore) => shownRestore(restore, hub)), total });
+  return toPage(query, { results: results.map((restore) => toRestoreResponse(restore, hub)), total });
 }
 
 async function findRestore(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<BackupRestore> {
@@ -132,7 +133,7 @@ async function findRestore(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Pro
 }
 
 export const readRestore = async (ctx: Context, id: string, hub: DeviceHub) =>
-  shownRestore(await findRestore(ctx, id), hub);
+  toRestoreResponse(await findRestore(ctx, id), hub);
 
 /** One that the device has not begun ends at once. A device that has begun stops, and reports that. */
 export async function cancelRestore(ctx: Context, id: string, hub: DeviceHub) {
@@ -174,8 +175,8 @@ export async function rerunRestore(ctx: Context, id: string, source: OpenedSourc
   if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
   if (restore.status === 'completed') throw hasEnded(restore);
   const work = workOf(restore, parts);
-  const device = await findTarget(ctx, restore.deviceId, source.snapshot.orgId, work);
-  await assertFewOpen(ctx, device.id);
+  const device = await findRestoreTarget(ctx, restore.deviceId, source.snapshot.orgId, work);
+  await assertFewOpenRestores(ctx, device.id);
   const sent = await send(ctx, restore, { source, device }, parts);
   const again = await restore.$query(ctx.tx).patchAndFetch({
     ...sent,
@@ -189,13 +190,13 @@ export async function rerunRestore(ctx: Context, id: string, source: OpenedSourc
     startedAt: null,
     finishedAt: null,
   });
-  return shownRestore(again, parts.hub);
+  return toRestoreResponse(again, parts.hub);
 }
 
 const hasEnded = ({ status }: BackupRestore) =>
   new AppError('conflict', `The restore has already ended: ${status}.`);
 
-/** What a device has to be able to do. */
+/** The capabilities that a device needs. */
 function workOf(
   { image, volume }: Pick<BackupRestore, 'image' | 'volume'>,
   { hub }: Pick<RestoreParts, 'hub'>,
@@ -206,8 +207,8 @@ function workOf(
     : { hub, type: 'backup.image-files-restore', what: 'restore files out of images' };
 }
 
-/** What was backed up on devices of one customer never reaches a device of another one. */
-export async function findTarget(
+/** Backups of devices of one customer never reach a device of another one. */
+export async function findRestoreTarget(
   ctx: Context,
   deviceId: string,
   orgId: string,
@@ -222,7 +223,7 @@ export async function findTarget(
   return device;
 }
 
-export async function assertFewOpen({ tx }: Context, deviceId: string): Promise<void> {
+export async function assertFewOpenRestores({ tx }: Context, deviceId: string): Promise<void> {
   const open = await BackupRestore.query(tx)
     .where('device_id', deviceId)
     .whereNull('finished_at')
@@ -237,7 +238,7 @@ async function send(
   ctx: Context,
   wanted: WantedRestore,
   { source, device }: { source: OpenedSource; device: CommandTarget },
-  { hub, secrets: sealer }: RestoreParts,
+  { hub, secrets: encryptor }: RestoreParts,
 ) {
   const { repository, values, credentialId } = await accessForDevice(ctx, source, wanted.id);
   const shared = {
@@ -247,13 +248,17 @@ async function send(
     ...omitUndefined({ imagePath: source.imagePath }),
     timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
   };
-  const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer } };
+  const limits = { ttlSeconds: RESTORE_TTL_SECONDS, secrets: { values, encryptor } };
   const [command] = await addCommands(ctx, [device], { ...restoreOrder(wanted, shared), ...limits }, hub);
   if (command === undefined) throw new Error('no command was created');
-  return { commandId: command.id, credentialId, expiresAt: new Date(clock.now() + TTL_SECONDS * 1000) };
+  return {
+    commandId: command.id,
+    credentialId,
+    expiresAt: new Date(clock.now() + RESTORE_TTL_SECONDS * 1000),
+  };
 }
 
-export function shownRestore(restore: BackupRestore, hub: DeviceHub) {
+export function toRestoreResponse(restore: BackupRestore, hub: DeviceHub) {
   const { errorCode, errorMessage, restoredBytes, failedCount, failed, finishedAt, image, ...shown } =
     restore;
   const { database, databaseResult } = shown;

@@ -1,12 +1,30 @@
-import type { Retention } from './retention.schema.ts';
-import { type LocalTime, localTime } from './local-time.ts';
+import { DAY_MS } from '../../clock.ts';
+import { z } from 'zod';
+import { type LocalTime, localTime } from './schedule.ts';
+
+const count = (max: number, what: string) => z.number().int().min(1).max(max).optional().describe(what);
+
+/** For how long snapshots are kept. What several fields keep is kept; without any, everything is. */
+export const Retention = z
+  .strictObject({
+    keepLast: count(1000, 'The newest snapshots.'),
+    keepDaily: count(3650, 'The newest snapshot of each of so many days on which there was one.'),
+    keepWeekly: count(520, 'The same for weeks, which begin on Monday.'),
+    keepMonthly: count(120, 'The same for months.'),
+    keepYearly: count(25, 'The same for years.'),
+    retentionDays: count(3650, 'Every snapshot that is younger.'),
+    immutableDays: count(
+      3650,
+      'For so many days after its arrival a snapshot cannot be deleted, and its data stays recoverable.',
+    ),
+  })
+  .meta({ id: 'BackupRetention' });
+export type Retention = z.infer<typeof Retention>;
 
 /**
  * Which snapshots of a repository stay. It goes by when the store received them: the time that a device claims would let
  * it push out its own past (restic/restic#22057).
  */
-
-const DAY_MS = 86_400_000;
 
 /** Nothing that arrived in so many days goes, whatever the policy says: an attack has to be noticed first. */
 export const ALWAYS_KEPT_DAYS = 7;
@@ -16,11 +34,11 @@ export interface HeldSnapshot {
   receivedAt: Date;
   hasLegalHold: boolean;
   immutableUntil: Date | null;
-  /** It was found in the repository: no job of this server has made it. */
+  /** The snapshot was found in the repository: no job of this server has made it. */
   isFound?: boolean;
   /**
-   * What it holds, where the snapshots of a repository do not all hold the same, such as the machines of a hypervisor:
-   * those of one thing push out no others.
+   * The ids of its contents, if the snapshots of a repository do not all hold the same, such as the machines of a
+   * hypervisor: those of one thing push out no others.
    */
   series?: readonly string[] | undefined;
 }
@@ -89,7 +107,7 @@ export function decideRetention(
 }
 
 /**
- * The ids of those that may go. Found ones push nothing out that a job has made: however many somebody has written into the
+ * The ids of those that may go. Found ones push nothing out that a job has made: however many were written into the
  * repository, the others stay that would stay without them.
  */
 export function mayGo(

@@ -1,16 +1,59 @@
-import { nextRun } from '../../../platform/jobs/cron.ts';
-import { type BackupSchedule, isWithin } from './schedule.schema.ts';
-import { localTime, minuteOfDay } from './local-time.ts';
-import { skippedBefore } from './skipped-time.ts';
+import { DAY_MS, MINUTE_MS } from '../../clock.ts';
+import { z } from 'zod';
+import { ClockTime, TimeZone } from '../../platform/http/fields.ts';
+import { nextRun } from '../../platform/jobs/schedules.ts';
+
+const HOURLY_TIME = 'With `hourly` only the minutes count.';
+
+const fields = z.strictObject({
+  frequency: z.enum(['hourly', 'daily', 'weekly', 'monthly']),
+  time: ClockTime.optional().describe(`Default: \`windowStart\`, else 00:00. ${HOURLY_TIME}`),
+  timezone: TimeZone.optional().describe('Default: the time zone of the device’s site.'),
+  dayOfWeek: z.number().int().min(0).max(6).optional().describe('With `weekly`; 0 is Sunday.'),
+  dayOfMonth: z
+    .union([z.number().int().min(1).max(28), z.literal('last')])
+    .optional()
+    .describe('With `monthly`.'),
+  windowStart: ClockTime.optional().describe('Backups begin within the window only.'),
+  windowEnd: ClockTime.optional().describe('On the next day if it lies before `windowStart`.'),
+});
+type Fields = z.infer<typeof fields>;
+
+/** When a configuration is due. */
+export const BackupSchedule = fields
+  .superRefine((schedule, context) => {
+    for (const [field, message] of faultsOf(schedule)) {
+      context.addIssue({ code: 'custom', path: [field], message });
+    }
+  })
+  .meta({ id: 'BackupSchedule' });
+export type BackupSchedule = z.infer<typeof BackupSchedule>;
+
+function* faultsOf(schedule: Fields): Generator<[keyof Fields, string]> {
+  const { frequency, time, dayOfWeek, dayOfMonth, windowStart, windowEnd } = schedule;
+  if (frequency === 'weekly' && dayOfWeek === undefined) yield ['dayOfWeek', 'is required with weekly'];
+  if (frequency !== 'weekly' && dayOfWeek !== undefined) yield ['dayOfWeek', 'is for weekly only'];
+  if (frequency === 'monthly' && dayOfMonth === undefined) yield ['dayOfMonth', 'is required with monthly'];
+  if (frequency !== 'monthly' && dayOfMonth !== undefined) yield ['dayOfMonth', 'is for monthly only'];
+  if (windowStart === undefined && windowEnd !== undefined) {
+    yield ['windowStart', 'is required with windowEnd'];
+  } else if (windowStart !== undefined && windowEnd === undefined) {
+    yield ['windowEnd', 'is required with windowStart'];
+  } else if (windowStart !== undefined && windowEnd !== undefined) {
+    const isInside = frequency === 'hourly' || time === undefined || isWithin(time, windowStart, windowEnd);
+    if (windowStart === windowEnd) yield ['windowEnd', 'must differ from windowStart'];
+    else if (!isInside) yield ['time', 'must lie within the window'];
+  }
+}
+
+/** Compares times in the form of `ClockTime`, which sort as text. */
+const isWithin = (time: string, start: string, end: string): boolean =>
+  start < end ? time >= start && time < end : time >= start || time < end;
 
 /**
  * When a configuration is due. A slot is a nominal time of its schedule; each device has at most one backup of a slot,
  * and begins it some seconds later, so that a fleet does not begin at once.
  */
-
-const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
-const DAY_MINUTES = 1440;
 
 /** Longer than the time between two slots. */
 const LOOK_BACK_MS: Record<BackupSchedule['frequency'], number> = {
@@ -37,10 +80,10 @@ export function nextSlot(schedule: BackupSchedule, timeZone: string, after: Date
   }
   throw new Error(`The schedule ${JSON.stringify(schedule)} in ${timeZone} has no slot`);
 }
-/** Where the window is shorter than an hour and misses the minute of the schedule, `isEverDue` has refused it. */
+/** If the window is shorter than an hour and misses the minute of the schedule, `isEverDue` has refused it. */
 const MAX_TRIES = 100;
 
-/** Says whether an hourly schedule has a slot in its window at all. Other schedules always have slots. */
+/** Whether an hourly schedule has a slot in its window at all. Other schedules always have slots. */
 export function isEverDue({ frequency, time = '00:00', windowStart, windowEnd }: BackupSchedule): boolean {
   if (frequency !== 'hourly' || windowStart === undefined || windowEnd === undefined) return true;
   const minutes = time.slice(3);
@@ -64,11 +107,11 @@ export function newestSlot(
   return newest;
 }
 
-/** So many minutes of its length a window keeps at least where clocks are set forward over its begin, or within it. */
+/** So many minutes of its length a window keeps at least if clocks are set forward over its begin, or within it. */
 const KEPT_MINUTES = 60;
 
 /**
- * Whether backups may begin now. Without a window they always may. Where clocks are set forward over the begin of a
+ * Whether backups may begin now. Without a window they always may. If clocks are set forward over the begin of a
  * window, it is open from that moment on, for its length or at least an hour of it; over its end, it keeps its length;
  * within it, it keeps at least an hour. So a night in spring has its backup.
  */
@@ -84,7 +127,7 @@ export function isWindowOpen(
   const behind = (clock: string) => (minuteOfDay(clock) - skipped.from + DAY_MINUTES) % DAY_MINUTES;
   const length = (minuteOfDay(windowEnd) - minuteOfDay(windowStart) + DAY_MINUTES) % DAY_MINUTES;
   const kept = Math.min(length, KEPT_MINUTES);
-  /** Minutes for which the window was open before the change; its length or more where that was outside of it. */
+  /** Minutes for which the window was open before the change; its length or more if that was outside of it. */
   const before = (DAY_MINUTES - behind(windowStart)) % DAY_MINUTES;
   const isBeginSkipped = behind(windowStart) < skipped.minutes;
   const isEndSkipped = behind(windowEnd) < skipped.minutes;
@@ -125,3 +168,91 @@ function cronOf({ frequency, time, windowStart, dayOfWeek, dayOfMonth }: BackupS
       return frequency satisfies never;
   }
 }
+
+/** The clock on the wall in a time zone. */
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  let format = formats.get(timeZone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat('en-CA', {
+      timeZone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+    });
+    // There are some hundred time zones, so this cannot grow without limit.
+    formats.set(timeZone, format);
+  }
+  return format;
+}
+
+/** @param clock  as in 08:30 */
+function minuteOfDay(clock: string): number {
+  const [hours = 0, minutes = 0] = clock.split(':').map(Number);
+  return hours * 60 + minutes;
+}
+
+export interface LocalTime {
+  year: number;
+  /** 1 to 12. */
+  month: number;
+  day: number;
+  /** As in 08:30. */
+  clock: string;
+}
+
+export function localTime(at: Date, timeZone: string): LocalTime {
+  const parts = Object.fromEntries(
+    formatOf(timeZone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
+  return {
+    year: Number(parts['year']),
+    month: Number(parts['month']),
+    day: Number(parts['day']),
+    clock: `${parts['hour']}:${parts['minute']}`,
+  };
+}
+
+/** Clocks that were set forward: a part of the day that does not exist. */
+interface SkippedTime {
+  /** When the clocks were set. */
+  at: Date;
+  /** The minute of the day that they showed then, before they were set. */
+  from: number;
+  minutes: number;
+}
+
+export const DAY_MINUTES = 1440;
+/** Longer than what a window of backups makes up for. */
+const SHIFT_LOOK_BACK_MS = 180 * MINUTE_MS;
+
+/** The time by which clocks were set forward in the last three hours. */
+function skippedBefore(now: Date, timeZone: string): SkippedTime | undefined {
+  let [before, after] = [now.getTime() - SHIFT_LOOK_BACK_MS, now.getTime()];
+  const offset = offsetAt(before, timeZone);
+  const minutes = modulo(offsetAt(after, timeZone) - offset);
+  if (minutes === 0 || minutes > DAY_MINUTES / 2) return undefined;
+  while (after - before > MINUTE_MS) {
+    const middle = (before + after) / 2;
+    if (offsetAt(middle, timeZone) === offset) before = middle;
+    else after = middle;
+  }
+  // Clocks are set at whole minutes.
+  const at = new Date(Math.floor(after / MINUTE_MS) * MINUTE_MS);
+  return { at, from: modulo(minuteOfDay(localTime(at, timeZone).clock) - minutes), minutes };
+}
+
+/** By how many minutes the clock on the wall is ahead of UTC, without whole days. */
+function offsetAt(epochMs: number, timeZone: string): number {
+  const at = new Date(epochMs);
+  return modulo(minuteOfDay(localTime(at, timeZone).clock) - at.getUTCHours() * 60 - at.getUTCMinutes());
+}
+
+const modulo = (minutes: number) => ((minutes % DAY_MINUTES) + DAY_MINUTES) % DAY_MINUTES;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { everyScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
 import {
   NewSlaConfig,
   SlaConfig,

@@ -1,13 +1,6 @@
 import { z } from 'zod';
-import {
-  Id,
-  instantOrDay,
-  JsonColumn,
-  nfcText,
-  noneBefore,
-  Timestamp,
-} from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+import { Id, instantOrDay, JsonColumn, nfcText, noneBefore, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 
 const minutes = z.number().int().min(1).max(525_600);
 const ids = z.array(Id).max(1000);

@@ -1,15 +1,14 @@
-import type { Context } from '../../../platform/context.ts';
-import { namingConflict } from '../../../platform/db/database-errors.ts';
-import { nameOrder } from '../../../platform/db/name-order.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, invalid, noFields, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { positionsOutsideOrganization } from '../../devices/index.ts';
-import { groupsOutsideOrganization } from '../../groups/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { SlaConfig, SlaEvent } from './sla.model.ts';
+import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { inTenant, nameOrder } from '../../platform/db/statement.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { positionsOutsideOrganization } from '../devices/index.ts';
+import { groupsOutsideOrganization } from '../groups/index.ts';
+import { assertManageable, assertOrganizationAccess, lockOrganization } from '../organizations/index.ts';
+import { SlaConfig, SlaEvent } from './protection.model.ts';
 import type { NewSlaConfig, SlaConfigPatch, SlaConfigQuery, SlaEventQuery } from './sla.schema.ts';
 
 const MAX_CONFIGS = 100;
@@ -29,7 +28,7 @@ export async function createSlaConfig(ctx: Context, input: NewSlaConfig): Promis
   await assertOrganizationAccess(ctx, orgId);
   await assertManageable(ctx, orgId);
   // Serialized by a lock on the organization, so that the limit holds.
-  await ctx.tx.raw('select from organizations where id = ? for no key update', [orgId]);
+  await lockOrganization(ctx.tx, orgId);
   const present = await SlaConfig.query(ctx.tx).where('org_id', orgId).resultSize();
   if (present >= MAX_CONFIGS) throw new AppError('limit_reached', `SLA limit reached (${MAX_CONFIGS}).`);
   await assertTargets(ctx, orgId, input);

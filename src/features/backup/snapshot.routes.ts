@@ -1,29 +1,42 @@
-import type { Context } from '../../../platform/context.ts';
-import { everyScope } from '../../../platform/http/access.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { withoutPage } from '../../../platform/http/pagination.ts';
-import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { findSnapshot } from '../snapshots/snapshot.service.ts';
-import { browseSnapshot, searchSnapshot } from './browse.service.ts';
-import { compareSnapshots } from './compare.service.ts';
-import { SnapshotDownloads } from './download.service.ts';
-import { ENGINE_ERRORS } from './engine-failures.ts';
+import type { Context } from '../../platform/context.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { NoBody } from '../../platform/http/file-answer.ts';
+import { pageOf, withoutPage } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { StreamAnswer } from '../../platform/http/stream-answer.ts';
 import {
+  browseSnapshot,
+  compareSnapshots,
+  readMachine,
+  searchSnapshot,
+  SnapshotMachine,
+  SnapshotWalks,
+} from './browse.service.ts';
+import { SnapshotDownloads } from './download.service.ts';
+import type { OpenedImages } from './images.ts';
+import { ENGINE_ERRORS, type RepositoryReaders } from './repository-readers.ts';
+import {
+  BackupSnapshot,
   BrowseQuery,
   DiffQuery,
   DownloadQuery,
+  ImmutabilityChange,
+  LegalHoldChange,
   MachineQuery,
   SearchQuery,
   SnapshotDiff,
   SnapshotFolder,
   SnapshotMatches,
-} from './reading.schema.ts';
-import { readMachine, SnapshotMachine } from './machine.service.ts';
-import type { OpenedImages } from './images/opened-images.ts';
-import type { RepositoryReaders } from './repository-readers.ts';
-import { SnapshotWalks } from './walks.ts';
+  SnapshotQuery,
+} from './snapshot.schema.ts';
+import {
+  changeLegalHold,
+  extendImmutability,
+  findSnapshot,
+  listSnapshots,
+  readSnapshot,
+} from './snapshot.service.ts';
 
 export interface ReadingParts {
   backupStore: { readers: RepositoryReaders; images: OpenedImages };
@@ -31,7 +44,7 @@ export interface ReadingParts {
 
 const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
 
-/** The entry of who has looked at what in a snapshot; its further pages are covered by it. */
+/** The audit entry of a look into a snapshot; the further pages of the same look are covered by it. */
 const readAs = (what: string) => ({
   action: 'data.access',
   resource: 'backup_snapshot',
@@ -140,4 +153,68 @@ export const readingRoutes = ({ backupStore }: ReadingParts): RouteGroup => {
       }),
     ],
   };
+};
+
+export const snapshotRoutes: RouteGroup = {
+  name: 'Backup snapshots',
+  description: 'What the backups have made.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/backup/snapshots',
+      summary: 'List backup snapshots, the newest first',
+      description: 'Ordered by when the store received them, which no device decides.',
+      access: everyScope('backup:read'),
+      query: SnapshotQuery,
+      response: pageOf(BackupSnapshot),
+      handler: ({ ctx, query }) => listSnapshots(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/backup/snapshots/:id',
+      summary: 'Read a backup snapshot',
+      access: everyScope('backup:read'),
+      params: IdParams,
+      response: BackupSnapshot,
+      handler: ({ ctx, params }) => readSnapshot(ctx, params.id),
+    }),
+    route({
+      method: 'post',
+      path: '/backup/snapshots/:id/legal-hold',
+      summary: 'Set or release the legal hold of a backup snapshot',
+      description: 'For as long as a snapshot is held, no retention and no person removes it.',
+      access: peopleOfEveryScope('backup:write'),
+      params: IdParams,
+      body: LegalHoldChange,
+      response: BackupSnapshot,
+      errors: ['conflict', 'mfa_required'],
+      handler: ({ ctx, params, body }) => changeLegalHold(ctx, params.id, body),
+      audit: {
+        action: 'backup.snapshot.legal-hold',
+        resource: 'backup_snapshot',
+        note: ({ id, orgId }, { body }) => ({ orgId, resourceId: id, details: body }),
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/backup/snapshots/:id/immutability',
+      summary: 'Make a backup snapshot immutable until a time',
+      description: 'The time can be put off and never be brought forward.',
+      access: peopleOfEveryScope('backup:write'),
+      params: IdParams,
+      body: ImmutabilityChange,
+      response: BackupSnapshot,
+      errors: ['conflict'],
+      handler: ({ ctx, params, body }) => extendImmutability(ctx, params.id, body),
+      audit: {
+        action: 'backup.snapshot.immutability',
+        resource: 'backup_snapshot',
+        note: ({ id, orgId, immutableUntil }, { body }) => ({
+          orgId,
+          resourceId: id,
+          details: { immutableUntil, reason: body.reason ?? null },
+        }),
+      },
+    }),
+  ],
 };

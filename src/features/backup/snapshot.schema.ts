@@ -1,8 +1,101 @@
 import { z } from 'zod';
-import { SnapshotPath } from '../../../engine/index.ts';
-import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
-import { pageQuery, Pagination } from '../../../platform/http/pagination.ts';
-import { AsOf } from '../snapshots/snapshot.schema.ts';
+import { SnapshotPath } from '../../engine/index.ts';
+import { Id, instantOrDay, nfcText, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery, pageQuery, Pagination } from '../../platform/http/pagination.ts';
+import { SnapshotDetails } from '../../protocol/index.ts';
+import { Provider } from './config.schema.ts';
+
+const BackupType = z.enum(['file', 'system_image', 'database', 'application']);
+
+export const BackupSnapshot = z
+  .object({
+    id: z.uuid(),
+    orgId: z.uuid(),
+    deviceId: z.uuid(),
+    configId: z.uuid().nullable(),
+    jobId: z.uuid().nullable(),
+    copyOf: z.uuid().nullable().describe('For a copy in a vault: the snapshot that it is a copy of.'),
+    repositoryId: z.uuid(),
+    engineId: z.string().describe('The id of the snapshot in its restic repository.'),
+    provider: Provider.describe('Where its data is.'),
+    backupType: BackupType,
+    createdAt: Timestamp.describe('When the store received it.'),
+    takenAt: Timestamp.nullable().describe('When it was made, by the clock of the device.'),
+    paths: z.array(z.string()).describe('The sources, as the device writes them.'),
+    pathsAreCut: z.boolean().optional().describe('True: there are more than are listed.'),
+    details: SnapshotDetails.nullable().describe(
+      'Of a snapshot that is more than files, as the device writes it.',
+    ),
+    sizeBytes: z.number().int().nullable(),
+    fileCount: z.number().int().nullable(),
+    addedBytes: z.number().int().nullable().describe('The bytes that it added to the repository.'),
+    changedFiles: z.number().int().nullable(),
+    isPartial: z
+      .boolean()
+      .describe(
+        'Some files could not be read, or the result of the backup was lost, so that it is not known.',
+      ),
+    legalHold: z.boolean(),
+    legalHoldReason: z.string().nullable(),
+    isImmutable: z.boolean(),
+    immutableUntil: Timestamp.nullable(),
+    immutabilityEnforcement: z
+      .enum(['application', 'none'])
+      .describe(
+        '`application`: the server refuses to remove it; stored data cannot be removed by the device. `none`: the device or the account of the bucket can remove the data.',
+      ),
+    retentionBlockedReason: z
+      .enum(['legal_hold', 'in_use', 'immutable'])
+      .nullable()
+      .describe('Why no retention removes it now. `in_use`: a virtual machine runs from it.'),
+    removedAt: Timestamp.nullable().describe(
+      'Since when it is no longer in the repository. Until the trash of the store is emptied it can be read with `asOf`.',
+    ),
+    removedBecause: z.string().nullable(),
+  })
+  .meta({ id: 'BackupSnapshot' });
+
+export const AsOf = instantOrDay('end')
+  .optional()
+  .describe(
+    'The state of the repository at this time, by what the store had received: the way back after a false index, a wrong removal or forged snapshots. A day means its end.',
+  );
+
+export const SnapshotQuery = PageQuery.extend({
+  orgId: Id.optional(),
+  deviceId: Id.optional(),
+  configId: Id.optional(),
+  backupType: BackupType.optional(),
+  vaultId: Id.optional().describe('The copies in this vault. Without it, no copy of a vault is listed.'),
+  from: instantOrDay().optional().describe('Received at this time or later.'),
+  to: instantOrDay('end').optional().describe('Received at this time or earlier.'),
+  asOf: AsOf,
+}).superRefine(noneBefore('from', 'to'));
+export type SnapshotQuery = z.infer<typeof SnapshotQuery>;
+
+export const LegalHoldChange = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe('False releases it, which needs a second factor.'),
+    reason: text(500).optional().describe('Required to set it.'),
+  })
+  .refine(({ enabled, reason }) => !enabled || reason !== undefined, {
+    path: ['reason'],
+    message: 'must say why the snapshot is held',
+  });
+export type LegalHoldChange = z.infer<typeof LegalHoldChange>;
+
+export const IMMUTABLE_DAYS_MAX = 3650;
+export const ImmutabilityChange = z
+  .strictObject({
+    immutableDays: z.number().int().min(1).max(IMMUTABLE_DAYS_MAX).optional().describe('From now on.'),
+    extendUntil: instantOrDay('end').optional().describe('The later of both times counts.'),
+    reason: text(500).optional().describe('For the audit trail.'),
+  })
+  .refine(({ immutableDays, extendUntil }) => immutableDays !== undefined || extendUntil !== undefined, {
+    path: ['extendUntil'],
+    message: 'must be given where immutableDays is not',
+  });
+export type ImmutabilityChange = z.infer<typeof ImmutabilityChange>;
 
 const Path = SnapshotPath.meta({
   type: 'string',
@@ -14,11 +107,11 @@ const Path = SnapshotPath.meta({
 const volume = {
   machine: text(255)
     .optional()
-    .describe('Of a snapshot of several machines: the id or the name of the one to look into.'),
+    .describe('For a snapshot of several machines: the id or the name of the one to look into.'),
   disk: text(80)
     .optional()
     .describe(
-      'Of an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.',
+      'For an image: looks into this disk, and not at the file of the image. File systems of ext2, ext3 and ext4 are read.',
     ),
   partition: z.coerce
     .number()
@@ -26,7 +119,7 @@ const volume = {
     .min(1)
     .max(65_535)
     .optional()
-    .describe('Of the disk, by its number. Left out for a disk without partitions.'),
+    .describe('The number of a partition of the disk. Left out for a disk without partitions.'),
 };
 type VolumeFields = { machine?: unknown; disk?: unknown; partition?: unknown };
 function needDisk({ machine, disk, partition }: VolumeFields, context: z.RefinementCtx): void {
@@ -63,7 +156,7 @@ export const SnapshotFolder = z.object({
     .boolean()
     .optional()
     .describe(
-      'Of a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.',
+      'For a volume of an image. False: it was in use when it was saved, so the newest changes can be missing or damaged.',
     ),
 });
 
@@ -106,7 +199,7 @@ const Side = z
   .nullable();
 const Total = z.object({
   entries: z.number().int(),
-  bytes: z.number().describe('Of files: of those that were changed, as they are now.'),
+  bytes: z.number().describe('The bytes of the files; of changed ones, as they are now.'),
 });
 
 export const SnapshotDifference = z

@@ -1,15 +1,15 @@
-import { clock } from '../../../clock.ts';
-import type { Context } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import type { BackupRepository } from '../repositories/repository.model.ts';
-import { BackupSnapshot } from './snapshot.model.ts';
+import { clock, DAY_MS } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { BackupRepository } from '../backup-store/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { BackupSnapshot, listedPaths } from './snapshot.model.ts';
 import {
-  IMMUTABLE_DAYS_MAX,
   type ImmutabilityChange,
+  IMMUTABLE_DAYS_MAX,
   type LegalHoldChange,
   type SnapshotQuery,
 } from './snapshot.schema.ts';
@@ -23,7 +23,7 @@ const accessible = ({ tx, caller }: Reading) =>
     .whereRaw(inTenant(caller, 'backup_snapshots.org_id'))
     .select('backup_snapshots.*', 'repository.provider');
 
-/** Those that are in their repositories now, or that were at a time, the newest first. */
+/** Lists the snapshots that are in their repositories now, or were at a given time, the newest first. */
 export async function listSnapshots(ctx: Context, query: SnapshotQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
   const { asOf, from, to = asOf } = query;
@@ -57,7 +57,7 @@ export async function listSnapshots(ctx: Context, query: SnapshotQuery) {
       .whereRaw('(removed_at is null or removed_at > ?)', [asOf]);
   }
   const { results, total } = await snapshots.castTo<{ results: FoundSnapshot[]; total: number }>();
-  return toPage(query, { results: results.map(shownSnapshot), total });
+  return toPage(query, { results: results.map(toSnapshotResponse), total });
 }
 
 /** Also one that was removed, which says so. */
@@ -67,14 +67,15 @@ export async function findSnapshot(ctx: Reading, id: string): Promise<FoundSnaps
   return snapshot;
 }
 
-export const readSnapshot = async (ctx: Context, id: string) => shownSnapshot(await findSnapshot(ctx, id));
+export const readSnapshot = async (ctx: Context, id: string) =>
+  toSnapshotResponse(await findSnapshot(ctx, id));
 
 /** A hold keeps a snapshot until it is released, whatever the retention says. */
 export async function changeLegalHold(ctx: Context, id: string, { enabled, reason }: LegalHoldChange) {
   if (!enabled && !ctx.caller.mfa) {
     throw new AppError('mfa_required', 'To release a legal hold you need a second factor.');
   }
-  // One that somebody removed all the same keeps the trash of its repository, until it is released.
+  // One that was removed all the same keeps the trash of its repository, until it is released.
   const snapshot = await findToChange(ctx, id, { isRemovedToo: !enabled });
   const { legalHold, legalHoldReason } = snapshot;
   const change = { legalHold: enabled, legalHoldReason: enabled ? (reason ?? null) : null };
@@ -98,8 +99,6 @@ export async function extendImmutability(ctx: Context, id: string, change: Immut
   ctx.recordChange({ immutableUntil: before }, { immutableUntil: until });
   return readSnapshot(ctx, id);
 }
-
-const DAY_MS = 86_400_000;
 
 function immutableUntil({ immutableDays = 0, extendUntil }: ImmutabilityChange, now: number): Date {
   const until = Math.max(now + immutableDays * DAY_MS, extendUntil?.getTime() ?? 0);
@@ -131,10 +130,11 @@ async function findToChange(
 
 const numberOf = (bigint: string | null) => (bigint === null ? null : Number(bigint));
 
-function shownSnapshot({ receivedAt, ...snapshot }: FoundSnapshot) {
+function toSnapshotResponse({ receivedAt, ...snapshot }: FoundSnapshot) {
   const isImmutable = snapshot.immutableUntil !== null && snapshot.immutableUntil > clock.date();
   return {
     ...snapshot,
+    ...listedPaths(snapshot.paths),
     createdAt: receivedAt,
     sizeBytes: numberOf(snapshot.sizeBytes),
     fileCount: numberOf(snapshot.fileCount),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text } from '../../../platform/http/fields.ts';
+import { text } from '../../platform/http/fields.ts';
 import {
   canonicalPath,
   type HypervisorKind,
@@ -11,9 +11,9 @@ import {
   SqlDatabase,
   SqlInstance,
   SqlPath,
-} from '../../../protocol/index.ts';
+} from '../../protocol/index.ts';
 
-/** What a configuration backs up. Each kind has a module of its own in `../sources/`. */
+// The sources of a configuration. `source-kinds.ts` has the work of each kind.
 
 const MAX_PATHS = 200;
 const PATH_BYTES_MAX = 4096;
@@ -121,11 +121,11 @@ const DatabaseSources = z
       .max(90)
       .optional()
       .default(7)
-      .describe('A backup is a full one where the last full one is older.'),
+      .describe('A backup is a full one if the last full one is older.'),
     between: z
       .enum(['log', 'differential', 'none'])
       .optional()
-      .describe('What the other backups are. Default: `log` for PostgreSQL, `differential` for MariaDB.'),
+      .describe('The type of the other backups. Default: `log` for PostgreSQL, `differential` for MariaDB.'),
   })
   .superRefine(({ engine, between }, context) => {
     const allowed: readonly string[] = BETWEEN[engine];
@@ -135,7 +135,7 @@ const DatabaseSources = z
   .meta({ id: 'DatabaseSources' });
 export type DatabaseSources = z.infer<typeof DatabaseSources>;
 
-/** What the backups between two full ones are. */
+/** The type of the backups between two full ones. */
 export const betweenOf = ({ engine, between }: Pick<DatabaseSources, 'engine' | 'between'>) =>
   between ?? BETWEEN[engine][0];
 
@@ -157,12 +157,12 @@ const MssqlSources = z
       .max(90)
       .optional()
       .default(7)
-      .describe('A backup is a full one where the last full one is older.'),
+      .describe('A backup is a full one if the last full one is older.'),
     between: z
       .enum(['log', 'differential', 'none'])
       .optional()
       .default('log')
-      .describe('What the other backups are. Logs need the recovery model FULL or BULK_LOGGED.'),
+      .describe('The type of the other backups. Logs need the recovery model FULL or BULK_LOGGED.'),
   })
   .meta({ id: 'MssqlSources' });
 export type MssqlSources = z.infer<typeof MssqlSources>;
@@ -181,7 +181,7 @@ const machineSources = <K extends HypervisorKind>(kind: K) =>
       .optional()
       .default('application')
       .describe(
-        '`application`: the programs in a machine are asked to write what they hold. Where one cannot be asked, it is saved as with `crash`, and the backup is partial.',
+        '`application`: the programs in a machine are asked to write what they hold. If one cannot be asked, it is saved as with `crash`, and the backup is partial.',
       ),
   });
 const HypervSources = machineSources('hyperv').meta({ id: 'HypervSources' });
@@ -206,3 +206,71 @@ interface RestoredMachine {
   vmRestoreId: string;
 }
 export type JobSources = BackupSources | RestoredMachine;
+
+// Exclude patterns of restic: it refuses a whole backup because of one malformed pattern, so no configuration has one.
+
+/** Excludes are arguments of restic's command line, which Windows limits to 32,767 characters. */
+const ALL_MAX = 15_000;
+
+/** The faults of the excludes of a configuration, with their positions. */
+export function* faultsOfExcludes({
+  excludes = [],
+  paths,
+}: Pick<FileSources, 'excludes' | 'paths'>): Generator<{ at: number | undefined; message: string }> {
+  const hasEscapes = paths.linux !== undefined || paths.macos !== undefined;
+  for (const [at, pattern] of excludes.entries()) {
+    const fault =
+      (hasEscapes ? patternFault(pattern, { isWindows: false }) : undefined) ??
+      (paths.windows === undefined ? undefined : patternFault(pattern, { isWindows: true }));
+    if (fault !== undefined) yield { at, message: fault };
+  }
+  const length = excludes.reduce((sum, pattern) => sum + pattern.length + 1, 0);
+  if (length > ALL_MAX) yield { at: undefined, message: `must have at most ${ALL_MAX} characters in all` };
+}
+
+/**
+ * Why restic does not take a pattern; `undefined`: it does. Each part between slashes is a pattern of Go's `filepath.Match`.
+ * A backslash takes the meaning from the character behind it, and on Windows it separates parts.
+ */
+export function patternFault(pattern: string, { isWindows }: { isWindows: boolean }): string | undefined {
+  const parts = pattern.replace(/^!/, '').split(isWindows ? /[\\/]/ : '/');
+  for (const part of parts) {
+    const fault = partFault(Array.from(part), !isWindows);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+const NOT_CLOSED = 'has a [ without its ] in the same part of the path';
+const BAD_SET = 'must have characters between [ and ], and a - there only between two of them';
+const LAST_BACKSLASH =
+  'must not end a part with a backslash, which takes the meaning from the next character';
+
+function partFault(characters: readonly string[], hasEscapes: boolean): string | undefined {
+  const isEscape = (at: number) => hasEscapes && characters[at] === '\\';
+  /** The place behind a member of a set, or what is wrong with it. */
+  const behindMember = (at: number): number | string => {
+    const first = characters[at];
+    if (first === undefined) return NOT_CLOSED;
+    if (first === '-' || first === ']') return BAD_SET;
+    const next = at + (isEscape(at) ? 2 : 1);
+    return next >= characters.length ? NOT_CLOSED : next;
+  };
+  for (let at = 0; at < characters.length; at += 1) {
+    if (isEscape(at)) {
+      at += 1;
+      if (at >= characters.length) return LAST_BACKSLASH;
+    }
+    // A character that has lost its meaning opens no set.
+    else if (characters[at] === '[') {
+      at += characters[at + 1] === '^' ? 2 : 1;
+      for (let members = 0; members === 0 || characters[at] !== ']'; members += 1) {
+        let next = behindMember(at);
+        if (typeof next === 'number' && characters[next] === '-') next = behindMember(next + 1);
+        if (typeof next === 'string') return next;
+        at = next;
+      }
+    }
+  }
+  return undefined;
+}

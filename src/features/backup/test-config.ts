@@ -1,38 +1,76 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { clock } from '../../../clock.ts';
-import { EngineError } from '../../../engine/index.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { newId } from '../../../platform/ids.ts';
-import { SealBrokenError, type Sealer } from '../../../platform/secrets/sealed.ts';
-import { COMMANDS, SECRETS_CAPABILITY } from '../../../protocol/index.ts';
+import { clock } from '../../clock.ts';
+import { EngineError } from '../../engine/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { SealBrokenError, type Encryptor } from '../../platform/secrets/sealed.ts';
+import { COMMANDS, SECRETS_CAPABILITY } from '../../protocol/index.ts';
+import type { ObjectStorage } from '../backup-store/index.ts';
 import {
   addServerCommand,
   announceCommands,
   cancelServerCommand,
   type EndedCommand,
   findEndOfCommand,
-} from '../../commands/index.ts';
-import { commandTargets, supportsCommand } from '../../devices/index.ts';
-import { assertManageable } from '../../organizations/index.ts';
-import { destinationOnDevice } from '../access/device-access.ts';
-import type { ServerEngine } from '../access/server-engine.ts';
-import type { BackupConfig } from '../configs/config.model.ts';
-import { readConfig } from '../configs/config.service.ts';
-import { secretOf } from '../configs/provider.ts';
-import { passwordOf } from '../keys/key-material.ts';
-import { EncryptionKeyVersion } from '../keys/key.model.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
-import type { ConfigTest, ConfigTestResult } from './action.schema.ts';
-import { sourceChecks } from './source-checks.ts';
+} from '../commands/index.ts';
+import { commandTargets, supportsCommand } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import type { BackupConfig } from './config.model.ts';
+import type { ConfigTest, ConfigTestResult } from './config.schema.ts';
+import { readConfig, secretOf } from './config.service.ts';
+import { EncryptionKeyVersion, passwordOf } from './key.model.ts';
+import { destinationOnDevice, type ServerEngine } from './repository-access.ts';
+import { type BackupSources, faultsOfExcludes, type FileSources } from './source.schema.ts';
+
+type Check = ConfigTestResult['checks'][number];
+
+/** The faults of the sources of a configuration that can be found without a device. */
+export function sourceChecks(sources: BackupSources): Check[] {
+  if (sources.kind !== 'files') return [];
+  const faults = [...faultsOf(sources)];
+  if (faults.length > 0) return faults.map((fault) => ({ name: 'sources', ok: false, ...fault }));
+  const message = leftOutSentence(sources.paths.linux ?? []);
+  return [{ name: 'sources', ok: true, ...(message === undefined ? {} : { message }) }];
+}
+
+const MADE_UP = /^\/(proc|sys)(\/|$)|^\/(dev|run)\/?$/;
+const IN_MEMORY = /^\/(dev|run)\/./;
+/** Taken alone; a pattern that takes something in again may stand behind it. */
+const EVERYTHING = /^(\/?\*{1,2}|\*\*\/\*{1,2}|\/)$/;
+
+function* faultsOf({ paths, excludes = [] }: FileSources): Generator<{ code: string; message: string }> {
+  for (const path of paths.linux ?? []) {
+    if (!MADE_UP.test(path)) continue;
+    const message = `${path} lies in a virtual file system, which holds no files. It is not backed up.`;
+    yield { code: 'SOURCE_VIRTUAL', message };
+  }
+  for (const { at, message } of faultsOfExcludes({ paths, excludes })) {
+    const which = at === undefined ? 'The excludes' : `The exclude ${excludes[at] ?? ''}`;
+    yield { code: 'EXCLUDE_INVALID', message: `${which} ${message}.` };
+  }
+  const all = excludes.find((pattern) => EVERYTHING.test(pattern));
+  if (all !== undefined && !excludes.some((pattern) => pattern.startsWith('!'))) {
+    yield { code: 'EVERYTHING_EXCLUDED', message: `The exclude ${all} leaves nothing to back up.` };
+  }
+}
+
+function leftOutSentence(paths: readonly string[]): string | undefined {
+  if (paths.length === 0) return undefined;
+  const inMemory = paths.find((path) => IN_MEMORY.test(path));
+  if (inMemory !== undefined) {
+    return `${inMemory} is backed up only if a disk is mounted on the way to it.`;
+  }
+  return 'On Linux, /proc, /sys, /dev, /run and other virtual file systems below the sources are left out, which the job says.';
+}
 
 /** Whether backups with a configuration would work. */
 
 export interface TestParts {
   hub: DeviceHub;
-  secrets: Sealer;
+  secrets: Encryptor;
   backupEngine: ServerEngine;
   backupStore: { storage: ObjectStorage };
 }
@@ -63,21 +101,21 @@ export async function testConfig(
 async function keyCheck(
   { tx }: Context,
   { encryptionKeyId }: BackupConfig,
-  sealer: Sealer,
+  encryptor: Encryptor,
 ): Promise<Checks[number]> {
   const version = await EncryptionKeyVersion.query(tx)
     .where('key_id', encryptionKeyId)
     .orderBy('version', 'desc')
     .first();
-  if (version !== undefined && canOpen(version, sealer)) return { name: 'encryption_key', ok: true };
+  if (version !== undefined && canOpen(version, encryptor)) return { name: 'encryption_key', ok: true };
   const message = 'The encryption key cannot be opened with the secrets that this server has.';
   return { name: 'encryption_key', ok: false, code: 'KEY_UNREADABLE', message };
 }
 
-/** False where it was sealed with a secret of the server that is no longer configured. */
-function canOpen(version: EncryptionKeyVersion, sealer: Sealer): boolean {
+/** False if it was sealed with a secret of the server that is no longer configured. */
+function canOpen(version: EncryptionKeyVersion, encryptor: Encryptor): boolean {
   try {
-    return passwordOf(sealer, version) !== '';
+    return passwordOf(encryptor, version) !== '';
   } catch (error) {
     if (error instanceof SealBrokenError) return false;
     throw error;
@@ -176,7 +214,7 @@ async function onDevice(
       },
       ttlSeconds: DEVICE_SECONDS,
       timeoutSeconds: DEVICE_SECONDS,
-      secrets: { values: secret === undefined ? {} : { [ref]: secret }, sealer: secrets },
+      secrets: { values: secret === undefined ? {} : { [ref]: secret }, encryptor: secrets },
       createdBy: ctx.caller.userId,
     });
     inside.afterCommit(() => announceCommands(hub, [added]));

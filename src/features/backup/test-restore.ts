@@ -1,22 +1,146 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { newId } from '../../../platform/ids.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { COMMANDS } from '../../../protocol/index.ts';
-import { addServerCommand, announceCommands, type EndedCommand } from '../../commands/index.ts';
-import { type RepositoryAccessParts, storePath, withRepository } from '../access/open-repository.ts';
-import { repositoryPassword } from '../access/repository-passwords.ts';
-import { RepositoryReaders } from '../reading/repository-readers.ts';
-import type { BackupRepository } from '../repositories/repository.model.ts';
-import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { issueCredential } from '../store/records/credentials.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
+import { createHash, randomInt } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
+import { clock } from '../../clock.ts';
+import {
+  dump,
+  type Engine,
+  EngineError,
+  isArgument,
+  listEntries,
+  type Repository,
+  type RepositoryReader,
+  SELECTED_MAX,
+} from '../../engine/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { newId } from '../../platform/ids.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { COMMANDS, pathBytes, shortened } from '../../protocol/index.ts';
+import { type BackupRepository, issueCredential, type ObjectStorage } from '../backup-store/index.ts';
+import { type AddedCommand, addServerCommand, type EndedCommand } from '../commands/index.ts';
 import { checkImages, imagesOf } from './image-check.ts';
-import { readSample } from './sample.ts';
-import { BackupVerification } from './verification.model.ts';
-import type { SampleFile, VerificationDetails } from './verification.schema.ts';
+import { type BackupVerification, VerificationFacts } from './protection.model.ts';
+import {
+  type RepositoryAccessParts,
+  repositoryPassword,
+  storePath,
+  withRepository,
+} from './repository-access.ts';
+import { RepositoryReaders } from './repository-readers.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
+import type { SampleFile, Verdict, VerificationDetails } from './verification.schema.ts';
+
+interface Candidate {
+  path: string;
+  size: number;
+  mtime: string;
+}
+
+const RANDOM_FILES = 7;
+/** The sample is restored on the device and read by the server: it proves, it does not move the whole backup. */
+const FILE_MAX = 256 * 2 ** 20;
+const PARTS_MAX = 10_000;
+/** A longer one may not be restorable below the folder of the agent: macOS opens paths of 1,023 bytes. */
+const PATH_BYTES_MAX = 900;
+
+/**
+ * Files of a snapshot for a test restore: the one changed last, the one changed first, the largest of up to 256 MiB, and
+ * seven at random. Each file has the same chance, whatever the size of the snapshot.
+ */
+export async function chooseSample(entries: AsyncIterable<Candidate>): Promise<Candidate[]> {
+  const random: Candidate[] = [];
+  const special: { newest?: Candidate; oldest?: Candidate; largest?: Candidate } = {};
+  let seen = 0;
+  for await (const entry of entries) {
+    if (entry.size > FILE_MAX || pathBytes(entry.path).length > PATH_BYTES_MAX) continue;
+    seen += 1;
+    if (special.newest === undefined || entry.mtime > special.newest.mtime) special.newest = entry;
+    if (special.oldest === undefined || entry.mtime < special.oldest.mtime) special.oldest = entry;
+    if (special.largest === undefined || entry.size > special.largest.size) special.largest = entry;
+    if (random.length < RANDOM_FILES) random.push(entry);
+    else {
+      const place = randomInt(seen);
+      if (place < RANDOM_FILES) random[place] = entry;
+    }
+  }
+  const chosen = [...Object.values(special), ...random];
+  let length = 0;
+  // The device restores all of them by one call of restic.
+  return [...new Map(chosen.map((entry) => [entry.path, entry])).values()].filter(({ path }) => {
+    length += path.length;
+    return length <= SELECTED_MAX;
+  });
+}
+
+interface SampledSnapshot {
+  engine: Engine;
+  repository: Repository;
+  snapshotId: string;
+  /** Opens the repository for our own reader. Called only for names that are not UTF-8, which restic cannot be given. */
+  openReader: () => Promise<RepositoryReader>;
+}
+
+/**
+ * The sample of a snapshot, with the hashes of what the repository holds. The server computes them, not the device. `damaged`
+ * are the files that could not be read here: one of them does not end the test of the others.
+ */
+async function readSample(
+  snapshot: SampledSnapshot,
+  signal: AbortSignal,
+): Promise<{ sample: SampleFile[]; damaged: string[] }> {
+  const chosen = await chooseSample(filesOf(snapshot, signal));
+  const sample: SampleFile[] = [];
+  const damaged: string[] = [];
+  for (const { path, size } of chosen) {
+    try {
+      sample.push({ path, sizeBytes: size, sha256: await hashOf(snapshot, path, signal) });
+    } catch (error) {
+      if (!(error instanceof EngineError) || !IS_OF_FILE.has(error.code)) throw error;
+      damaged.push(shortened(`${path}: ${error.message}`, ERROR_MAX));
+    }
+  }
+  return { sample, damaged };
+}
+
+const IS_OF_FILE = new Set<string>(['PATH_MISSING', 'REPOSITORY_DAMAGED']);
+const ERROR_MAX = 300;
+
+async function hashOf(
+  { engine, repository, snapshotId, openReader }: SampledSnapshot,
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const hash = createHash('sha256');
+  if (isArgument(path)) {
+    await pipeline(dump(engine, repository, { snapshotId, path }, { signal }), hash);
+    return hash.digest('hex');
+  }
+  const reader = await openReader();
+  const query = { limits: { entries: 1, parts: PARTS_MAX }, signal };
+  const opened = await reader.openContent({ snapshotId, path }, query);
+  if (opened === 'too_large' || opened.type !== 'file') throw new EngineError('PATH_MISSING');
+  for await (const piece of opened.content.read()) hash.update(piece);
+  return hash.digest('hex');
+}
+
+async function* filesOf(
+  { engine, repository, snapshotId, openReader }: SampledSnapshot,
+  signal: AbortSignal,
+): AsyncGenerator<Candidate, void> {
+  const readNames = async (path: string) => {
+    const { entries } = await (await openReader()).listFolder({
+      snapshotId,
+      path,
+      offset: 0,
+      limit: Infinity,
+    });
+    return entries.map(({ name }) => name);
+  };
+  const entries = listEntries(engine, repository, { snapshotId, readNames }, { signal });
+  for await (const { path, type, size = 0, mtime = '' } of entries) {
+    if (type === 'file') yield { path, size, mtime };
+  }
+}
 
 export interface TestRestoreParts extends RepositoryAccessParts {
   hub: DeviceHub;
@@ -33,7 +157,7 @@ export async function beginTestRestore(
   verification: BackupVerification,
   repository: BackupRepository,
   signal: AbortSignal,
-): Promise<Partial<BackupVerification> | 'handed_over'> {
+): Promise<Verdict | { give: (tx: Tx) => Promise<AddedCommand> }> {
   const snapshot = await snapshotOf(parts, verification, repository.id);
   if (snapshot === undefined) {
     return failed(
@@ -42,7 +166,7 @@ export async function beginTestRestore(
     );
   }
   if (imagesOf(snapshot) !== undefined) return checkImages(parts, { repository, snapshot }, signal);
-  const readers = new RepositoryReaders({ db: parts.db, storage: parts.storage, sealer: parts.secrets });
+  const readers = new RepositoryReaders({ db: parts.db, storage: parts.storage, encryptor: parts.secrets });
   const openReader = async () => (await readers.open(repository, null)).reader;
   const { sample, damaged } = await withRepository(
     parts,
@@ -56,14 +180,10 @@ export async function beginTestRestore(
       : failed('REPOSITORY_DAMAGED', `No file of the sample can be read. ${damaged[0]}`);
   }
   const details = { sample, ...(damaged.length === 0 ? {} : { errors: damaged }) };
-  const command = await withSystem(parts.db, 'hand a test restore to its device', (tx) =>
-    handOver(tx, parts, { verification, repository, snapshot, details }),
-  );
-  announceCommands(parts.hub, [command]);
-  return 'handed_over';
+  return { give: (tx) => handOver(tx, parts, { verification, repository, snapshot, details }) };
 }
 
-const failed = (errorCode: string, errorMessage: string): Partial<BackupVerification> => ({
+const failed = (errorCode: string, errorMessage: string): Verdict => ({
   status: 'failed',
   errorCode,
   errorMessage,
@@ -112,13 +232,12 @@ async function handOver(
       },
       ttlSeconds: TTL_SECONDS,
       timeoutSeconds: TIMEOUT_SECONDS,
-      secrets: { values: { [passwordRef]: password, [secretRef]: credential.secret }, sealer: secrets },
+      secrets: { values: { [passwordRef]: password, [secretRef]: credential.secret }, encryptor: secrets },
       createdBy: verification.createdBy,
     },
   );
-  await BackupVerification.query(tx).findById(verification.id).patch({
+  await VerificationFacts.query(tx).findById(verification.id).patch({
     snapshotId: snapshot.id,
-    commandId: command.id,
     credentialId: credential.id,
     details,
   });
@@ -128,7 +247,7 @@ async function handOver(
 /** A snapshot of a database is one file. A larger one would take the room and the time of a restore. */
 const SAMPLE_BYTES_MAX = 1024 ** 3;
 
-/** Of those, files are taken out. */
+/** Selects images. A test restores single files out of them. */
 const IS_IMAGE = `details ->> 'kind' = 'image' or details ->> 'hypervisor' = 'kvm'`;
 
 const snapshotOf = (
@@ -150,11 +269,11 @@ const snapshotOf = (
 export function judgeTestRestore(
   { details }: Pick<BackupVerification, 'details'>,
   end: Pick<EndedCommand, 'status' | 'output' | 'error'>,
-): Partial<BackupVerification> {
+): Verdict {
   if (end.status !== 'succeeded') {
     const { code = end.status.toUpperCase(), message = 'The device did not restore the sample.' } =
       end.error ?? {};
-    return failed(code.slice(0, 64), message.slice(0, 2000));
+    return failed(code.slice(0, 64), shortened(message, 2000));
   }
   const output = COMMANDS['backup.verify'].output.safeParse(end.output);
   if (!output.success) return failed('BAD_RESULT', 'The result of the device could not be read.');

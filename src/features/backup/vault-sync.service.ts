@@ -1,23 +1,21 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { cancelServerCommand } from '../../commands/index.ts';
-import { commandTargets } from '../../devices/index.ts';
-import { assertManageable } from '../../organizations/index.ts';
-import { assertCanWork } from '../access/device-engine.ts';
-import type { ServerEngine } from '../access/server-engine.ts';
-import { answeringFailures } from '../reading/engine-failures.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { addSync } from './add-syncs.ts';
-import { cancelSyncNow } from './sync-end.ts';
-import { shownSync } from '../vaults/vault-answer.ts';
-import { HAND_OVER } from './vault-jobs.ts';
-import { VaultSync } from '../vaults/vault.model.ts';
-import type { NewSync } from '../vaults/vault.schema.ts';
-import { findVault } from '../vaults/vault.service.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { BackupRepository } from '../backup-store/index.ts';
+import { cancelServerCommand } from '../commands/index.ts';
+import { commandTargets } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import { assertCanWork } from './device-requests.ts';
+import type { ServerEngine } from './repository-access.ts';
+import { mapEngineErrors } from './repository-readers.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
+import { cancelSyncNow, HAND_OVER_VAULTS } from './vault-sync.ts';
+import { BackupVault, VaultSync } from './vault.model.ts';
+import { addSync } from './vault.queries.ts';
+import type { DeleteVaultQuery, NewSync } from './vault.schema.ts';
+import { findVault, toSyncResponse } from './vault.service.ts';
 
 export interface SyncParts {
   hub: DeviceHub;
@@ -35,7 +33,7 @@ export async function prepareSync(
     const { provider } = await findVault(tenant, id);
     return provider === 'server';
   });
-  if (needsEngine) await answeringFailures(() => backupEngine.open());
+  if (needsEngine) await mapEngineErrors(() => backupEngine.open());
 }
 
 /** Begins at once, or when the device returns. */
@@ -52,8 +50,8 @@ export async function startSync(ctx: Context, id: string, { snapshotId }: NewSyn
     createdBy: ctx.caller.userId,
   });
   if (added === undefined) throw await inFlight(ctx, id);
-  await jobs.enqueue(ctx.tx, HAND_OVER, {});
-  return shownSync(await VaultSync.query(ctx.tx).findById(added).throwIfNotFound(), hub);
+  await jobs.enqueue(ctx.tx, HAND_OVER_VAULTS, {});
+  return toSyncResponse(await VaultSync.query(ctx.tx).findById(added).throwIfNotFound(), hub);
 }
 
 async function assertToCopy(
@@ -97,7 +95,7 @@ export async function cancelSync(ctx: Context, vaultId: string, hub: DeviceHub) 
     { status, cancelRequestedAt },
     { status: cancelled.status, cancelRequestedAt: cancelled.cancelRequestedAt },
   );
-  return shownSync(cancelled, hub);
+  return toSyncResponse(cancelled, hub);
 }
 
 /** The command is changed before the sync, as when its device reports: otherwise both could wait for each other. */
@@ -117,4 +115,47 @@ export async function endInFlight(
   if (request.hasEnded && sync.finishedAt === null) await cancelSyncNow(tx, sync);
   else await sync.$query(tx).patch({ cancelRequestedAt: sync.cancelRequestedAt ?? clock.date() });
   afterCommit(request.announce);
+}
+
+/**
+ * Ends a vault. The copies go the way of snapshots that retention does not keep: in the backup store a prune moves their
+ * data to the trash. Copies that are on hold keep the vault from being deleted.
+ */
+export async function deleteVault(
+  ctx: Context,
+  id: string,
+  { keepSnapshots = false }: DeleteVaultQuery,
+  hub: DeviceHub,
+) {
+  const { tx } = ctx;
+  const vault = await findVault(ctx, id);
+  await assertManageable(ctx, vault.orgId);
+  await BackupVault.query(tx).findById(id).forUpdate();
+  const copies = () =>
+    BackupSnapshot.query(tx).where('repository_id', vault.repositoryId).whereNull('removed_at');
+  const count = await copies().resultSize();
+  if (!keepSnapshots) {
+    const held = await copies().whereRaw('(legal_hold or in_use or immutable_until > now())').resultSize();
+    if (held > 0) {
+      throw new AppError(
+        'conflict',
+        'Copies in this vault are on hold, immutable, or in use by a virtual machine.',
+        { details: { held } },
+      );
+    }
+  }
+  const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
+  if (open !== undefined) await endInFlight(ctx, open, hub);
+  if (!keepSnapshots) {
+    const now = clock.date();
+    await copies().patch({ removedAt: now, removedBecause: 'vault_deleted' });
+    if (count > 0) {
+      await BackupRepository.query(tx)
+        .findById(vault.repositoryId)
+        .whereNull('prune_due_since')
+        .patch({ pruneDueSince: now });
+    }
+  }
+  await BackupVault.query(tx).deleteById(id);
+  return { success: true as const, keptSnapshots: keepSnapshots ? count : 0, vault };
 }

@@ -1,18 +1,93 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { EngineError, listSnapshots } from '../../../engine/index.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { COMMANDS, type CommandOutput } from '../../../protocol/index.ts';
-import { type EndedCommand, findEndOfCommand } from '../../commands/index.ts';
-import { type RepositoryAccessParts, withRepository } from '../access/open-repository.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { noteDestinationRoom } from '../repositories/repository.service.ts';
-import { recordCopies, type SeenCopies } from './record-copies.ts';
-import { addFollowingSync } from './add-syncs.ts';
-import { cancelSyncNow, endAccess, failSync } from './sync-end.ts';
-import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
+import { clock } from '../../clock.ts';
+import { EngineError, listSnapshots } from '../../engine/index.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import { type CommandOutput, COMMANDS, shortened } from '../../protocol/index.ts';
+import { BackupRepository, endCredential, recordDestinationSpace } from '../backup-store/index.ts';
+import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
+import { type RepositoryAccessParts, withRepository } from './repository-access.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
+import { BackupVault, VaultSync } from './vault.model.ts';
+import { addFollowingSync } from './vault.queries.ts';
 
-/** The end of a sync, from the end of its command and from what is in the vault. */
+/** Adds the syncs that are due, and gives those whose turn has come to their devices. */
+export const HAND_OVER_VAULTS = defineJob({
+  name: 'backup.hand-over-vaults',
+  input: z.object({}),
+  attempts: 3,
+  inCluster: 1,
+});
+
+/** Makes the repository of a vault in the backup store. */
+export const PREPARE_VAULT = defineJob({
+  name: 'backup.prepare-vault',
+  input: z.object({ syncId: z.uuid() }),
+  attempts: 4,
+  concurrency: 2,
+});
+
+/** Added by a trigger of the database with the end of a command. */
+export const SETTLE_VAULT_SYNC = defineJob({
+  name: 'backup.settle-vault-sync',
+  input: z.object({ syncId: z.uuid(), commandId: z.uuid() }),
+  attempts: 20,
+  concurrency: 2,
+});
+
+const MESSAGE_MAX = 2000;
+
+/** The device can neither read the repository nor write to the vault any more. */
+async function endAccess(tx: Tx, sync: VaultSync): Promise<void> {
+  for (const id of [sync.sourceCredentialId, sync.vaultCredentialId]) {
+    if (id !== null) await endCredential(tx, id);
+  }
+}
+
+export async function cancelSyncNow(tx: Tx, sync: VaultSync): Promise<void> {
+  await endAccess(tx, sync);
+  const at = clock.date();
+  await sync
+    .$query(tx)
+    .patch({ status: 'cancelled', cancelRequestedAt: sync.cancelRequestedAt ?? at, finishedAt: at });
+}
+
+/** A vault that is synced by itself is tried again: after one hour, then two, and at last every day. */
+export async function failSync(
+  tx: Tx,
+  sync: VaultSync,
+  { code, message, copied = null }: { code: string; message: string; copied?: number | null },
+): Promise<void> {
+  await endAccess(tx, sync);
+  await sync.$query(tx).patch({
+    status: 'failed',
+    copiedSnapshots: copied,
+    errorCode: code.slice(0, 64),
+    errorMessage: shortened(message, MESSAGE_MAX),
+    finishedAt: sync.finishedAt ?? clock.date(),
+  });
+  const [vault, failures] = [
+    await BackupVault.query(tx).findById(sync.vaultId),
+    await failuresInARow(tx, sync.vaultId),
+  ];
+  if (vault === undefined || !(vault.syncAfterBackup || vault.schedule !== null)) return;
+  const again = new Date(clock.now() + Math.min(24, 2 ** (failures - 1)) * 3_600_000);
+  if (vault.nextSyncAt !== null && vault.nextSyncAt < again) return;
+  await vault.$query(tx).patch({ nextSyncAt: again });
+}
+
+async function failuresInARow(tx: Tx, vaultId: string): Promise<number> {
+  const newest = await VaultSync.query(tx)
+    .select('status')
+    .where('vault_id', vaultId)
+    .whereNotNull('finished_at')
+    .orderBy('created_at', 'desc')
+    .limit(10);
+  const success = newest.findIndex(({ status }) => status === 'completed');
+  return Math.max(1, success === -1 ? newest.length : success);
+}
+
+// The end of a sync: from the result of its command and from what the vault contains.
 
 const Output = COMMANDS['backup.vault-sync'].output;
 const LateResult = z.object({ status: z.literal('succeeded'), output: Output });
@@ -81,8 +156,9 @@ async function readEnd(
 }
 
 /**
- * What the vault has. In the backup store the server looks for itself, whatever the device says: a copy has to be there,
- * and to have the tree of the snapshot that it is a copy of. Elsewhere only the device sees it, so its word counts.
+ * The snapshots in the vault. In the backup store the server looks for itself, whatever the device says: a copy has to
+ * be there, and to have the tree of the snapshot that it is a copy of. Elsewhere only the device sees it, so its word
+ * counts.
  */
 async function seenIn(
   parts: RepositoryAccessParts,
@@ -130,11 +206,11 @@ async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promis
   }
   if (output === undefined) {
     const { code, message } = command.error ?? SILENT_ENDS[command.status] ?? UNKNOWN;
-    if (code === 'DESTINATION_FULL') await noteDestinationRoom(tx, ended.target.id, { freeBytes: 0 });
+    if (code === 'DESTINATION_FULL') await recordDestinationSpace(tx, ended.target.id, { freeBytes: 0 });
     await failSync(tx, sync, { code, message, copied: added });
     return;
   }
-  await noteDestinationRoom(tx, ended.target.id, output.destinationRoom);
+  await recordDestinationSpace(tx, ended.target.id, output.destinationRoom);
   const missing = sync.wanted.filter((id) => !sources.has(id)).length;
   if (missing > 0) {
     const message = `${missing} of ${sync.wanted.length} snapshots are not in the vault after the sync.`;
@@ -151,4 +227,95 @@ async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promis
   });
   // A backup that has ended meanwhile found this sync in flight.
   await addFollowingSync(tx, sync);
+}
+
+/** The findings in a vault. The ids are those of the engine. */
+interface SeenCopies {
+  copies: readonly { source: string; copy: string }[];
+  /** The snapshots about which this says everything: one of them that is not among the copies has none. */
+  covers: 'all' | readonly string[];
+  /** Every snapshot of the vault, if that is known. */
+  present?: readonly string[];
+}
+
+/**
+ * Makes the snapshots of a vault those that were found there.
+ * @returns how many are new, and of which snapshots there are copies now
+ */
+async function recordCopies(
+  tx: Tx,
+  { source, target }: { source: BackupRepository; target: BackupRepository },
+  { copies, covers, present }: SeenCopies,
+): Promise<{ added: number; sources: ReadonlySet<string> }> {
+  const originals = await BackupSnapshot.query(tx)
+    .where('repository_id', source.id)
+    .whereIn(
+      'engine_id',
+      copies.map((copy) => copy.source),
+    );
+  const known = new Map(
+    (await BackupSnapshot.query(tx).where('repository_id', target.id)).map((row) => [row.engineId, row]),
+  );
+  let added = 0;
+  const sources = new Set<string>();
+  for (const original of originals) {
+    const copy = copies.find((one) => one.source === original.engineId)?.copy ?? '';
+    const row = known.get(copy);
+    sources.add(original.engineId);
+    if (row !== undefined && row.removedAt === null) continue;
+    added += 1;
+    if (row === undefined) await insertCopy(tx, original, { target, engineId: copy });
+    // It was to be removed, and is still there.
+    else await row.$query(tx).patch({ removedAt: null, removedBecause: null });
+  }
+  const there = new Set(present ?? copies.map(({ copy }) => copy));
+  const about = covers === 'all' ? undefined : await idsOf(tx, source.id, covers);
+  const gone = [...known.values()].filter(
+    ({ engineId, copyOf, removedAt }) =>
+      removedAt === null && !there.has(engineId) && (about === undefined || about.has(copyOf ?? '')),
+  );
+  await BackupSnapshot.query(tx)
+    .whereIn(
+      'id',
+      gone.map(({ id }) => id),
+    )
+    .patch({ removedAt: clock.date(), removedBecause: 'missing' });
+  return { added, sources };
+}
+
+async function idsOf(
+  tx: Tx,
+  repositoryId: string,
+  engineIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await BackupSnapshot.query(tx)
+    .select('id')
+    .where('repository_id', repositoryId)
+    .whereIn('engine_id', [...engineIds]);
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** `receivedAt` is when the copy was found, because the vault had it later than the first repository. */
+async function insertCopy(
+  tx: Tx,
+  original: BackupSnapshot,
+  { target, engineId }: { target: BackupRepository; engineId: string },
+): Promise<void> {
+  const { backupType, takenAt, sizeBytes, fileCount, paths, isPartial, details } = original;
+  await BackupSnapshot.query(tx).insert({
+    orgId: target.orgId,
+    deviceId: target.deviceId,
+    configId: null,
+    repositoryId: target.id,
+    copyOf: original.id,
+    engineId,
+    receivedAt: clock.date(),
+    backupType,
+    takenAt,
+    sizeBytes,
+    fileCount,
+    paths,
+    isPartial,
+    details,
+  });
 }

@@ -1,11 +1,10 @@
-import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { deleteVault } from './delete-vault.ts';
-import { cancelSync, prepareSync, startSync, type SyncParts } from './sync.service.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { cancelSync, deleteVault, prepareSync, startSync, type SyncParts } from './vault-sync.service.ts';
 import {
   BackupVault,
   DeleteVaultQuery,
@@ -16,8 +15,8 @@ import {
   VaultQuery,
   VaultStatus,
   VaultSync,
-} from '../vaults/vault.schema.ts';
-import { createVault, listVaults, readVault, readVaultStatus, updateVault } from '../vaults/vault.service.ts';
+} from './vault.schema.ts';
+import { createVault, listVaults, readVault, readVaultStatus, updateVault } from './vault.service.ts';
 
 const aboutSync = ({ id, orgId, deviceId, vaultId, snapshotId }: Awaited<ReturnType<typeof startSync>>) => ({
   orgId,
@@ -25,7 +24,7 @@ const aboutSync = ({ id, orgId, deviceId, vaultId, snapshotId }: Awaited<ReturnT
   details: { deviceId, vaultId, snapshotId },
 });
 
-export const vaultRoutes = (parts: SyncParts & { secrets: Sealer }): RouteGroup => ({
+export const vaultRoutes = (parts: SyncParts & { secrets: Encryptor }): RouteGroup => ({
   name: 'Backup vaults',
   description: 'Copies of the backups of a device at a second place, which the device makes.',
   routes: [

@@ -1,17 +1,16 @@
 import { z } from 'zod';
-import { CommandProgress } from '../../../protocol/index.ts';
-import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { Provider } from '../configs/config.schema.ts';
+import { Id, nfcText, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { CommandProgress } from '../../protocol/index.ts';
 import {
+  Provider,
   LocalDetails,
   S3Details,
   S3DetailsInput,
   S3DetailsPatch,
   ServerDetails,
-} from '../configs/details.schema.ts';
-import { isEverDue } from '../core/schedule.ts';
-import { BackupSchedule } from '../core/schedule.schema.ts';
+} from './config.schema.ts';
+import { BackupSchedule, isEverDue } from './schedule.ts';
 import { SYNC_STATUSES } from './vault.model.ts';
 
 const Schedule = BackupSchedule.refine(isEverDue, {
@@ -44,13 +43,13 @@ const changeable = {
     .min(1)
     .max(8760)
     .optional()
-    .describe('An alert is raised where the vault lacks a snapshot for longer. Default 48.'),
+    .describe('An alert is raised if the vault lacks a snapshot for longer. Default 48.'),
 };
 
 const ofNew = {
   deviceId: Id,
   configId: Id.optional().describe(
-    'Whose backups of the device are copied. It may be left out where there is one only.',
+    'The configuration whose backups of the device are copied. It may be left out if there is one only.',
   ),
   encryptionKeyId: Id.optional().describe(
     'The key of the copy, of the same organization. Default: that of the configuration. It cannot be changed.',
@@ -94,7 +93,7 @@ export const VaultDeleted = z.object({
 });
 
 const Failure = z.object({ code: z.string(), message: z.string() }).nullable();
-/** Of a `bigint`, which the driver answers as text. */
+/** A `bigint`, which the driver returns as text. */
 const Count = z.preprocess(
   (value) => (typeof value === 'string' ? Number(value) : value),
   z.number().int().nonnegative().nullable(),
@@ -105,7 +104,7 @@ export const BackupVault = z
     id: z.uuid(),
     orgId: z.uuid(),
     deviceId: z.uuid(),
-    configId: z.uuid().nullable().describe('Whose backups are copied; null where the configuration is gone.'),
+    configId: z.uuid().nullable().describe('The configuration whose backups are copied; null if it is gone.'),
     name: z.string(),
     provider: Provider,
     details: z.union([S3Details, LocalDetails, ServerDetails]),
@@ -121,15 +120,20 @@ export const BackupVault = z
       .object({
         isAppendOnly: z.boolean(),
         servesEarlierStates: z.boolean(),
-        prunedBy: z.enum(['server', 'nobody']).describe('Who removes copies beyond `retentionCount`.'),
+        prunedBy: z
+          .enum(['server', 'nobody'])
+          .describe('The side that removes copies beyond `retentionCount`.'),
       })
-      .describe('What the provider can promise.'),
+      .describe('The guarantees of the provider.'),
     nextSyncAt: Timestamp.nullable().describe('By the schedule, or after a sync that has failed.'),
     lastSyncAt: Timestamp.nullable().describe('When a sync has succeeded last.'),
-    lastSyncStatus: z.enum(SYNC_STATUSES).nullable().describe('Of the newest sync; null: there was none.'),
+    lastSyncStatus: z
+      .enum(SYNC_STATUSES)
+      .nullable()
+      .describe('The status of the newest sync; null if there was none.'),
     lastSyncError: Failure.describe('Why the newest sync has failed.'),
     lastSyncSnapshotId: z.uuid().nullable().describe('The newest snapshot of the device that the vault has.'),
-    syncSizeBytes: Count.describe('What the copies take in the store; null elsewhere.'),
+    syncSizeBytes: Count.describe('The bytes of the copies in the store; null elsewhere.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
@@ -151,7 +155,7 @@ export const VaultSync = z
       .describe('`schedule`: also after a sync that has failed.'),
     snapshotId: z.uuid().nullable(),
     status: z.enum(SYNC_STATUSES),
-    waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null where it has.'),
+    waitingFor: z.enum(['device', 'turn']).nullable().describe('Why it has not begun; null if it has.'),
     expiresAt: Timestamp.describe('A sync that has not begun by then fails.'),
     cancelRequestedAt: Timestamp.nullable(),
     commandId: z.uuid().nullable().describe('The command that the device has been given.'),
@@ -185,7 +189,7 @@ export const VaultStatus = z
         })
         .describe('How far the vault is behind.'),
       lastSyncAt: Timestamp.nullable().describe('When a sync has succeeded last.'),
-      lastError: Failure.describe('Of the newest sync, where that has failed.'),
+      lastError: Failure.describe('The error of the newest sync, if that has failed.'),
       nextSyncAt: Timestamp.nullable(),
       syncs: z.array(VaultSync).describe('The newest ten; the first may be in flight.'),
     }),

@@ -1,27 +1,64 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context } from '../../../platform/context.ts';
-import { nameOrder } from '../../../platform/db/name-order.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { AppError, invalid, noFields, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { type Sealer, sealContext } from '../../../platform/secrets/sealed.ts';
-import { findDevice } from '../../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import { isInBucket, type StoredDetails } from '../configs/details.schema.ts';
-import { assertOfProvider, detailsToStore } from '../configs/provider.ts';
-import { nextSlot } from '../core/schedule.ts';
-import type { BackupSchedule } from '../core/schedule.schema.ts';
-import { EncryptionKey } from '../keys/key.model.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { createRepository } from '../repositories/repository.service.ts';
-import { LAG, LAGS_TOO_LONG } from './lag.ts';
-import { shownSync, shownVault, type ShownVault, visibleVaults } from './vault-answer.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { nameOrder } from '../../platform/db/statement.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { sealContext, type Encryptor } from '../../platform/secrets/sealed.ts';
+import { BackupRepository, createRepository } from '../backup-store/index.ts';
+import { findDevice } from '../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { timeZoneOf } from './snapshot.queries.ts';
+import { BackupConfig } from './config.model.ts';
+import { isInBucket, type StoredDetails } from './config.schema.ts';
+import { assertOfProvider, CAPABILITIES, detailsToStore } from './config.service.ts';
+import { EncryptionKey } from './key.model.ts';
+import { type BackupSchedule, nextSlot } from './schedule.ts';
 import { BackupVault, SEALED_VAULT_SECRET, VaultSync } from './vault.model.ts';
+import { lockDevice, readLag, visibleVaults } from './vault.queries.ts';
 import type { NewVault, VaultPatch, VaultQuery } from './vault.schema.ts';
+
+// Vaults and their syncs as responses.
+
+/** Selected when a vault is read to be shown. */
+interface Shown {
+  configId: string | null;
+  encryptionKeyId: string | null;
+  storedBytes: string;
+  newest: { status: VaultSync['status']; code: string | null; message: string | null } | null;
+  lastSyncAt: Date | null;
+  lastSyncSnapshotId: string | null;
+}
+type ShownVault = BackupVault & Shown;
+
+/** Without its secret. */
+function toVaultResponse({ details, newest, storedBytes, ...vault }: ShownVault) {
+  return {
+    ...vault,
+    details: isInBucket(details) ? { ...details, secretKey: { hasSecret: true as const } } : details,
+    providerCapabilities: CAPABILITIES[vault.provider],
+    lastSyncStatus: newest?.status ?? null,
+    lastSyncError:
+      typeof newest?.code === 'string' ? { code: newest.code, message: newest.message ?? '' } : null,
+    syncSizeBytes: vault.provider === 'server' ? storedBytes : null,
+  };
+}
+
+export function toSyncResponse(
+  { errorCode, errorMessage, wanted: _wanted, ...sync }: VaultSync,
+  hub: Pick<DeviceHub, 'live'>,
+) {
+  const isConnected = hub.live(sync.deviceId)?.isConnected === true;
+  const waits = sync.status === 'pending';
+  return {
+    ...sync,
+    waitingFor: waits ? (isConnected ? ('turn' as const) : ('device' as const)) : null,
+    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+  };
+}
 
 const MAX_OF_REPOSITORY = 5;
 const DEFAULT_RETENTION = 3;
@@ -38,7 +75,7 @@ export async function listVaults(ctx: Context, query: VaultQuery) {
     .orderByRaw(`${nameOrder('name')}, id`)
     .page(query.page - 1, query.limit);
   const { results, total } = await vaults.castTo<{ results: ShownVault[]; total: number }>();
-  return toPage(query, { results: results.map(shownVault), total });
+  return toPage(query, { results: results.map(toVaultResponse), total });
 }
 
 export async function findVault(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<ShownVault> {
@@ -47,9 +84,9 @@ export async function findVault(ctx: Pick<Context, 'tx' | 'caller'>, id: string)
   return vault;
 }
 
-export const readVault = async (ctx: Context, id: string) => shownVault(await findVault(ctx, id));
+export const readVault = async (ctx: Context, id: string) => toVaultResponse(await findVault(ctx, id));
 
-export async function createVault(ctx: Context, input: NewVault, sealer: Sealer) {
+export async function createVault(ctx: Context, input: NewVault, encryptor: Encryptor) {
   const { deviceId, configId, encryptionKeyId, details = {}, provider, ...rest } = input;
   const { id: device, orgId } = await findDevice(ctx, deviceId);
   await assertManageable(ctx, orgId);
@@ -61,10 +98,10 @@ export async function createVault(ctx: Context, input: NewVault, sealer: Sealer)
     throw invalid('body.encryptionKeyId', 'must be an encryption key of the organization of the device');
   }
   const id = newId();
-  const stored = detailsToStore(id, details, sealer, secretContext);
+  const stored = detailsToStore(id, details, encryptor, secretContext);
   assertSecondPlace(config, { provider, details: stored.details });
   // Serialized by a lock on the device, so that the limit holds and a repository is made once.
-  await ctx.tx.raw('select from devices where id = ? for no key update', [device]);
+  await lockDevice(ctx.tx, device);
   const source = await sourceOf(ctx, { orgId, device, config });
   if (
     (await BackupVault.query(ctx.tx).where('source_repository_id', source.id).resultSize()) >=
@@ -108,7 +145,7 @@ export async function updateVault(
   ctx: Context,
   id: string,
   { details, ...patch }: VaultPatch,
-  sealer: Sealer,
+  encryptor: Encryptor,
 ) {
   const { orgId } = await findVault(ctx, id);
   await assertManageable(ctx, orgId);
@@ -120,7 +157,7 @@ export async function updateVault(
     const source = await BackupRepository.query(ctx.tx).findById(vault.sourceRepositoryId);
     const config = await BackupConfig.query(ctx.tx).findById(source?.configId ?? id);
     const { provider } = vault;
-    const stored = detailsToStore(id, details, sealer, secretContext);
+    const stored = detailsToStore(id, details, encryptor, secretContext);
     if (config !== undefined) assertSecondPlace(config, { provider, details: stored.details });
     Object.assign(patch, stored);
   }
@@ -146,19 +183,9 @@ export async function readVaultStatus(ctx: Context, id: string, hub: DeviceHub) 
       { column: 'id', order: 'desc' },
     ])
     .limit(STATUS_SYNCS);
-  const shown = syncs.map((sync) => shownSync(sync, hub));
+  const shown = syncs.map((sync) => toSyncResponse(sync, hub));
   const vault = await findVault(ctx, id);
-  const { rows } = await ctx.tx.raw<{
-    rows: { lag: number; hours: number | null; isTooLong: boolean; snapshots: number }[];
-  }>(
-    `select lag.snapshots as lag, extract(epoch from now() - lag.since)::float / 3600 as hours,
-      coalesce(${LAGS_TOO_LONG}, false) as "isTooLong",
-      (select count(*)::integer from backup_snapshots c
-        where c.repository_id = v.repository_id and c.removed_at is null) as snapshots
-    from backup_vaults v cross join ${LAG} where v.id = ?`,
-    [id],
-  );
-  const [row] = rows;
+  const row = await readLag(ctx.tx, id);
   if (row === undefined) throw notFound('Vault');
   return {
     data: {
@@ -212,7 +239,7 @@ async function configOf(
   return only;
 }
 
-/** The repository of the device, which its first backup fills where that has not been made yet. */
+/** The repository of the device, which its first backup fills if that has not been made yet. */
 async function sourceOf(
   { tx }: Context,
   { orgId, device, config }: { orgId: string; device: string; config: BackupConfig },
@@ -261,9 +288,5 @@ export async function nextSyncOf(
   after = clock.date(),
 ): Promise<Date | null> {
   if (schedule === null) return null;
-  const { rows } = await tx.raw<{ rows: { timezone: string }[] }>(
-    'select s.timezone from devices d join sites s on s.id = d.site_id where d.id = ?',
-    [deviceId],
-  );
-  return nextSlot(schedule, schedule.timezone ?? rows[0]?.timezone ?? 'UTC', after);
+  return nextSlot(schedule, schedule.timezone ?? (await timeZoneOf(tx, deviceId)), after);
 }

@@ -1,67 +1,156 @@
-import { clock } from '../../../clock.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { clock, HOUR_MS } from '../../clock.ts';
+import { EngineError } from '../../engine/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSavepoint, withSystem } from '../../platform/db/transaction.ts';
+import { eachByItself } from '../../platform/concurrency.ts';
+import type { JobRun } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { BACKUP_TIMEOUT_SECONDS } from '../../protocol/index.ts';
+import { BackupRepository, endCredential } from '../backup-store/index.ts';
+import { type AddedCommand, addServerCommand, announceCommands } from '../commands/index.ts';
+import { BackupConfig } from './config.model.ts';
+import { secretOf } from './config.service.ts';
+import { EncryptionKey } from './key.model.ts';
 import {
-  BACKUP_TIMEOUT_SECONDS,
-  ENGINE_MISSING_CAPABILITY,
-  SECRETS_CAPABILITY,
-} from '../../../protocol/index.ts';
-import { type AddedCommand, addServerCommand } from '../../commands/index.ts';
-import { isManageableSql } from '../../organizations/index.ts';
-import { accessOfDevice, type DeviceAccess, type PlaceElsewhere } from '../access/device-access.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import { secretOf } from '../configs/provider.ts';
-import { EncryptionKey } from '../keys/key.model.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { endCredential } from '../store/records/credentials.ts';
-import { WANTED } from '../vaults/lag.ts';
-import { failSync } from './sync-end.ts';
-import { BackupVault, VaultSync } from '../vaults/vault.model.ts';
-import { secretContext } from '../vaults/vault.service.ts';
+  makeRepository,
+  type OwnAccessParts,
+  polynomialOf,
+  accessOfDevice,
+  type DeviceAccess,
+  type PlaceElsewhere,
+  type RepositoryAccessParts,
+} from './repository-access.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
+import { failSync, HAND_OVER_VAULTS, PREPARE_VAULT, SETTLE_VAULT_SYNC, settleSync } from './vault-sync.ts';
+import { BackupVault, VaultSync } from './vault.model.ts';
+import { addDueSyncs, type DueSync, dueSyncs, expireSyncs, wantedSnapshots } from './vault.queries.ts';
+import { nextSyncOf, secretContext } from './vault.service.ts';
 
-/** Gives a sync to its device, as a command of the ledger. */
+export interface VaultJobParts extends RepositoryAccessParts, OwnAccessParts {
+  jobs: Jobs;
+  hub: DeviceHub;
+  log: Logger;
+}
+
+/** The background work of vaults (docs/decisions/backup-vaults.md). */
+export function addVaultJobs(parts: VaultJobParts): void {
+  const { jobs } = parts;
+  jobs.handle(HAND_OVER_VAULTS, () => handOverDue(parts));
+  jobs.schedule(HAND_OVER_VAULTS, { cron: '* * * * *', timeZone: 'UTC' }, {});
+  jobs.handle(PREPARE_VAULT, (run) => prepare(parts, run));
+  jobs.handle(SETTLE_VAULT_SYNC, async ({ input, signal }) => {
+    const settled = await settleSync(parts, input, signal);
+    if (settled === 'open') throw new Error('the command of the vault sync has not ended');
+    if (settled !== 'nothing') await jobs.enqueue(undefined, HAND_OVER_VAULTS, {});
+  });
+}
+
+const SCHEDULED_AT_ONCE = 200;
+
+async function handOverDue({ db, jobs, hub, secrets, log }: VaultJobParts): Promise<void> {
+  await withSystem(db, 'end vault syncs that could not begin in time', expireSyncs);
+  await runSchedules(db, log);
+  const commands: AddedCommand[] = [];
+  const handOver = async (due: DueSync) => {
+    if (due.canSync && !due.lacksEngine && !due.isInitialized) {
+      // If all attempts of an hour have failed, the next hour brings new ones.
+      const key = `${due.id} ${Math.floor(clock.now() / HOUR_MS)}`;
+      await jobs.enqueue(undefined, PREPARE_VAULT, { syncId: due.id }, { key });
+      return;
+    }
+    const outcome = await withSystem(
+      db,
+      'give a vault sync to its device',
+      async (tx): Promise<HandedOver> =>
+        due.canSync && !due.lacksEngine ? handOverSync(tx, due.id, secrets) : refuse(tx, due),
+    );
+    if (typeof outcome === 'object') commands.push(outcome.command);
+  };
+  const all = await withSystem(db, 'find the vault syncs that are due', dueSyncs);
+  await eachByItself(all, handOver, (error, { id }) =>
+    log.error({ err: error, vaultSyncId: id }, 'backup.vault_not_handed_over'),
+  );
+  if (commands.length > 0) announceCommands(hub, commands);
+}
+
+async function refuse(tx: Tx, { id, canSync }: DueSync): Promise<'ended'> {
+  await failOpen(
+    tx,
+    id,
+    canSync
+      ? { code: 'ENGINE_MISSING', message: 'restic is not installed on this device.' }
+      : { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot sync vaults. Update it.' },
+  );
+  return 'ended';
+}
+
+async function failOpen(tx: Tx, id: string, fault: { code: string; message: string }): Promise<void> {
+  const sync = await VaultSync.query(tx).findById(id).whereNull('finished_at').forUpdate();
+  if (sync !== undefined) await failSync(tx, sync, fault);
+}
+
+/** Several servers take turns: the rows stay locked until the next times are set. */
+const runSchedules = (db: Db, log: Logger): Promise<void> =>
+  withSystem(db, 'add the vault syncs that are due', async (tx) => {
+    const vaults = await BackupVault.query(tx)
+      .where('is_active', true)
+      .where('next_sync_at', '<=', clock.date())
+      .orderBy('next_sync_at')
+      .limit(SCHEDULED_AT_ONCE)
+      .forUpdate()
+      .skipLocked();
+    await addDueSyncs(
+      tx,
+      vaults.map(({ id }) => id),
+    );
+    await eachByItself(
+      vaults,
+      (vault) =>
+        withSavepoint(tx, async (part) =>
+          vault.$query(part).patch({ nextSyncAt: await nextSyncOf({ tx: part }, vault) }),
+        ),
+      (error, vault) => {
+        log.error({ err: error, vaultId: vault.id }, 'backup.vault_not_scheduled');
+        // Otherwise it would stand before all others in every round.
+        return vault.$query(tx).patch({ nextSyncAt: new Date(clock.now() + HOUR_MS) });
+      },
+    );
+  });
+
+/** Makes the repository, and then gives the sync to its device. What does not pass with time fails the sync. */
+async function prepare(
+  parts: VaultJobParts,
+  { input: { syncId }, log }: JobRun<{ syncId: string }>,
+): Promise<void> {
+  try {
+    await prepareVault(parts, syncId);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    log.warn({ err: error, vaultSyncId: syncId, detail: error.detail }, 'backup.prepare_vault_failed');
+    if (error.code !== 'WRONG_KEY') throw error;
+    const { code, message } = error;
+    await withSystem(parts.db, 'end a vault sync whose repository cannot be made', (tx) =>
+      failOpen(tx, syncId, { code: `SERVER_${code}`, message: `On the server: ${message}` }),
+    );
+    return;
+  }
+  await parts.jobs.enqueue(undefined, HAND_OVER_VAULTS, {});
+}
+
+// Hands a sync to its device, as a command of the ledger.
 
 /** How long the command waits to be sent. A sync whose command was not sent waits for its device again. */
 const TTL_SECONDS = 900;
-/** Of the credentials. They have some time more than the device, for the result, which ends them. */
+/** The lifetime of the credentials: some time more than the device has, for the result, which ends them. */
 const LIFETIME_SECONDS = TTL_SECONDS + BACKUP_TIMEOUT_SECONDS + 1800;
 
-const ROUND_MAX = 100;
+/** The outcome of a sync that was due: given to the device, ended, or left for the next time. */
+type HandedOver = { command: AddedCommand } | 'ended' | 'waits';
 
-export interface DueSync {
-  id: string;
-  canSync: boolean;
-  lacksEngine: boolean;
-  isInitialized: boolean;
-}
-
-/** The syncs that can begin now, those of people first. */
-export async function dueSyncs(tx: Tx): Promise<DueSync[]> {
-  const { rows } = await tx.raw<{ rows: DueSync[] }>(
-    `select y.id, d.capabilities @> :capabilities::text[] as "canSync",
-      :engineMissing::text = any(d.capabilities) as "lacksEngine", r.initialized_at is not null as "isInitialized"
-    from backup_vault_syncs y join backup_vaults v on v.id = y.vault_id
-    join backup_repositories r on r.id = v.repository_id
-    join backup_repositories s on s.id = v.source_repository_id and s.initialized_at is not null
-    join devices d on d.id = y.device_id and d.condition not in ('pending', 'decommissioned')
-    join device_presence p on p.device_id = d.id and p.state = 'connected'
-    join organizations o on o.id = y.org_id and ${isManageableSql('o')}
-    where y.finished_at is null and y.command_id is null
-      and coalesce(r.pruning_until <= now(), true) and coalesce(s.pruning_until <= now(), true)
-    order by y.reason = 'manual' desc, y.created_at, y.id limit ${ROUND_MAX}`,
-    {
-      capabilities: ['backup.vault-sync', SECRETS_CAPABILITY],
-      engineMissing: ENGINE_MISSING_CAPABILITY,
-    },
-  );
-  return rows;
-}
-
-/** What became of a sync that was due: given to the device, ended, or left for the next time. */
-export type HandedOver = { command: AddedCommand } | 'ended' | 'waits';
-
-export async function handOverSync(tx: Tx, syncId: string, secrets: Sealer): Promise<HandedOver> {
+async function handOverSync(tx: Tx, syncId: string, secrets: Encryptor): Promise<HandedOver> {
   const sync = await VaultSync.query(tx)
     .findById(syncId)
     .whereNull('command_id')
@@ -105,7 +194,7 @@ export async function handOverSync(tx: Tx, syncId: string, secrets: Sealer): Pro
       },
       ttlSeconds: TTL_SECONDS,
       timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
-      secrets: { values: { ...access.source.values, ...access.vault.values }, sealer: secrets },
+      secrets: { values: { ...access.source.values, ...access.vault.values }, encryptor: secrets },
       createdBy: sync.createdBy,
     },
   );
@@ -152,16 +241,12 @@ async function wantedBy(tx: Tx, { snapshotId }: VaultSync, { id }: BackupVault):
     const only = await BackupSnapshot.query(tx).findById(snapshotId).whereNull('removed_at');
     return only === undefined ? [] : [only.engineId];
   }
-  const { rows } = await tx.raw<{ rows: { engineId: string }[] }>(
-    `select w.engine_id as "engineId" from backup_vaults v cross join lateral (${WANTED}) w where v.id = ?`,
-    [id],
-  );
-  return rows.map(({ engineId }) => engineId);
+  return wantedSnapshots(tx, id);
 }
 
 async function accessToBoth(
   tx: Tx,
-  { sync, vault, source, target, secrets }: Parts & { secrets: Sealer },
+  { sync, vault, source, target, secrets }: Parts & { secrets: Encryptor },
 ): Promise<{ source: DeviceAccess; vault: DeviceAccess } | undefined> {
   const common = { jobId: sync.id, expiresAt: new Date(clock.now() + LIFETIME_SECONDS * 1000) };
   const ofSource = await accessOfDevice(
@@ -188,14 +273,14 @@ async function accessToBoth(
 async function sourceElsewhere(
   tx: Tx,
   parts: Pick<Parts, 'vault' | 'source'>,
-  secrets: Sealer,
+  secrets: Encryptor,
 ): Promise<PlaceElsewhere> {
   const config = await configOf(tx, parts);
   if (config === undefined) throw new Error('the configuration of the repository is gone');
   return { details: config.details, secret: secretOf(secrets, config), isNew: false };
 }
 
-async function vaultElsewhere(tx: Tx, vault: BackupVault, secrets: Sealer): Promise<PlaceElsewhere> {
+async function vaultElsewhere(tx: Tx, vault: BackupVault, secrets: Encryptor): Promise<PlaceElsewhere> {
   const { id, details, sealedSecret, repositoryId } = vault;
   // Also of copies that are gone: what was once there is not made anew, because then a disk is not mounted.
   const copy = await BackupSnapshot.query(tx).findOne({ repository_id: repositoryId });
@@ -204,4 +289,29 @@ async function vaultElsewhere(tx: Tx, vault: BackupVault, secrets: Sealer): Prom
     secret: sealedSecret === null ? undefined : secrets.open(sealedSecret, secretContext(id)).text,
     isNew: copy === undefined,
   };
+}
+
+/**
+ * Makes the repository of a vault in the backup store, where a device may not. Its chunks are cut like those of the
+ * repository that it copies, if the server can read that one.
+ */
+async function prepareVault(parts: OwnAccessParts, syncId: string): Promise<void> {
+  const found = await withSystem(parts.db, 'read the repositories of a vault', async (tx) => {
+    const sync = await VaultSync.query(tx)
+      .findById(syncId)
+      .whereNull('finished_at')
+      .withGraphFetched('vault.[source, copy]');
+    const { source, copy: repository } = sync?.vault ?? {};
+    return source == null || repository == null ? undefined : { source, repository };
+  });
+  if (found === undefined || found.repository.initializedAt !== null) return;
+  const { source, repository } = found;
+  const polynomial = source.provider === 'server' ? await polynomialOf(parts, source) : undefined;
+  const engineKeyId = await makeRepository(parts, repository, { polynomial });
+  await withSystem(parts.db, 'note that the repository of a vault can be opened', (tx) =>
+    BackupRepository.query(tx)
+      .findById(repository.id)
+      .whereNull('initialized_at')
+      .patch({ engineKeyId, initializedAt: clock.date() }),
+  );
 }

@@ -1,8 +1,8 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { mapEngineErrors } from './repository-readers.ts';
 import { BackupVerification, NewVerification, VerificationQuery } from './verification.schema.ts';
-import { answeringFailures } from '../reading/engine-failures.ts';
 import { listVerifications, startVerification, type VerificationParts } from './verification.service.ts';
 
 export const verificationRoutes = (parts: VerificationParts): RouteGroup => ({
@@ -22,7 +22,7 @@ export const verificationRoutes = (parts: VerificationParts): RouteGroup => ({
       idempotent: true,
       errors: ['conflict', 'capability_missing', 'engine_missing', 'server_engine_missing'],
       // Both kinds begin with restic on the server. It is looked for before the transaction.
-      prepare: () => answeringFailures(() => parts.backupEngine.open()),
+      prepare: () => mapEngineErrors(() => parts.backupEngine.open()),
       handler: ({ ctx, body }) => startVerification(ctx, body, parts),
       audit: {
         action: 'backup.verify',

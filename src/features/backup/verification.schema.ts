@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Id, instantOrDay, listOf, noneBefore, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+import { Id, instantOrDay, listOf, noneBefore, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const VerificationType = z.enum(['integrity', 'test_restore']);
 export const VerificationStatus = z.enum(['pending', 'running', 'passed', 'failed', 'partial']);
@@ -18,24 +18,38 @@ export const VerificationDetails = z.object({
   part: z
     .object({ part: z.number().int(), of: z.number().int() })
     .optional()
-    .describe('Of an integrity verification: which part of the data was read. Each one reads the next part.'),
+    .describe(
+      'For an integrity verification: which part of the data was read. Each one reads the next part.',
+    ),
   errors: z.array(z.string()).optional().describe('The first errors that were found.'),
   errorsAreCut: z.boolean().optional().describe('True: there were more errors than are listed.'),
   machines: z
     .object({ checked: z.number().int(), of: z.number().int() })
     .optional()
-    .describe('Of images of several machines: how many of them the test has looked at.'),
+    .describe('For images of several machines: how many of them the test has looked at.'),
   sample: z.array(SampleFile).optional(),
 });
 export type VerificationDetails = z.infer<typeof VerificationDetails>;
 
+/** What a verification has found, or why it could not be carried out. */
+export const Verdict = z.object({
+  status: VerificationStatus.extract(['passed', 'failed', 'partial']),
+  snapshotId: z.string().optional(),
+  filesVerified: z.number().optional(),
+  filesFailed: z.number().optional(),
+  sizeBytes: z.string().optional(),
+  restoreSeconds: z.number().optional(),
+  details: VerificationDetails.optional(),
+  errorCode: z.string().optional(),
+  errorMessage: z.string().optional(),
+});
+export type Verdict = z.infer<typeof Verdict>;
+
 export const NewVerification = z.strictObject({
   deviceId: Id,
   verificationType: VerificationType,
-  configId: Id.optional().describe('Needed where the device has repositories of several configurations.'),
-  snapshotId: Id.optional().describe(
-    'Of a test restore: which snapshot. The newest one where it is left out.',
-  ),
+  configId: Id.optional().describe('Needed if the device has repositories of several configurations.'),
+  snapshotId: Id.optional().describe('For a test restore: the snapshot; by default the newest one.'),
 });
 export type NewVerification = z.infer<typeof NewVerification>;
 
@@ -62,7 +76,7 @@ export const BackupVerification = z
     ),
     filesVerified: z.number().int(),
     filesFailed: z.number().int(),
-    sizeBytes: z.number().describe('Of the restored files.'),
+    sizeBytes: z.number().describe('The size of the restored files.'),
     restoreTimeSeconds: z.number().nullable(),
     details: VerificationDetails,
     errorCode: z.string().nullable(),

@@ -1,24 +1,36 @@
-import type { Context } from '../../../platform/context.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { commandTargets } from '../../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { assertCanWork } from '../access/device-engine.ts';
-import type { ServerEngine } from '../access/server-engine.ts';
-import { BackupRepository } from '../repositories/repository.model.ts';
-import { BackupSnapshot } from '../snapshots/snapshot.model.ts';
-import { VERIFY } from './verify-job.ts';
-import { BackupVerification } from './verification.model.ts';
+import { z } from 'zod';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { HOUR_MS } from '../../clock.ts';
+import { defineWork, type WorkEngine } from '../work/index.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { BackupRepository } from '../backup-store/index.ts';
+import { commandTargets } from '../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertCanWork } from './device-requests.ts';
+import { BackupVerification, VerificationFacts } from './protection.model.ts';
+import type { ServerEngine } from './repository-access.ts';
+import { BackupSnapshot } from './snapshot.model.ts';
 import type { NewVerification, VerificationQuery } from './verification.schema.ts';
+
+/** Reads a repository, or prepares a test restore, gives it to the device, and judges what that has restored. */
+export const VERIFICATION = defineWork({
+  kind: 'verification',
+  input: z.object({}),
+  steps: ['verify', 'judge'],
+  attempts: 3,
+  limits: { inProcess: 2 },
+  deadlineMs: 26 * HOUR_MS,
+  commands: ['backup.verify'],
+});
 
 export interface VerificationParts {
   hub: DeviceHub;
-  jobs: Jobs;
+  work: WorkEngine;
   backupEngine: ServerEngine;
 }
 
@@ -37,10 +49,14 @@ export async function listVerifications(ctx: Context, { page, limit, ...filter }
   if (from !== undefined) void verifications.where('created_at', '>=', from);
   if (to !== undefined) void verifications.where('created_at', '<=', to);
   const { data, pagination } = toPage({ page, limit }, await verifications);
-  return { data: data.map(shownVerification), pagination };
+  return { data: data.map(toVerificationResponse), pagination };
 }
 
-export const shownVerification = ({ sizeBytes, restoreSeconds, ...verification }: BackupVerification) => ({
+export const toVerificationResponse = ({
+  sizeBytes,
+  restoreSeconds,
+  ...verification
+}: BackupVerification) => ({
   ...verification,
   sizeBytes: Number(sizeBytes),
   restoreTimeSeconds: restoreSeconds,
@@ -50,7 +66,7 @@ export const shownVerification = ({ sizeBytes, restoreSeconds, ...verification }
 export async function startVerification(
   ctx: Context,
   input: NewVerification,
-  { hub, jobs }: VerificationParts,
+  { hub, work }: VerificationParts,
 ) {
   const [device] = await commandTargets(ctx, [input.deviceId]);
   if (device === undefined) throw notFound('Device');
@@ -61,46 +77,51 @@ export async function startVerification(
   const repository = await repositoryOf(ctx, device, input);
   if (input.snapshotId !== undefined) await assertSnapshot(ctx, repository, input);
   const { verificationType, snapshotId = null } = input;
-  const verification = await addVerification(ctx.tx, jobs, {
+  const verification = await addVerification(ctx.tx, work, {
     repository,
     verificationType,
     snapshotId,
     createdBy: ctx.caller.userId,
-    partnerId: null,
   });
   if (verification === undefined) {
     throw new AppError('conflict', 'A verification of this kind is in flight for the repository.');
   }
-  return shownVerification(verification);
+  return toVerificationResponse(verification);
 }
 
 interface ToAdd extends Pick<BackupVerification, 'verificationType' | 'snapshotId' | 'createdBy'> {
   repository: Pick<BackupRepository, 'id' | 'orgId' | 'deviceId' | 'configId'>;
-  partnerId: string | null;
 }
 
-/** `undefined` where one of its kind is in flight. */
+/** `undefined` if one of its kind is in flight. */
 export async function addVerification(
   tx: Tx,
-  jobs: Jobs,
-  { repository, partnerId, ...rest }: ToAdd,
+  work: WorkEngine,
+  { repository, verificationType, snapshotId, createdBy }: ToAdd,
 ): Promise<BackupVerification | undefined> {
   const { id: repositoryId, orgId, deviceId, configId } = repository;
-  await tx.raw('select from backup_repositories where id = ? for no key update', [repositoryId]);
-  const inFlight = await BackupVerification.query(tx)
-    .where({ repository_id: repositoryId, verification_type: rest.verificationType })
-    .whereNull('finished_at')
-    .first();
-  if (inFlight !== undefined) return undefined;
-  const added = await BackupVerification.query(tx).insertAndFetch({
+  const id = await work.enqueue(
+    tx,
+    VERIFICATION,
+    {},
+    {
+      orgId,
+      deviceId,
+      createdBy,
+      isUrgent: createdBy !== null,
+      exclusiveKey: `${repositoryId} ${verificationType}`,
+    },
+  );
+  if (id === undefined) return undefined;
+  await VerificationFacts.query(tx).insert({
+    id,
     orgId,
-    deviceId,
     configId,
     repositoryId,
-    ...rest,
+    verificationType,
+    snapshotId,
   });
-  await jobs.enqueue(tx, VERIFY, { verificationId: added.id }, { partnerId });
-  return added;
+  return BackupVerification.query(tx).findById(id).throwIfNotFound();
 }
 
 async function repositoryOf(

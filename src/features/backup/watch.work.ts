@@ -1,17 +1,158 @@
 import { z } from 'zod';
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { followCauses, type NewAlert, type StandingCause, standingCauses } from '../../alerts/index.ts';
-import { DESTINATION_FULL } from '../core/alert-kinds.ts';
+import { clock } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { followCauses, type NewAlert, standingCauses, type StandingCause } from '../alerts/index.ts';
 import {
-  daysLeft,
-  type DestinationRoom,
-  GROWTH_DAYS,
-  GROWTH_DAYS_MIN,
-  isFullSoon,
-} from '../core/destination-room.ts';
-import type { QuotaLimits } from '../store/records/quota.ts';
-import type { ObjectStorage } from '../store/storage/storage.ts';
+  addUsageOfDay,
+  type DestinationSpace,
+  type OwnDestination,
+  readDestinationsOfDevices,
+  readStoreUsage,
+  type StoreUsage,
+} from './alerts.queries.ts';
+import {
+  anomalyAlert,
+  BROKEN_CHAIN,
+  chainAlert,
+  EMPTY,
+  emptyAlert,
+  FAILED,
+  failedAlert,
+  followBreaches,
+  MISSED,
+  missedAlert,
+  SIZE_DROP,
+  VAULT_BEHIND,
+  vaultAlerts,
+  VERIFICATION_FAILED,
+  verificationAlert,
+  watchStalled,
+  DESTINATION_FULL,
+} from './alerts.ts';
+import { readDeviceFacts, storeReadiness } from './overview.service.ts';
+import type { ObjectStorage, QuotaLimits } from '../backup-store/index.ts';
+
+const Nothing = z.object({});
+const WATCH = defineJob({ name: 'backup.watch', input: Nothing, attempts: 1, inCluster: 1 });
+const STALLED_WORK = defineJob({ name: 'backup.watch-stalled', input: Nothing, attempts: 1, inCluster: 1 });
+const DESTINATION_ROOM = defineJob({
+  name: 'backup.watch-destination-room',
+  input: Nothing,
+  attempts: 1,
+  inCluster: 1,
+});
+const USAGE = defineJob({ name: 'backup.usage', input: Nothing, inCluster: 1 });
+
+export function addWatchJobs(jobs: Jobs, parts: Parameters<typeof watchDestinationSpace>[0]): void {
+  const { db } = parts;
+  jobs.handle(WATCH, ({ signal }) => watchBackups(db, signal));
+  jobs.handle(STALLED_WORK, () => watchStalled(db));
+  jobs.handle(DESTINATION_ROOM, () => watchDestinationSpace(parts));
+  jobs.handle(USAGE, () => recordUsage(db));
+  jobs.schedule(WATCH, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(STALLED_WORK, { cron: '* * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(DESTINATION_ROOM, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(USAGE, { cron: '55 23 * * *', timeZone: 'UTC' }, {});
+}
+
+const AT_ONCE = 500;
+const NONE = '00000000-0000-0000-0000-000000000000';
+
+/** Computes how every device is protected, and makes the alerts follow. */
+export async function watchBackups(db: Db, signal: AbortSignal): Promise<void> {
+  const open = await withSystem(db, 'read which size drops are known', (tx) => standingCauses(tx, SIZE_DROP));
+  const wanted: Record<string, NewAlert[]> = {
+    [FAILED]: [],
+    [EMPTY]: [],
+    [MISSED]: [],
+    [SIZE_DROP]: [],
+    [VERIFICATION_FAILED]: [],
+    [BROKEN_CHAIN]: [],
+  };
+  for (let after = NONE; !signal.aborted; ) {
+    const now = clock.date();
+    const page = await withSystem(db, 'compute how devices are protected', async (tx) => {
+      const facts = await readDeviceFacts(tx, { after, limit: AT_ONCE });
+      await storeReadiness(tx, facts);
+      return facts;
+    });
+    for (const facts of page) {
+      const found = [
+        failedAlert(facts),
+        emptyAlert(facts),
+        missedAlert(facts, now),
+        anomalyAlert(facts, open.get(facts.deviceId)),
+        verificationAlert(facts),
+        chainAlert(facts),
+      ];
+      for (const alert of found) if (alert !== undefined) wanted[alert.kind]?.push(alert);
+    }
+    if (page.length < AT_ONCE) break;
+    after = page.at(-1)?.deviceId ?? after;
+  }
+  // Half a round says nothing about the devices that it did not reach.
+  if (signal.aborted) return;
+  await withSystem(db, 'make the alerts about backups follow', async (tx) => {
+    for (const [kind, alerts] of Object.entries(wanted)) {
+      await followCauses(tx, { kind, alerts, why: ENDED[kind] ?? 'The cause has ended.' });
+    }
+  });
+  await withSystem(db, 'make the alerts about vaults follow', async (tx) => {
+    await followCauses(tx, {
+      kind: VAULT_BEHIND,
+      alerts: await vaultAlerts(tx),
+      why: 'The vaults of the device have what they should have again.',
+    });
+  });
+  await followBreaches(
+    db,
+    (wanted[MISSED] ?? []).flatMap(({ deviceId }) => deviceId ?? []),
+  );
+}
+
+const ENDED: Readonly<Record<string, string>> = {
+  [FAILED]: 'The backups of the device have succeeded again.',
+  [EMPTY]: 'The newest backups have files again.',
+  [MISSED]: 'A backup has arrived, or none is expected any more.',
+  [SIZE_DROP]: 'The backup has its former size again, or a user has accepted the change.',
+  [VERIFICATION_FAILED]: 'A verification has passed.',
+  [BROKEN_CHAIN]: 'The newest backups of the databases can be restored again.',
+};
+
+/**
+ * Records the bytes that every organization has stored at the end of the day. A repetition replaces the earlier record.
+ */
+export const recordUsage = (db: Db): Promise<void> =>
+  withSystem(db, 'record what backups take', addUsageOfDay);
+
+/** How soon a place in which backups are stored is full. */
+
+/** An alert that stands ends at the second values, so that it does not come and go with each backup. */
+const SOON = { days: 14, freeShare: 0.05 };
+const SOON_STILL = { days: 21, freeShare: 0.08 };
+
+/**
+ * Whether a place is full soon:
+ *
+ *     days left = free bytes / bytes added a day
+ *     full soon = days left ≤ 14, or free bytes ≤ 5 % of all
+ *
+ * If it was found to be so before, it lasts while the days left are at most 21, or at most 8 % are free.
+ */
+function isFullSoon(room: DestinationSpace, wasBefore: boolean): boolean {
+  const { days, freeShare } = wasBefore ? SOON_STILL : SOON;
+  const left = daysLeft(room);
+  return room.freeBytes <= room.totalBytes * freeShare || (left !== null && left <= days);
+}
+
+/** `null` if what is added is not known, or nothing is. */
+function daysLeft({ freeBytes, bytesPerDay }: DestinationSpace): number | null {
+  if (freeBytes <= 0) return 0;
+  return bytesPerDay === null || bytesPerDay <= 0 ? null : freeBytes / bytesPerDay;
+}
 
 interface RoomParts {
   db: Db;
@@ -23,7 +164,7 @@ interface RoomParts {
  * Makes the alerts follow about destinations that are full soon: one for each organization about the backup store, whose
  * limits are its quota, that of its partner and the disk, and one for each device about its own destinations.
  */
-export async function watchDestinationRoom({ db, storage, quota }: RoomParts): Promise<void> {
+export async function watchDestinationSpace({ db, storage, quota }: RoomParts): Promise<void> {
   const diskFreeBytes = await storage.freeBytes();
   await withSystem(db, 'find destinations of backups that are full soon', async (tx) => {
     const standing = await standingCauses(tx, DESTINATION_FULL);
@@ -33,35 +174,6 @@ export async function watchDestinationRoom({ db, storage, quota }: RoomParts): P
     ];
     await followCauses(tx, { kind: DESTINATION_FULL, alerts, why: 'There is room for more backups again.' });
   });
-}
-
-/** What an organization takes in the store, and how that has changed. */
-interface StoreUsage {
-  orgId: string;
-  partnerId: string;
-  bytes: number;
-  /** `null` where its history is too short. */
-  bytesPerDay: number | null;
-}
-
-/** The usage of a day is recorded at its end. */
-const DAY_ENDS = "(u.day + time '23:55') at time zone 'UTC'";
-
-async function readStoreUsage(tx: Tx): Promise<StoreUsage[]> {
-  const { rows } = await tx.raw<{ rows: StoreUsage[] }>(
-    `select now.*, (now.bytes - earlier.bytes) / earlier.days as "bytesPerDay"
-    from (
-      select r.org_id as "orgId", o.partner_id as "partnerId", sum(r.stored_bytes)::float8 as bytes
-      from backup_repositories r join organizations o on o.id = r.org_id
-      where r.provider = 'server' group by 1, 2) now
-    left join lateral (
-      select u.bytes::float8 as bytes, extract(epoch from now() - ${DAY_ENDS})::float8 / 86400 as days
-      from backup_usage_days u
-      where u.org_id = now."orgId" and u.provider = 'server'
-        and u.day between (now() at time zone 'UTC')::date - ${GROWTH_DAYS} and (now() at time zone 'UTC')::date - ${GROWTH_DAYS_MIN}
-      order by u.day limit 1) earlier on true`,
-  );
-  return rows;
 }
 
 /** A limit of the store. The figures of the last two are of several organizations, so no alert names them. */
@@ -97,7 +209,7 @@ function storeAlerts(
   return usages.flatMap((usage) => {
     const { orgId, partnerId } = usage;
     const before = knownPlaces(standing.get(orgId));
-    const rooms: [Place, DestinationRoom | undefined][] = [
+    const rooms: [Place, DestinationSpace | undefined][] = [
       [
         'organization_quota',
         organizationBytes === undefined ? undefined : withinLimit([usage], organizationBytes),
@@ -130,12 +242,12 @@ function storeAlerts(
   });
 }
 
-const withinLimit = (usages: readonly StoreUsage[], limit: number): DestinationRoom => ({
+const withinLimit = (usages: readonly StoreUsage[], limit: number): DestinationSpace => ({
   ...withFree(usages, limit - sumOf(usages)),
   totalBytes: limit,
 });
 
-function withFree(usages: readonly StoreUsage[], freeBytes: number): DestinationRoom {
+function withFree(usages: readonly StoreUsage[], freeBytes: number): DestinationSpace {
   const known = usages.flatMap(({ bytesPerDay }) => bytesPerDay ?? []);
   return {
     freeBytes,
@@ -145,41 +257,6 @@ function withFree(usages: readonly StoreUsage[], freeBytes: number): Destination
 }
 
 const sumOf = (usages: readonly StoreUsage[]) => usages.reduce((sum, { bytes }) => sum + bytes, 0);
-
-/** The repository of a configuration or of a vault, in a bucket or on a disk of a device. */
-interface OwnDestination extends DestinationRoom {
-  orgId: string;
-  deviceId: string;
-  deviceName: string;
-  /** Of the configuration or the vault. */
-  placeId: string;
-  placeName: string;
-}
-
-async function readDestinationsOfDevices(tx: Tx): Promise<OwnDestination[]> {
-  const { rows } = await tx.raw<{ rows: OwnDestination[] }>(
-    `select r.org_id as "orgId", r.device_id as "deviceId", coalesce(c.id, v.id) as "placeId",
-      coalesce(c.name, v.name) as "placeName",
-      coalesce(nullif(d.display_name, ''), d.hostname) as "deviceName",
-      r.destination_free_bytes::float8 as "freeBytes", coalesce(r.destination_total_bytes, 0)::float8 as "totalBytes",
-      case when age.days >= ${GROWTH_DAYS_MIN} then (
-        select coalesce(sum(s.added_bytes), 0)::float8 from backup_snapshots s where s.repository_id = source.id
-          and s.received_at > greatest(age.first_at, now() - interval '${GROWTH_DAYS} days'))
-        / least(age.days, ${GROWTH_DAYS}) end as "bytesPerDay"
-    from backup_repositories r
-    left join backup_configs c on c.id = r.config_id
-    left join backup_vaults v on v.repository_id = r.id
-    -- A vault grows by what is backed up: what a copy of a snapshot adds is not known.
-    cross join lateral (select coalesce(v.source_repository_id, r.id) as id) source
-    join devices d on d.id = r.device_id and d.condition <> 'decommissioned'
-    cross join lateral (
-      select min(s.received_at) as first_at, extract(epoch from now() - min(s.received_at))::float8 / 86400 as days
-      from backup_snapshots s where s.repository_id = source.id) age
-    where r.destination_free_bytes is not null and coalesce(c.id, v.id) is not null
-    order by r.device_id, 4, 3`,
-  );
-  return rows;
-}
 
 function deviceAlerts(
   destinations: readonly OwnDestination[],
@@ -207,17 +284,17 @@ function deviceAlerts(
 
 const CRITICAL_DAYS = 3;
 
-const severityOf = (rooms: readonly DestinationRoom[]) =>
+const severityOf = (rooms: readonly DestinationSpace[]) =>
   (leastDays(rooms) ?? Infinity) <= CRITICAL_DAYS ? 'critical' : 'high';
 
-function leastDays(rooms: readonly DestinationRoom[]): number | null {
+function leastDays(rooms: readonly DestinationSpace[]): number | null {
   const days = rooms.flatMap((room) => daysLeft(room) ?? []);
   return days.length === 0 ? null : Math.floor(Math.min(...days));
 }
 
 const GIB = 2 ** 30;
 
-function sentenceAbout(what: string, room: DestinationRoom, withFigures: boolean): string {
+function sentenceAbout(what: string, room: DestinationSpace, withFigures: boolean): string {
   if (room.freeBytes <= 0) return `${what} is full.`;
   const days = daysLeft(room);
   const until = days === null ? 'is nearly full' : `is full in about ${inDays(Math.ceil(days))}`;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
 import {
   CloudConfig,
   CloudConfigPatch,
@@ -59,7 +59,7 @@ export const cloudConfigRoutes: RouteGroup = {
     route({
       method: 'get',
       path: '/c2c/configs/:id/users',
-      summary: 'List the users of whom a cloud backup configuration has items',
+      summary: 'List the users with items in a cloud backup configuration',
       access: everyScope('backup:read'),
       cost: 'expensive',
       params: IdParams,

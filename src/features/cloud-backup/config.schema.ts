@@ -1,11 +1,14 @@
 import { z } from 'zod';
-import { Id, nfcText, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { BackupSchedule, isEverDue } from '../../backup/index.ts';
-import { CloudJobStatus } from '../job-status.ts';
-import { KindName } from '../kinds/kind.ts';
+import { Id, nfcText, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { BackupSchedule, scheduleTimes } from '../backup/index.ts';
+import { KindName } from './item-kind.ts';
 
-const Schedule = BackupSchedule.refine(isEverDue, {
+/** Summary of a run or a restore. Configurations contain that of their last run. */
+export const CloudJobStatus = z.enum(['pending', 'running', 'completed', 'partial', 'failed', 'cancelled']);
+export type CloudJobStatus = z.infer<typeof CloudJobStatus>;
+
+const Schedule = BackupSchedule.refine(scheduleTimes.isEverDue, {
   path: ['time'],
   message: 'must name a minute that lies within the window in some hour',
 });
@@ -27,7 +30,7 @@ export const CloudRetention = z
       .optional()
       .describe('Newest contents of an item that are kept.'),
   })
-  .describe('Without any, everything is kept. The newest content of an item that exists is always kept.');
+  .describe('Without limits, everything is kept. The newest content of an existing item is always kept.');
 export type CloudRetention = z.infer<typeof CloudRetention>;
 
 const Users = z
@@ -42,11 +45,11 @@ const changeable = {
     .min(1)
     .max(4)
     .transform((list) => [...new Set(list)]),
-  allUsers: z.boolean().optional().describe('Every user of the directory, also those who come later.'),
+  allUsers: z.boolean().optional().describe('Every user of the directory, including later ones.'),
   targetUsers: Users.optional().describe('Addresses of users.'),
   schedule: Schedule.nullable()
     .optional()
-    .describe('Without one, runs begin by hand only. Default time zone: UTC.'),
+    .describe('Without one, runs begin only manually. Default time zone: UTC.'),
   retention: CloudRetention.optional(),
   enabled: z.boolean().optional().describe('Default true.'),
 };
@@ -91,7 +94,7 @@ export const CloudConfig = z
         completedAt: Timestamp.nullable(),
       })
       .nullable()
-      .describe('The newest run that is still recorded.'),
+      .describe('The newest recorded run.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   })
@@ -105,5 +108,5 @@ export type CloudConfigUserQuery = z.infer<typeof CloudConfigUserQuery>;
 export const CloudConfigUsers = z.object({
   data: z
     .array(z.object({ userEmail: z.string() }))
-    .describe('By address. At most 200: `search` finds the others.'),
+    .describe('By address. At most 200: use `search` for the others.'),
 });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { ClientInfo } from '../../../platform/context.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { NoBody } from '../../platform/http/file-answer.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { ClientInfo } from '../../platform/context.ts';
 import {
   CallbackQuery,
   CloudConnection,
@@ -19,11 +19,11 @@ import {
   deleteConnection,
   findConnection,
   listConnections,
-  shownConnection,
+  toConnectionResponse,
   updateConnection,
+  testConnection,
 } from './connection.service.ts';
 import { beginConsent, type ConsentParts, finishConsent } from './consent.service.ts';
-import { testConnection } from './test-connection.ts';
 
 /** A connection gives access to all mail of a directory, so a second factor is required and API keys are refused. */
 const CONNECT = { ...peopleOfEveryScope('backup:write'), mfa: true } as const;
@@ -45,7 +45,7 @@ export const connectionRoutes = (parts: ConnectionRouteParts): RouteGroup => ({
     route({
       method: 'get',
       path: '/c2c/m365/config',
-      summary: 'Check if this server has an app of its own at Microsoft',
+      summary: 'Check if this server has its own app at Microsoft',
       access: everyScope('backup:read'),
       response: z.object({ platformAppAvailable: z.boolean() }),
       handler: () =>
@@ -113,7 +113,7 @@ export const connectionRoutes = (parts: ConnectionRouteParts): RouteGroup => ({
       access: everyScope('backup:read'),
       params: IdParams,
       response: CloudConnection,
-      handler: async ({ ctx, params }) => shownConnection(await findConnection(ctx, params.id)),
+      handler: async ({ ctx, params }) => toConnectionResponse(await findConnection(ctx, params.id)),
     }),
     route({
       method: 'patch',

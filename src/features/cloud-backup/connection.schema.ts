@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+import { Id, nfcText, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 
 export const CloudConnection = z
   .object({
@@ -13,9 +13,11 @@ export const CloudConnection = z
     displayName: z.string(),
     tenantId: z.uuid().describe('The directory at Microsoft.'),
     clientId: z.string().nullable().describe('The first characters of the id of the app.'),
-    status: z.enum(['active', 'failing']).describe('`failing`: Microsoft has refused the app last time.'),
+    status: z
+      .enum(['active', 'failing'])
+      .describe('`failing`: Microsoft refused the app at the last request.'),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    lastSyncAt: Timestamp.nullable().describe('When a run has ended that brought something.'),
+    lastSyncAt: Timestamp.nullable().describe('When the last run that stored something ended.'),
     throttledUntil: Timestamp.nullable().describe('Microsoft has asked this server to wait until then.'),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -39,16 +41,16 @@ export const NewConnection = z.discriminatedUnion('provider', [
   }),
   z
     .object({ orgId: Id, provider: z.literal('google_workspace') })
-    .describe('Is refused with PROVIDER_UNSUPPORTED.'),
+    .describe('Refused with PROVIDER_UNSUPPORTED.'),
 ]);
 export type NewConnection = z.infer<typeof NewConnection>;
 
 export const ConnectionPatch = z.strictObject({
   displayName: nfcText(200).optional(),
-  clientId: Id.optional().describe('Only with a new secret, and of the same directory.'),
+  clientId: Id.optional().describe('Only with a new secret, for an app of the same directory.'),
   clientSecret: text(1000)
     .optional()
-    .describe('Replaces one that has expired. It is stored sealed, and never returned.'),
+    .describe('Replaces an expired one. It is stored sealed, and never returned.'),
 });
 export type ConnectionPatch = z.infer<typeof ConnectionPatch>;
 
@@ -71,5 +73,5 @@ export const ConnectionTest = z.object({
 
 export const ConsentQuery = z.object({ orgId: Id, displayName: nfcText(200).optional() });
 export type ConsentQuery = z.infer<typeof ConsentQuery>;
-/** The query of a browser that comes back is not trusted: the handler looks at it. */
+/** The query of a returning browser is untrusted: the handler validates it. */
 export const CallbackQuery = z.record(z.string(), z.unknown());

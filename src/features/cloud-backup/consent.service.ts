@@ -1,31 +1,54 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { type Caller, type Context, holds, type PublicContext } from '../../../platform/context.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import { Redirect } from '../../../platform/http/browser-answer.ts';
-import type { Reply } from '../../../platform/http/route.ts';
-import { newId } from '../../../platform/ids.ts';
-import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
-import { assertAddressAllowed, findCaller, holdSession } from '../../auth/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { DASHBOARD_PAGES } from '../../dashboard-pages.ts';
-import { GraphError, Postponed } from '../graph/graph-error.ts';
-import { followRuns } from '../care/follow-runs.ts';
-import { CloudConnection } from './connection.model.ts';
-import { assertRoom } from './connection.service.ts';
-import { CONSENT_MINUTES, type ConsentCookie } from './consent-cookie.ts';
+import { clock } from '../../clock.ts';
+import { type Caller, type Context, holds, type PublicContext } from '../../platform/context.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { Redirect } from '../../platform/http/file-answer.ts';
+import type { Reply } from '../../platform/http/route.ts';
+import { newId } from '../../platform/ids.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import { assertAddressAllowed, findCaller, lockOpenSession } from '../auth/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
+import { GraphError, Postponed } from './graph-client.ts';
+import { updateReadiness } from './readiness.ts';
+import { insertConsent, openConsent } from './cloud-backup.queries.ts';
+import { CloudConnection } from './cloud-backup.model.ts';
+import { assertBelowLimit, type CloudParts, openGraph } from './connection.service.ts';
 import type { ConsentQuery } from './connection.schema.ts';
-import { type CloudParts, openGraph } from './open-graph.ts';
+import type { Mac } from '../../platform/secrets/tokens.ts';
+
+const NAME = 'svc_c2c_state';
+const PATH = '/api/v1/c2c/m365/callback';
+const CONSENT_MINUTES = 15;
+
+type ConsentCookie = ReturnType<typeof consentCookie>;
+
+/** Binds a consent to the browser that began it, like the cookie of single sign-on. */
+export function consentCookie({ mac, secureCookies }: { mac: Mac; secureCookies: boolean }) {
+  const write = (reply: Reply, value: string, minutes: number) =>
+    reply.cookie(NAME, value, {
+      path: PATH,
+      maxAgeMs: minutes * 60_000,
+      secure: secureCookies,
+      sameSite: 'lax',
+    });
+  return {
+    set: (reply: Reply, state: string) => write(reply, mac.sign(state), CONSENT_MINUTES),
+    clear: (reply: Reply) => write(reply, '', 0),
+    isFrom: (cookies: Readonly<Record<string, string | undefined>>, state: string) =>
+      mac.isSignatureOf(state, cookies[NAME] ?? ''),
+  };
+}
 
 /**
- * An administrator gives the app of this server access to a directory (docs/decisions/cloud-backup.md). The address with
- * which the browser comes back from the consent is no proof: everybody can write another directory into it. So the same
- * browser then signs in, and the token that Microsoft gives us directly names the directory and the person, who must be an
+ * An administrator gives the app of this server access to a directory (docs/decisions/cloud-backup.md). The callback
+ * URL of the consent is no proof, because anyone can write another directory into it. So the same browser then signs
+ * in, and the token that Microsoft sends directly to this server names the directory and the user, who must be an
  * administrator there.
  */
 
@@ -57,16 +80,19 @@ export async function beginConsent(
   }
   if (ctx.caller.sessionId === null) throw new AppError('forbidden', 'Only a person can consent.');
   const state = random();
-  await ctx.tx('c2c_consents').insert({
-    id: newId(),
-    org_id: orgId,
-    session_id: ctx.caller.sessionId,
-    display_name: displayName,
-    state_hash: hashOf(state),
-    nonce: random(),
-    code_verifier: random(),
-    expires_at: ctx.tx.raw('now() + make_interval(mins => ?)', [CONSENT_MINUTES]),
-  });
+  await insertConsent(
+    ctx.tx,
+    {
+      id: newId(),
+      org_id: orgId,
+      session_id: ctx.caller.sessionId,
+      display_name: displayName,
+      state_hash: hashOf(state),
+      nonce: random(),
+      code_verifier: random(),
+    },
+    CONSENT_MINUTES,
+  );
   parts.consentCookie.set(reply, state);
   const query = new URLSearchParams({
     client_id: platformApp.clientId,
@@ -96,7 +122,7 @@ interface CallbackInput {
   reply: Reply;
 }
 
-/** Always a redirect, because a browser comes. */
+/** Always returns a redirect, because the client is a browser. */
 export async function finishConsent(input: CallbackInput, parts: ConsentParts): Promise<Redirect> {
   const { ctx, query, cookies, reply } = input;
   const page = (outcome: Record<string, string>) =>
@@ -105,7 +131,7 @@ export async function finishConsent(input: CallbackInput, parts: ConsentParts): 
     );
   try {
     const { state } = query;
-    // The cookie first, so that nobody uses up the consent of another browser.
+    // The cookie is checked first, so that no browser uses up the consent of another one.
     if (
       typeof state !== 'string' ||
       !/^[\w-]{20,64}$/.test(state) ||
@@ -114,11 +140,11 @@ export async function finishConsent(input: CallbackInput, parts: ConsentParts): 
       throw new ConsentFailure('state_unknown');
     }
     if (query['error'] !== undefined) {
-      await take(ctx, state);
+      await takeConsent(ctx, state);
       throw new ConsentFailure('consent_refused');
     }
     if (query['code'] === undefined) return await askForSignIn(ctx, state, query['tenant'], parts);
-    const consent = await take(ctx, state);
+    const consent = await takeConsent(ctx, state);
     parts.consentCookie.clear(reply);
     const tenantId = await provenTenant(consent, query['code'], parts);
     const connection = await connect(ctx, consent, tenantId, parts);
@@ -141,7 +167,7 @@ function reasonOf(error: unknown): string {
   return 'internal';
 }
 
-/** After the consent: the person signs in to the directory that the browser has named. */
+/** After the consent: the user signs in to the directory that the browser has named. */
 async function askForSignIn(
   ctx: PublicContext,
   state: string,
@@ -151,9 +177,8 @@ async function askForSignIn(
   const claimed = z.uuid().toLowerCase().safeParse(tenant).data;
   if (claimed === undefined) throw new ConsentFailure('answer_invalid');
   const [consent] = await ctx.withSystem('note the directory of a consent', (tx) =>
-    tx('c2c_consents')
-      .where('state_hash', hashOf(state))
-      .whereRaw('expires_at > now() and claimed_tenant_id is null')
+    openConsent(tx, hashOf(state))
+      .whereNull('claimed_tenant_id')
       .update({ claimed_tenant_id: claimed })
       .returning<Consent[]>('*'),
   );
@@ -173,14 +198,10 @@ async function askForSignIn(
   return new Redirect(`${loginUrl}/${claimed}/oauth2/v2.0/authorize?${query.toString()}`);
 }
 
-/** Of several callbacks at once, one gets it. */
-async function take(ctx: PublicContext, state: string): Promise<Consent> {
+/** Takes the consent that waits for a callback. Only one of several concurrent callbacks gets it. */
+async function takeConsent(ctx: PublicContext, state: string): Promise<Consent> {
   const [consent] = await ctx.withSystem('use up a consent', (tx) =>
-    tx('c2c_consents')
-      .where('state_hash', hashOf(state))
-      .whereRaw('expires_at > now()')
-      .delete()
-      .returning<Consent[]>('*'),
+    openConsent(tx, hashOf(state)).delete().returning<Consent[]>('*'),
   );
   if (consent === undefined) throw new ConsentFailure('state_unknown');
   return consent;
@@ -205,7 +226,7 @@ const ADMINISTRATORS: ReadonlySet<string> = new Set([
 ]);
 const LIMIT_MS = 20_000;
 
-/** The token comes from Microsoft directly and over TLS, so its signature need not be checked (OpenID Connect 3.1.3.7). */
+/** The token comes directly from Microsoft over TLS, so its signature need not be checked (OpenID Connect 3.1.3.7). */
 async function provenTenant(consent: Consent, code: unknown, parts: ConsentParts): Promise<string> {
   const { platformApp, loginUrl } = parts.cloud.cloudBackup;
   const claimed = consent.claimed_tenant_id;
@@ -265,12 +286,12 @@ function claimsOf(token: string): unknown {
   }
 }
 
-/** With the rights that the person has now, who began it. */
+/** With the current rights of the user who began it. */
 const connect = (ctx: PublicContext, consent: Consent, tenantId: string, { audit }: ConsentParts) =>
   ctx.withSystem('connect a directory that was proved', async (tx) => {
     const caller = await findCaller(tx, consent.session_id);
     if (caller === undefined) throw new ConsentFailure('session_expired');
-    await holdSession({ tx, caller });
+    await lockOpenSession({ tx, caller });
     assertAddressAllowed(caller, ctx.client, ctx.log, 'request');
     const mayEnter =
       caller.scope === 'system' || caller.orgIds.includes(consent.org_id) || caller.orgAccess === 'all';
@@ -280,7 +301,7 @@ const connect = (ctx: PublicContext, consent: Consent, tenantId: string, { audit
       await audit.record(tx, noteOf(known, 'c2c.connection.update', caller, ctx));
       return known;
     }
-    await assertRoom(tx, consent.org_id);
+    await assertBelowLimit(tx, consent.org_id);
     const present = await CloudConnection.query(tx).where('org_id', consent.org_id).select('display_name');
     const names = new Set(present.map(({ displayName }) => displayName.toLowerCase()));
     const wanted = consent.display_name;
@@ -299,7 +320,7 @@ const connect = (ctx: PublicContext, consent: Consent, tenantId: string, { audit
     return connection;
   });
 
-/** A consent that is given again mends the connection that the directory has already. */
+/** Repeating a consent repairs the existing connection of the directory. */
 async function connectedAgain(tx: Tx, orgId: string, tenantId: string): Promise<CloudConnection | undefined> {
   const [connection] = await CloudConnection.query(tx)
     .where({ org_id: orgId, tenant_id: tenantId, auth_method: 'platform_app' })
@@ -307,7 +328,7 @@ async function connectedAgain(tx: Tx, orgId: string, tenantId: string): Promise<
     .limit(1);
   if (connection === undefined) return undefined;
   const mended = await connection.$query(tx).patchAndFetch({ lastErrorCode: null, lastErrorMessage: null });
-  await followRuns(tx, orgId);
+  await updateReadiness(tx, orgId);
   return mended;
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { EventContent } from '../kinds/calendar.ts';
+import { EventContent } from './graph-kinds.ts';
 
-/** Contacts and events in the forms that other programs read: vCard 3.0 (RFC 2426) and iCalendar (RFC 5545). */
+/** Contacts and events in standard formats: vCard 3.0 (RFC 2426) and iCalendar (RFC 5545). */
 
 const words = z.string().nullish().catch(null);
 const Contact = z.object({
@@ -83,7 +83,7 @@ export function iCalendarOf(content: Buffer): Buffer {
   ]);
 }
 
-/** @param master  of the series that the event is an exception of */
+/** @param master  the series, if the event is an exception of one */
 function component(event: Event, master: Event | undefined): string[] {
   const rule = master === undefined ? ruleOf(event) : undefined;
   return [
@@ -167,7 +167,7 @@ const escaped = (text: string | null | undefined): string =>
     .replace(/\r?\n|\r/g, String.raw`\n`)
     .replace(/\p{Cc}/gu, ' ');
 
-/** No line has more than 75 bytes; it goes on behind a space. */
+/** Folds lines longer than 75 bytes; continuation lines begin with a space. */
 const lines = (all: readonly string[]): Buffer =>
   Buffer.from(all.map((line) => `${folded(line)}\r\n`).join(''));
 

@@ -1,19 +1,18 @@
-import type { ContentWriter, StoredContent } from '../content/content-writer.ts';
-import { GraphError } from '../graph/graph-error.ts';
-import type { GraphClient } from '../graph/graph-client.ts';
-import type { GraphUser, Kind, Listed } from '../kinds/kind.ts';
+import type { ContentWriter, StoredContent } from './content-store.ts';
+import { GraphError, type GraphClient } from './graph-client.ts';
+import type { GraphUser, Kind, Listed } from './item-kind.ts';
 
-/** As many as Exchange allows an app at once in one mailbox. */
+/** The number of concurrent requests that Exchange allows an app in one mailbox. */
 const AT_ONCE = 4;
-/** Of a content that breaks off. What was received of it is not stored again. */
+/** How often a broken download is retried. Parts that were received are not stored again. */
 const ATTEMPTS = 3;
 const BROKE_OFF = 'GRAPH_BROKE_OFF';
 
 export type Fetched = { id: string; content: StoredContent } | { id: string; failure: GraphError };
 
 /**
- * Fetches and stores contents. What one item fails with stays with the item; what fails for another reason, such as a full
- * store or a connection that does not work, is thrown.
+ * Fetches and stores contents. The failure of one item is returned with the item; failures of other kinds, such as a full
+ * store or a broken connection, are thrown.
  */
 export async function fetchContents(
   { graph, user, kind, writer }: { graph: GraphClient; user: GraphUser; kind: Kind; writer: ContentWriter },
@@ -46,7 +45,7 @@ export async function fetchContents(
   return fetched;
 }
 
-/** What has broken is the source, and not the store. */
+/** The source of a content failed, and not the store. */
 class BrokenSource extends Error {}
 
 async function* guarded(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {

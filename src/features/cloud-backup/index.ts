@@ -1,30 +1,25 @@
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
-import { clientLimit } from '../../platform/http/address-limits.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
+import { clientLimit } from '../../platform/http/client-address.ts';
 import { CREATED_BY_PEOPLE, defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
-import { watchRegularly } from './care/care.job.ts';
-import { cloudConfigRoutes } from './configs/config.routes.ts';
-import { connectionRoutes, type ConnectionRouteParts } from './connections/connection.routes.ts';
-import { cleanUpDaily } from './content/clean-up.job.ts';
-import { cloudUsageRoutes } from './content/usage.routes.ts';
-import { cloudItemRoutes } from './items/item.routes.ts';
-import { fillSearchTexts } from './items/search-texts.job.ts';
-import { cloudJobRoutes } from './jobs/job.routes.ts';
-import { cloudRestoreRoutes } from './restores/restore.routes.ts';
-import { cloudJobRetention } from './jobs/retention.ts';
-import { scheduleRuns } from './work/schedule.job.ts';
-import { addWorkJob } from './work/work.job.ts';
+import { watchRegularly } from './readiness.ts';
+import { cloudConfigRoutes } from './config.routes.ts';
+import { connectionRoutes, type ConnectionRouteParts } from './connection.routes.ts';
+import { cleanUpDaily, fillSearchTexts } from './content-store.ts';
+import { cloudUsageRoutes, cloudItemRoutes } from './item.routes.ts';
+import { cloudJobRoutes, cloudRestoreRoutes } from './job.routes.ts';
+import { cloudJobRetention } from './cloud-backup.model.ts';
+import { scheduleRuns, addWorkJob } from './job.work.ts';
 
-export { CLOUD_READINESS } from './care/stored-readiness.ts';
-export { SEALED_CONNECTION_SECRET } from './connections/connection.model.ts';
-export { consentCookie } from './connections/consent-cookie.ts';
-export type { CloudParts } from './connections/open-graph.ts';
-export { AccessTokens } from './graph/access-tokens.ts';
-export { CLOUD_WORK } from './jobs/cloud-work.ts';
+export { CLOUD_READINESS, CLOUD_WORK } from './cloud-backup.queries.ts';
+export { SEALED_CONNECTION_SECRET } from './cloud-backup.model.ts';
+export { consentCookie } from './consent.service.ts';
+export type { CloudParts } from './connection.service.ts';
+export { AccessTokens } from './graph-client.ts';
 
 const CALLBACKS = { points: 150, seconds: 60 };
 
-/** Of the public callback, for one network. */
+/** The limit of the public callback, for one network. */
 export const consentLimit = (limits: RateLimits) => clientLimit(limits, 'c2c-callback', CALLBACKS);
 
 export const feature = defineFeature({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { GraphClient } from '../graph/graph-client.ts';
+import type { GraphClient } from './graph-client.ts';
 
-/** What of a user can be backed up. */
+/** The kinds of data of a user that can be backed up. */
 export const KindName = z.enum(['mail', 'calendar', 'contacts', 'onedrive']);
 export type KindName = z.infer<typeof KindName>;
 
@@ -10,39 +10,39 @@ export interface GraphUser {
   email: string;
 }
 
-/** What is listed by itself: a folder of mail or contacts, a calendar, a drive. */
+/** A separately listed unit: a folder of mail or contacts, a calendar, a drive. */
 export interface Container {
   id: string;
   path: string;
 }
 
-/** What a list says of an item. A field that it does not say is undefined, and stays as it was. */
+/** The fields of an item in a list. A field that the list lacks is undefined, and keeps its value. */
 export interface Listed {
   id: string;
   isRemoved: boolean;
-  /** Differs when the content does. */
+  /** Changes with the content. */
   etag: string | undefined;
   name: string | undefined;
   parentPath: string | undefined;
   sizeBytes: number | undefined;
   itemDate: Date | undefined;
   metadata: Record<string, unknown> | undefined;
-  /** The item as the list has it, where that is its content. */
+  /** The item as listed, if that is its content. */
   record: unknown;
-  /** It is a folder, which is remembered for the paths of others. */
+  /** A folder, cached to build the paths of items. */
   isFolder: boolean;
   parentId: string | undefined;
 }
 
 export interface Kind {
   name: KindName;
-  /** Lists say what has changed since the last reading. Otherwise each reading is a whole one. */
+  /** Whether lists return only changes since the last reading. Otherwise each reading is complete. */
   hasDelta: boolean;
   containers(graph: GraphClient, user: GraphUser): Promise<Container[]>;
   firstPage(user: GraphUser, container: Container): string;
-  /** Throws a `ZodError` for a record that is none. `undefined` for one that is not backed up. */
+  /** Throws a `ZodError` for an invalid record. Returns `undefined` for one that is not backed up. */
   read(record: unknown, container: Container): Listed | undefined;
-  /** Contents that one request brings. The others are asked for by `content`. */
+  /** Contents that one request can fetch. The others are fetched by `content`. */
   many?(graph: GraphClient, user: GraphUser, items: readonly Listed[]): Promise<Map<string, Buffer>>;
   content(graph: GraphClient, user: GraphUser, item: Listed): AsyncIterable<Buffer>;
 }
@@ -50,10 +50,10 @@ export interface Kind {
 export const userPath = ({ id }: Pick<GraphUser, 'id'>) => `/users/${encodeURIComponent(id)}`;
 export const partOf = (id: string) => encodeURIComponent(id);
 
-/** An id of Graph: visible ASCII, and short enough for an index. */
+/** An id in Graph: visible ASCII, and short enough for an index. */
 export const GraphId = z.string().regex(/^[\x21-\x7e]{1,1000}$/);
 export const Removed = z.object({ id: GraphId, '@removed': z.object({}) });
-/** Who has sent a message, or organizes an event. */
+/** The sender of a message, or the organizer of an event. */
 export const Person = z.object({
   emailAddress: z.object({ name: z.string().nullish(), address: z.string().nullish() }).nullish(),
 });
@@ -65,7 +65,7 @@ export const GraphPage = z.object({
   '@odata.deltaLink': z.string().max(16_000).optional(),
 });
 
-/** Text that can be stored, in one line. */
+/** Storable text, in one line. */
 export const oneLine = (text: string | null | undefined, max = 500): string =>
   Array.from((text ?? '').slice(0, 4 * max).replace(/[\p{Cc}\p{Surrogate}]/gu, ' '))
     .slice(0, max)
@@ -97,7 +97,7 @@ export const removedItem = (id: string): Listed => ({
 const CONTAINERS_MAX = 10_000;
 const PAGES_MAX = 500;
 
-/** All records of a list that is not long. */
+/** All records of a short list. */
 export async function listAll<S extends z.ZodType>(
   graph: GraphClient,
   first: string,

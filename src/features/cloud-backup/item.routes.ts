@@ -1,13 +1,16 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { withoutPage } from '../../../platform/http/pagination.ts';
-import { StreamAnswer } from '../../../platform/http/files/stream-answer.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { ContentParts } from '../content/content.ts';
-import { ItemExports } from './export.service.ts';
+import { z } from 'zod';
+import type { Context } from '../../platform/context.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { IdParams, Id } from '../../platform/http/fields.ts';
+import { NoBody } from '../../platform/http/file-answer.ts';
+import { withoutPage } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { StreamAnswer } from '../../platform/http/stream-answer.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import { storedBytes } from './cloud-backup.queries.ts';
+import type { ContentParts } from './content-store.ts';
 import { CloudItem, ContentQuery, ItemExport, ItemPage, ItemQuery, ItemVersions } from './item.schema.ts';
-import { findItem, listItems, listVersions, shownItem } from './item.service.ts';
+import { ItemExports, findItem, listItems, listVersions, toItemResponse } from './item.service.ts';
 
 const noteOf = (answer: unknown) => (answer instanceof StreamAnswer ? answer.noted : []);
 
@@ -44,7 +47,7 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
         access: everyScope('backup:read'),
         params: IdParams,
         response: CloudItem,
-        handler: async ({ ctx, params }) => shownItem(await findItem(ctx, params.id)),
+        handler: async ({ ctx, params }) => toItemResponse(await findItem(ctx, params.id)),
         audit: {
           action: 'data.access',
           resource: 'c2c_item',
@@ -55,7 +58,7 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
       route({
         method: 'get',
         path: '/c2c/items/:id/versions',
-        summary: 'List the contents that a cloud backup item has had',
+        summary: 'List the stored contents of a cloud backup item',
         access: everyScope('backup:read'),
         params: IdParams,
         response: ItemVersions,
@@ -104,3 +107,32 @@ export const cloudItemRoutes = (parts: ContentParts): RouteGroup => {
     ],
   };
 };
+
+const UsageQuery = z.object({ orgId: Id.optional() });
+
+export const cloudUsageRoutes: RouteGroup = {
+  name: 'Cloud backup usage',
+  description: 'What cloud backups take in the backup store.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/c2c/usage',
+      summary: 'Read the space that cloud backups use in the backup store',
+      access: everyScope('backup:read'),
+      query: UsageQuery,
+      response: z.object({
+        storedBytes: z
+          .number()
+          .int()
+          .nonnegative()
+          .describe('Encrypted, with earlier contents. A content that several items share counts once.'),
+      }),
+      handler: ({ ctx, query }) => readUsage(ctx, query.orgId),
+    }),
+  ],
+};
+
+async function readUsage(ctx: Context, orgId: string | undefined): Promise<{ storedBytes: number }> {
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
+  return { storedBytes: await storedBytes(ctx, orgId) };
+}

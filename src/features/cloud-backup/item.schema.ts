@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { KindName } from '../kinds/kind.ts';
+import { Id, nfcText, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { KindName } from './item-kind.ts';
 
 const Bytes = z.preprocess(
   (value) => (value === null ? null : Number(value)),
@@ -18,7 +18,7 @@ export const CloudItem = z
     userEmail: z.string(),
     subjectOrName: z.string(),
     parentPath: z.string(),
-    sizeBytes: Bytes.describe('Of the newest content; null: it could not be fetched yet.'),
+    sizeBytes: Bytes.describe('The size of the newest content; null: it could not be fetched yet.'),
     itemDate: Timestamp.nullable(),
     isDeleted: z.boolean().describe('It was deleted at Microsoft. It can still be restored.'),
     deletedAt: Timestamp.nullable(),
@@ -48,7 +48,7 @@ export const ItemQuery = z.object({
     ),
   isDeleted: z.stringbool().optional(),
   limit: PageQuery.shape.limit,
-  after: Id.optional().describe('`nextAfter` of the page before.'),
+  after: Id.optional().describe('`nextAfter` of the previous page.'),
 });
 export type ItemQuery = z.infer<typeof ItemQuery>;
 
@@ -58,14 +58,14 @@ export const ItemPage = z.object({
 });
 
 export const ItemVersions = z.object({
-  isCut: z.boolean().describe('True: there are more, and the newest of them are listed.'),
+  isCut: z.boolean().describe('True if there are more, and only the newest are listed.'),
   data: z
     .array(
       z.object({
         id: z.uuid(),
         sizeBytes: Bytes,
         capturedAt: Timestamp,
-        supersededAt: Timestamp.nullable().describe('When a newer content took its place.'),
+        supersededAt: Timestamp.nullable().describe('When a newer content replaced it.'),
         isNewest: z.boolean(),
       }),
     )

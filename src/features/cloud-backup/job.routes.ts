@@ -1,10 +1,10 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { CloudJob, CloudJobDetails, CloudJobQuery } from './job.schema.ts';
-import { cancelJob, listJobs, readJob, startRun } from './job.service.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { CloudJob, CloudJobDetails, CloudJobQuery, NewCloudRestore } from './job.schema.ts';
+import { cancelJob, listJobs, readJob, startRun, createRestore } from './job.service.ts';
 
 export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
   name: 'Cloud backup jobs',
@@ -15,7 +15,7 @@ export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
       path: '/c2c/configs/:id/run',
       summary: 'Begin a cloud backup',
       description:
-        'One run of a configuration at a time: where one has not ended, 409 with its id in `details.jobId`.',
+        'One run of a configuration at a time: if one has not ended, 409 with its id in `details.jobId`.',
       access: everyScope('backup:execute'),
       params: IdParams,
       response: CloudJob,
@@ -61,6 +61,37 @@ export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
         action: 'c2c.job.cancel',
         resource: 'c2c_job',
         note: ({ id, orgId, type }) => ({ orgId, resourceId: id, details: { type } }),
+      },
+    }),
+  ],
+});
+
+export const cloudRestoreRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
+  name: 'Cloud restores',
+  description: 'Cloud backup items that come back to a mailbox or a drive.',
+  routes: [
+    route({
+      method: 'post',
+      path: '/c2c/items/restore',
+      summary: 'Restore cloud backup items',
+      description:
+        'To the mailbox or drive that they come from, or to another one. A restore that is repeated makes nothing twice. Messages come back as drafts, and events without their attendees, who would be invited again.',
+      access: everyScope('recovery:execute'),
+      bodyLimit: 100_000,
+      body: NewCloudRestore,
+      response: CloudJob,
+      status: 201,
+      idempotent: true,
+      errors: ['conflict'],
+      handler: ({ ctx, body }) => createRestore(ctx, body, jobs),
+      audit: {
+        action: 'c2c.restore',
+        resource: 'c2c_job',
+        note: ({ id, orgId, configId, target }, { body }) => ({
+          orgId,
+          resourceId: id,
+          details: { configId, items: body.itemIds.length, target },
+        }),
       },
     }),
   ],

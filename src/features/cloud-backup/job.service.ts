@@ -1,34 +1,37 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import type { Context } from '../../../platform/context.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { findCloudConfig } from '../configs/config.service.ts';
-import type { KindName } from '../kinds/kind.ts';
-import { CloudJob } from './job.model.ts';
-import type { CloudJobQuery } from './job.schema.ts';
+import { clock } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, notFound, invalid } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { findCloudConfig } from './config.service.ts';
+import {
+  accessibleJobs,
+  insertRun,
+  type OutcomeRow,
+  outcomesOf,
+  restoredItemsOf,
+} from './cloud-backup.queries.ts';
+import { CloudJob, CloudConfig, CloudConnection } from './cloud-backup.model.ts';
+import type { CloudJobQuery, NewCloudRestore } from './job.schema.ts';
+import { findStoredItems, withVersion } from './item.service.ts';
 
-/** Does a run or a restore. What it has done is in the tables, so another server goes on from there. */
+/** Executes a run or a restore. Its progress is in the tables, so another server can continue it. */
 export const WORK = defineJob({
   name: 'c2c.work',
   input: z.object({ jobId: z.uuid() }),
   result: z.object({}),
-  // Ended by the handler, after some attempts: the run has to learn of it.
+  // The job queue has given up after several attempts: record that in the run.
   attempts: 1000,
   concurrency: 4,
   resumes: true,
 });
-
-const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
-  CloudJob.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'c2c_jobs.org_id'));
 
 export async function startRun(ctx: Context, configId: string, jobs: Jobs) {
   const config = await findCloudConfig(ctx, configId);
@@ -44,10 +47,10 @@ export async function startRun(ctx: Context, configId: string, jobs: Jobs) {
       details: { jobId: open?.id ?? null },
     });
   }
-  return shownJob(await findJob(ctx, id));
+  return toJobResponse(await findJob(ctx, id));
 }
 
-/** Answers the id of the run. `undefined` where one has not ended. */
+/** Adds a run and returns its id; `undefined` if one of the configuration has not ended. */
 export async function addRun(
   tx: Tx,
   { id: configId, orgId }: { id: string; orgId: string },
@@ -55,12 +58,7 @@ export async function addRun(
   by: { trigger: 'manual' | 'schedule'; createdBy: string | null },
 ): Promise<string | undefined> {
   const id = newId();
-  const { rows } = await tx.raw<{ rows: object[] }>(
-    `insert into c2c_jobs (id, org_id, config_id, type, trigger, created_by) values (?, ?, ?, 'backup', ?, ?)
-    on conflict do nothing returning id`,
-    [id, orgId, configId, by.trigger, by.createdBy] as string[],
-  );
-  if (rows.length === 0) return undefined;
+  if (!(await insertRun(tx, { id, orgId, configId, ...by }))) return undefined;
   await enqueueWork(tx, jobs, { id, orgId });
   return id;
 }
@@ -79,7 +77,7 @@ export async function enqueueWork(
 
 export async function listJobs(ctx: Context, query: CloudJobQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const { results, total } = await accessible(ctx)
+  const { results, total } = await accessibleJobs(ctx)
     .where(
       omitUndefined({
         org_id: query.orgId,
@@ -93,53 +91,24 @@ export async function listJobs(ctx: Context, query: CloudJobQuery) {
       { column: 'id', order: 'desc' },
     ])
     .page(query.page - 1, query.limit);
-  return toPage(query, { results: results.map(shownJob), total });
+  return toPage(query, { results: results.map(toJobResponse), total });
 }
 
 async function findJob(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<CloudJob> {
-  const job = await accessible(ctx).findById(id);
+  const job = await accessibleJobs(ctx).findById(id);
   if (job === undefined) throw notFound('Cloud backup job');
   return job;
 }
-
-interface OutcomeRow {
-  user_email: string;
-  kind: KindName;
-  status: 'pending' | 'running' | 'completed' | 'partial' | 'skipped' | 'failed';
-  items_new: string;
-  items_updated: string;
-  items_deleted: string;
-  items_failed: string;
-  bytes_transferred: string;
-  error_code: string | null;
-  error_message: string | null;
-}
-
-type RestoredRow = Pick<OutcomeRow, 'user_email' | 'kind' | 'error_code' | 'error_message'> & {
-  item_id: string;
-  name: string;
-  status: 'pending' | 'restored' | 'present' | 'failed';
-};
 
 const OUTCOMES_MAX = 4000;
 
 export async function readJob(ctx: Context, id: string) {
   const job = await findJob(ctx, id);
-  const all = () => ctx.tx('c2c_outcomes').where({ job_id: id, org_id: job.orgId });
-  const [counted] = await all().count<[{ count: string }]>('*');
-  const outcomes = await all()
-    .orderByRaw(`status in ('failed', 'partial') desc, user_email, kind`)
-    .limit(OUTCOMES_MAX)
-    .select<OutcomeRow[]>('*');
-  const { rows: items } = await ctx.tx.raw<{ rows: RestoredRow[] }>(
-    `select r.item_id, r.status, r.error_code, r.error_message, i.kind, i.name, i.user_email
-    from c2c_restored_items r join c2c_items i on i.org_id = r.org_id and i.id = r.item_id
-    where r.org_id = ? and r.job_id = ? order by r.error_code is null, i.user_email, r.item_id`,
-    [job.orgId, id],
-  );
+  const { total, outcomes } = await outcomesOf(ctx.tx, job, OUTCOMES_MAX);
+  const items = await restoredItemsOf(ctx.tx, job);
   return {
-    ...shownJob(job),
-    outcomesTotal: counted?.count ?? 0,
+    ...toJobResponse(job),
+    outcomesTotal: total,
     outcomes: outcomes.map((row) => ({
       userEmail: row.user_email,
       kind: row.kind,
@@ -168,7 +137,7 @@ const errorOf = ({
 }: Pick<OutcomeRow, 'error_code' | 'error_message'>) =>
   code === null ? null : { code, message: message ?? '' };
 
-/** One that nobody has begun ends at once. A worker that has begun ends with its next step. */
+/** A job that has not begun ends at once. A running one ends with its next step. */
 export async function cancelJob(ctx: Context, id: string) {
   await findJob(ctx, id);
   const job = await CloudJob.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
@@ -179,13 +148,55 @@ export async function cancelJob(ctx: Context, id: string) {
     cancelRequestedAt: at,
     ...(job.status === 'pending' ? { status: 'cancelled', finishedAt: at } : {}),
   });
-  return shownJob(cancelled);
+  return toJobResponse(cancelled);
 }
 
-export function shownJob({ errorCode, errorMessage, finishedAt, ...shown }: CloudJob) {
+export function toJobResponse({ errorCode, errorMessage, finishedAt, ...shown }: CloudJob) {
   return {
     ...shown,
     error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
     completedAt: finishedAt,
   };
+}
+
+const OPEN_MAX = 20;
+const FOLDER = 'Restored by Muster';
+
+export async function createRestore(ctx: Context, input: NewCloudRestore, jobs: Jobs) {
+  const { orgId, configId, items: newest } = await findStoredItems(ctx, input.itemIds);
+  await assertManageable(ctx, orgId);
+  const { versionId } = input;
+  const items =
+    versionId === undefined
+      ? newest
+      : await Promise.all(newest.map((item) => withVersion(ctx, item, versionId)));
+  const config = await CloudConfig.query(ctx.tx).findById(configId).throwIfNotFound();
+  const connectionId = input.targetConnectionId ?? config.connectionId;
+  const connection = await CloudConnection.query(ctx.tx).findOne({ id: connectionId, org_id: orgId });
+  if (connection === undefined) {
+    throw invalid('body.targetConnectionId', 'must be a connection of the organization of the items');
+  }
+  const open = await CloudJob.query(ctx.tx)
+    .where({ org_id: orgId, type: 'restore', finished_at: null })
+    .resultSize();
+  if (open >= OPEN_MAX) throw new AppError('conflict', `${OPEN_MAX} restores have not ended yet.`);
+  const job = await CloudJob.query(ctx.tx).insertAndFetch({
+    orgId,
+    configId,
+    type: 'restore',
+    trigger: 'manual',
+    target: { connectionId, user: input.targetUser ?? null, folder: input.targetFolder ?? FOLDER },
+    partsTotal: items.length,
+    createdBy: ctx.caller.userId,
+  });
+  await ctx.tx('c2c_restored_items').insert(
+    items.map(({ id, versionId }) => ({
+      job_id: job.id,
+      org_id: orgId,
+      item_id: id,
+      version_id: versionId,
+    })),
+  );
+  await enqueueWork(ctx.tx, jobs, job);
+  return toJobResponse(job);
 }

@@ -1,30 +1,34 @@
-import { clock } from '../../../clock.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { newId } from '../../../platform/ids.ts';
-import type { JobRun } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { followRuns } from '../care/follow-runs.ts';
-import { CloudConfig } from '../configs/config.model.ts';
-import { CloudConnection } from '../connections/connection.model.ts';
-import { type CloudParts, openGraph } from '../connections/open-graph.ts';
-import type { ContentParts } from '../content/content.ts';
-import { GraphError, isOfConnection, Postponed } from '../graph/graph-error.ts';
-import { runRestore } from '../restores/run-restore.ts';
-import { runBackup } from '../runs/run-backup.ts';
-import { followFailedRuns } from '../failed-runs.ts';
-import { CloudJob } from '../jobs/job.model.ts';
-import { enqueueWork, WORK } from '../jobs/job.service.ts';
-import { type Run, RunEnded, within } from '../runs/run.ts';
+import { z } from 'zod';
+import { clock, HOUR_MS } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, withSavepoint } from '../../platform/db/transaction.ts';
+import { eachByItself } from '../../platform/concurrency.ts';
+import { AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { type JobRun, defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { CloudConfig, CloudConnection, CloudJob } from './cloud-backup.model.ts';
+import { lockDueConfigs } from './cloud-backup.queries.ts';
+import { nextRunOf } from './config.service.ts';
+import { type CloudParts, openGraph } from './connection.service.ts';
+import type { ContentParts } from './content-store.ts';
+import { GraphError, isOfConnection, Postponed } from './graph-client.ts';
+import { enqueueWork, WORK, addRun } from './job.service.ts';
+import { updateFailedRunAlert, updateReadiness } from './readiness.ts';
+import { runRestore } from './restore.work.ts';
+import { runBackup } from './run-backup.ts';
+import { type Run, RunEnded, within } from './run.ts';
+import { shortened } from '../../protocol/index.ts';
 
 export interface WorkParts extends ContentParts {
   jobs: Jobs;
   cloud: CloudParts;
 }
 
-/** A worker waits so long by itself where Microsoft asks it to; for longer pauses it gives its place to others. */
+/** The longest pause that a worker waits if Microsoft requests one; for longer pauses it releases the job. */
 const PATIENCE_MS = 60_000;
-/** Of failures that nobody expects. */
+/** How often a job is retried after an unexpected failure. */
 const ATTEMPTS_MAX = 5;
 const LOOK_MS = 2000;
 
@@ -86,7 +90,7 @@ async function work(
   return {};
 }
 
-/** `undefined`: another server does the work. */
+/** `undefined`: another server runs the job. */
 function endingOf(error: unknown): Ending | 'again' | undefined {
   if (error instanceof RunEnded) return error.reason === 'lost' ? undefined : { status: 'cancelled' };
   if (error instanceof GraphError) return { status: 'failed', code: error.code, message: error.message };
@@ -96,7 +100,7 @@ function endingOf(error: unknown): Ending | 'again' | undefined {
   return 'again';
 }
 
-/** A server that has lost the job may still be working: from now on it records nothing more. */
+/** A server that has lost the job may still be working: from now on it cannot record anything. */
 const claim = ({ db }: WorkParts, jobId: string) =>
   withSystem(db, 'take up a cloud backup or restore', async (tx) => {
     const [job] = await CloudJob.query(tx)
@@ -116,7 +120,7 @@ const claim = ({ db }: WorkParts, jobId: string) =>
     return { job, config, connection, partnerId: owner.partner_id };
   });
 
-/** Ends long downloads soon after somebody has cancelled the job, or its server has lost it. */
+/** Aborts long downloads soon after the job was cancelled or its server has lost it. */
 async function watchCancel(
   run: Omit<Run, 'graph'>,
   signal: AbortSignal,
@@ -148,7 +152,7 @@ async function finish(
       .patch({
         status,
         errorCode: code,
-        errorMessage: message?.slice(0, 1000) ?? null,
+        errorMessage: message === null ? null : shortened(message, 1000),
         finishedAt: clock.date(),
         phase: null,
       });
@@ -163,7 +167,39 @@ async function finish(
     } else if (isBroken) await CloudConnection.query(tx).findById(connectionId).patch(outcome);
     if (type !== 'backup') return;
     if (isGood) await CloudConfig.query(tx).findById(run.configId).patch({ lastSuccessAt: clock.date() });
-    await followFailedRuns(tx, run.orgId, { hasFailed: status === 'failed' });
-    await followRuns(tx, run.orgId);
+    await updateFailedRunAlert(tx, run.orgId, { hasFailed: status === 'failed' });
+    await updateReadiness(tx, run.orgId);
   });
+}
+
+const BEGIN_DUE = defineJob({
+  name: 'c2c.begin-due',
+  input: z.object({}),
+  result: z.object({}),
+  inCluster: 1,
+});
+const AT_ONCE = 100;
+
+/** Starts scheduled runs. If a run is still running when the next one is due, the next one is skipped. */
+export function scheduleRuns({ jobs, db, log }: { jobs: Jobs; db: Db; log: Logger }): void {
+  jobs.handle(BEGIN_DUE, async () => {
+    await withSystem(db, 'begin the cloud backups that are due', async (tx) => {
+      const due = await lockDueConfigs(tx, AT_ONCE);
+      await eachByItself(
+        due,
+        (config) =>
+          withSavepoint(tx, async (part) => {
+            await addRun(part, config, jobs, { trigger: 'schedule', createdBy: null });
+            await config.$query(part).patch({ nextRunAt: nextRunOf(config) });
+          }),
+        (error, config) => {
+          log.error({ err: error, configId: config.id }, 'c2c.run_not_begun');
+          // Otherwise it would come first again in every round.
+          return config.$query(tx).patch({ nextRunAt: new Date(clock.now() + HOUR_MS) });
+        },
+      );
+    });
+    return {};
+  });
+  jobs.schedule(BEGIN_DUE, { cron: '* * * * *', timeZone: 'UTC' }, {});
 }

@@ -1,9 +1,9 @@
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { newId } from '../../../platform/ids.ts';
-import type { GraphUser, Kind, Listed } from '../kinds/kind.ts';
-import type { Fetched } from './contents.ts';
-import { pathsOfFolders, rememberFolders } from './folders.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Fetched } from './fetch-contents.ts';
+import type { GraphUser, Kind, Listed, Container } from './item-kind.ts';
 import { type Cursor, holdJob, type Run, within } from './run.ts';
+import { shortened } from '../../protocol/index.ts';
 
 interface At {
   kind: Pick<Kind, 'name'>;
@@ -32,6 +32,29 @@ export interface Counts {
   bytes_transferred: number;
 }
 
+const NOTHING: Counts = {
+  items_new: 0,
+  items_updated: 0,
+  items_deleted: 0,
+  items_failed: 0,
+  bytes_transferred: 0,
+};
+
+/** The items whose content is missing or has changed. */
+export async function itemsToFetch(run: Run, at: At, listed: readonly Listed[]): Promise<Listed[]> {
+  const ids = listed.map(({ id }) => id);
+  const known = await within(run, (tx) => knownItems(tx, run, at, ids));
+  return listed.filter((item) => needsContent(item, known.get(item.id)));
+}
+
+const needsContent = (item: Listed, known: Known | undefined): boolean =>
+  !item.isRemoved &&
+  !item.isFolder &&
+  (known === undefined ||
+    known.versionId === null ||
+    known.isDue ||
+    (item.etag !== undefined && item.etag !== known.etag));
+
 const keyOf = (run: Run, { kind, user }: Pick<At, 'kind' | 'user'>) => ({
   config_id: run.configId,
   user_id: user.id,
@@ -57,22 +80,7 @@ async function knownItems(tx: Tx, run: Run, at: At, ids: readonly string[]): Pro
   return new Map(rows.map((row) => [row.externalId, row]));
 }
 
-const needsContent = (item: Listed, known: Known | undefined): boolean =>
-  !item.isRemoved &&
-  !item.isFolder &&
-  (known === undefined ||
-    known.versionId === null ||
-    known.isDue ||
-    (item.etag !== undefined && item.etag !== known.etag));
-
-/** The items whose content is not there, or has changed. */
-recordPage.due = async (run: Run, at: At, listed: readonly Listed[]): Promise<Listed[]> => {
-  const ids = listed.map(({ id }) => id);
-  const known = await within(run, (tx) => knownItems(tx, run, at, ids));
-  return listed.filter((item) => needsContent(item, known.get(item.id)));
-};
-
-/** Records items, their contents and the place of the next page in one transaction: all of it happened, or nothing. */
+/** Records items, their contents and the position of the next page in one transaction. */
 export async function recordPage(
   run: Run,
   at: At,
@@ -86,7 +94,7 @@ export async function recordPage(
   return within(run, async (tx) => {
     await holdJob(tx, run);
     const folders = page.listed.filter(({ isFolder, isRemoved }) => isFolder && !isRemoved);
-    if (folders.length > 0) await rememberFolders(tx, run, at.user, folders);
+    if (folders.length > 0) await upsertFolders(tx, run, at.user, folders);
     const items = page.listed.filter(({ isFolder }) => !isFolder);
     const ids = items.map(({ id }) => id);
     const known = await knownItems(tx, run, at, ids);
@@ -104,7 +112,7 @@ export async function recordPage(
     for (const item of items) {
       const before = known.get(item.id);
       if (item.isRemoved) {
-        // An item that has moved is removed from where it was, perhaps after it was listed where it is.
+        // A moved item is removed from its old container, perhaps after it was listed in the new one.
         if (before?.deletedAt === null && before.containerId === at.container.id) removed.push(before.id);
         continue;
       }
@@ -152,7 +160,7 @@ async function recordItem(
   const id = before?.id ?? newId();
   const content = fetched !== undefined && 'content' in fetched ? fetched.content : undefined;
   const failure = fetched !== undefined && 'failure' in fetched ? fetched.failure : undefined;
-  // It was removed between the list and the question for its content: the next list says so.
+  // It was deleted between the list and the request for its content: the next list will show that.
   const isGone = failure?.status === 404;
   const isOther = content !== undefined && before?.sha256?.equals(content.sha256) !== true;
   const version = isOther ? newId() : undefined;
@@ -168,7 +176,7 @@ async function recordItem(
     deleted_at: null,
     updated_at: tx.fn.now(),
     ...(item.name === undefined ? {} : { name: item.name }),
-    ...(parentPath === undefined ? {} : { parent_path: parentPath.slice(0, 2000) }),
+    ...(parentPath === undefined ? {} : { parent_path: shortened(parentPath, 2000) }),
     ...(item.metadata === undefined ? {} : { metadata: JSON.stringify(item.metadata) }),
     ...(item.itemDate === undefined ? {} : { item_date: item.itemDate }),
     ...(content === undefined ? {} : { size_bytes: content.bytes, is_due: false, error_code: null }),
@@ -213,7 +221,7 @@ async function recordItem(
 
 const AT_ONCE = 1000;
 
-/** After a whole reading: what it has not met in this container is gone. */
+/** Marks the items of a container as deleted that a complete reading has not found. */
 export async function removeUnseen(run: Run, at: At): Promise<void> {
   for (let removed = AT_ONCE; removed === AT_ONCE; ) {
     removed = await within(run, async (tx) => {
@@ -233,13 +241,26 @@ export async function removeUnseen(run: Run, at: At): Promise<void> {
   }
 }
 
-const NOTHING: Counts = {
-  items_new: 0,
-  items_updated: 0,
-  items_deleted: 0,
-  items_failed: 0,
-  bytes_transferred: 0,
-};
+/** Removes folders that are no longer listed, and marks the items in them as deleted. */
+export async function removeAbsentContainers(
+  run: Run,
+  { kind, user, containers }: { kind: Kind; user: GraphUser; containers: readonly Container[] },
+): Promise<void> {
+  const key = { config_id: run.configId, user_id: user.id, kind: kind.name };
+  const gone = await within(run, (tx) =>
+    tx('c2c_cursors')
+      .where(key)
+      .whereNotIn(
+        'container_id',
+        containers.map(({ id }) => id),
+      )
+      .select<{ id: string; container: string }[]>({ id: 'id', container: 'container_id' }),
+  );
+  for (const { id, container } of gone) {
+    await removeUnseen(run, { kind, user, container: { id: container }, cursor: { id, round: -1 } });
+    await within(run, (tx) => tx('c2c_cursors').where('id', id).delete());
+  }
+}
 
 export async function count(
   tx: Tx,
@@ -257,7 +278,58 @@ export async function count(
     .update({
       ...more,
       items_processed: tx.raw('items_processed + ?', [processed]),
-      phase: `${kind.name} ${user.email}`.slice(0, 50),
+      phase: shortened(`${kind.name} ${user.email}`, 50),
       updated_at: tx.fn.now(),
     });
+}
+
+/** Folders of a drive, which determine the paths of files. */
+
+async function upsertFolders(tx: Tx, run: Run, user: GraphUser, folders: readonly Listed[]): Promise<void> {
+  await tx('c2c_folders')
+    .insert(
+      folders.map(({ id, parentId, name }) => ({
+        org_id: run.orgId,
+        config_id: run.configId,
+        user_id: user.id,
+        external_id: id,
+        parent_id: parentId ?? null,
+        name: name ?? '',
+      })),
+    )
+    .onConflict(['config_id', 'user_id', 'external_id'])
+    .merge(['parent_id', 'name']);
+}
+
+const DEPTH_MAX = 100;
+
+/** The paths of items, by the id of the item. */
+async function pathsOfFolders(
+  tx: Tx,
+  { configId }: Run,
+  user: GraphUser,
+  items: readonly Listed[],
+): Promise<Map<string, string>> {
+  const parents = [...new Set(items.flatMap(({ parentId }) => parentId ?? []))];
+  if (parents.length === 0) return new Map();
+  const { rows } = await tx.raw<{ rows: { id: string; path: string }[] }>(
+    `with recursive above as (
+      select f.external_id as id, f.parent_id, case when f.name = '' then '' else '/' || f.name end as path, 1 as depth
+      from c2c_folders f
+      where f.config_id = :configId and f.user_id = :userId and f.external_id = any(:parents)
+      union all
+      select a.id, f.parent_id, case when f.name = '' then '' else '/' || f.name end || a.path, a.depth + 1
+      from above a join c2c_folders f
+        on f.config_id = :configId and f.user_id = :userId and f.external_id = a.parent_id
+      where a.depth < ${DEPTH_MAX})
+    select distinct on (id) id, left(path, 2000) as path from above order by id, depth desc`,
+    { configId, userId: user.id, parents } as never,
+  );
+  const paths = new Map(rows.map(({ id, path }) => [id, path]));
+  return new Map(
+    items.flatMap(({ id, parentId }) => {
+      const path = parentId === undefined ? undefined : paths.get(parentId);
+      return path === undefined ? [] : [[id, path || '/']];
+    }),
+  );
 }

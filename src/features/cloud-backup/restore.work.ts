@@ -1,26 +1,89 @@
 import { createHash } from 'node:crypto';
-import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
-import { readContent } from '../content/content-reader.ts';
-import type { GraphClient } from '../graph/graph-client.ts';
-import { GraphError } from '../graph/graph-error.ts';
-import { EventContent } from '../kinds/calendar.ts';
-import { GraphId, type GraphUser, type KindName, listAll, partOf, userPath } from '../kinds/kind.ts';
-import type { Run } from '../runs/run.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { CloudJob } from './cloud-backup.model.ts';
+import { pendingRestores, type RestoredItem, settleRestore } from './cloud-backup.queries.ts';
+import type { CloudParts } from './connection.service.ts';
+import { readContent } from './content-store.ts';
+import { type GraphClient, GraphError, isOfConnection } from './graph-client.ts';
+import { EventContent } from './graph-kinds.ts';
+import { GraphId, type GraphUser, type KindName, listAll, partOf, userPath } from './item-kind.ts';
+import { findUser } from './run-backup.ts';
+import { type Run, holdJob, within } from './run.ts';
+import { shortened } from '../../protocol/index.ts';
 
-export interface RestoredItem {
-  id: string;
-  orgId: string;
-  kind: KindName;
-  name: string;
-  parentPath: string;
-  userEmail: string;
-  metadata: Record<string, unknown>;
-  versionId: string;
-  bytes: number;
-  sha256: Buffer;
+const AT_ONCE = 100;
+
+/**
+ * Restores one item after another. Before an item is created, the target is checked for it, so that a crash or a
+ * repeated restore creates no duplicates.
+ */
+export async function runRestore(
+  run: Run,
+  _cloud: CloudParts,
+  { target }: CloudJob,
+): Promise<{ status: 'completed' | 'partial' | 'failed' }> {
+  if (target === null) throw new Error('a restore has no target');
+  const users = new Map<string, Promise<GraphUser>>();
+  const userOf = (email: string) => {
+    const known = users.get(email) ?? findUser(run.graph, email);
+    users.set(email, known);
+    return known;
+  };
+  for (;;) {
+    const items = await pending(run);
+    if (items.length === 0) return { status: await statusOf(run) };
+    for (const item of items) {
+      try {
+        const user = await userOf(target.user ?? item.userEmail);
+        const { externalId, wasThere } = await restoreItem(run, { user, folder: target.folder }, item);
+        await settle(run, item.id, {
+          status: wasThere ? 'present' : 'restored',
+          external_id: shortened(externalId, 1000),
+        });
+      } catch (error) {
+        run.graph.signal.throwIfAborted();
+        const failure = error instanceof AppError ? new GraphError('CONTENT_DAMAGED', error.message) : error;
+        if (!(failure instanceof GraphError) || isOfConnection(failure)) throw failure;
+        await settle(run, item.id, {
+          status: 'failed',
+          error_code: failure.code.slice(0, 100),
+          error_message: shortened(failure.message, 1000),
+        });
+      }
+    }
+  }
 }
+
+const pending = (run: Run): Promise<RestoredItem[]> =>
+  within(run, async (tx) => {
+    await holdJob(tx, run);
+    return pendingRestores(tx, run.jobId, AT_ONCE);
+  });
+
+const settle = (run: Run, itemId: string, outcome: Record<string, string>): Promise<void> =>
+  within(run, async (tx) => {
+    await holdJob(tx, run);
+    await settleRestore(tx, run.jobId, itemId, outcome);
+  });
+
+/** Contents that retention has removed since the request also count as failures. */
+const statusOf = (run: Run): Promise<'completed' | 'partial' | 'failed'> =>
+  within(run, async (tx) => {
+    await tx('c2c_restored_items').where({ job_id: run.jobId, status: 'pending' }).update({
+      status: 'failed',
+      error_code: 'CONTENT_GONE',
+      error_message: 'The content was removed before it could be restored.',
+    });
+    const rows = await tx('c2c_restored_items')
+      .where('job_id', run.jobId)
+      .distinct<{ status: string }[]>('status');
+    const hasFailed = rows.some(({ status }) => status === 'failed');
+    if (!hasFailed) return 'completed';
+    return rows.length === 1 ? 'failed' : 'partial';
+  });
 
 interface Place {
   user: GraphUser;
@@ -37,21 +100,21 @@ const Found = z.object({ value: z.array(Made) });
 /** Graph takes requests up to 4 MB, and MIME text in base64. */
 const MIME_MAX = 2_900_000;
 const EVENT_MAX = 3_500_000;
-/** By this property Graph finds what a restore has made. */
+/** The property by which Graph finds restored items. */
 const MARK = 'String {6f8c2d2a-7d0b-4a53-9a8e-3f4b8c1d9e55} Name MusterVersion';
 
-export function bringBack(run: Run, place: Place, item: RestoredItem): Promise<Restored> {
+export function restoreItem(run: Run, place: Place, item: RestoredItem): Promise<Restored> {
   return BY_KIND[item.kind](run, place, item);
 }
 
-type BringBack = (run: Run, place: Place, item: RestoredItem) => Promise<Restored>;
+type RestoreItem = (run: Run, place: Place, item: RestoredItem) => Promise<Restored>;
 
-const BY_KIND: Readonly<Record<KindName, BringBack>> = { mail, contacts, calendar, onedrive: file };
+const BY_KIND: Readonly<Record<KindName, RestoreItem>> = { mail, contacts, calendar, onedrive: file };
 
 const whole = (run: Run, item: RestoredItem): Promise<Buffer> =>
   buffer(Readable.from(readContent(run.parts, item)));
 
-/** Graph makes drafts of MIME texts. Everything else of the message is as it was. */
+/** Graph imports MIME texts as drafts. All other properties of the message are restored. */
 async function mail({ graph, ...run }: Run, { user, folder }: Place, item: RestoredItem): Promise<Restored> {
   const folders = `${userPath(user)}/mailFolders`;
   const folderId = await folderNamed(graph, folders, 'displayName', folder);
@@ -80,7 +143,7 @@ async function contacts(run: Run, { user, folder }: Place, item: RestoredItem): 
   return makeMarked(run.graph, `${folders}/${partOf(folderId)}/contacts`, item, only(record, CONTACT_FIELDS));
 }
 
-/** Without its attendees, to whom Microsoft would send invitations. */
+/** Without attendees, because Microsoft would send them invitations. */
 async function calendar(run: Run, { user, folder }: Place, item: RestoredItem): Promise<Restored> {
   if (item.bytes > EVENT_MAX) {
     throw tooLarge('This event is larger than Microsoft Graph takes. Export it instead.');
@@ -90,7 +153,7 @@ async function calendar(run: Run, { user, folder }: Place, item: RestoredItem): 
   const { event } = EventContent.parse(JSON.parse((await whole(run, item)).toString()));
   return makeMarked(run.graph, `${calendars}/${partOf(calendarId)}/events`, item, {
     ...only(event, EVENT_FIELDS),
-    // Graph itself makes nothing twice with the same one.
+    // Graph itself creates only one event per transaction id.
     transactionId: item.versionId,
   });
 }
@@ -100,7 +163,10 @@ const Present = z.object({ id: GraphId, size: z.number().nullish() });
 /** A multiple of 320 KiB. */
 const UPLOAD_BYTES = 12 * 320 * 1024;
 
-/** Below the folder, where it was. A file of that name and content is there already; another one is kept beside. */
+/**
+ * Restores to the original path below the folder. An identical file counts as restored; a different one is kept beside
+ * the new one.
+ */
 async function file({ graph, ...run }: Run, { user, folder }: Place, item: RestoredItem): Promise<Restored> {
   const path = [folder, ...item.parentPath.split('/').filter(Boolean), item.name].map(partOf).join('/');
   const place = `${userPath(user)}/drive/root:/${path}:`;
@@ -132,7 +198,7 @@ async function file({ graph, ...run }: Run, { user, folder }: Place, item: Resto
   return { externalId: made.id, wasThere: false };
 }
 
-/** Another version can be as long, so only the content says that it is this one. */
+/** Another version can have the same size, so the contents are compared. */
 async function holds(graph: GraphClient, place: string, sha256: Buffer): Promise<boolean> {
   const answer = await graph.open(place).catch(unlessMissing);
   if (answer === undefined) return false;
@@ -174,7 +240,7 @@ async function firstOf(graph: GraphClient, place: string, filter: string): Promi
 
 const Folder = Made.extend({ name: z.string().nullish(), displayName: z.string().nullish() });
 
-/** The folder of this name, which is made where it is missing. */
+/** The folder with this name, which is created if it is missing. */
 async function folderNamed(
   graph: GraphClient,
   place: string,

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import type { CloudConfig } from '../configs/config.model.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { GraphError, isOfConnection, Postponed } from '../graph/graph-error.ts';
-import type { GraphClient } from '../graph/graph-client.ts';
-import { KINDS } from '../kinds/all-kinds.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { CloudConfig } from './cloud-backup.model.ts';
+import { countOutcomes, endOutcome } from './cloud-backup.queries.ts';
+import { ContentWriter } from './content-store.ts';
+import { fetchContents } from './fetch-contents.ts';
+import { GraphError, isOfConnection, Postponed, type GraphClient } from './graph-client.ts';
+import { KINDS } from './graph-kinds.ts';
 import {
   type Container,
   GraphId,
@@ -13,22 +15,19 @@ import {
   type KindName,
   listAll,
   partOf,
-} from '../kinds/kind.ts';
-import { readContainer } from './read-container.ts';
-import { forgetContainers } from './forget-containers.ts';
-import { retryDue } from './retry-due.ts';
-import { holdJob, type Run, RunEnded, within } from './run.ts';
+  type Listed,
+  removedItem,
+  GraphPage,
+} from './item-kind.ts';
+import { removeAbsentContainers, recordPage, itemsToFetch, removeUnseen } from './record-page.queries.ts';
+import { holdJob, type Run, RunEnded, within, type Cursor } from './run.ts';
+import { newId } from '../../platform/ids.ts';
+import { shortened } from '../../protocol/index.ts';
 
 /** Users of a configuration that are read at once. */
 const USERS_AT_ONCE = 3;
 
-const DirectoryUser = z.object({
-  id: GraphId,
-  userPrincipalName: z.string().max(320).nullish(),
-  mail: z.string().max(320).nullish(),
-});
-
-/** What a user has not got is no failure: not everybody has a mailbox and a drive. */
+/** A missing mailbox or drive is not a failure: not every user has one. */
 const ABSENT: ReadonlySet<string> = new Set([
   'MailboxNotEnabledForRESTAPI',
   'MailboxNotSupportedForRESTAPI',
@@ -63,7 +62,7 @@ export async function runBackup(
   return endOf(run);
 }
 
-/** Answers what is still to be done, also for a server that takes the run over. */
+/** Returns the remaining work, also for a server that takes the run over. */
 const planWork = (run: Run, emails: readonly string[], kinds: readonly KindName[]): Promise<Work[]> =>
   within(run, async (tx) => {
     await holdJob(tx, run);
@@ -96,9 +95,7 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
     await readKind(run, KINDS[kind], user);
     await within(run, async (tx) => {
       await holdJob(tx, run);
-      await tx('c2c_outcomes')
-        .where(key)
-        .update({ status: tx.raw(`case when items_failed > 0 then 'partial' else 'completed' end`) });
+      await endOutcome(tx, key);
       await tx('c2c_jobs').where('id', run.jobId).increment('parts_done', 1);
     });
   } catch (error) {
@@ -115,14 +112,14 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
         .update({
           status: isAbsent ? 'skipped' : 'failed',
           error_code: error.code.slice(0, 100),
-          error_message: error.message.slice(0, 1000),
+          error_message: shortened(error.message, 1000),
         });
       await tx('c2c_jobs').where('id', run.jobId).increment('parts_done', 1);
     });
   }
 }
 
-/** What was backed up before and is not there any more is missing: a mailbox that has lost its licence, a drive. */
+/** Whether anything was backed up before. If so, a mailbox or drive that is now missing is a failure. */
 async function hadItems(tx: Tx, { configId }: Run, { email, kind }: Work): Promise<boolean> {
   const item = await tx('c2c_items')
     .where({ config_id: configId, user_email: email, kind })
@@ -139,10 +136,10 @@ async function readKind(run: Run, kind: Kind, user: GraphUser): Promise<void> {
     failure ??= await readOne(run, { kind, user, container });
   }
   if (failure !== undefined) throw failure;
-  await forgetContainers(run, { kind, user, containers });
+  await removeAbsentContainers(run, { kind, user, containers });
 }
 
-/** A folder that cannot be read does not keep the others from being read. */
+/** Returns the failure of a folder, so that the run continues with the others. */
 async function readOne(
   run: Run,
   at: { kind: Kind; user: GraphUser; container: Container },
@@ -152,28 +149,83 @@ async function readOne(
     return undefined;
   } catch (error) {
     if (!(error instanceof GraphError) || isOfConnection(error)) throw error;
-    // It was removed since the list of folders: the next run does not see it any more.
+    // It was removed after the folders were listed: the next run will not list it.
     return error.status === 404 && at.container.id !== '' ? undefined : error;
   }
 }
 
-/** Of what was done. A run in which no user had anything to back up has backed up nothing. */
+/** The status of the run from its outcomes. A run in which no user had anything to back up has failed. */
 const endOf = (run: Run): ReturnType<typeof runBackup> =>
   within(run, async (tx) => {
-    const { rows } = await tx.raw<{ rows: [{ whole: number; partial: number; failed: number }] }>(
-      `select count(*) filter (where status = 'completed')::int as whole,
-        count(*) filter (where status = 'partial')::int as partial,
-        count(*) filter (where status = 'failed')::int as failed
-      from c2c_outcomes where job_id = ?`,
-      [run.jobId],
-    );
-    const [{ whole, partial, failed }] = rows;
+    const { whole, partial, failed } = await countOutcomes(tx, run.jobId);
     if (whole + partial === 0 && failed > 0) return { status: 'failed' };
     if (whole + partial === 0) return { status: 'failed', code: 'BACKUP_EMPTY', message: NOTHING_THERE };
     return { status: partial + failed > 0 ? 'partial' : 'completed' };
   });
 
 const NOTHING_THERE = 'No user of the configuration has a mailbox or a drive that it backs up.';
+
+const AT_ONCE = 50;
+
+interface DueRow {
+  id: string;
+  container: string;
+  round: number;
+  metadata: Record<string, unknown>;
+}
+
+/**
+ * Fetches contents that earlier runs could not fetch: lists of changes do not name them again. Complete lists do, and
+ * need no retry.
+ */
+async function retryDue(run: Run, kind: Kind, user: GraphUser): Promise<void> {
+  if (!kind.hasDelta) return;
+  const writer = new ContentWriter(run.parts, run);
+  for (let after = ''; ; ) {
+    const rows = await within(run, (tx) =>
+      tx('c2c_items')
+        .where({ config_id: run.configId, user_id: user.id, kind: kind.name, is_due: true })
+        .whereNull('deleted_at')
+        .where('external_id', '>', after)
+        .orderBy('external_id')
+        .limit(AT_ONCE)
+        .select<DueRow[]>({
+          id: 'external_id',
+          container: 'container_id',
+          round: 'seen_round',
+          metadata: 'metadata',
+        }),
+    );
+    const items = rows.map(
+      ({ id, metadata }): Listed => ({ ...removedItem(id), isRemoved: false, metadata }),
+    );
+    const contents = await fetchContents({ graph: run.graph, user, kind, writer }, items);
+    const gone = contents.flatMap((one) => ('failure' in one && one.failure.status === 404 ? [one.id] : []));
+    for (const { id, container, round } of rows) {
+      const fetched = contents.filter((one) => one.id === id);
+      const listed = items.filter((one) => one.id === id && !gone.includes(id));
+      const at = { kind, user, container: { id: container }, cursor: { id: run.jobId, round } };
+      await recordPage(run, at, { listed, contents: fetched, failed: 0, links: undefined });
+    }
+    if (gone.length > 0) {
+      await within(run, async (tx) => {
+        await holdJob(tx, run);
+        await tx('c2c_items')
+          .where({ config_id: run.configId, user_id: user.id, kind: kind.name })
+          .whereIn('external_id', gone)
+          .update({ deleted_at: tx.fn.now(), is_due: false });
+      });
+    }
+    after = rows.at(-1)?.id ?? '';
+    if (rows.length < AT_ONCE) return;
+  }
+}
+
+const DirectoryUser = z.object({
+  id: GraphId,
+  userPrincipalName: z.string().max(320).nullish(),
+  mail: z.string().max(320).nullish(),
+});
 
 class UsersByEmail {
   readonly #graph: GraphClient;
@@ -183,7 +235,7 @@ class UsersByEmail {
     this.#graph = graph;
   }
 
-  /** Everybody in the directory who has an address. */
+  /** All users of the directory with an address. */
   async all(): Promise<string[]> {
     const users = await listAll(
       this.#graph,
@@ -222,4 +274,173 @@ export async function findUser(graph: GraphClient, email: string): Promise<Graph
     if (!(error instanceof GraphError) || error.status !== 404) throw error;
     throw new GraphError('USER_NOT_FOUND', 'There is no such user in the directory.');
   }
+}
+
+/** After this many pages in a row without changes, the list is considered endless. */
+const STALE_PAGES_MAX = 100;
+/** Contents are recorded after this many items, which limits the loss if the server dies. */
+const ITEMS_AT_ONCE = 50;
+
+/** Reads the changes of a container, page by page. Each page is recorded together with the position of the next one. */
+async function readContainer(
+  run: Run,
+  { kind, user, container }: { kind: Kind; user: GraphUser; container: Container },
+): Promise<void> {
+  let cursor = await openCursor(run, { kind, user, container });
+  if (cursor === undefined) return;
+  const writer = new ContentWriter(run.parts, run);
+  let hasRestarted = false;
+  for (let stalePages = 0; stalePages < STALE_PAGES_MAX; ) {
+    const place: string = cursor.nextLink ?? cursor.deltaLink ?? kind.firstPage(user, container);
+    const page = await run.graph.json(place, GraphPage).catch((error: unknown) => {
+      if (!(error instanceof GraphError) || !isExpired(error)) throw error;
+      return undefined;
+    });
+    if (page === undefined) {
+      // The token has expired: everything is read again, and known items are recognized.
+      if (hasRestarted || (cursor.nextLink === null && cursor.deltaLink === null)) {
+        throw new GraphError('RESYNC_FAILED', 'Microsoft Graph does not accept its own links.');
+      }
+      hasRestarted = true;
+      cursor = await restart(run, cursor);
+      continue;
+    }
+    const { listed, failed } = readRecords(kind, container, page.value);
+    const nextLink = page['@odata.nextLink'];
+    const deltaLink = page['@odata.deltaLink'];
+    if (nextLink === undefined && deltaLink === undefined && kind.hasDelta) {
+      throw new GraphError('GRAPH_ANSWER_INVALID', 'Microsoft Graph gave a list without an end.');
+    }
+    // Checked now, because a link that is stored has to be usable.
+    for (const link of [nextLink, deltaLink]) if (link !== undefined) run.graph.url(link);
+    const at = { kind, user, container, cursor, writer };
+    const { isNews } = await recordItems(run, at, { listed, failed, nextLink, deltaLink });
+    if (nextLink === undefined) return;
+    stalePages = isNews || nextLink === place ? (nextLink === place ? STALE_PAGES_MAX : 0) : stalePages + 1;
+    cursor = { ...cursor, nextLink };
+  }
+  throw new GraphError('ENDLESS_LIST', 'Microsoft Graph lists the same items again and again.');
+}
+
+interface At {
+  kind: Kind;
+  user: GraphUser;
+  container: Container;
+  cursor: Cursor;
+  writer: ContentWriter;
+}
+
+interface Page {
+  listed: Listed[];
+  failed: number;
+  nextLink: string | undefined;
+  deltaLink: string | undefined;
+}
+
+/** The links are stored only with the last items of the page, so an interrupted page is read again. */
+async function recordItems(
+  run: Run,
+  at: At,
+  { listed, failed, ...links }: Page,
+): Promise<{ isNews: boolean }> {
+  let isNews = false;
+  for (let from = 0; from === 0 || from < listed.length; from += ITEMS_AT_ONCE) {
+    const some = listed.slice(from, from + ITEMS_AT_ONCE);
+    const isLast = from + ITEMS_AT_ONCE >= listed.length;
+    const due = await itemsToFetch(run, at, some);
+    const contents = await fetchContents({ graph: run.graph, ...at }, due);
+    const recorded = await recordPage(run, at, {
+      listed: some,
+      contents,
+      failed: isLast ? failed : 0,
+      links: isLast ? links : undefined,
+    });
+    isNews ||= recorded.isNews;
+  }
+  if (links.nextLink === undefined && at.cursor.isWhole) await removeUnseen(run, at);
+  if (links.nextLink === undefined) {
+    await within(run, async (tx) => {
+      await holdJob(tx, run);
+      await tx('c2c_cursors').where('id', at.cursor.id).update({ done_in: run.jobId });
+    });
+  }
+  return { isNews };
+}
+
+/** If a page names an item twice, the last record counts. An invalid record is counted, and stops nothing. */
+function readRecords(kind: Kind, container: Container, records: readonly unknown[]) {
+  const listed = new Map<string, Listed>();
+  let failed = 0;
+  for (const record of records) {
+    try {
+      const item = kind.read(record, container);
+      if (item === undefined) continue;
+      listed.delete(item.id);
+      listed.set(item.id, item);
+    } catch {
+      failed += 1;
+    }
+  }
+  return { listed: [...listed.values()], failed };
+}
+
+const EXPIRED: ReadonlySet<string> = new Set([
+  'syncStateNotFound',
+  'SyncStateNotFound',
+  'resyncRequired',
+  'SyncStateInvalid',
+]);
+const isExpired = ({ status, code }: GraphError) => status === 410 || EXPIRED.has(code);
+
+const COLUMNS = {
+  id: 'id',
+  round: 'round',
+  isWhole: 'is_whole',
+  nextLink: 'next_link',
+  deltaLink: 'delta_link',
+};
+
+/** `undefined` if the run has already read the container. */
+function openCursor(
+  run: Run,
+  { kind, user, container }: Pick<At, 'kind' | 'user' | 'container'>,
+): Promise<Cursor | undefined> {
+  const key = { config_id: run.configId, user_id: user.id, kind: kind.name, container_id: container.id };
+  return within(run, async (tx) => {
+    await holdJob(tx, run);
+    const found = await tx('c2c_cursors')
+      .where(key)
+      .first<(Cursor & { doneIn: string | null }) | undefined>({ ...COLUMNS, doneIn: 'done_in' });
+    if (found?.doneIn === run.jobId) return undefined;
+    if (found === undefined) {
+      const made: Cursor = { id: newId(), round: 1, isWhole: true, nextLink: null, deltaLink: null };
+      await tx('c2c_cursors').insert({ ...key, id: made.id, org_id: run.orgId, round: 1, is_whole: true });
+      return made;
+    }
+    // Continues an interrupted reading.
+    if (found.nextLink !== null) return found;
+    return begin(tx, found, found.deltaLink);
+  });
+}
+
+const restart = (run: Run, cursor: Cursor): Promise<Cursor> =>
+  within(run, async (tx) => {
+    await holdJob(tx, run);
+    return begin(tx, cursor, null);
+  });
+
+async function begin(
+  tx: Parameters<typeof holdJob>[0],
+  cursor: Cursor,
+  deltaLink: string | null,
+): Promise<Cursor> {
+  const next = { ...cursor, round: cursor.round + 1, isWhole: deltaLink === null, nextLink: null, deltaLink };
+  await tx('c2c_cursors').where('id', cursor.id).update({
+    round: next.round,
+    is_whole: next.isWhole,
+    next_link: null,
+    delta_link: deltaLink,
+    updated_at: tx.fn.now(),
+  });
+  return next;
 }

@@ -1,10 +1,10 @@
-import type { Logger } from '../../../platform/logger.ts';
-import { type Tx, withTenant } from '../../../platform/db/transaction.ts';
-import { organizationScope } from '../../groups/index.ts';
-import type { ContentParts } from '../content/content.ts';
-import type { GraphClient } from '../graph/graph-client.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { type Tx, withTenant } from '../../platform/db/transaction.ts';
+import { organizationScope } from '../groups/index.ts';
+import type { ContentParts } from './content-store.ts';
+import type { GraphClient } from './graph-client.ts';
 
-/** A run of a configuration, as a worker of this server does it. */
+/** A run of a configuration or a restore, as a worker of this server executes it. */
 export interface Run {
   parts: ContentParts;
   jobId: string;
@@ -12,7 +12,7 @@ export interface Run {
   partnerId: string;
   configId: string;
   encryptionKeyId: string;
-  /** Of this worker. A server that takes the job over sets another one. */
+  /** The id of this worker. A server that takes the job over sets its own. */
   workerId: string;
   graph: GraphClient;
   log: Logger;
@@ -44,7 +44,7 @@ export const within = <T>(
 ): Promise<T> => withTenant(parts.db, organizationScope(orgId), work);
 
 /**
- * Locks the job, so that nobody else takes it over before the transaction ends.
+ * Locks the job, so that no other worker takes it over before the transaction ends.
  * @throws RunEnded
  */
 export async function holdJob(tx: Tx, { jobId, workerId }: Pick<Run, 'jobId' | 'workerId'>): Promise<void> {

@@ -3,6 +3,8 @@ import { BaseModel } from '../../platform/db/base-model.ts';
 import type { CommandProgress, CommandStatus } from '../../protocol/index.ts';
 import { DevicePresence } from '../devices/index.ts';
 import { Organization } from '../organizations/index.ts';
+import type { RetentionRule } from '../../platform/db/retention-rule.ts';
+import { chosenDays, DEFAULT_COMMAND_DAYS } from '../log-retention/index.ts';
 
 /** A step of a command; written by a trigger of the database. */
 export class CommandTransition extends BaseModel {
@@ -43,7 +45,7 @@ export class Command extends BaseModel {
   declare executionId: string | null;
   declare scriptId: string | null;
   declare transitions?: CommandTransition[];
-  /** No columns of the table: selected where a command is read to be shown. */
+  /** No columns of the table: selected when a command is read to be shown. */
   declare partnerId: string;
   declare isConnected: boolean;
   declare scriptName: string | null;
@@ -72,3 +74,15 @@ export class Command extends BaseModel {
     },
   };
 }
+
+/** Their payload and output may hold secrets that should not be found years later. Each takes its transitions along. */
+export const commandRetention: readonly RetentionRule[] = [
+  {
+    table: 'commands',
+    key: ['id'],
+    days: DEFAULT_COMMAND_DAYS,
+    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
+    organization: { chosenDays: chosenDays('command_days') },
+    atOnce: 1000,
+  },
+];

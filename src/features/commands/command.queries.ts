@@ -1,4 +1,50 @@
 import type { Tx } from '../../platform/db/transaction.ts';
+import { clock } from '../../clock.ts';
+import type { JobChange } from '../../hub/ports.ts';
+import type { JobUpdate, CommandSecrets } from '../../protocol/index.ts';
+import type { Command } from './command.model.ts';
+import { newId } from '../../platform/ids.ts';
+import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
+import { SealBrokenError, sealContext, type Encryptor } from '../../platform/secrets/sealed.ts';
+
+/** The row that a job update is made from: a `Command`, or the columns below. */
+export type JobRow = Pick<
+  Command,
+  'id' | 'orgId' | 'deviceId' | 'type' | 'status' | 'progress' | 'error' | 'partnerId'
+> & { exit?: { exitCode: number | null } | null };
+
+/** The columns of a `JobRow`, of rows of `commands c`. */
+export const JOB_COLUMNS = `c.id, c.org_id as "orgId", c.device_id as "deviceId", c.type, c.status, c.progress, c.error,
+  case when c.type = 'script.run' and c.status = 'succeeded'
+    then jsonb_build_object('exitCode', c.output -> 'exitCode') end as exit,
+  (select o.partner_id from organizations o where o.id = c.org_id) as "partnerId"`;
+
+/**
+ * @param at  the state is not older: of an answer, when it was asked for, before it was read; of a change, any time after
+ * its commit. So a dashboard that gets both knows which one is newer.
+ */
+export function toJobUpdate(row: JobRow, at: Date): JobUpdate {
+  const { id, orgId, deviceId, type, status, progress, error, exit } = row;
+  const message = error?.message ?? progress?.message;
+  return {
+    ...progress,
+    id,
+    kind: type,
+    orgId,
+    deviceId,
+    state: status,
+    phase: status === 'running' ? (progress?.phase ?? status) : status,
+    ...(message === undefined ? {} : { message }),
+    ...exit,
+    at: at.toISOString(),
+  };
+}
+
+/** The change that dashboards are shown, made of a row as it has been committed. */
+export const toJobChange = (row: JobRow): JobChange => ({
+  update: toJobUpdate(row, clock.date()),
+  partnerId: row.partnerId,
+});
 
 interface NewRows {
   ids: readonly string[];
@@ -50,3 +96,100 @@ export async function requestCancel(tx: Tx, id: string): Promise<boolean> {
   );
   return rowCount > 0;
 }
+
+/** Secrets that the payloads of commands refer to (docs/decisions/command-ledger.md). */
+
+export const SEALED_COMMAND_SECRET: SealedColumn = { table: 'command_secrets', column: 'value', id: 'id' };
+
+const contextOf = (rowId: string) => sealContext('command_secrets', 'value', rowId);
+
+/** Values by reference, and what seals them. */
+export interface SecretsToSeal {
+  values: CommandSecrets;
+  encryptor: Encryptor;
+}
+
+/** Each command gets its own copy, which ends with it. */
+export async function insertSecrets(
+  tx: Tx,
+  commands: readonly { id: string; orgId: string }[],
+  { values, encryptor }: SecretsToSeal,
+): Promise<void> {
+  const rows = commands.flatMap(({ id: commandId, orgId }) =>
+    Object.entries(values).map(([ref, value]) => {
+      const id = newId();
+      return { id, orgId, commandId, ref, sealed: encryptor.seal(value, contextOf(id)) };
+    }),
+  );
+  await tx.raw(
+    `insert into command_secrets (id, org_id, command_id, ref, value)
+    select * from unnest(:ids::uuid[], :orgIds::uuid[], :commandIds::uuid[], :refs::uuid[], :values::text[])`,
+    {
+      ids: rows.map(({ id }) => id),
+      orgIds: rows.map(({ orgId }) => orgId),
+      commandIds: rows.map(({ commandId }) => commandId),
+      refs: rows.map(({ ref }) => ref),
+      values: rows.map(({ sealed }) => sealed),
+    },
+  );
+}
+
+/**
+ * The secrets of commands that are about to be sent, by command and reference. Those of a command of which one does not
+ * open are left out altogether.
+ */
+export async function openSecrets(
+  tx: Tx,
+  encryptor: Encryptor,
+  commandIds: readonly string[],
+): Promise<Map<string, CommandSecrets>> {
+  const { rows } = await tx.raw(
+    'select id, command_id, ref, value from command_secrets where command_id = any(?::uuid[])',
+    [[...commandIds]],
+  );
+  const opened = new Map<string, CommandSecrets>();
+  const broken = new Set<string>();
+  for (const row of rows as { id: string; command_id: string; ref: string; value: string }[]) {
+    const secrets = opened.get(row.command_id) ?? {};
+    opened.set(row.command_id, secrets);
+    try {
+      secrets[row.ref] = encryptor.open(row.value, contextOf(row.id)).text;
+    } catch (error) {
+      if (!(error instanceof SealBrokenError)) throw error;
+      broken.add(row.command_id);
+    }
+  }
+  for (const commandId of broken) opened.delete(commandId);
+  return opened;
+}
+
+export async function recordPostponed(
+  tx: Tx,
+  events: readonly { id: string; deviceId: string }[],
+): Promise<JobRow[]> {
+  if (events.length === 0) return [];
+  const { rows } = await tx.raw(
+    `update commands c set status = 'queued', reason = 'device_busy', epoch = null
+    from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
+    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched'
+    returning ${JOB_COLUMNS}`,
+    [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
+  );
+  return rows as JobRow[];
+}
+
+export async function changeOf(tx: Tx, id: string): Promise<JobChange> {
+  const { rows } = await tx.raw<{ rows: JobRow[] }>(`select ${JOB_COLUMNS} from commands c where c.id = ?`, [
+    id,
+  ]);
+  const [row] = rows;
+  if (row === undefined) throw new Error(`the command ${id} is not there`);
+  return toJobChange(row);
+}
+
+export const jobColumns = (tx: Tx) => tx.raw(JOB_COLUMNS);
+
+/** Makes work follow the command that it has given to a device (migrations/0011_work.sql). */
+export const setWorkOfCommand = async (tx: Tx, id: string, workId: string): Promise<void> => {
+  await tx.raw('update commands set work_id = ? where id = ?', [workId, id]);
+};

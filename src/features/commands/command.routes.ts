@@ -1,5 +1,5 @@
 import type { DeviceHub } from '../../hub/index.ts';
-import { everyScope } from '../../platform/http/access.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';

@@ -21,9 +21,9 @@ export const Command = z
     scriptName: z
       .string()
       .nullable()
-      .describe('Of the script that it runs; null where it runs none, or the script is gone.'),
+      .describe('The name of the script that it runs; null if it runs none, or the script is gone.'),
     status: CommandStatus,
-    reason: z.string().nullable().describe('The reason for the status, where it is not obvious.'),
+    reason: z.string().nullable().describe('The reason for the status, if it is not obvious.'),
     waitsForDevice: z.boolean().describe('Whether the command is queued for a device that is offline.'),
     createdBy: z.uuid().nullable(),
     attempt: z.number().int().describe('How often it was sent to the device, which executes it once.'),
@@ -81,7 +81,7 @@ function payloadOf(
 ) {
   const parsed = COMMANDS[type].payload.safeParse(payload);
   if (parsed.success && secretRefsIn(parsed.data).length > 0) {
-    // References are made by the server. One from elsewhere could only be somebody else's.
+    // References are made by the server. One from elsewhere could only belong to another tenant.
     context.addIssue({ code: 'custom', path: ['payload'], message: 'cannot hold references to secrets' });
     return z.NEVER;
   }

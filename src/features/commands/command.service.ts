@@ -1,8 +1,13 @@
 import { raw } from 'objection';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { CommandPayload, DurableCommandType, SendableCommandType } from '../../protocol/index.ts';
+import type {
+  CommandPayload,
+  DurableCommandType,
+  SendableCommandType,
+  CommandStatus,
+} from '../../protocol/index.ts';
 import { holds, type Context } from '../../platform/context.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { inTenant } from '../../platform/db/statement.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { type Page, toPage } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
@@ -12,10 +17,18 @@ import {
   type CommandTarget,
   findDevice,
   supportsCommand,
+  type TellAutoUpdate,
 } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import { Command } from './command.model.ts';
-import { insertCommands, requestCancel } from './command.queries.ts';
+import {
+  insertCommands,
+  requestCancel,
+  toJobChange,
+  insertSecrets,
+  type SecretsToSeal,
+  changeOf,
+} from './command.queries.ts';
 import type {
   Command as CommandAnswer,
   CommandQuery,
@@ -24,10 +37,10 @@ import type {
   NewCommands,
   Refusal,
 } from './command.schema.ts';
-import { insertSecrets, type SecretsToSeal } from './command-secrets.ts';
-import { toJobChange } from './job-updates.ts';
+import type { JobChange } from '../../hub/ports.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 
-/** What a device may take for work that names no time of its own. */
+/** The time limit for work that names none. */
 const DEFAULT_TIMEOUT_SECONDS = 120;
 
 /** The commands that the caller can see, with what their answers and job updates need beside the record. */
@@ -39,6 +52,7 @@ const visibleCommands = (ctx: Context) =>
     .select('commands.*', 'organization.partner_id', raw(IS_CONNECTED), raw(SCRIPT_NAME));
 
 const IS_CONNECTED = `presence.state is not distinct from 'connected' as is_connected`;
+
 /** The row policy hides scripts that the caller may not see. */
 const SCRIPT_NAME = `(select s.name from scripts s where s.id = commands.script_id) as script_name`;
 
@@ -112,7 +126,7 @@ export async function createCommands(
   const refused: Refusal[] = [];
   for (const deviceId of deviceIds) {
     const device = found.get(deviceId);
-    const why = device === undefined ? GONE : misfit(hub, input.type, device);
+    const why = device === undefined ? GONE : capabilityFault(hub, input.type, device);
     if (why !== undefined) refused.push({ deviceId, ...why });
     else if (device !== undefined) fit.push(device);
   }
@@ -123,9 +137,10 @@ export async function createCommands(
 }
 
 const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
+
 const PENDING = { code: 'DEVICE_PENDING', message: AWAITS_APPROVAL };
 
-function misfit(
+function capabilityFault(
   hub: DeviceHub,
   type: SendableCommandType,
   device: CommandTarget,
@@ -154,7 +169,7 @@ export async function addCommands<T extends DurableCommandType>(
     ttlSeconds: number;
     /** The script execution that the commands belong to. */
     execution?: { id: string; scriptId: string };
-    /** What the references in the payload stand for. */
+    /** The values of the references in the payload. */
     secrets?: SecretsToSeal;
   },
   hub: DeviceHub,
@@ -252,4 +267,133 @@ export async function cancelCommand(ctx: Context, id: string, hub: DeviceHub): P
     { status, cancelRequestedAt },
   );
   return toCommand(command, hub);
+}
+
+/** The longest time that a command may wait, so that an agent that was away for long still receives the setting. */
+const TTL_SECONDS = 30 * 24 * 3600;
+
+/** Lets the devices feature, which this one builds on, send a device its setting for automatic updates. */
+export const autoUpdateCommands =
+  (hub: DeviceHub): TellAutoUpdate =>
+  (ctx, devices, enabled) =>
+    addCommands(
+      ctx,
+      devices,
+      { type: 'agent.set-auto-update', payload: { enabled }, ttlSeconds: TTL_SECONDS },
+      hub,
+    );
+
+/** Commands that the server makes for a purpose of its own, such as those of backups, also without a request. */
+
+interface ServerCommand<T extends DurableCommandType> {
+  type: T;
+  payload: CommandPayload<T>;
+  /** How long the command waits to be sent. */
+  ttlSeconds: number;
+  timeoutSeconds: number;
+  secrets: SecretsToSeal;
+  /** The person who wanted it, if there is one. */
+  createdBy: string | null;
+}
+
+export interface AddedCommand {
+  id: string;
+  deviceId: string;
+  change: JobChange;
+}
+
+/** Adds a command. After the commit, hand what is returned to `announceCommands`. */
+export async function addServerCommand<T extends DurableCommandType>(
+  tx: Tx,
+  device: { id: string; orgId: string },
+  { type, payload, ttlSeconds, timeoutSeconds, secrets, createdBy }: ServerCommand<T>,
+): Promise<AddedCommand> {
+  const id = newId();
+  const work = { type, payload, ttlSeconds, timeoutSeconds, createdBy, execution: undefined };
+  await insertCommands(tx, { ids: [id], devices: [device], ...work });
+  await insertSecrets(tx, [{ id, orgId: device.orgId }], secrets);
+  return { id, deviceId: device.id, change: await changeOf(tx, id) };
+}
+
+/** Publishes the commands to dashboards, and notifies their devices of the work. */
+export function announceCommands(hub: DeviceHub, commands: readonly AddedCommand[]): void {
+  hub.jobsChanged(commands.map(({ change }) => change));
+  for (const { deviceId } of commands) hub.deliver(deviceId);
+}
+
+/**
+ * Asks for the end of a command of the server. One that was not sent ends at once. After the commit, `announce` must be
+ * called.
+ */
+export async function cancelServerCommand(
+  tx: Tx,
+  id: string,
+  hub: DeviceHub,
+): Promise<{ hasEnded: boolean; announce: () => void }> {
+  if (!(await requestCancel(tx, id))) return { hasEnded: false, announce: () => {} };
+  const change = await changeOf(tx, id);
+  const { deviceId, state } = change.update;
+  const hasEnded = state === 'cancelled';
+  return {
+    hasEnded,
+    announce() {
+      if (hasEnded) hub.jobsChanged([change]);
+      else if (deviceId !== undefined) hub.cancelCommand(deviceId, id);
+    },
+  };
+}
+
+/** How a command has ended, with what came after its end. */
+export interface EndedCommand {
+  type: string;
+  status: Extract<CommandStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'expired'>;
+  payload: unknown;
+  output: unknown;
+  error: { code: string; message: string } | null;
+  lateResult: unknown;
+  startedAt: Date | null;
+  finishedAt: Date;
+}
+
+/** `undefined` while the command is open, and if it does not exist any more. */
+export async function findEndOfCommand(tx: Tx, id: string): Promise<EndedCommand | undefined> {
+  return tx('commands').where({ id }).whereNotNull('finished_at').first<EndedCommand | undefined>({
+    type: 'type',
+    status: 'status',
+    payload: 'payload',
+    output: 'output',
+    error: 'error',
+    lateResult: 'late_result',
+    startedAt: 'started_at',
+    finishedAt: 'finished_at',
+  });
+}
+
+/** The same for many, by id: `gone` if a command does not exist any more. Open ones are not in the map. */
+export async function endsOfCommands(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<Map<string, EndedCommand | 'gone'>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx('commands')
+    .whereIn('id', [...ids])
+    .select<(Omit<EndedCommand, 'finishedAt'> & { id: string; finishedAt: Date | null })[]>({
+      id: 'id',
+      type: 'type',
+      status: 'status',
+      payload: 'payload',
+      output: 'output',
+      error: 'error',
+      lateResult: 'late_result',
+      startedAt: 'started_at',
+      finishedAt: 'finished_at',
+    });
+  const found = new Map(rows.map(({ id, ...row }) => [id, row]));
+  const ends = new Map<string, EndedCommand | 'gone'>();
+  for (const id of ids) {
+    const row = found.get(id);
+    if (row === undefined) ends.set(id, 'gone');
+    else if (row.finishedAt !== null) ends.set(id, { ...row, finishedAt: row.finishedAt });
+  }
+  return ends;
 }

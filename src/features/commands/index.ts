@@ -1,14 +1,12 @@
-import { byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { commandRoutes } from './command.routes.ts';
-import { commandRetention } from './retention.ts';
+import { commandRetention } from './command.model.ts';
 
-export { autoUpdateCommands } from './auto-update.ts';
-export { SEALED_COMMAND_SECRET } from './command-secrets.ts';
-export { createCommandLedger } from './command-ledger.ts';
-export { Command, Refusal } from './command.schema.ts';
-export { addCommands, cancelCommand } from './command.service.ts';
 export {
+  autoUpdateCommands,
+  addCommands,
+  cancelCommand,
   type AddedCommand,
   addServerCommand,
   announceCommands,
@@ -16,7 +14,10 @@ export {
   type EndedCommand,
   endsOfCommands,
   findEndOfCommand,
-} from './server-commands.ts';
+} from './command.service.ts';
+export { SEALED_COMMAND_SECRET, setWorkOfCommand } from './command.queries.ts';
+export { createCommandLedger } from './command-ledger.ts';
+export { Command, Refusal } from './command.schema.ts';
 
 export const feature = defineFeature({
   name: 'commands',

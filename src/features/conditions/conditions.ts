@@ -1,13 +1,11 @@
+import { DAY_MS } from '../../clock.ts';
 import { invalid, AppError } from '../../platform/errors.ts';
-import { customKey } from './fields/custom-field.ts';
-import type { CustomKinds, Dependency, Value } from './fields/field.ts';
-import type { Fault } from './language/faults.ts';
-import { compileTest, type Predicate, compilePredicate } from './memory/compile-predicate.ts';
-import { instantText } from './fields/instants.ts';
-import type { MatchableDevice } from './fields/matchable-device.ts';
-import { parseRule } from './language/parse.ts';
-import { type Leaf, pathOf, type Rule } from './language/rule.ts';
-import { type SqlCondition, toSql } from './sql/to-sql.ts';
+import { customKey } from './fields.ts';
+import type { CustomKinds, Dependency, Value, MatchableDevice, Field } from './field.ts';
+import { type Fault, type Leaf, pathOf, type Rule, type Test } from './rule.ts';
+import { instantText, boundAt } from './instants.ts';
+import { parseRule } from './parse.ts';
+import { type SqlCondition, toSql } from './to-sql.ts';
 
 /** Valid conditions. They can be evaluated in the database, or in memory for one device. */
 export class Conditions {
@@ -55,7 +53,7 @@ export class Conditions {
       field: leaf.field.key,
       operator: leaf.operator,
       matched: compileTest(leaf)(device, now),
-      value: shownValue(leaf, device, now),
+      ...shownValue(leaf, device, now),
     }));
   }
 
@@ -96,16 +94,18 @@ export interface Reference {
   path: () => string;
 }
 
-export interface Explained {
+interface Explained {
   path: string;
   field: string;
   operator: string;
   matched: boolean;
   /** The value of the device that the condition saw. */
   value: unknown;
+  /** How many values there are, if more than are shown. */
+  valueCount?: number;
 }
 
-export type ParsedConditions = { ok: true; conditions: Conditions } | { ok: false; faults: Fault[] };
+type ParsedConditions = { ok: true; conditions: Conditions } | { ok: false; faults: Fault[] };
 
 /** @param root  the prefix of the paths of faults */
 export function parseConditions(
@@ -142,18 +142,207 @@ function leavesOf(rule: Rule): Leaf[] {
   return leaves;
 }
 
-const DAY_MS = 86_400_000;
-
-function shownValue({ field, test }: Leaf, device: MatchableDevice, now: number): unknown {
+function shownValue(
+  { field }: Leaf,
+  device: MatchableDevice,
+  now: number,
+): Pick<Explained, 'value' | 'valueCount'> {
   const value: Value = field.value(device);
   if (typeof value === 'number') {
-    if (field.kind === 'datetime') return instantText(value);
-    if (field.kind === 'days') return (now - value) / DAY_MS;
-    return value;
+    if (field.kind === 'datetime') return { value: instantText(value) };
+    return { value: field.kind === 'days' ? (now - value) / DAY_MS : value };
   }
-  if (field.kind === 'boolean' && value !== null) return value === 'true';
-  return test.is === 'like' && Array.isArray(value) ? value.slice(0, SHOWN_MAX) : value;
+  if (value === null || typeof value === 'string') {
+    return { value: field.kind === 'boolean' && value !== null ? value === 'true' : value };
+  }
+  return value.length > SHOWN_MAX
+    ? { value: value.slice(0, SHOWN_MAX), valueCount: value.length }
+    : { value };
 }
 
 /** A machine may have thousands of programs; this many are shown. */
 const SHOWN_MAX = 100;
+
+/** Serializes valid conditions of any depth. JSON.stringify is recursive and fails at about 2,000 nested groups. */
+export function conditionsText(conditions: unknown): string {
+  const parts: string[] = [];
+  // A stack of what remains to be written: values, and the text between them.
+  const waiting: ({ value: unknown } | string)[] = [{ value: conditions }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next === 'string') parts.push(next);
+    else if (isGroup(next.value)) {
+      const { operator, conditions: items } = next.value;
+      parts.push(`{"operator":${JSON.stringify(operator)},"conditions":[`);
+      waiting.push(']}');
+      for (let index = items.length - 1; index >= 0; index--) {
+        waiting.push({ value: items[index] });
+        if (index > 0) waiting.push(',');
+      }
+    } else parts.push(JSON.stringify(next.value));
+  }
+  return parts.join('');
+}
+
+function isGroup(value: unknown): value is { operator: unknown; conditions: readonly unknown[] } {
+  return (
+    typeof value === 'object' && value !== null && 'conditions' in value && Array.isArray(value.conditions)
+  );
+}
+
+/** Compiles a rule into a flat list of tests, each with the next step for either result. */
+
+type Predicate = (device: MatchableDevice, now: number) => boolean;
+
+interface Step {
+  ask: Predicate;
+  whenTrue: number;
+  whenFalse: number;
+}
+
+const MATCHED = -1;
+
+const MISSED = -2;
+
+function compilePredicate(rule: Rule): Predicate {
+  const steps = stepsOf(rule);
+  const start = steps.length - 1;
+  return (device, now) => {
+    let at = start;
+    for (let step = steps[at]; step !== undefined; step = steps[at]) {
+      at = step.ask(device, now) ? step.whenTrue : step.whenFalse;
+    }
+    return at === MATCHED;
+  };
+}
+
+/** Built from the last test to the first, so that the next step of a test is already known. */
+function stepsOf(rule: Rule): Step[] {
+  const steps: Step[] = [];
+  const open = [{ rule, left: -1, whenTrue: MATCHED, whenFalse: MISSED }];
+  for (let frame = open.at(-1); frame !== undefined; frame = open.at(-1)) {
+    const { rule, whenTrue, whenFalse } = frame;
+    if (!('children' in rule)) {
+      steps.push({ ask: compileTest(rule), whenTrue, whenFalse });
+      open.pop();
+      continue;
+    }
+    const isLast = frame.left === -1;
+    if (isLast) frame.left = rule.children.length;
+    frame.left -= 1;
+    const child = rule.children[frame.left];
+    if (child === undefined) {
+      open.pop();
+      continue;
+    }
+    const behind = steps.length - 1;
+    open.push({
+      rule: child,
+      left: -1,
+      whenTrue: isLast || rule.operator === 'or' ? whenTrue : behind,
+      whenFalse: isLast || rule.operator === 'and' ? whenFalse : behind,
+    });
+  }
+  return steps;
+}
+
+/** Compiles a single condition. */
+function compileTest({ field, test }: Leaf): Predicate {
+  const read = (device: MatchableDevice) => field.value(device);
+  const asked = testOf(field, test);
+  return (device, now) => asked(read(device), now);
+}
+
+type Asked = (value: Value, now: number) => boolean;
+
+function testOf(field: Field, test: Test): Asked {
+  switch (test.is) {
+    case 'null':
+      return (value) => (value === null) !== test.negated;
+    case 'among': {
+      const wanted = new Set(test.values);
+      return (value) => some(value, (text) => wanted.has(text)) !== test.negated;
+    }
+    case 'like': {
+      const wanted = fold(test.text);
+      const holds = { anywhere: includes, start: startsWith, end: endsWith }[test.part];
+      const negated = test.negated || field.kind === 'noSoftware';
+      return (value) => some(value, (text) => holds(fold(text), wanted)) !== negated;
+    }
+    case 'matching':
+      return (value) => some(value, (text) => test.pattern.test(text));
+    case 'within':
+      return within(test);
+    case 'overlapping': {
+      const wanted = new Set(test.values);
+      return (value) => some(value, (text) => wanted.has(text));
+    }
+    case 'including':
+      return (value) => Array.isArray(value) && test.values.every((text) => value.includes(text));
+    case 'empty':
+      return (value) => some(value, () => true) === test.negated;
+    default:
+      return test satisfies never;
+  }
+}
+
+const includes = (text: string, part: string) => text.includes(part);
+
+const startsWith = (text: string, part: string) => text.startsWith(part);
+
+const endsWith = (text: string, part: string) => text.endsWith(part);
+
+function some(value: Value, test: (text: string) => boolean): boolean {
+  if (typeof value === 'string') return test(value);
+  return Array.isArray(value) && value.some(test);
+}
+
+function within({ low, high, negated }: Test & { is: 'within' }): Asked {
+  const isAbove = (value: number, now: number) => {
+    if (low === undefined) return true;
+    const end = boundAt(low, now);
+    return 'at' in low && low.open === true ? value > end : value >= end;
+  };
+  const isBelow = (value: number, now: number) => {
+    if (high === undefined) return true;
+    const end = boundAt(high, now);
+    return 'at' in high && high.open === true ? value < end : value <= end;
+  };
+  return (value, now) =>
+    (typeof value === 'number' && isAbove(value, now) && isBelow(value, now)) !== negated;
+}
+
+// Characters whose lower case differs between Postgres 18 and JavaScript. Postgres maps each character alone (JavaScript
+// maps İ to two characters and Σ depending on its neighbours) and knows Unicode 16: letters of later versions stay
+// unchanged, and letters that older versions of Node do not know are mapped here.
+const OTHERWISE =
+  /[Σİ\uA7CB\uA7CC\uA7CE\uA7D2\uA7D4\uA7DA\uA7DC\u{10D50}-\u{10D65}\u{16EA0}-\u{16EB8}]|[^Σİ\uA7CB\uA7CC\uA7CE\uA7D2\uA7D4\uA7DA\uA7DC\u{10D50}-\u{10D65}\u{16EA0}-\u{16EB8}]+/gu;
+
+const LOWERED: ReadonlyMap<string, string> = new Map([
+  ['Σ', 'σ'],
+  ['İ', 'i'],
+  ['\uA7CB', '\u0264'],
+  ['\uA7CC', '\uA7CD'],
+  ['\uA7CE', '\uA7CE'],
+  ['\uA7D2', '\uA7D2'],
+  ['\uA7D4', '\uA7D4'],
+  ['\uA7DA', '\uA7DB'],
+  ['\uA7DC', '\u019B'],
+  ...letters(0x10d50, 0x10d65, 32),
+  ...letters(0x16ea0, 0x16eb8, 0),
+]);
+
+function letters(first: number, last: number, apart: number): [string, string][] {
+  return Array.from({ length: last - first + 1 }, (_, n) => [
+    String.fromCodePoint(first + n),
+    String.fromCodePoint(first + n + apart),
+  ]);
+}
+
+// oxlint-disable-next-line no-control-regex -- all of ASCII
+const ASCII_ONLY = /^[\0-\x7F]*$/;
+
+/** Lower case as in Postgres under C.UTF-8, so that both backends match the same texts. */
+export function fold(text: string): string {
+  if (ASCII_ONLY.test(text)) return text.toLowerCase();
+  return text.replaceAll(OTHERWISE, (part) => LOWERED.get(part) ?? part.toLowerCase());
+}

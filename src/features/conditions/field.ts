@@ -1,5 +1,13 @@
-import type { MatchableDevice } from './matchable-device.ts';
-import type { Sql } from './sql-fragment.ts';
+import type { Architecture, DeviceStatus, Hardware, Metrics, Network, OsType } from '../../protocol/index.ts';
+
+/** An SQL fragment with a `?` for each value. */
+export interface Sql {
+  text: string;
+  values: readonly SqlValue[];
+}
+export type SqlValue = string | number | readonly string[];
+
+export const sql = (text: string, ...values: readonly SqlValue[]): Sql => ({ text, values });
 
 export type Kind =
   | 'string'
@@ -70,3 +78,28 @@ export function reading<P extends Dependency>(reads: P, value: (part: MatchableD
 export type CustomKind = 'string' | 'number' | 'boolean' | 'date' | 'list';
 /** The types of the defined custom fields, by key. Other keys are read as text. */
 export type CustomKinds = ReadonlyMap<string, CustomKind>;
+
+/** A device for evaluation in memory. Times are in milliseconds. */
+export interface MatchableDevice {
+  id: string;
+  orgId: string;
+  siteId: string;
+  groupIds: readonly string[];
+  hostname: string;
+  displayName: string | null;
+  agentVersion: string;
+  status: DeviceStatus;
+  enrolledAt: number;
+  lastSeenAt: number | null;
+  tags: readonly string[];
+  osType: OsType;
+  osVersion: string;
+  osBuild: string | null;
+  architecture: Architecture;
+  hardware: Hardware;
+  network: Network;
+  metrics: Metrics | null;
+  /** Names of installed software. Empty if they were not requested; see `Conditions.reads`. */
+  software: readonly string[];
+  customFields: Readonly<Record<string, unknown>>;
+}

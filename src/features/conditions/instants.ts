@@ -1,6 +1,6 @@
-/** Times in conditions. All are milliseconds, so that both backends compare plain numbers. */
+import { DAY_MS } from '../../clock.ts';
 
-const DAY_MS = 86_400_000;
+/** Times in conditions. All are milliseconds, so that both backends compare plain numbers. */
 
 /** A range of milliseconds, both ends included. */
 export interface Span {

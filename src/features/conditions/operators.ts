@@ -1,9 +1,10 @@
-import { inNfc } from '../../../nfc.ts';
-import type { Field, Kind } from '../fields/field.ts';
-import { agoOf, elapsed, spanOf, type Span, UNITS, type Bound } from '../fields/instants.ts';
-import { PatternFault } from '../patterns/pattern-cost.ts';
-import { readPattern } from '../patterns/pattern.ts';
+import { inNfc } from '../../nfc.ts';
+import type { Field, Kind } from './field.ts';
+import { agoOf, elapsed, spanOf, type Span, UNITS, type Bound } from './instants.ts';
+import { PatternFault } from './pattern-cost.ts';
+import { readPattern } from './pattern.ts';
 import type { Test } from './rule.ts';
+import { shortened } from '../../protocol/index.ts';
 
 /** The operators of each kind of field, and how they turn their value into a test. */
 
@@ -169,7 +170,7 @@ function asObject<K extends string>(
   const missing = keys.filter((key) => !Object.hasOwn(value, key));
   const unknown = Object.keys(value).filter((key) => !keys.some((known) => known === key));
   for (const key of missing) complain('is required', key);
-  for (const key of unknown.slice(0, 10)) complain('is not known here', key.slice(0, 100));
+  for (const key of unknown.slice(0, 10)) complain('is not known here', shortened(key, 100));
   return missing.length + unknown.length > 0 ? undefined : (value as Record<K, unknown>);
 }
 

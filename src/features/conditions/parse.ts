@@ -1,10 +1,18 @@
-import { customKey } from '../fields/custom-field.ts';
-import type { CustomKinds, Field } from '../fields/field.ts';
-import { fieldNamed } from '../fields/fields.ts';
-import { Faults, type Fault } from './faults.ts';
-import { ConditionBudget, CONDITIONS_MAX } from './limits.ts';
+import { customKey, fieldNamed } from './fields.ts';
+import { type CustomKinds, type Field, isMany } from './field.ts';
+import {
+  Faults,
+  type Fault,
+  type Group,
+  type Leaf,
+  pathOf,
+  type Position,
+  type Rule,
+  type Test,
+} from './rule.ts';
 import { operatorOf, operatorsOf } from './operators.ts';
-import { type Group, type Leaf, pathOf, type Position, type Rule, type Test } from './rule.ts';
+import { PATTERN_MAX } from './pattern.ts';
+import { shortened } from '../../protocol/index.ts';
 
 export type Parsed = { ok: true; rule: Rule } | { ok: false; faults: Fault[] };
 
@@ -68,10 +76,11 @@ export function parseRule(
 const NEITHER = 'must be a condition { field, operator, value } or a group { operator, conditions }';
 
 type Json = Record<string, unknown>;
+
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const shown = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text).toWellFormed();
+const shown = (text: string) => shortened(text, 100).toWellFormed();
 
 function refuseUnknownKeys(
   raw: object,
@@ -169,4 +178,69 @@ function readTest(
   const tooMuch = test === undefined ? undefined : budget.takeTest(field, test);
   if (tooMuch !== undefined) complain(tooMuch, 'value');
   return test;
+}
+
+/**
+ * The limits of one filter. Nesting has no limit because it costs nothing. docs/filters.md has measurements of
+ * what conditions cost when they are validated, queried and evaluated continuously.
+ */
+export const CONDITIONS_MAX = 10_000;
+
+/** Conditions on fields with many values (tags, groups, software, custom lists), each of which runs a subquery. */
+export const LIST_CONDITIONS_MAX = 100;
+
+export const PATTERNS_MAX = 20;
+
+export const PATTERN_TEXT_MAX = 2000;
+
+/** The total cost of all patterns, in the units of `PatternCost`. */
+const PATTERNS_SIZE_MAX = 2000;
+
+const PATTERNS_TRANSITIONS_MAX = 16_000;
+
+/** Adds up the conditions of one filter. */
+class ConditionBudget {
+  #conditions = 0;
+  #lists = 0;
+  #patterns = 0;
+  #text = 0;
+  #size = 0;
+  #transitions = 0;
+
+  /** Counts one more condition. Returns false if there are too many. */
+  takeCondition(): boolean {
+    this.#conditions += 1;
+    return this.#conditions <= CONDITIONS_MAX;
+  }
+
+  /** Call it before a pattern is parsed, because parsing also takes time. Returns the fault, if any. */
+  takePattern(source: unknown): string | undefined {
+    this.#patterns += 1;
+    if (typeof source === 'string') this.#text += Math.min(source.length, PATTERN_MAX);
+    if (this.#patterns > PATTERNS_MAX) {
+      return `A filter can have at most ${PATTERNS_MAX} regular expressions.`;
+    }
+    if (this.#text <= PATTERN_TEXT_MAX) return undefined;
+    return `The regular expressions of a filter can have at most ${PATTERN_TEXT_MAX} characters in total.`;
+  }
+
+  /** Returns the fault, if any. */
+  takeTest(field: Field, test: Test): string | undefined {
+    if (isMany(field)) {
+      this.#lists += 1;
+      if (this.#lists <= LIST_CONDITIONS_MAX) return undefined;
+      return `A filter can have at most ${LIST_CONDITIONS_MAX} conditions on tags, groups, software and custom lists.`;
+    }
+    if (test.is !== 'matching') return undefined;
+    const { size, transitions } = test.pattern.cost;
+    this.#size += size;
+    this.#transitions += transitions;
+    if (this.#size > PATTERNS_SIZE_MAX) {
+      return `The regular expressions of a filter are too large: at most ${PATTERNS_SIZE_MAX} characters in total, with repetitions expanded.`;
+    }
+    if (this.#transitions > PATTERNS_TRANSITIONS_MAX) {
+      return `The regular expressions of a filter are too complex: at most ${PATTERNS_TRANSITIONS_MAX} transitions in total, which optional parts multiply.`;
+    }
+    return undefined;
+  }
 }

@@ -1,10 +1,15 @@
 import { RE2JS } from 're2js';
 import { CharacterSet } from './character-set.ts';
-import { PatternCache } from './pattern-cache.ts';
-import { assertAffordable, PatternFault, type PatternCost, type PatternNode } from './pattern-cost.ts';
-import { PatternTree } from './pattern-tree.ts';
+import {
+  assertAffordable,
+  PatternFault,
+  type PatternCost,
+  type PatternNode,
+  PatternTree,
+} from './pattern-cost.ts';
 
 export const PATTERN_MAX = 256;
+
 /** The limit of Postgres. */
 const REPEAT_MAX = 255;
 
@@ -32,6 +37,46 @@ export class Pattern {
   }
 }
 
+interface Sized {
+  cost: { size: number };
+}
+
+/** The total size of cached patterns: about 40 MB if all of them are compiled. */
+const CACHE_SIZE = 20_000;
+
+/** The minimum size of a cached pattern, because small ones take memory as well. */
+const MIN_SIZE = 20;
+
+/** Caches the most recently used patterns, so that they are not parsed and compiled again. */
+export class PatternCache<P extends Sized> {
+  readonly #kept = new Map<string, P>();
+  readonly #read: (source: string) => P;
+  readonly #sizeMax: number;
+  #size = 0;
+
+  constructor(read: (source: string) => P, sizeMax = CACHE_SIZE) {
+    this.#read = read;
+    this.#sizeMax = sizeMax;
+  }
+
+  get(source: string): P {
+    const known = this.#kept.get(source);
+    const pattern = known ?? this.#read(source);
+    if (known === undefined) this.#size += sizeOf(pattern);
+    // Moves to the end; the first key is then the least recently used one.
+    this.#kept.delete(source);
+    this.#kept.set(source, pattern);
+    for (const [oldest, dropped] of this.#kept) {
+      if (this.#size <= this.#sizeMax || oldest === source) break;
+      this.#kept.delete(oldest);
+      this.#size -= sizeOf(dropped);
+    }
+    return pattern;
+  }
+}
+
+const sizeOf = ({ cost }: Sized) => Math.max(cost.size, MIN_SIZE);
+
 const patterns = new PatternCache(checkPattern);
 
 /** Validates a pattern without compiling it. Throws a `PatternFault` if it is not valid. */
@@ -48,8 +93,11 @@ function checkPattern(source: string): Pattern {
 }
 
 const WORD = CharacterSet.of(['0', '9'], ['A', 'Z'], ['_', '_'], ['a', 'z']);
+
 const DIGIT = CharacterSet.of(['0', '9']);
+
 const SPACE = CharacterSet.of(['\t', '\n'], ['\f', '\r'], [' ', ' ']);
+
 const CLASSES = new Map<string, CharacterSet>([
   ['d', DIGIT],
   ['D', DIGIT.complement()],
@@ -58,6 +106,7 @@ const CLASSES = new Map<string, CharacterSet>([
   ['s', SPACE],
   ['S', SPACE.complement()],
 ]);
+
 const NAMED = new Map<string, CharacterSet>([
   ['alnum', CharacterSet.of(['0', '9'], ['A', 'Z'], ['a', 'z'])],
   ['alpha', CharacterSet.of(['A', 'Z'], ['a', 'z'])],
@@ -70,6 +119,7 @@ const NAMED = new Map<string, CharacterSet>([
   ['word', WORD],
   ['xdigit', CharacterSet.of(['0', '9'], ['A', 'F'], ['a', 'f'])],
 ]);
+
 const CONTROLS = new Map([
   ['a', '\u0007'],
   ['f', '\f'],
@@ -78,11 +128,14 @@ const CONTROLS = new Map([
   ['t', '\t'],
   ['v', '\v'],
 ]);
+
 const NEWLINE = CharacterSet.of(['\n', '\n']);
 
 const AT_WORD = `[A-Za-z0-9_]`;
+
 /** The word boundary of Postgres counts letters of all alphabets; RE2 counts only ASCII. */
 const BOUNDARY = `(?:(?<=${AT_WORD})(?!${AT_WORD})|(?<!${AT_WORD})(?=${AT_WORD}))`;
+
 const NO_BOUNDARY = `(?:(?<=${AT_WORD})(?=${AT_WORD})|(?<!${AT_WORD})(?!${AT_WORD}))`;
 
 /** A quantifier: its text, and its minimum and maximum. */
@@ -91,6 +144,7 @@ interface Times {
   min: number;
   max: number;
 }
+
 const SIGNS = {
   '*': { min: 0, max: Infinity },
   '+': { min: 1, max: Infinity },
@@ -362,4 +416,5 @@ class Translation {
 }
 
 const invalid = (reason: string) => new PatternFault(`Invalid regular expression: ${reason}.`);
+
 const fault = (what: string) => invalid(`it ${what}`);

@@ -1,8 +1,15 @@
-import { PRESENCE_JOIN } from '../fields/device-source.ts';
-import { type Dependency, type Field, isMany, type ManyField, type SingleField } from '../fields/field.ts';
-import { type Bound, boundAt, instantText } from '../fields/instants.ts';
-import type { Leaf, Rule, Test } from '../language/rule.ts';
-import type { Sql, SqlValue } from '../fields/sql-fragment.ts';
+import { PRESENCE_JOIN } from './fields.ts';
+import {
+  type Dependency,
+  type Field,
+  isMany,
+  type ManyField,
+  type SingleField,
+  type Sql,
+  type SqlValue,
+} from './field.ts';
+import { type Bound, boundAt, instantText } from './instants.ts';
+import type { Leaf, Rule, Test } from './rule.ts';
 
 /**
  * A rule as SQL. It contains no NOT, so a test of a missing value may be null instead of false.

@@ -1,5 +1,13 @@
 import { BaseModel } from '../../platform/db/base-model.ts';
 import type { CustomFieldType } from './custom-field.schema.ts';
+import { z } from 'zod';
+import { topic } from '../../platform/cluster/cluster-events.ts';
+
+/** A custom field was redefined or deleted, so conditions may read its values as another type. */
+export const CUSTOM_FIELD_CHANGED = topic(
+  'custom_field_changed',
+  z.object({ orgId: z.string(), key: z.string() }),
+);
 
 export class CustomField extends BaseModel {
   static override tableName = 'custom_fields';

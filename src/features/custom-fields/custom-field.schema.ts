@@ -56,3 +56,37 @@ export const CustomFieldDeleted = z.object({
   success: z.literal(true),
   devicesChanged: z.number().int().describe('Number of devices whose value was removed.'),
 });
+
+/** Checks the custom fields of devices by the definitions of their organization. */
+
+type CustomValue = string | number | boolean | string[];
+
+/** A change of the values of a device: `null` removes one, and keys that are not named stay. */
+export type CustomValues = Record<string, unknown>;
+
+/** The type of each key. */
+export type Definitions = ReadonlyMap<string, CustomFieldType>;
+
+const VALUES: Record<CustomFieldType, { schema: z.ZodType<CustomValue>; rule: string }> = {
+  string: { schema: nfcText(1000, 0), rule: 'must be a text of up to 1000 characters' },
+  number: { schema: z.number(), rule: 'must be a number' },
+  boolean: { schema: z.boolean(), rule: 'must be true or false' },
+  date: {
+    schema: z.union([z.iso.date(), z.iso.datetime({ offset: true })]),
+    rule: 'must be a day or a time in ISO 8601, such as 2026-11-21 or 2026-11-21T08:00:00Z',
+  },
+  list: {
+    schema: z.array(nfcText(255)).max(100),
+    rule: 'must be a list of up to 100 texts of up to 255 characters',
+  },
+};
+
+/** The faults of the values, key by key. */
+export function faultsOf(values: CustomValues, definitions: Definitions): { key: string; message: string }[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const type = definitions.get(key);
+    if (type === undefined) return [{ key, message: `is not a custom field of the organization` }];
+    const { schema, rule } = VALUES[type];
+    return value === null || schema.safeParse(value).success ? [] : [{ key, message: rule }];
+  });
+}

@@ -1,23 +1,22 @@
+import { removeValues, readDefinitions, countValues } from './custom-field.queries.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
-import { runPrepared } from '../../platform/db/prepared.ts';
-import type { Statement } from '../../platform/db/statement.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { type Statement, inTenant } from '../../platform/db/statement.ts';
+import { runPrepared } from '../../platform/db/transaction.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
-import { CUSTOM_FIELD_CHANGED } from './custom-field.events.ts';
-import { CustomField } from './custom-field.model.ts';
+import { assertManageable, assertOrganizationAccess, lockOrganization } from '../organizations/index.ts';
+import { CUSTOM_FIELD_CHANGED, CustomField } from './custom-field.model.ts';
 import type {
   CustomFieldPatch,
   CustomFieldQuery,
   CustomFieldType,
   NewCustomField,
+  Definitions,
 } from './custom-field.schema.ts';
-import type { Definitions } from './custom-values.ts';
 
 /** Publishes that a field has changed to those that evaluate conditions on it. */
 type Hub = Pick<DeviceHub, 'events'>;
@@ -46,7 +45,7 @@ export async function createCustomField(ctx: Context, input: NewCustomField, hub
   await assertOrganizationAccess(ctx, input.orgId);
   await assertManageable(ctx, input.orgId);
   // Serialized by a lock on the organization, so that the limit holds.
-  await ctx.tx.raw('select from organizations where id = ? for no key update', [input.orgId]);
+  await lockOrganization(ctx.tx, input.orgId);
   const present = await CustomField.query(ctx.tx).where('org_id', input.orgId).resultSize();
   if (present >= MAX_FIELDS) {
     throw new AppError('limit_reached', `Custom field limit reached (${MAX_FIELDS}).`);
@@ -87,16 +86,8 @@ export async function deleteCustomField(
   hub: Hub & Pick<DeviceHub, 'devicesChanged'>,
 ) {
   const field = await readFieldToChange(ctx, id);
-  const { rows } = await ctx.tx.raw<{ rows: { id: string }[] }>(
-    `with holders as (
-      select id from devices where org_id = ? and jsonb_exists(custom_fields, ?) order by id for no key update
-    )
-    update devices d set custom_fields = d.custom_fields - ?::text, updated_at = now()
-    from holders where d.id = holders.id returning d.id`,
-    [field.orgId, field.key, field.key],
-  );
+  const changed = await removeValues(ctx.tx, field);
   await field.$query(ctx.tx).delete();
-  const changed = rows.map((row) => row.id);
   publishChange(ctx, field, hub);
   ctx.afterCommit(() => hub.devicesChanged(changed));
   return { success: true as const, devicesChanged: changed.length, field };
@@ -113,7 +104,7 @@ export async function definitionsToStoreBy(
   return readDefinitions(ctx, orgIds, 'for share');
 }
 
-/** The same for whoever only reads by them: nothing is locked, and whoever changes one waits for nobody. */
+/** The same for reading by them: nothing is locked, so a change of one waits for no reader. */
 export async function definitionsOf(
   ctx: Pick<Context, 'tx'>,
   orgIds: readonly string[],
@@ -121,25 +112,8 @@ export async function definitionsOf(
   return readDefinitions(ctx, orgIds, '');
 }
 
-async function readDefinitions(
-  ctx: Pick<Context, 'tx'>,
-  orgIds: readonly string[],
-  lock: '' | 'for share',
-): Promise<ReadonlyMap<string, Definitions>> {
-  const { rows } = await ctx.tx.raw<{ rows: { org_id: string; key: string; type: CustomFieldType }[] }>(
-    `select org_id, key, type from custom_fields where org_id = any(?::uuid[]) order by id ${lock}`,
-    [[...orgIds]],
-  );
-  const byOrg = new Map<string, Map<string, CustomFieldType>>();
-  for (const { org_id: orgId, key, type } of rows) {
-    const known = byOrg.get(orgId) ?? new Map<string, CustomFieldType>();
-    byOrg.set(orgId, known.set(key, type));
-  }
-  return byOrg;
-}
-
 /**
- * Of which type each key is in the organizations that the caller reaches, or in those of them that are named. Where they
+ * Of which type each key is in the organizations that the caller reaches, or in those of them that are named. If they
  * do not agree it is a text.
  */
 export async function customFieldKinds(
@@ -157,7 +131,7 @@ export async function customFieldKinds(
   return kinds;
 }
 
-/** Locked against whoever stores values by it at this moment. */
+/** Locked against requests that store values by it at this moment. */
 async function readFieldToChange(ctx: Context, id: string): Promise<CustomField> {
   const field = await accessible(ctx).findById(id).forUpdate();
   if (field === undefined) throw notFound('Custom field');
@@ -167,12 +141,4 @@ async function readFieldToChange(ctx: Context, id: string): Promise<CustomField>
 
 function publishChange(ctx: Context, { orgId, key }: CustomField, hub: Hub): void {
   ctx.afterCommit(() => hub.events.publish(CUSTOM_FIELD_CHANGED, { orgId, key }));
-}
-
-async function countValues(ctx: Context, { orgId, key }: CustomField): Promise<number> {
-  const { rows } = await ctx.tx.raw<{ rows: { devices: number }[] }>(
-    'select count(*)::int as devices from devices where org_id = ? and jsonb_exists(custom_fields, ?)',
-    [orgId, key],
-  );
-  return rows[0]?.devices ?? 0;
 }

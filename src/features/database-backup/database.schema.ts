@@ -1,15 +1,18 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+import { clock } from '../../clock.ts';
+import { Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import {
+  Count,
+  DATABASE_INSTANCES_MAX,
   DatabaseBackupType,
+  DatabaseDetails,
   DatabaseEngine,
   DatabaseInstance,
   Instant,
   SqlDatabase,
-} from '../../../protocol/index.ts';
-import { AsOf } from '../snapshots/snapshot.schema.ts';
+} from '../../protocol/index.ts';
+import { AsOf } from '../backup/index.ts';
 
 export const DeviceParams = z.object({ deviceId: Id });
 
@@ -37,9 +40,24 @@ export const FoundInstance = DatabaseInstance.extend({
   orgId: z.uuid(),
   deviceId: z.uuid(),
   lastDiscoveredAt: Timestamp.describe('When the device last listed it.'),
+  instanceCount: Count.optional().describe(
+    `How many servers the device has, if it has more than the ${DATABASE_INSTANCES_MAX} that it lists.`,
+  ),
+  unreadBecause: z
+    .string()
+    .optional()
+    .describe(
+      'Present if the device could not look for servers of this engine when it was last asked, and why. This is what it listed before.',
+    ),
 }).meta({ id: 'BackupDatabaseInstance' });
 
-export const InstancesOfDevice = z.object({ data: z.array(FoundInstance) });
+const failed = z
+  .array(z.object({ engine: z.string(), message: z.string() }))
+  .optional()
+  .describe('Present if the device was asked: the engines whose servers it could not look for.');
+
+export const InstancesOfDevice = z.object({ data: z.array(FoundInstance), failed });
+export const PageOfInstances = pageOf(FoundInstance).extend({ failed });
 
 export const ChainQuery = PageQuery.extend({
   orgId: Id.optional(),
@@ -65,6 +83,7 @@ const Chain = z.object({
   version: z.string(),
   branch: z.string().nullable(),
   databases: z.array(z.string()),
+  databaseCount: DatabaseDetails.shape.databaseCount,
   ranges: z
     .array(z.object({ from: Timestamp, to: Timestamp }))
     .describe('Every point in time within these can be restored.'),
@@ -95,7 +114,7 @@ export const NewDatabaseRestore = z.strictObject({
     'An absolute path: an empty folder on the device that belongs to the user of the database. Of SQL Server: a folder that its service reads, in which the backups lie while they are restored.',
   ),
   targetDatabase: SqlDatabase.optional().describe(
-    'Of SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.',
+    'For SQL Server, and needed there: the name of the new database. Nothing that is there is replaced.',
   ),
   pointInTime: Instant.refine((at) => Date.parse(at) <= clock.now(), 'must not lie in the future')
     .optional()

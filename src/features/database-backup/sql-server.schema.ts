@@ -1,12 +1,18 @@
 import { z } from 'zod';
-import { Id } from '../../../platform/http/fields.ts';
+import { Id } from '../../platform/http/fields.ts';
 import {
   DatabaseBackupType,
   SqlBackupSet,
   SqlDatabase,
   SqlInstance,
   SqlPath,
-} from '../../../protocol/index.ts';
+  VssStatus,
+} from '../../protocol/index.ts';
+
+export const DeviceVss = z
+  .object({ data: VssStatus.extend({ deviceId: z.uuid(), checkedAt: z.iso.datetime() }) })
+  .meta({ id: 'DeviceVss' });
+export type DeviceVss = z.infer<typeof DeviceVss>;
 
 /** Databases of Microsoft SQL Server, whose backups are files that its service writes. */
 
@@ -35,7 +41,7 @@ export const NewSqlRestore = z
   .strictObject({
     ...where,
     backupFile: SqlPath.describe('A file as the service of SQL Server sees it.'),
-    targetDatabase: SqlDatabase.describe('Of a full backup a new name: no database is replaced.'),
+    targetDatabase: SqlDatabase.describe('For a full backup, a new name: no database is replaced.'),
     backupType: DatabaseBackupType.default('full').describe(
       '`differential` and `log` go on with a database that was restored with `noRecovery`.',
     ),
@@ -44,7 +50,7 @@ export const NewSqlRestore = z
       .string()
       .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/, 'must be such as 2026-01-31T08:00:00')
       .optional()
-      .describe('Of a log: until when, by the clock of the machine.'),
+      .describe('For a log: the end, by the clock of the machine.'),
   })
   .refine(({ backupType, stopAt }) => stopAt === undefined || backupType === 'log', {
     message: 'is for logs only',
@@ -54,7 +60,7 @@ export type NewSqlRestore = z.infer<typeof NewSqlRestore>;
 
 export const SqlWork = z
   .object({
-    id: z.uuid().describe('Of the command, and on `jobs:subscribe`.'),
+    id: z.uuid().describe('The id of the command, also on `jobs:subscribe`.'),
     orgId: z.uuid(),
     deviceId: z.uuid(),
     type: z.enum(['backup', 'restore']),
@@ -84,6 +90,7 @@ export const SqlChains = z
           isOurs: z.boolean(),
         }),
       ),
+      chainCount: z.number().int().describe('How many there are. The twenty newest are listed.'),
       warnings: z.array(
         z.object({ code: z.enum(['FOREIGN_FULL', 'LOG_GAP', 'DAMAGED', 'NO_FULL']), message: z.string() }),
       ),

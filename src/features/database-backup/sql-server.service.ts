@@ -1,14 +1,21 @@
-import type { SqlBackupSet } from '../../../protocol/index.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { BACKUP_TIMEOUT_SECONDS, type CommandPayload, type SqlBackupSet } from '../../protocol/index.ts';
+import { deviceRequests } from '../backup/index.ts';
+import { addCommands } from '../commands/index.ts';
+import { commandTargets, supportsCommand } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import type { NewSqlBackup, NewSqlRestore, SqlWork } from './sql-server.schema.ts';
 
-/**
- * What can be restored of a database of SQL Server, from the history that the server itself keeps. It has the backups of
- * everybody, so that one of another program which breaks ours is seen.
- */
+// Finds what can be restored of a database of SQL Server in the history that the server itself keeps. The history
+// includes backups by other programs, so that one that breaks our chain is noticed.
 
-export interface HistoryChain {
+interface HistoryChain {
   full: SqlBackupSet;
   differentials: SqlBackupSet[];
-  /** Those that join the full backup without a gap, in their order. */
+  /** The logs that join the full backup without a gap, in their order. */
   logs: SqlBackupSet[];
   /** A log that joins is missing, and later ones are there. */
   hasGap: boolean;
@@ -16,7 +23,7 @@ export interface HistoryChain {
   isOurs: boolean;
 }
 
-export interface HistoryWarning {
+interface HistoryWarning {
   code: 'FOREIGN_FULL' | 'LOG_GAP' | 'DAMAGED' | 'NO_FULL';
   message: string;
 }
@@ -27,12 +34,13 @@ const lsn = (text: string) => BigInt(text);
 const sameId = (a: string | null, b: string | null) => a !== null && a.toLowerCase() === b?.toLowerCase();
 
 /** By the names that our own backups have. */
-export const isOurs = ({ file }: Pick<SqlBackupSet, 'file'>): boolean =>
+const isOurs = ({ file }: Pick<SqlBackupSet, 'file'>): boolean =>
   /(?:^|[\\/])muster-[^\\/]{1,200}$/.test(file ?? '');
 
 /** The newest chains first, at most 20. */
 export function chainsOf(sets: readonly SqlBackupSet[]): {
   chains: HistoryChain[];
+  chainCount: number;
   warnings: HistoryWarning[];
 } {
   const usable = sets.filter(({ isDamaged }) => !isDamaged).sort((a, b) => a.id - b.id);
@@ -44,7 +52,7 @@ export function chainsOf(sets: readonly SqlBackupSet[]): {
     .slice(-CHAINS_MAX)
     .reverse()
     .map((full) => chainOf(full, usable, logs));
-  return { chains, warnings: warningsOf(sets, chains) };
+  return { chains, chainCount: fulls.length, warnings: warningsOf(sets, chains) };
 }
 
 function chainOf(
@@ -114,3 +122,72 @@ function warningsOf(sets: readonly SqlBackupSet[], chains: readonly HistoryChain
 }
 
 const compare = (a: bigint, b: bigint) => (a === b ? 0 : a < b ? -1 : 1);
+
+interface SqlParts {
+  hub: DeviceHub;
+}
+
+/** Beyond that, what was asked for may not be wanted any more. */
+const TTL_SECONDS = 86_400;
+
+export const backUpDatabase = (
+  ctx: Context,
+  { deviceId, ...wanted }: NewSqlBackup,
+  parts: SqlParts,
+): Promise<SqlWork> =>
+  send(ctx, { deviceId, type: 'backup', instance: wanted.instance, database: wanted.database }, parts, {
+    type: 'backup.mssql-backup',
+    payload: { ...wanted, timeoutSeconds: BACKUP_TIMEOUT_SECONDS },
+  });
+
+export const restoreDatabaseFile = (
+  ctx: Context,
+  { deviceId, stopAt, ...wanted }: NewSqlRestore,
+  parts: SqlParts,
+): Promise<SqlWork> =>
+  send(
+    ctx,
+    { deviceId, type: 'restore', instance: wanted.instance, database: wanted.targetDatabase },
+    parts,
+    {
+      type: 'backup.mssql-restore',
+      payload: {
+        ...wanted,
+        ...(stopAt === undefined ? {} : { stopAt }),
+        restoreId: newId(),
+        timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+      },
+    },
+  );
+
+/** Asks the device, because SQL Server keeps the history, of everybody's backups. */
+export async function readChains(
+  ctx: DetachedContext,
+  { deviceId, instance, database }: { deviceId: string; instance: string; database: string },
+  { hub, signal }: SqlParts & { signal: AbortSignal },
+) {
+  const question = { type: 'backup.mssql-history', payload: { instance, database }, signal } as const;
+  const { sets, recoveryModel } = await deviceRequests.askDevice(ctx, deviceId, question, hub);
+  return { data: { deviceId, instance, database, recoveryModel, ...chainsOf(sets) } };
+}
+
+type SqlCommand = {
+  [T in 'backup.mssql-backup' | 'backup.mssql-restore']: { type: T; payload: CommandPayload<T> };
+}['backup.mssql-backup' | 'backup.mssql-restore'];
+
+async function send(
+  ctx: Context,
+  about: Pick<SqlWork, 'deviceId' | 'type' | 'instance' | 'database'>,
+  { hub }: SqlParts,
+  work: SqlCommand,
+): Promise<SqlWork> {
+  const [device] = await commandTargets(ctx, [about.deviceId]);
+  if (device === undefined) throw notFound('Device');
+  await assertManageable(ctx, device.orgId);
+  if (!supportsCommand(hub, device, work.type)) {
+    throw new AppError('capability_missing', 'The agent on this device does not know SQL Server.');
+  }
+  const [command] = await addCommands(ctx, [device], { ...work, ttlSeconds: TTL_SECONDS }, hub);
+  if (command === undefined) throw new Error('no command was created');
+  return { ...about, id: command.id, orgId: command.orgId, status: command.status };
+}

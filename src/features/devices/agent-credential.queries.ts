@@ -1,11 +1,11 @@
-import type { UpgradableMachine } from '../../../hub/ports.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { UPGRADE_CAPABILITY } from '../../../protocol/index.ts';
+import type { UpgradableMachine } from '../../hub/ports.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { UPGRADE_CAPABILITY } from '../../protocol/index.ts';
 
 /** Deleted and churned tenants are gone for their agents; those of pending and suspended ones may report. */
 const TENANT_GONE = `(o.deleted_at is not null or p.deleted_at is not null or o.status = 'churned' or p.status = 'churned')`;
 
-/** What decides whether a device may connect. */
+/** The facts that decide whether a device may connect. */
 export interface Standing {
   revoked: boolean;
   condition: string;
@@ -46,7 +46,7 @@ export async function findCredentials(
   return new Map((rows as CredentialRow[]).map((row) => [row.token_hash, row]));
 }
 
-/** Those of the devices that have no valid token, by the rules of `findCredentials`. */
+/** Returns the devices that have no valid token, by the rules of `findCredentials`. */
 export async function findLapsed(
   tx: Tx,
   deviceIds: readonly string[],
@@ -92,4 +92,20 @@ export async function confirmToken(
     [deviceId, hash, hash],
   );
   return rowCount > 0;
+}
+
+/** Stores a token beside the current one of a device, in place of one that was staged before. Returns whether it did. */
+export async function stageToken(
+  tx: Tx,
+  { deviceId, hash, currentHash }: { deviceId: string; hash: string; currentHash: string },
+): Promise<boolean> {
+  const { rowCount } = await tx.raw(
+    `insert into agent_credentials (token_hash, device_id, org_id, staged, enrolled_as)
+    select ?, c.device_id, c.org_id, true, c.enrolled_as from agent_credentials c
+    where c.token_hash = ? and c.device_id = ? and c.revoked_at is null and not c.staged
+    on conflict (device_id) where staged and revoked_at is null
+    do update set token_hash = excluded.token_hash, created_at = excluded.created_at`,
+    [hash, currentHash, deviceId],
+  );
+  return rowCount !== 0;
 }

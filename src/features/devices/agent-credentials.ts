@@ -1,19 +1,25 @@
-import { clock } from '../../../clock.ts';
-import type { AgentCredentials, RefusedVerdict, UpgradableMachine, Verdict } from '../../../hub/ports.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { batchLoader } from '../../../platform/batch-loader.ts';
-import { isWellFormed, tokenHash } from '../../../platform/secrets/tokens.ts';
+import { clock } from '../../clock.ts';
+import type { AgentCredentials, RefusedVerdict, UpgradableMachine, Verdict } from '../../hub/ports.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import { batchLoader } from '../../platform/batch-loader.ts';
+import { isWellFormed, tokenHash, newToken } from '../../platform/secrets/tokens.ts';
 import {
-  confirmToken,
+  type Standing,
   type CredentialRow,
   findCredentials,
   findLapsed,
-  type Standing,
+  confirmToken,
+  stageToken,
 } from './agent-credential.queries.ts';
+import { raw } from 'objection';
+import { AppError } from '../../platform/errors.ts';
+import { Device, AgentCredential } from './device.model.ts';
 
 const CACHED_FOR_MS = 30_000;
+
 const CACHE_SIZE = 50_000;
+
 /** A token is looked up again when others were revoked meanwhile, because it may be one of them. */
 const MAX_LOOKUPS = 3;
 
@@ -137,4 +143,62 @@ function refusalOf({
   if (condition === 'decommissioned') return 'DECOMMISSIONED';
   if (isGone) return 'TENANT_INACTIVE';
   return revoked ? 'UNAUTHENTICATED' : undefined;
+}
+
+/**
+ * Stages a new token for the device. The current one stays valid until the new one is used; staging again replaces a
+ * token that was never used.
+ * @param current  the token of the request; if it has been revoked meanwhile, there is no new one
+ */
+export async function stageAgentToken(
+  tx: Tx,
+  deviceId: string,
+  current: string,
+): Promise<{ token: string; hostname: string }> {
+  const device = await Device.query(tx).findById(deviceId).forNoKeyUpdate().select('hostname');
+  const token = newToken('agent');
+  const isStaged = await stageToken(tx, {
+    deviceId,
+    hash: tokenHash(token),
+    currentHash: tokenHash(current),
+  });
+  if (device === undefined || !isStaged) {
+    throw new AppError('unauthenticated', 'The agent token is not valid.');
+  }
+  return { token, hostname: device.hostname };
+}
+
+/** Issues a new token for the device; earlier ones stop working. */
+export async function issueAgentToken(tx: Tx, device: { id: string; orgId: string }): Promise<string> {
+  await revokeAgentTokens(tx, [device.id]);
+  const token = newToken('agent');
+  await AgentCredential.query(tx).insert({
+    tokenHash: tokenHash(token),
+    deviceId: device.id,
+    orgId: device.orgId,
+  });
+  return token;
+}
+
+/** The tokens of one device open another one from now on, whose own tokens end. */
+export async function transferTokens(tx: Tx, { from, to }: { from: string; to: string }): Promise<void> {
+  await revokeAgentTokens(tx, [to]);
+  await AgentCredential.query(tx)
+    .where({ device_id: from })
+    .whereNull('revoked_at')
+    .patch({ deviceId: to, enrolledAs: raw('coalesce(enrolled_as, ?::uuid)', [from]) });
+}
+
+/** The device that a token opens at this moment. */
+export async function deviceOfToken(tx: Tx, token: string): Promise<string | undefined> {
+  if (!isWellFormed('agent', token)) return undefined;
+  const found = await AgentCredential.query(tx).findById(tokenHash(token)).whereNull('revoked_at');
+  return found?.deviceId;
+}
+
+export async function revokeAgentTokens(tx: Tx, deviceIds: readonly string[]): Promise<void> {
+  await AgentCredential.query(tx)
+    .whereRaw('device_id = any(?::uuid[])', [[...deviceIds]])
+    .whereNull('revoked_at')
+    .patch({ revokedAt: clock.date() });
 }

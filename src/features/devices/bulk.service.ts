@@ -1,15 +1,15 @@
+import { organizationsOf, type LockedDevice, lockDevices } from './device-update.queries.ts';
 import { type PartialModelObject, raw } from 'objection';
-import { type Context, holds } from '../../../platform/context.ts';
-import { AppError, notFound, wireCode, type ErrorCode } from '../../../platform/errors.ts';
-import { type Definitions, definitionsToStoreBy, faultsOf } from '../../custom-fields/index.ts';
-import { isManageable } from '../../organizations/index.ts';
-import { readSite } from '../../sites/index.ts';
-import { Device } from '../device.model.ts';
-import { type DecommissionParts, takeOutOfService } from './decommission.service.ts';
-import { type LockedDevice, lockDevices } from './device-lock.ts';
-import { maintenanceRefusal, setMaintenance } from './maintenance.service.ts';
-import { type BulkAction, type BulkChange, hasTooManyTags, TOO_MANY_TAGS } from './management.schema.ts';
-import { movedMeanwhile, sendAutoUpdate, splitValues, type UpdateParts } from './update.service.ts';
+import { type Context, holds } from '../../platform/context.ts';
+import { AppError, notFound, wireCode, type ErrorCode } from '../../platform/errors.ts';
+import { type Definitions, definitionsToStoreBy, faultsOf } from '../custom-fields/index.ts';
+import { isManageable } from '../organizations/index.ts';
+import { readSite } from '../sites/index.ts';
+import { Device } from './device.model.ts';
+import { type DecommissionParts, takeOutOfService } from './device-lifecycle.service.ts';
+import { movedMeanwhile, sendAutoUpdate, splitValues, type UpdateParts } from './device-update.service.ts';
+import { maintenanceRefusal, setMaintenance } from './maintenance.work.ts';
+import { type BulkAction, type BulkChange, hasTooManyTags, TOO_MANY_TAGS } from './device.schema.ts';
 
 export type BulkParts = UpdateParts & DecommissionParts;
 
@@ -170,11 +170,7 @@ async function refusedValues(
   deviceIds: readonly string[],
   values: Record<string, unknown>,
 ): Promise<Map<string, Refusal | undefined>> {
-  const { rows } = await ctx.tx.raw<{ rows: { org_id: string }[] }>(
-    'select distinct org_id from devices where id = any(?::uuid[])',
-    [[...deviceIds]],
-  );
-  const orgIds = rows.map((row) => row.org_id);
+  const orgIds = await organizationsOf(ctx.tx, deviceIds);
   const definitions = await definitionsToStoreBy(ctx, orgIds);
   return new Map(
     orgIds.map((orgId) => {

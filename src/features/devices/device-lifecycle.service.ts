@@ -1,11 +1,13 @@
-import { type Context, holds } from '../../../platform/context.ts';
-import { AppError, invalid } from '../../../platform/errors.ts';
-import { Device } from '../device.model.ts';
-import { readDevice } from '../device.service.ts';
-import { giveTokensTo } from '../credentials/agent-token.service.ts';
-import type { DecommissionParts } from './decommission.service.ts';
-import { lockDevice, type LockedDevice, lockDevices } from './device-lock.ts';
-import { resolveConflicts } from '../identity/conflict-alerts.ts';
+import { type Context, holds, type AgentContext } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { Device } from './device.model.ts';
+import { readDevice } from './device.service.ts';
+import { transferTokens, revokeAgentTokens } from './agent-credentials.ts';
+import { lockDevice } from './device-update.service.ts';
+import { assertDeviceQuota, type LockedDevice, lockDevices } from './device-update.queries.ts';
+import { resolveConflicts } from './machine-identity.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import { raw } from 'objection';
 
 /** Approves a machine that waits: as a device of its own, or in place of another device. */
 export async function approveDevice(
@@ -79,7 +81,7 @@ async function approveInPlaceOf(
       'claimed_machine_id',
     )
     .throwIfNotFound();
-  await giveTokensTo(ctx.tx, { from: id, to: old.id });
+  await transferTokens(ctx.tx, { from: id, to: old.id });
   const { machineId } = await Device.query(ctx.tx).findById(old.id).select('machine_id').throwIfNotFound();
   await Device.query(ctx.tx)
     .findById(old.id)
@@ -107,7 +109,9 @@ async function approveInPlaceOf(
 
 type Shown = Awaited<ReturnType<typeof readDevice>>;
 
-/** What another machine changes of a device, and the condition of the record that was made for that machine. */
+/**
+ * The changes of a device when another machine takes it over, and the condition of the record made for that machine.
+ */
 const identityOf = (
   { hostname, osType, osVersion, architecture, hardware, network }: Shown,
   condition: string,
@@ -120,3 +124,57 @@ const identityOf = (
   hardware,
   network,
 });
+
+export interface DecommissionParts {
+  hub: DeviceHub;
+  forgetTokens: (deviceIds: readonly string[]) => void;
+}
+
+/** Takes a device out of service: its token is revoked and its connection closed. The record stays and can be restored. */
+export async function decommissionDevice(ctx: Context, id: string, parts: DecommissionParts) {
+  const device = await lockDevice(ctx, id);
+  await takeOutOfService(ctx, [id], parts);
+  return { success: true as const, device };
+}
+
+/** The same by the agent of the device, when its machine leaves. */
+export async function unenrollDevice(ctx: AgentContext, parts: DecommissionParts) {
+  const { deviceId, orgId } = ctx.agent;
+  const device = await Device.query(ctx.tx)
+    .findOne({ id: deviceId, org_id: orgId })
+    .whereNot('condition', 'decommissioned')
+    .forNoKeyUpdate();
+  if (device === undefined) throw notFound('Device');
+  await takeOutOfService(ctx, [device.id], parts);
+  return { success: true as const, device };
+}
+
+export async function takeOutOfService(
+  ctx: Pick<Context, 'tx' | 'afterCommit'>,
+  ids: readonly string[],
+  { hub, forgetTokens }: DecommissionParts,
+): Promise<void> {
+  await Device.query(ctx.tx)
+    .whereRaw('id = any(?::uuid[])', [[...ids]])
+    .patch({ decommissionedFrom: raw('condition'), condition: 'decommissioned' });
+  await revokeAgentTokens(ctx.tx, ids);
+  await resolveConflicts(ctx.tx, ids, 'The device is out of service.');
+  ctx.afterCommit(() => {
+    forgetTokens(ids);
+    for (const id of ids) hub.deviceLeft(id);
+  });
+}
+
+/** Puts a device back in service as it was. Its token stays revoked: the agent has to enroll again. */
+export async function restoreDevice(ctx: Context, id: string, hub: DeviceHub) {
+  const { orgId, condition } = await lockDevice(ctx, id, { decommissioned: true });
+  if (condition !== 'decommissioned') throw new AppError('conflict', 'The device is not decommissioned.');
+  await assertDeviceQuota(ctx.tx, orgId);
+  const [restored] = await Device.query(ctx.tx)
+    .where({ id })
+    .patch({ condition: raw(`coalesce(decommissioned_from, 'normal')`), decommissionedFrom: null })
+    .returning('condition');
+  ctx.recordChange({ condition }, { condition: restored?.condition });
+  ctx.afterCommit(() => hub.devicesChanged([id]));
+  return readDevice(ctx, id);
+}

@@ -1,14 +1,20 @@
 import { type PartialModelObject, raw } from 'objection';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context } from '../../../platform/context.ts';
-import { AppError, invalid, noFields } from '../../../platform/errors.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { type CustomValues, definitionsToStoreBy, faultsOf } from '../../custom-fields/index.ts';
-import { readSite } from '../../sites/index.ts';
-import { Device } from '../device.model.ts';
-import { findDevice, readDevice } from '../device.service.ts';
-import { lockDevice } from './device-lock.ts';
-import type { DevicePatch } from './management.schema.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { type CustomValues, definitionsToStoreBy, faultsOf } from '../custom-fields/index.ts';
+import { readSite } from '../sites/index.ts';
+import { Device } from './device.model.ts';
+import { findDevice, readDevice } from './device.service.ts';
+import type { DevicePatch, DeviceMove } from './device.schema.ts';
+import {
+  assertManageableStatus,
+  assertManageable,
+  assertOrganizationAccess,
+} from '../organizations/index.ts';
+import { namingConflict } from '../../platform/db/database-errors.ts';
+import { type LockedDevice, lockDevices, leaveOrganization } from './device-update.queries.ts';
 
 /** Sends agents a command that sets their auto-update. A port: the ledger of commands stands above devices. */
 export type TellAutoUpdate = (
@@ -110,4 +116,60 @@ function columnsOf({ customFields, ...fields }: DevicePatch): PartialModelObject
 
 function fieldsOf({ customFields = {}, ...fields }: DevicePatch): string[] {
   return [...Object.keys(fields), ...Object.keys(customFields).map((key) => `customFields.${key}`)];
+}
+
+/**
+ * Moves a device to another site, which may be one of another organization. The records of the device move with it by
+ * their foreign keys; the answer names what cannot. The token stays valid, and the agent reconnects as the moved device.
+ */
+export async function moveDevice(ctx: Context, id: string, { orgId, siteId }: DeviceMove, hub: DeviceHub) {
+  const before = await readDevice(ctx, id);
+  const target = orgId ?? before.orgId;
+  if (target !== before.orgId) {
+    await assertOrganizationAccess(ctx, target);
+    await assertManageable(ctx, target);
+  }
+  await assertSiteOf(ctx, target, siteId);
+  const kept = target === before.orgId ? undefined : await sharedKeys(ctx, before.orgId, target);
+  const device = await lockDevice(ctx, id);
+  if (device.orgId !== before.orgId) throw movedMeanwhile();
+  const left =
+    kept === undefined
+      ? { groupsLeft: [], customFieldsDropped: [] }
+      : await leaveOrganization(ctx, device, target, kept);
+  await namingConflict(
+    Device.query(ctx.tx)
+      .findById(id)
+      .patch({
+        orgId: target,
+        siteId,
+        customFields: raw('custom_fields - ?::text[]', [left.customFieldsDropped]),
+      }),
+    'devices_machine_key',
+    'body.orgId',
+    'The organization already has another device with the same machine id.',
+  );
+  ctx.recordChange({ orgId: device.orgId, siteId: device.siteId }, { orgId: target, siteId });
+  ctx.afterCommit(() => hub.devicesMoved([id]));
+  return { device: await readDevice(ctx, id), ...left, from: { orgId: before.orgId, siteId: before.siteId } };
+}
+
+/** Keys that both organizations define with the same type. */
+async function sharedKeys(ctx: Context, from: string, to: string): Promise<ReadonlySet<string>> {
+  const definitions = await definitionsToStoreBy(ctx, [from, to]);
+  const there = definitions.get(to);
+  const same = [...(definitions.get(from) ?? [])].filter(([key, type]) => there?.get(key) === type);
+  return new Set(same.map(([key]) => key));
+}
+
+/** Locks one device. Throws if its organization is not active. */
+export async function lockDevice(
+  ctx: Context,
+  id: string,
+  options?: { decommissioned?: boolean },
+): Promise<LockedDevice> {
+  const [device] = await lockDevices(ctx, [id], options);
+  if (device === undefined) throw notFound('Device');
+  assertManageableStatus(device.orgStatus);
+  return device;
 }

@@ -3,8 +3,9 @@ import { BaseModel } from '../../platform/db/base-model.ts';
 import type { Presence } from '../../protocol/index.ts';
 import { Organization } from '../organizations/index.ts';
 import type { Device as DeviceAnswer } from './device.schema.ts';
+import type { RetentionRule } from '../../platform/db/retention-rule.ts';
 
-/** What a person or a process has decided about a device; `normal` where nothing was. */
+/** The decision of a person or a process about a device; `normal` if there is none. */
 export type DeviceCondition =
   | 'normal'
   | 'maintenance'
@@ -73,3 +74,30 @@ export class Device extends BaseModel {
     },
   };
 }
+
+/** A token of a device's agent, by its hash. */
+export class AgentCredential extends BaseModel {
+  static override tableName = 'agent_credentials';
+  static override idColumn = 'token_hash';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare tokenHash: string;
+  declare deviceId: string;
+  declare orgId: string;
+  declare staged: boolean;
+  /** The id that the agent uses in paths, if its machine has replaced another one. */
+  declare enrolledAs: string | null;
+  declare revokedAt: Date | null;
+}
+
+const REVOKED_DAYS = 30;
+
+export const deviceRetention: readonly RetentionRule[] = [
+  {
+    table: 'agent_credentials',
+    key: ['token_hash'],
+    days: REVOKED_DAYS,
+    isOver: (days) => `old.revoked_at < now() - make_interval(days => ${days})`,
+    organization: {},
+  },
+];

@@ -1,10 +1,25 @@
 import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import type { Query } from '../../platform/db/pool.ts';
-import { STATUS_SQL } from '../conditions/index.ts';
-import { BETWEEN_TEXTS } from '../search/index.ts';
-import type { AgentState, Device, DeviceSort } from './device.schema.ts';
+import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
+import type { Query, Db } from '../../platform/db/pool.ts';
+import { STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
+import { BETWEEN_TEXTS, type SearchSource } from '../search/index.ts';
+import type { AgentState, Device, DeviceSort, DeviceQuery } from './device.schema.ts';
+import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import type { Context } from '../../platform/context.ts';
+import type { Page } from '../../platform/http/pagination.ts';
+import { AppError } from '../../platform/errors.ts';
+import { actingStatusSql, isManageable } from '../organizations/index.ts';
+
+export const deviceSearch: SearchSource = {
+  type: 'devices',
+  permission: 'devices:read',
+  table: 'devices',
+  where: (caller) => `${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
+  haystack: 's.search_text',
+  title: `coalesce(s.display_name, s.hostname)`,
+  description: `case when s.display_name is null then s.os_version else s.hostname end`,
+  order: 's.search_text',
+};
 
 /** Reads devices as answers show them: the record, its presence and the computed status in one query. */
 
@@ -230,3 +245,152 @@ export function toSummary(row: SummaryRow): DeviceSummary {
     metrics: metricsOf(row),
   };
 }
+
+interface AgentVersionCount {
+  version: string;
+  os: string;
+  architecture: string;
+  devices: number;
+  /** How many of them wait for approval. */
+  pending: number;
+}
+
+/** Which versions of the agent the whole fleet runs, for the operator. */
+export function agentVersions(db: Db): Promise<AgentVersionCount[]> {
+  return withSystem(db, 'count the versions of agents', async (tx) => {
+    const { rows } = await tx.raw(
+      `select agent_version as version, os_type as os, architecture, count(*)::int as devices,
+        count(*) filter (where condition = 'pending')::int as pending
+      from devices where condition <> 'decommissioned' group by 1, 2, 3 order by devices desc`,
+    );
+    return rows as AgentVersionCount[];
+  });
+}
+
+/**
+ * Notes what the watchdog of a device says about its agent. The version of the watchdog is noted here as well, because an
+ * agent that does not run cannot report it.
+ * @returns whether it is news
+ */
+export async function recordAgentState(
+  tx: Tx,
+  deviceId: string,
+  { state, message, watchdogVersion }: Pick<AgentState, 'state' | 'message'> & { watchdogVersion: string },
+): Promise<boolean> {
+  const { rowCount } = await tx.raw<{ rowCount: number }>(
+    `update devices set agent_state = :state, agent_state_message = :message, watchdog_version = :watchdogVersion,
+      agent_state_since = case when agent_state is distinct from :state then now() else agent_state_since end,
+      updated_at = now()
+    where id = :deviceId and (agent_state, agent_state_message, watchdog_version)
+      is distinct from (:state, :message, :watchdogVersion)`,
+    { deviceId, state, message, watchdogVersion },
+  );
+  return rowCount > 0;
+}
+
+/**
+ * Shows by their status whether devices are being upgraded. What a person has decided, such as maintenance, stays.
+ * @returns those whose status has changed
+ */
+export async function setUpdating(
+  tx: Tx,
+  devices: readonly { id: string; isUpdating: boolean }[],
+): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>(
+    // Locked in the order of their ids, as every change of many devices does.
+    `with wanted as materialized (
+      select d.id, case when u."isUpdating" then 'updating' else 'normal' end as condition
+      from devices d join jsonb_to_recordset(?::jsonb) as u (id uuid, "isUpdating" boolean) on u.id = d.id
+      where d.condition in ('normal', 'updating') order by d.id for no key update of d
+    )
+    update devices d set condition = w.condition, updated_at = now()
+    from wanted w where d.id = w.id and d.condition <> w.condition returning d.id`,
+    [JSON.stringify(devices)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** The positions in the list, counted from 0, of ids that are not devices of the organization in service. */
+export async function positionsOutsideOrganization(
+  ctx: Context,
+  orgId: string,
+  deviceIds: readonly string[],
+): Promise<number[]> {
+  const { rows } = await ctx.tx.raw<{ rows: { position: number }[] }>(
+    `select given.position::int - 1 as position
+    from unnest(?::uuid[]) with ordinality as given (id, position)
+    left join devices d on d.org_id = ? and d.id = given.id and d.condition <> 'decommissioned'
+    where d.id is null order by 1`,
+    [[...deviceIds], orgId],
+  );
+  return rows.map(({ position }) => position);
+}
+
+/** Counts, pages and reads in one statement that visits each device once and reads whole records for the page only. */
+export async function pageOfDevices(tx: Tx, matching: Query, query: DeviceQuery): Promise<Page<Device>> {
+  const { page, limit, sort, order } = query;
+  const inOrder = (of: string) => `${of}.sort_key ${order} nulls last, ${of}.id`;
+  const found = matching.select('d.id', tx.raw(`${SORT_SQL[sort]} as sort_key`));
+  const shown = tx
+    .from('found')
+    .select()
+    .orderByRaw(inOrder('found'))
+    .offset((page - 1) * limit)
+    .limit(limit);
+  const paged = tx
+    .withMaterialized('found', found)
+    .with('shown', shown)
+    .from(tx.raw('(select count(*)::int as total from found) as counted'))
+    .joinRaw('left join shown on true')
+    .joinRaw('left join devices d on d.id = shown.id')
+    .joinRaw(PRESENCE_JOIN)
+    .orderByRaw(inOrder('shown'))
+    .select('counted.total');
+  const rows = (await withGroups(selectDevices(paged))) as (DeviceInGroups & { total: number })[];
+  // An empty page has one row, with the count alone.
+  const data = rows.filter(({ id }) => id !== null).map(toDevice);
+  return { data, pagination: { page, limit, total: rows[0]?.total ?? 0 } };
+}
+
+/** Why a device is neither asked nor sent anything. */
+export const AWAITS_APPROVAL = 'This device waits for approval.';
+
+/** The facts that decide whether a device can be sent a command. */
+export interface CommandTarget {
+  id: string;
+  orgId: string;
+  osType: Device['osType'];
+  capabilities: string[];
+  /** Whether it has ever connected over a socket. */
+  hasConnected: boolean;
+  /** Whether it waits for approval, and is sent nothing until then. */
+  isPending: boolean;
+  isManageable: boolean;
+}
+
+/**
+ * Reads those of the devices that the caller can see, in one query.
+ * @param options.withPending  returns devices that wait for approval as well, instead of throwing `device_pending`
+ */
+export async function commandTargets(
+  ctx: Context,
+  ids: readonly string[],
+  { withPending = false }: { withPending?: boolean } = {},
+): Promise<CommandTarget[]> {
+  const rows = await visibleDevices(ctx.tx, ctx.caller)
+    .join('organizations as o', 'o.id', 'd.org_id')
+    .whereRaw('d.id = any(?::uuid[])', [[...ids]])
+    .select<(Omit<CommandTarget, 'isManageable'> & { orgStatus: string })[]>(
+      'd.id',
+      'd.org_id as orgId',
+      'd.os_type as osType',
+      'd.capabilities',
+      ctx.tx.raw('coalesce(p.epoch > 0, false) as "hasConnected"'),
+      ctx.tx.raw(`d.condition = 'pending' as "isPending"`),
+      ctx.tx.raw(`${actingStatusSql('o')} as "orgStatus"`),
+    );
+  if (!withPending && rows.some(({ isPending }) => isPending)) throw awaitsApproval();
+  return rows.map(({ orgStatus, ...device }) => ({ ...device, isManageable: isManageable(orgStatus) }));
+}
+
+export const awaitsApproval = () => new AppError('device_pending', AWAITS_APPROVAL);

@@ -1,14 +1,15 @@
-import type { FleetDevice, FleetStore } from '../../hub/index.ts';
+import type { FleetDevice, FleetStore, DeviceHub } from '../../hub/index.ts';
 import type { Presence } from '../../protocol/index.ts';
 import type { Caller } from '../../platform/context.ts';
 import type { Db, Query } from '../../platform/db/pool.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { inTenant } from '../../platform/db/statement.ts';
 import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.ts';
-import type { ExpensiveWork } from '../../platform/expensive-work.ts';
+import type { ExpensiveWork } from '../../platform/concurrency.ts';
 import { PRESENCE_JOIN, selectMatchable, toMatchable } from '../conditions/index.ts';
-import { presenceOf } from '../devices/index.ts';
-import { conditionsToFollow } from '../filters/index.ts';
+import { presenceOf } from './device.queries.ts';
+import { conditionsToFollow, FILTER_CHANGED } from '../filters/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
+import { CUSTOM_FIELD_CHANGED } from '../custom-fields/index.ts';
 
 /** The database side of live filters: slices of a fleet, and parsed conditions. */
 export function createFleetStore({ db, expensive }: { db: Db; expensive: ExpensiveWork }): FleetStore {
@@ -85,4 +86,18 @@ async function read(query: Query, withSoftware: boolean): Promise<FleetDevice[]>
       presence: presenceOf({ state, since, reason, enrolled_at: new Date(device.enrolledAt) }),
     };
   });
+}
+
+/** Compiles the conditions of live device lists again when a filter or custom field that they use has changed. */
+export function recompileOnDefinitionChanges(hub: Pick<DeviceHub, 'events' | 'rulesChanged'>): void {
+  hub.events.subscribe(FILTER_CHANGED, ({ filterId }) =>
+    hub.rulesChanged({ mayConcern: (_caller, request) => request.filterId === filterId }),
+  );
+  hub.events.subscribe(CUSTOM_FIELD_CHANGED, ({ orgId, key }) =>
+    hub.rulesChanged({
+      mayConcern: ({ scope, orgAccess, orgIds }) =>
+        scope === 'system' || orgAccess === 'all' || orgIds.includes(orgId),
+      affects: ({ customFields }) => customFields.has(key),
+    }),
+  );
 }

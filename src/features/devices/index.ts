@@ -1,37 +1,51 @@
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { deviceRoutes } from './device.routes.ts';
-import { MaintenanceEnd } from './management/maintenance-end.ts';
-import { deviceRetention } from './retention.ts';
+import { MaintenanceEnd } from './maintenance.work.ts';
+import { deviceRetention } from './device.model.ts';
 
-export { deviceOfToken, issueAgentToken, stageAgentToken } from './credentials/agent-token.service.ts';
-export { CachedAgentCredentials } from './credentials/cached-agent-credentials.ts';
-export { agentVersions } from './agent-versions.ts';
-export { asReported, supportsCommand } from './capabilities.ts';
-export { recordAgentState } from './management/agent-state.ts';
-export { setUpdating } from './management/updating.ts';
-export { lockDevice } from './management/device-lock.ts';
-export { assertDeviceQuota } from './management/device-quota.ts';
-export { type DecommissionParts, unenrollDevice } from './management/decommission.service.ts';
-export { raiseEnrollmentConflict, raiseSerialConflicts, type Side } from './identity/conflict-alerts.ts';
-export { isOtherMachine, noteRenames } from './identity/machine-facts.ts';
-export { createDeviceStore } from './presence/device-store.ts';
-export type { TellAutoUpdate } from './management/update.service.ts';
-export { deviceSearch } from './device-search.ts';
-export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export {
+  deviceOfToken,
+  issueAgentToken,
+  stageAgentToken,
+  CachedAgentCredentials,
+} from './agent-credentials.ts';
+export {
+  agentVersions,
+  recordAgentState,
+  setUpdating,
+  deviceSearch,
   AWAITS_APPROVAL,
   commandTargets,
+  type CommandTarget,
+  positionsOutsideOrganization,
+  presenceOf,
+  selectDevices,
+  toSummary,
+  type DeviceRow,
+} from './device.queries.ts';
+export {
+  asReported,
+  supportsCommand,
   devicesFound,
   findAskableDevice,
   findDevice,
-  type CommandTarget,
   listDevices,
   noteOfDevice,
-  positionsOutsideOrganization,
   readDevice,
 } from './device.service.ts';
-export { presenceOf, selectDevices, toSummary, type DeviceRow } from './device.queries.ts';
+export { lockDevice, type TellAutoUpdate } from './device-update.service.ts';
+export { assertDeviceQuota } from './device-update.queries.ts';
+export { type DecommissionParts, unenrollDevice } from './device-lifecycle.service.ts';
+export {
+  raiseEnrollmentConflict,
+  raiseSerialConflicts,
+  type Side,
+  isOtherMachine,
+  noteRenames,
+} from './machine-identity.ts';
+export { createDeviceStore } from './presence-store.ts';
+export { costOfListing, Device, DeviceQuery } from './device.schema.ts';
 export { Device as DeviceModel, DevicePresence } from './device.model.ts';
 
 export const feature = defineFeature({
@@ -46,3 +60,5 @@ export const feature = defineFeature({
     ...byRules(deviceRetention),
   ],
 });
+
+export { recompileOnDefinitionChanges, createFleetStore } from './fleet.queries.ts';

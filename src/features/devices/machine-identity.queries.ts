@@ -1,30 +1,10 @@
-import type { DeviceFacts } from '../../../hub/ports.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { firmwareValue, tellingSerial } from '../../../protocol/index.ts';
-import { type ChangedSerial, raiseSerialConflicts } from './conflict-alerts.ts';
-
-/** Writes what agents report about their machines, and notices where it is another name or another machine. */
+import type { Tx } from '../../platform/db/transaction.ts';
 
 /** A device may change its host name this often: each change is audited. */
 const RENAME_EVERY = `interval '1 minute'`;
 
-interface Parts {
-  audit: AuditTrail;
-  log: Logger;
-}
-
-export interface Renamed {
-  deviceId: string;
-  orgId: string;
-  partnerId: string;
-  before: string;
-  after: string;
-  ip: string | null;
-}
-
-interface Written {
+/** A device whose facts have changed, with what they were before. */
+export interface WrittenFacts {
   id: string;
   org_id: string;
   partner_id: string;
@@ -73,76 +53,8 @@ const WRITE = `
     d.hardware ->> 'serialNumber' as serial, n.old_serial,
     (select p.last_ip from device_presence p where p.device_id = d.id) as last_ip`;
 
-export async function writeMachineFacts(
-  tx: Tx,
-  facts: readonly DeviceFacts[],
-  parts: Parts,
-): Promise<{ changed: string[]; postponed: string[]; isAudited: boolean }> {
-  const { rows } = await tx.raw<{ rows: Written[] }>(WRITE, [JSON.stringify(facts.map(columnsOf))]);
-  const renamed = rows.filter((row) => row.hostname !== row.old_hostname);
-  await noteRenames(
-    tx,
-    renamed.map((row) => ({
-      deviceId: row.id,
-      orgId: row.org_id,
-      partnerId: row.partner_id,
-      before: row.old_hostname,
-      after: row.hostname,
-      ip: row.last_ip,
-    })),
-    parts,
-  );
-  await raiseSerialConflicts(tx, rows.flatMap(changedSerialOf));
-  return {
-    changed: rows.map(({ id }) => id),
-    postponed: rows.filter((row) => row.hostname !== row.reported).map(({ id }) => id),
-    isAudited: renamed.length > 0,
-  };
-}
-
-/** What was not reported, or is a placeholder, changes nothing. */
-function columnsOf({ hostname, serialNumber, macAddresses, ...facts }: DeviceFacts): object {
-  const serial = firmwareValue(serialNumber);
-  return {
-    ...facts,
-    ...(hostname === undefined || hostname === '' ? {} : { hostname }),
-    hardware: serial === undefined ? {} : { serialNumber: serial },
-    network: macAddresses === undefined || macAddresses.length === 0 ? {} : { macAddresses },
-  };
-}
-
-const changedSerialOf = (row: Written): ChangedSerial[] =>
-  isOtherMachine(row.old_serial, row.serial)
-    ? [
-        {
-          orgId: row.org_id,
-          deviceId: row.id,
-          hostname: row.hostname,
-          before: row.old_serial ?? '',
-          after: row.serial ?? '',
-        },
-      ]
-    : [];
-
-/** Whether two serial numbers are of two machines. One that says nothing is of any machine. */
-export function isOtherMachine(before: string | null | undefined, after: string | null | undefined): boolean {
-  const [known, now] = [tellingSerial(before), tellingSerial(after)];
-  return known !== undefined && now !== undefined && known !== now;
-}
-
-/** Audits changed host names, in the transaction that writes them. The display name, which people have chosen, stays. */
-export async function noteRenames(tx: Tx, renamed: readonly Renamed[], { audit, log }: Parts): Promise<void> {
-  if (renamed.length === 0) return;
-  await audit.recordAll(
-    tx,
-    renamed.map(({ deviceId, orgId, partnerId, before, after, ip }) => ({
-      action: 'device.renamed',
-      resourceType: 'device',
-      resourceId: deviceId,
-      resourceName: after,
-      details: { before: { hostname: before }, after: { hostname: after } },
-      actor: { kind: 'agent', deviceId, orgId, partnerId },
-      state: { client: { ip, userAgent: null }, log },
-    })),
-  );
+/** Writes what machines report of themselves if it differs. The columns are named as in `WRITE`. */
+export async function writeChangedFacts(tx: Tx, facts: readonly object[]): Promise<WrittenFacts[]> {
+  const { rows } = await tx.raw<{ rows: WrittenFacts[] }>(WRITE, [JSON.stringify(facts)]);
+  return rows;
 }

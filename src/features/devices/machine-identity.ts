@@ -1,12 +1,106 @@
-import type { Claimant, IdentityConflict } from '../../../hub/ports.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { type NewAlert, raiseAlert, raiseAlerts, resolveAlerts } from '../../alerts/index.ts';
+import { type WrittenFacts, writeChangedFacts } from './machine-identity.queries.ts';
+import type { DeviceFacts, Claimant, IdentityConflict } from '../../hub/ports.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { firmwareValue, tellingSerial } from '../../protocol/index.ts';
+import { type NewAlert, raiseAlert, raiseAlerts, resolveAlerts } from '../alerts/index.ts';
+
+/** Writes what agents report about their machines, and notices another name or another machine. */
+
+interface Parts {
+  audit: AuditTrail;
+  log: Logger;
+}
+
+export interface Renamed {
+  deviceId: string;
+  orgId: string;
+  partnerId: string;
+  before: string;
+  after: string;
+  ip: string | null;
+}
+
+export async function writeMachineFacts(
+  tx: Tx,
+  facts: readonly DeviceFacts[],
+  parts: Parts,
+): Promise<{ changed: string[]; postponed: string[]; isAudited: boolean }> {
+  const rows = await writeChangedFacts(tx, facts.map(columnsOf));
+  const renamed = rows.filter((row) => row.hostname !== row.old_hostname);
+  await noteRenames(
+    tx,
+    renamed.map((row) => ({
+      deviceId: row.id,
+      orgId: row.org_id,
+      partnerId: row.partner_id,
+      before: row.old_hostname,
+      after: row.hostname,
+      ip: row.last_ip,
+    })),
+    parts,
+  );
+  await raiseSerialConflicts(tx, rows.flatMap(changedSerialOf));
+  return {
+    changed: rows.map(({ id }) => id),
+    postponed: rows.filter((row) => row.hostname !== row.reported).map(({ id }) => id),
+    isAudited: renamed.length > 0,
+  };
+}
+
+/** A value that was not reported, or is a placeholder, changes nothing. */
+function columnsOf({ hostname, serialNumber, macAddresses, ...facts }: DeviceFacts): object {
+  const serial = firmwareValue(serialNumber);
+  return {
+    ...facts,
+    ...(hostname === undefined || hostname === '' ? {} : { hostname }),
+    hardware: serial === undefined ? {} : { serialNumber: serial },
+    network: macAddresses === undefined || macAddresses.length === 0 ? {} : { macAddresses },
+  };
+}
+
+const changedSerialOf = (row: WrittenFacts): ChangedSerial[] =>
+  isOtherMachine(row.old_serial, row.serial)
+    ? [
+        {
+          orgId: row.org_id,
+          deviceId: row.id,
+          hostname: row.hostname,
+          before: row.old_serial ?? '',
+          after: row.serial ?? '',
+        },
+      ]
+    : [];
+
+/** Whether two serial numbers are of two machines. One that says nothing is of any machine. */
+export function isOtherMachine(before: string | null | undefined, after: string | null | undefined): boolean {
+  const [known, now] = [tellingSerial(before), tellingSerial(after)];
+  return known !== undefined && now !== undefined && known !== now;
+}
+
+/** Audits changed host names, in the transaction that writes them. The display name, which people have chosen, stays. */
+export async function noteRenames(tx: Tx, renamed: readonly Renamed[], { audit, log }: Parts): Promise<void> {
+  if (renamed.length === 0) return;
+  await audit.recordAll(
+    tx,
+    renamed.map(({ deviceId, orgId, partnerId, before, after, ip }) => ({
+      action: 'device.renamed',
+      resourceType: 'device',
+      resourceId: deviceId,
+      resourceName: after,
+      details: { before: { hostname: before }, after: { hostname: after } },
+      actor: { kind: 'agent', deviceId, orgId, partnerId },
+      state: { client: { ip, userAgent: null }, log },
+    })),
+  );
+}
 
 /** The alerts about machines whose identity is in doubt. Each names both sides. */
 
 const KIND = 'machine_identity_conflict';
 
-/** What is known of one side. */
+/** The known facts about one side. */
 export interface Side {
   deviceId: string;
   hostname: string;
@@ -21,7 +115,9 @@ const alert = (about: Omit<NewAlert, 'kind' | 'severity'>): NewAlert => ({
   ...about,
 });
 
-/** The machine as a person recognizes it: by its name, and by what tells it from another one of that name. */
+/**
+ * The machine as a person recognizes it: by its name, and by an id that distinguishes it from another one of that name.
+ */
 function describe({
   hostname,
   serialNumber,
@@ -72,7 +168,7 @@ export async function raiseConnectionConflict(tx: Tx, conflict: IdentityConflict
   );
 }
 
-export interface ChangedSerial {
+interface ChangedSerial {
   orgId: string;
   deviceId: string;
   hostname: string;

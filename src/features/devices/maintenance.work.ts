@@ -1,38 +1,26 @@
-import type { DeviceHub } from '../../../hub/index.ts';
-import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import { RepeatedCheck } from '../../../platform/jobs/repeated-check.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { RetryBackoff } from '../../../platform/retry-backoff.ts';
+import {
+  endExpiredMaintenance,
+  organizationsWithExpiredMaintenance,
+  type LockedDevice,
+  AT_ONCE,
+} from './device-update.queries.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { RetryBackoff } from '../../platform/retry-backoff.ts';
+import type { Context } from '../../platform/context.ts';
+import { AppError } from '../../platform/errors.ts';
+import { Device } from './device.model.ts';
+import { readDevice } from './device.service.ts';
+import { lockDevice } from './device-update.service.ts';
+import type { Maintenance } from './device.schema.ts';
 
 /** How late maintenance ends at most. A check costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
-const AT_ONCE = 1000;
-
-interface Ended {
-  id: string;
-  org_id: string;
-  partner_id: string;
-  hostname: string;
-  until: Date;
-}
-
-// A device that is being changed, or whose maintenance another node is ending, is left for the next check.
-const END = `
-  with over as (
-    select d.id, o.partner_id, d.maintenance_until as until
-    from devices d join organizations o on o.id = d.org_id
-    where d.condition = 'maintenance' and d.maintenance_until <= now()
-      and (?::uuid is null or d.org_id = ?::uuid) and not d.org_id = any(?::uuid[])
-    order by d.maintenance_until limit ${AT_ONCE} for no key update of d skip locked
-  )
-  update devices d set condition = 'normal', maintenance_until = null, updated_at = now()
-  from over where d.id = over.id
-  returning d.id, d.org_id, over.partner_id, d.hostname, over.until`;
-
-const WAITING = `select distinct org_id from devices where condition = 'maintenance' and maintenance_until <= now()`;
 
 /** Which organizations: one, or all but some. */
 interface Choice {
@@ -84,7 +72,7 @@ export class MaintenanceEnd {
   async #endOneByOne(without: readonly string[]): Promise<number> {
     const { db, log } = this.#parts;
     const { rows } = await withSystem(db, 'find the organizations with expired maintenance', (tx) =>
-      tx.raw<{ rows: { org_id: string }[] }>(WAITING),
+      organizationsWithExpiredMaintenance(tx),
     );
     let ended = 0;
     for (const { org_id: orgId } of rows) {
@@ -114,11 +102,7 @@ export class MaintenanceEnd {
   async #endSome({ only, without = [] }: Choice): Promise<number> {
     const { db, hub, audit, log } = this.#parts;
     const ended = await withSystem(db, 'end expired maintenance', async (tx) => {
-      const { rows } = await tx.raw<{ rows: Ended[] }>(END, [
-        only ?? null,
-        only ?? null,
-        [...without],
-      ] as string[]);
+      const rows = await endExpiredMaintenance(tx, { only, without });
       await audit.recordAll(
         tx,
         rows.map(({ id, org_id: orgId, partner_id: partnerId, hostname, until }) => ({
@@ -140,3 +124,36 @@ export class MaintenanceEnd {
     return ended.length;
   }
 }
+
+/** Starts or ends maintenance. Starting it again replaces its end; ending it twice is no error. */
+export async function changeMaintenance(ctx: Context, id: string, wanted: Maintenance, hub: DeviceHub) {
+  const device = await lockDevice(ctx, id);
+  const why = maintenanceRefusal(device);
+  if (why !== undefined) throw new AppError('conflict', why);
+  const changes = changesOf(wanted);
+  await setMaintenance(ctx, [id], wanted);
+  ctx.recordChange({ condition: device.condition, maintenanceUntil: device.maintenanceUntil }, changes);
+  ctx.afterCommit(() => hub.devicesChanged([id]));
+  return readDevice(ctx, id);
+}
+
+/** Why a device cannot be put into maintenance; `undefined` if it can. Any other condition takes precedence. */
+export function maintenanceRefusal({ condition }: Pick<LockedDevice, 'condition'>): string | undefined {
+  if (condition === 'normal' || condition === 'maintenance') return undefined;
+  return `Not allowed while the device is ${condition}.`;
+}
+
+export async function setMaintenance(
+  ctx: Context,
+  ids: readonly string[],
+  wanted: Maintenance,
+): Promise<void> {
+  await Device.query(ctx.tx)
+    .whereRaw('id = any(?::uuid[])', [[...ids]])
+    .patch(changesOf(wanted));
+}
+
+const changesOf = ({ enabled, until }: Maintenance) => ({
+  condition: enabled ? ('maintenance' as const) : ('normal' as const),
+  maintenanceUntil: enabled ? (until ?? null) : null,
+});

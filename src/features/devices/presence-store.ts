@@ -1,31 +1,39 @@
-import type { DeviceStore, AddressHistory, PresenceRecord } from '../../../hub/ports.ts';
-import type { Caller } from '../../../platform/context.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { runPrepared } from '../../../platform/db/prepared.ts';
-import type { Statement } from '../../../platform/db/statement.ts';
-import { ExpensiveWork } from '../../../platform/expensive-work.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { type Tx, withSystem, withSystemStatement, withTenant } from '../../../platform/db/transaction.ts';
-import { PRESENCE_JOIN, visibleDevices } from '../../conditions/index.ts';
-import { actingStatusSql, assertOrganizationAccess, isManageable } from '../../organizations/index.ts';
 import {
+  disconnectHeldBy,
+  selectActingStatus,
+  selectGreatestEpoch,
+  selectReporting,
   type Changed,
-  movesOverPassed,
+  skippedAddressChanges,
   noteMoves,
   presenceValues,
   reportValues,
   WRITE_PRESENCE,
   WRITE_REPORTS,
-} from './presence-writes.ts';
-import { raiseConnectionConflict } from '../identity/conflict-alerts.ts';
-import { writeMachineFacts } from '../identity/machine-facts.ts';
-import { selectSummaries, type SummaryRow, toSummary } from '../device.queries.ts';
-import { AWAITS_APPROVAL, devicesFound } from '../device.service.ts';
+} from './presence.queries.ts';
+import type { DeviceStore, AddressHistory, PresenceRecord } from '../../hub/ports.ts';
+import type { Caller } from '../../platform/context.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Statement } from '../../platform/db/statement.ts';
+import { ExpensiveWork } from '../../platform/concurrency.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Logger } from '../../platform/logger.ts';
+import {
+  type Tx,
+  withSystem,
+  withSystemStatement,
+  withTenant,
+  runPrepared,
+} from '../../platform/db/transaction.ts';
+import { PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
+import { assertOrganizationAccess, isManageable } from '../organizations/index.ts';
+import { raiseConnectionConflict, writeMachineFacts } from './machine-identity.ts';
+import { selectSummaries, type SummaryRow, toSummary, AWAITS_APPROVAL } from './device.queries.ts';
+import { devicesFound } from './device.service.ts';
 
 const NONE_PASSED: AddressHistory = new Map();
 
-/** What the hub reads and writes of devices. */
+/** The reads and writes of the hub about devices. */
 export function createDeviceStore({
   db,
   nodeId,
@@ -54,7 +62,7 @@ export function createDeviceStore({
     passed: AddressHistory = NONE_PASSED,
   ) => {
     const hasMoved = (device: Changed) => device.hasMoved;
-    // Addresses rarely change. Where one did, the write is repeated in a transaction that also audits the change.
+    // Addresses rarely change. If one did, the write is repeated in a transaction that also audits the change.
     const restless = passed.size === 0 ? [] : records.filter(({ deviceId }) => passed.has(deviceId));
     const written =
       restless.length > 0
@@ -68,7 +76,7 @@ export function createDeviceStore({
     const changed =
       written ??
       (await withSystem(db, why, async (tx) => {
-        const overPassed = restless.length === 0 ? [] : await movesOverPassed(tx, restless, passed);
+        const overPassed = restless.length === 0 ? [] : await skippedAddressChanges(tx, restless, passed);
         const rows = await runPrepared<Changed>(tx, statement, values);
         const direct = rows.filter((row) => row.hasMoved && !passed.has(row.device_id));
         await noteMoves(tx, [...direct, ...overPassed], { audit, log });
@@ -104,16 +112,10 @@ export function createDeviceStore({
       ),
 
     async reporting(deviceIds) {
-      const { rows } = await withSystem(db, 'which devices report without a connection', (tx) =>
-        deviceIds === undefined
-          ? tx.raw(`select device_id, reports_until from device_presence where reports_until > now()`)
-          : tx.raw(
-              `select device_id, case when state <> 'connected' then reports_until end as reports_until
-              from device_presence where device_id = any(?::uuid[]) and (reports_until > now() or state = 'connected')`,
-              [deviceIds as string[]],
-            ),
+      const rows = await withSystem(db, 'which devices report without a connection', (tx) =>
+        selectReporting(tx, deviceIds),
       );
-      return (rows as { device_id: string; reports_until: Date | null }[]).map((row) => ({
+      return rows.map((row) => ({
         deviceId: row.device_id,
         until: row.reports_until?.getTime() ?? null,
       }));
@@ -139,12 +141,7 @@ export function createDeviceStore({
     async markLost(nodes) {
       const [condition, values] = heldBy(nodes);
       const lost = await withSystem(db, 'mark the devices of lost nodes as disconnected', async (tx) => {
-        const { rows } = await tx.raw(
-          `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
-          where state = 'connected' and ${condition} returning device_id, since, epoch::float8 as epoch`,
-          values as string[],
-        );
-        const marked = rows as { device_id: string; since: Date; epoch: number }[];
+        const marked = await disconnectHeldBy(tx, condition, values);
         return marked.map(({ device_id: deviceId, since, epoch }) => ({
           deviceId,
           epoch,
@@ -160,10 +157,7 @@ export function createDeviceStore({
     },
 
     async greatestEpoch() {
-      return withSystem(db, 'the greatest epoch of all claims', async (tx) => {
-        const { rows } = await tx.raw('select coalesce(max(epoch), 0)::float8 as epoch from device_presence');
-        return (rows as { epoch: number }[])[0]?.epoch ?? 0;
-      });
+      return withSystem(db, 'the greatest epoch of all claims', selectGreatestEpoch);
     },
 
     async askable(caller, deviceIds) {
@@ -177,7 +171,7 @@ export function createDeviceStore({
             .select<{ id: string; condition: string; status: string }[]>(
               'd.id',
               'd.condition',
-              tx.raw(`${actingStatusSql('o')} as status`),
+              selectActingStatus(tx),
             ),
         { readOnly: true },
       );

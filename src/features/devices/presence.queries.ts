@@ -1,10 +1,9 @@
-import type { AddressHistory, PresenceRecord, ReportRecord } from '../../../hub/ports.ts';
-import { arrayLiteral } from '../../../platform/db/bulk/array-literal.ts';
-import { runPrepared } from '../../../platform/db/prepared.ts';
-import type { Statement } from '../../../platform/db/statement.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import type { Logger } from '../../../platform/logger.ts';
+import { actingStatusSql } from '../organizations/index.ts';
+import type { AddressHistory, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
+import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
+import { runPrepared, type Tx } from '../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Logger } from '../../platform/logger.ts';
 
 /**
  * Writes batches of presence and reports what changed by them. A batch is passed as arrays: one statement and one plan for
@@ -128,7 +127,7 @@ const percent = (value: number | undefined) => (value === undefined ? null : Mat
  * The address changes of devices that used several addresses since they were last written: from the stored one, through
  * those in between, to the one about to be written. Call it before that write, in its transaction.
  */
-export async function movesOverPassed(
+export async function skippedAddressChanges(
   tx: Tx,
   records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
   passed: AddressHistory,
@@ -175,3 +174,41 @@ export async function noteMoves(
     })),
   );
 }
+
+/** The devices that report without a connection, or of the given ones those that report or are connected. */
+export async function selectReporting(
+  tx: Tx,
+  deviceIds: readonly string[] | undefined,
+): Promise<{ device_id: string; reports_until: Date | null }[]> {
+  const { rows } =
+    deviceIds === undefined
+      ? await tx.raw(`select device_id, reports_until from device_presence where reports_until > now()`)
+      : await tx.raw(
+          `select device_id, case when state <> 'connected' then reports_until end as reports_until
+          from device_presence where device_id = any(?::uuid[]) and (reports_until > now() or state = 'connected')`,
+          [[...deviceIds]],
+        );
+  return rows as { device_id: string; reports_until: Date | null }[];
+}
+
+/** Marks the connected devices that fulfil the condition as disconnected, because their node is lost. */
+export async function disconnectHeldBy(
+  tx: Tx,
+  condition: string,
+  values: readonly unknown[],
+): Promise<{ device_id: string; since: Date; epoch: number }[]> {
+  const { rows } = await tx.raw(
+    `update device_presence set state = 'disconnected', reason = 'node_lost', since = now()
+    where state = 'connected' and ${condition} returning device_id, since, epoch::float8 as epoch`,
+    values as string[],
+  );
+  return rows as { device_id: string; since: Date; epoch: number }[];
+}
+
+export async function selectGreatestEpoch(tx: Tx): Promise<number> {
+  const { rows } = await tx.raw('select coalesce(max(epoch), 0)::float8 as epoch from device_presence');
+  return (rows as { epoch: number }[])[0]?.epoch ?? 0;
+}
+
+/** A column: the status of the organization `o`, which is that of its partner if the partner is not active. */
+export const selectActingStatus = (tx: Tx) => tx.raw(`${actingStatusSql('o')} as status`);

@@ -1,56 +1,56 @@
-import { clock } from '../../../../clock.ts';
-import type { DeviceHub } from '../../../../hub/index.ts';
-import type { Tx } from '../../../../platform/db/transaction.ts';
-import type { Jobs } from '../../../../platform/jobs/jobs.ts';
-import { omitUndefined } from '../../../../platform/omit-undefined.ts';
-import type { Sealer } from '../../../../platform/secrets/sealed.ts';
-import type { CommandPayload, DurableCommandType, ServiceCheck } from '../../../../protocol/index.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import {
-  orderBackup,
-  orderFiles,
-  orderFilesDiscard,
-  orderMachine,
-  orderMachineBackup,
-  orderMachineDiscard,
-  WorkRefused,
-} from '../../../backup/index.ts';
-import { type AddedCommand, addServerCommand } from '../../../commands/index.ts';
-import { supportsCommand } from '../../../devices/index.ts';
-import { scriptToRun } from '../../plans/pinned-scripts.ts';
-import { ActionSpec } from '../action-spec.ts';
-import type { RecoveryAction, RecoveryExecution } from '../execution.model.ts';
-import type { DeviceNow } from './observe.ts';
+  type CommandPayload,
+  type DurableCommandType,
+  type ServiceCheck,
+  COMMANDS,
+  shortened,
+} from '../../protocol/index.ts';
+import { WorkRefused, type WorkEnd, recoveryActions } from '../backup/index.ts';
+import { type AddedCommand, addServerCommand, type EndedCommand, endsOfCommands } from '../commands/index.ts';
+import { discardMachine, startMachineRestore, endsOfMachineRestores } from '../machine-recovery/index.ts';
+import { supportsCommand } from '../devices/index.ts';
+import { scriptToRun } from './plan.service.ts';
+import { ActionSpec } from './plan.schema.ts';
+import type { RecoveryAction, RecoveryExecution } from './disaster-recovery.model.ts';
+import type { DeviceNow } from './disaster-recovery.queries.ts';
+import type { ActionNow } from './decide.ts';
 
-/** Gives one action to its device, within a transaction: it is given once, or not at all. */
+/** Assigns one action to its device, within a transaction: exactly once, or not at all. */
 
 export interface StartParts {
   hub: DeviceHub;
   jobs: Jobs;
-  secrets: Sealer;
+  secrets: Encryptor;
 }
 
-export interface Start {
+interface Start {
   execution: RecoveryExecution;
   action: RecoveryAction;
-  /** All of its step. */
+  /** All actions of its step. */
   siblings: readonly RecoveryAction[];
   device: DeviceNow | undefined;
 }
 
-export type Started =
+type Started =
   | { changes: Partial<RecoveryAction>; command?: AddedCommand }
-  /** To be tried again later. */
+  /** To be retried later. */
   | 'busy'
-  /** What the store says of the guest is missing. It is read outside of the transaction, by `readGuestOf`. */
+  /** The store's description of the guest is missing. `readGuestOf` reads it outside of the transaction. */
   | 'unread';
 
-/** How long a device that is away may take to come back for the work. */
+/** How long an absent device has to return for the work. */
 const MAIN_TTL_SECONDS = 900;
-/** What is to be taken down waits for its device for longer. */
-export const CLEANUP_TTL_SECONDS = 7 * 86_400;
+/** Cleanup work waits longer for its device. */
+const CLEANUP_TTL_SECONDS = 7 * 86_400;
 const SCRIPT_MARGIN_SECONDS = 60;
 
-/** Throws `WorkRefused` where it cannot be given. */
+/** Throws `WorkRefused` if the action cannot be assigned. */
 export async function startAction(tx: Tx, start: Start, parts: StartParts): Promise<Started> {
   const { action, device, execution } = start;
   if (device === undefined) {
@@ -61,10 +61,11 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
   switch (spec.does) {
     case 'files': {
       assertCan(parts.hub, device, 'backup.restore', 'restore backups');
+      if (spec.refusal !== null) throw new WorkRefused(spec.refusal.code, spec.refusal.message);
       const snapshotId = snapshotOf(spec, start.siblings);
       const { selectedPaths, targetPath, fromPath, overwrite } = spec;
       const order = { ...common, snapshotId, selectedPaths, targetPath, fromPath, overwrite };
-      const { restoreId, command } = await orderFiles(tx, order, parts.secrets);
+      const { restoreId, command } = await recoveryActions.startFileRestore(tx, order, parts.secrets);
       return { changes: { restoreId, commandId: command.id }, command };
     }
     case 'machine': {
@@ -76,20 +77,24 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
       if (machineId !== null && spec.guest === null) return 'unread';
       const guest = machineId === null || spec.guest === null ? null : { ...spec.guest, id: machineId };
       const order = { ...common, snapshotId, kind, guest, vmName, memoryMb, cpuCount, network };
-      const { vmRestoreId, command } = await orderMachine(tx, order, parts.secrets);
+      const { vmRestoreId, command } = await startMachineRestore(tx, order, parts.secrets);
       return { changes: { vmRestoreId, commandId: command.id }, command };
     }
     case 'backup': {
       assertCan(parts.hub, device, 'backup.run', 'make backups');
       const { configId, paths } = spec;
-      const backupJobId = await orderBackup(tx, { ...common, configId, paths }, parts.jobs);
+      const backupJobId = await recoveryActions.startBackup(tx, { ...common, configId, paths }, parts.jobs);
       return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
     }
     case 'save': {
       assertCan(parts.hub, device, 'backup.vm-save', 'back up machines that were made of snapshots');
       const { configId, vmRestoreId } = spec;
       if (vmRestoreId === null) throw new WorkRefused('GONE', 'The record of the machine was removed.');
-      const backupJobId = await orderMachineBackup(tx, { ...common, configId, vmRestoreId }, parts.jobs);
+      const backupJobId = await recoveryActions.startMachineBackup(
+        tx,
+        { ...common, configId, vmRestoreId },
+        parts.jobs,
+      );
       return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
     }
     case 'check':
@@ -133,7 +138,7 @@ async function startCheck(
   const restored = siblings.filter(({ kind }) => kind === 'restore');
   const forwards = restored.flatMap(({ result }) => result?.forwards ?? []);
   const base = { ttlSeconds: MAIN_TTL_SECONDS, createdBy: execution.createdBy };
-  const noSecrets = { values: {}, sealer: secrets };
+  const noSecrets = { values: {}, encryptor: secrets };
   if (check.type !== 'script') {
     assertCan(hub, device, 'recovery.check', 'check services');
     const { timeoutSeconds } = check;
@@ -178,7 +183,7 @@ function serviceOf(check: NetworkCheck): ServiceCheck {
 
 const LOOPBACK = '127.0.0.1';
 
-/** Where the device reaches what is checked. */
+/** The address under which the device reaches the checked service. */
 function reached(
   { host = LOOPBACK, port }: NetworkCheck,
   isOfMachine: boolean,
@@ -203,13 +208,156 @@ async function startDiscard(
   const undone = siblings.find(({ id }) => id === action.undoes);
   const base = { device, ttlSeconds: CLEANUP_TTL_SECONDS, createdBy: execution.createdBy };
   if (undone?.restoreId != null) {
-    const command = await orderFilesDiscard(tx, { ...base, restoreId: undone.restoreId }, secrets);
+    const command = await recoveryActions.discardRestoredFiles(
+      tx,
+      { ...base, restoreId: undone.restoreId },
+      secrets,
+    );
     return { changes: { commandId: command.id }, command };
   }
   if (undone?.vmRestoreId != null) {
-    const command = await orderMachineDiscard(tx, { ...base, vmRestoreId: undone.vmRestoreId }, secrets);
+    const command = await discardMachine(tx, { ...base, vmRestoreId: undone.vmRestoreId }, secrets);
     return { changes: { commandId: command.id }, command };
   }
-  // It was refused before any device heard of it.
+  // It was refused before it was sent to a device.
   return { changes: { state: 'skipped', finishedAt: clock.date() } };
+}
+
+/** The state of an action after its work has ended. */
+type ActionEnd = Pick<
+  RecoveryAction,
+  'state' | 'message' | 'result' | 'errorCode' | 'errorMessage' | 'finishedAt'
+>;
+
+/** By the id of the action, without those that still run. @param all  actions of the execution */
+export async function endedActions(tx: Tx, all: readonly RecoveryAction[]): Promise<Map<string, ActionEnd>> {
+  const running = all.filter(({ state }) => state === 'running');
+  if (running.length === 0) return new Map();
+  const restores = running.filter(({ kind }) => kind === 'restore' || kind === 'backup');
+  const ofFiles = restores.flatMap(({ restoreId }) => restoreId ?? []);
+  const ofMachines = restores.flatMap(({ vmRestoreId }) => vmRestoreId ?? []);
+  const ofBackups = restores.flatMap(({ backupJobId }) => backupJobId ?? []);
+  const works = new Map([
+    ...(await recoveryActions.endsOfFileRestores(tx, ofFiles)),
+    ...(await endsOfMachineRestores(tx, ofMachines)),
+    ...(await recoveryActions.endsOfBackups(tx, ofBackups)),
+  ]);
+  const asked = running.filter(({ kind }) => kind === 'check' || kind === 'discard');
+  const commands = await endsOfCommands(
+    tx,
+    asked.flatMap(({ commandId }) => commandId ?? []),
+  );
+  const ends = new Map<string, ActionEnd>();
+  for (const action of restores) {
+    const end = works.get(action.restoreId ?? action.vmRestoreId ?? action.backupJobId ?? '');
+    if (end === undefined) continue;
+    ends.set(action.id, isAbsent(action, end) ? endOfAbsent(action, all) : endOfWork(end));
+  }
+  for (const action of asked) {
+    const end = commands.get(action.commandId ?? '');
+    if (end === undefined) continue;
+    const ended = endOfCommand(end);
+    // Even if a user cancelled the command, the resources that it should have removed still exist.
+    const isLeft = action.kind === 'discard' && ended.state === 'cancelled';
+    ends.set(action.id, isLeft ? { ...ended, state: 'failed' } : ended);
+  }
+  return ends;
+}
+
+/** A path of the configuration that did not exist on the device when it was backed up. */
+const isAbsent = ({ spec }: RecoveryAction, end: WorkEnd): boolean =>
+  end.outcome === 'failed' && end.code === 'PATH_MISSING' && spec.does === 'files' && spec.isOptional;
+
+/** Harmless, unless nothing at all is restored. */
+function endOfAbsent({ id, stepId }: RecoveryAction, all: readonly RecoveryAction[]): ActionEnd {
+  const others = all.filter((each) => each.stepId === stepId && each.kind === 'restore' && each.id !== id);
+  const message = 'The snapshot does not contain it.';
+  const isAll = others.every(({ result }) => result?.isMissing === true);
+  return isAll ? badEnd('failed', 'PATH_MISSING', message) : goodEnd(message, { isMissing: true });
+}
+
+function endOfWork(end: WorkEnd): ActionEnd {
+  if (end.outcome !== 'succeeded') return badEnd(end.outcome, end.code, end.message);
+  const { message, folder, forwards, snapshotId } = end;
+  const result = {
+    ...(folder === undefined ? {} : { folder }),
+    ...(forwards === undefined ? {} : { forwards }),
+    ...(snapshotId === undefined ? {} : { snapshotId }),
+  };
+  return goodEnd(message, result);
+}
+
+function endOfCommand(end: EndedCommand | 'gone'): ActionEnd {
+  if (end === 'gone') return badEnd('failed', 'GONE', 'The record of this work was removed.');
+  const { status, error, type, output } = end;
+  if (status !== 'succeeded') {
+    const code = error?.code ?? SILENT[status]?.[0] ?? status.toUpperCase();
+    const message = error?.message ?? SILENT[status]?.[1] ?? 'It failed.';
+    return badEnd(status === 'cancelled' ? 'cancelled' : 'failed', code, message);
+  }
+  if (type === 'recovery.check') {
+    const found = COMMANDS['recovery.check'].output.safeParse(output).data;
+    if (found?.passed === true) return goodEnd(found.message);
+    return badEnd('failed', 'CHECK_FAILED', found?.message ?? 'The result of the device could not be read.');
+  }
+  if (type === 'script.run') {
+    const exitCode = COMMANDS['script.run'].output.safeParse(output).data?.exitCode;
+    const message =
+      exitCode == null ? 'It was ended by a signal.' : `It ended with the exit code ${exitCode}.`;
+    return exitCode === 0 ? goodEnd(message) : badEnd('failed', 'CHECK_FAILED', message);
+  }
+  return goodEnd('It was taken down.');
+}
+
+const SILENT: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  expired: ['DEVICE_OFFLINE', 'The device did not connect in time.'],
+  timed_out: ['TIMED_OUT', 'The device has not reported the result in time.'],
+  cancelled: ['CANCELLED', 'It was cancelled.'],
+};
+
+const goodEnd = (message: string, result: RecoveryAction['result'] = null): ActionEnd => ({
+  state: 'succeeded',
+  message,
+  result,
+  errorCode: null,
+  errorMessage: null,
+  finishedAt: clock.date(),
+});
+
+export const badEnd = (state: 'failed' | 'cancelled', code: string, message: string): ActionEnd => ({
+  state,
+  message: null,
+  result: null,
+  errorCode: code.slice(0, 64),
+  errorMessage: shortened(message, 2000),
+  finishedAt: clock.date(),
+});
+
+/** A device that is absent for this long is not waited for. */
+const AWAY_MS = 5 * 60_000;
+/** Presence is written in batches, so a device that has just returned may still look absent. */
+const SETTLED_MS = 3000;
+/** A device that was asked to stop or clean up must react sooner. */
+const AWAY_WHEN_ASKED_MS = 10_000;
+const SILENT_WHEN_ASKED_MS = 60_000;
+
+/** The action as input of the decision. */
+export function asNow(action: RecoveryAction, device: DeviceNow | undefined, now: Date): ActionNow {
+  const { id, kind, phase, state, undoes, cancelRequestedAt } = action;
+  const isCancelRequested = cancelRequestedAt !== null;
+  const isLost = state === 'running' && isLostAt(action, device, now);
+  return { id, kind, phase, state, undoes, isCancelRequested, isLost };
+}
+
+function isLostAt(
+  { phase, startedAt, cancelRequestedAt }: RecoveryAction,
+  device: DeviceNow | undefined,
+  now: Date,
+): boolean {
+  if (device === undefined) return true;
+  const awayMs = device.awaySince === null ? 0 : now.getTime() - device.awaySince.getTime();
+  const askedAt = phase === 'cleanup' ? startedAt : cancelRequestedAt;
+  const sinceMs = now.getTime() - ((askedAt ?? startedAt)?.getTime() ?? 0);
+  if (askedAt !== null && sinceMs >= SILENT_WHEN_ASKED_MS) return true;
+  return sinceMs >= SETTLED_MS && awayMs >= (askedAt === null ? AWAY_MS : AWAY_WHEN_ASKED_MS);
 }

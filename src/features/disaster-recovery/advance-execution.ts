@@ -1,34 +1,35 @@
-import { clock } from '../../../../clock.ts';
-import type { DeviceHub } from '../../../../hub/index.ts';
-import { type Tx, withSavepoint, withSystem } from '../../../../platform/db/transaction.ts';
-import type { AuditTrail } from '../../../../platform/http/audit.ts';
-import { cancelWork, WorkRefused } from '../../../backup/index.ts';
-import { type AddedCommand, announceCommands, cancelServerCommand } from '../../../commands/index.ts';
-import { type Decision, decide, type ExecutionNow } from '../decisions/decide.ts';
-import { endExecution } from './end.ts';
-import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.model.ts';
-import type { StepState } from '../execution.schema.ts';
-import { groupBy } from '../decisions/group-by.ts';
-import { asNow, badEnd, type DeviceNow, devicesNow, endedActions } from './observe.ts';
-import { readGuestOf, type ReadingParts } from './read-guest.ts';
-import { recordBySystem } from './system-audit.ts';
-import { startAction, type StartParts } from './start-action.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSavepoint, withSystem } from '../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { WorkRefused, type RepositoryReaders, recoveryActions } from '../backup/index.ts';
+import { readGuest, cancelMachineRestore } from '../machine-recovery/index.ts';
+import { type AddedCommand, announceCommands, cancelServerCommand } from '../commands/index.ts';
+import { type Decision, decide, type ExecutionNow, groupBy, reportOf } from './decide.ts';
+import { type DeviceNow, devicesNow } from './disaster-recovery.queries.ts';
+import { RecoveryAction, RecoveryExecution, RecoveryStep } from './disaster-recovery.model.ts';
+import type { StepState } from './execution.schema.ts';
+import { asNow, badEnd, endedActions, startAction, type StartParts } from './actions.ts';
+import { followRecoveryAlert } from './plan.service.ts';
+import { shortened } from '../../protocol/index.ts';
 
 export interface AdvanceParts extends StartParts, ReadingParts {
   audit: AuditTrail;
 }
 
-/** `moved`: there may be more to do at once. `still`: nothing but to wait. */
+/** `moved`: more may be possible at once. `still`: nothing to do but wait. */
 export type Advance = 'moved' | 'still' | 'ended';
 
-/** One transaction holds the row of the execution only while it gives so much work to devices. */
+/** One transaction, which holds the row of the execution, assigns at most this much work. */
 const STARTS_AT_ONCE = 20;
 const LED_EVERY_MS = 20_000;
 
 /**
- * One round of an execution: notes what has ended, decides what comes next, and does it. All in one transaction, which
- * waits for no device, so a server that dies in it has done nothing; devices hear of it after the commit, or
- * from the ledger of commands where the server dies before that.
+ * One round of an execution: records ended work, decides the next steps, and starts them. It is one transaction that
+ * waits for no device, so a server that dies during it has changed nothing. Devices are notified after the commit, or
+ * by the command ledger if the server dies before that.
  */
 export async function advance(
   parts: AdvanceParts,
@@ -43,16 +44,16 @@ export async function advance(
   if (notices.commands.length > 0) announceCommands(parts.hub, notices.commands);
   const [unread] = notices.unread;
   if (unread === undefined) return advanced;
-  // One at a time, so that what is ready is given to its device in between.
+  // One at a time, so that ready actions are assigned in between.
   await readGuestOf(parts, unread, signal);
   return 'moved';
 }
 
-/** What devices and dashboards hear after the commit. */
+/** Notifications for devices and dashboards after the commit. */
 interface Notices {
   commands: AddedCommand[];
   announce: (() => void)[];
-  /** Actions with a guest of which the store was not asked yet. */
+  /** Actions for a guest whose description is not read yet. */
   unread: RecoveryAction[];
 }
 
@@ -102,7 +103,7 @@ async function load(tx: Tx, { id, orgId }: RecoveryExecution): Promise<State> {
   return { steps, actions, devices };
 }
 
-/** Changes the rows and the objects that were read of them. */
+/** Changes the rows and the objects that represent them. */
 async function change(tx: Tx, action: RecoveryAction, changes: Partial<RecoveryAction>): Promise<void> {
   await RecoveryAction.query(tx).findById(action.id).patch(changes);
   Object.assign(action, changes);
@@ -177,9 +178,9 @@ async function cancelOne(
   { restoreId, vmRestoreId, backupJobId, commandId }: RecoveryAction,
   hub: DeviceHub,
 ): Promise<(() => void) | undefined> {
-  if (restoreId !== null) return cancelWork(tx, { restoreId }, hub);
-  if (vmRestoreId !== null) return cancelWork(tx, { vmRestoreId }, hub);
-  if (backupJobId !== null) return cancelWork(tx, { backupJobId }, hub);
+  if (restoreId !== null) return recoveryActions.cancelFileRestore(tx, restoreId, hub);
+  if (vmRestoreId !== null) return cancelMachineRestore(tx, vmRestoreId, hub);
+  if (backupJobId !== null) return recoveryActions.cancelBackup(tx, backupJobId, hub);
   return commandId === null ? () => {} : (await cancelServerCommand(tx, commandId, hub)).announce;
 }
 
@@ -191,7 +192,7 @@ interface Starts {
   notices: Notices;
 }
 
-/** Answers how many were given to their devices or refused. */
+/** @returns  how many actions were assigned or refused */
 async function startActions(tx: Tx, { execution, state, decision, parts, notices }: Starts): Promise<number> {
   const byId = new Map(state.actions.map((action) => [action.id, action]));
   const ofStep = groupBy(state.actions, ({ stepId }) => stepId);
@@ -203,7 +204,7 @@ async function startActions(tx: Tx, { execution, state, decision, parts, notices
     const siblings = ofStep.get(action.stepId) ?? [];
     const startedAt = clock.date();
     try {
-      // One that fails half way leaves nothing behind, and does not hold up the others.
+      // An action that fails half way is rolled back, and does not stop the others.
       const started = await withSavepoint(tx, (inner) =>
         startAction(inner, { execution, action, siblings, device }, parts),
       );
@@ -222,6 +223,44 @@ async function startActions(tx: Tx, { execution, state, decision, parts, notices
     moved += 1;
   }
   return moved;
+}
+
+interface ReadingParts {
+  db: Db;
+  log: Logger;
+  backupStore: { readers: RepositoryReaders };
+}
+
+/** Opening a repository reads its index. */
+const READING_MS = 60_000;
+
+/**
+ * Reads the description of an action's guest from the store and records it in the action, which the next round then
+ * starts. It holds no lock, so an abort does not wait for it: an action that was skipped meanwhile stays skipped.
+ */
+async function readGuestOf(
+  { db, log, backupStore }: ReadingParts,
+  { id, orgId, spec }: RecoveryAction,
+  signal: AbortSignal,
+): Promise<void> {
+  if (spec.does !== 'machine' || spec.snapshotId === null || spec.machineId === null) return;
+  const wanted = { snapshotId: spec.snapshotId, orgId, machine: spec.machineId };
+  const inTime = AbortSignal.any([signal, clock.timeoutSignal(READING_MS)]);
+  let changes: Partial<RecoveryAction>;
+  try {
+    changes = { spec: { ...spec, guest: await readGuest(db, wanted, backupStore.readers, inTime) } };
+  } catch (error) {
+    signal.throwIfAborted();
+    const isRefused = error instanceof WorkRefused;
+    if (!isRefused) log.error({ err: error, recoveryActionId: id }, 'recovery.guest_not_read');
+    const [code, message] = isRefused
+      ? [error.code, error.message]
+      : ['SNAPSHOT_UNREADABLE', 'The guest in the snapshot could not be read from the store.'];
+    changes = { startedAt: clock.date(), ...badEnd('failed', code, message) };
+  }
+  await withSystem(db, 'note what the store says of a guest that a recovery plan restores', async (tx) => {
+    await RecoveryAction.query(tx).findById(id).where('state', 'waiting').patch(changes);
+  });
 }
 
 const FINAL: ReadonlySet<StepState> = new Set(['completed', 'failed', 'skipped', 'aborted']);
@@ -261,7 +300,7 @@ async function applySteps(
   }
 }
 
-/** Of a machine that was backed up: the snapshot from which a person brings it back. */
+/** For a backed-up machine: the snapshot from which an operator restores it. */
 function savedBy(actions: readonly RecoveryAction[]): Partial<RecoveryStep> {
   const saved = actions.find(({ spec }) => spec.does === 'save')?.result?.snapshotId;
   return saved === undefined ? {} : { snapshotId: saved };
@@ -287,5 +326,88 @@ async function noteRound(tx: Tx, execution: RecoveryExecution, { steps }: State,
     phase,
     stepsDone,
     ledAt: now,
+  });
+}
+
+interface Ended {
+  execution: RecoveryExecution;
+  steps: readonly RecoveryStep[];
+  actions: readonly RecoveryAction[];
+  status: 'completed' | 'failed' | 'aborted';
+  now: Date;
+}
+
+/** Ends an execution with its report and its alert. */
+async function endExecution(tx: Tx, { execution, steps, actions, status, now }: Ended): Promise<void> {
+  const { executionType, abortRequestedAt, rtoTargetMinutes, rpoTargetMinutes, orgId } = execution;
+  const startedAt = execution.startedAt ?? execution.createdAt;
+  const withWork = new Set(actions.flatMap(({ phase, stepId }) => (phase === 'main' ? [stepId] : [])));
+  const left = actions.filter(isLeftover);
+  const report = reportOf({
+    executionType,
+    startedAt,
+    finishedAt: now,
+    abortRequestedAt,
+    rtoTargetMinutes,
+    rpoTargetMinutes,
+    steps: steps.map(({ id, state, recoveryPointAt, readyAt }) => ({
+      state,
+      recoveryPointAt,
+      readyAt,
+      hasWork: withWork.has(id),
+    })),
+    leftovers: left.length,
+  });
+  await RecoveryExecution.query(tx)
+    .findById(execution.id)
+    .patch({
+      status,
+      phase: null,
+      stepsDone: steps.length,
+      startedAt,
+      finishedAt: now,
+      report,
+      haltReason: status === 'completed' ? null : haltReason(steps, left, abortRequestedAt),
+    });
+  await followRecoveryAlert(tx, orgId, { hasFailed: status === 'failed' });
+}
+
+export const isLeftover = ({ phase, state }: Pick<RecoveryAction, 'phase' | 'state'>): boolean =>
+  phase === 'cleanup' && (state === 'running' || state === 'failed' || state === 'cancelled');
+
+function haltReason(
+  steps: readonly RecoveryStep[],
+  left: readonly RecoveryAction[],
+  abortRequestedAt: Date | null,
+): string {
+  const failed = steps.find(({ state }) => state === 'failed');
+  const parts = [
+    ...(abortRequestedAt === null ? [] : ['It was aborted.']),
+    ...(failed === undefined
+      ? []
+      : [`${failed.deviceName}: ${failed.errorMessage ?? 'the step has failed.'}`]),
+    ...(left.length === 0 ? [] : [`${left.length} of what it had started could not be taken down yet.`]),
+  ];
+  return shortened(parts.join(' '), 1000);
+}
+
+type Audited = Pick<RecoveryExecution, 'id' | 'orgId' | 'planId' | 'planName' | 'executionType'>;
+
+/** Records actions of the server itself. `audit.committed` must be called after the commit. */
+export async function recordBySystem(
+  tx: Tx,
+  { audit, log }: { audit: AuditTrail; log: Logger },
+  { action, execution, more }: { action: string; execution: Audited; more: Record<string, unknown> },
+): Promise<void> {
+  const { id, orgId, planId, planName, executionType } = execution;
+  const owner = await tx('organizations').where('id', orgId).first<{ partner_id: string }>('partner_id');
+  await audit.record(tx, {
+    action,
+    resourceType: 'recovery_execution',
+    resourceId: id,
+    resourceName: planName,
+    details: { planId, executionType, ...more },
+    actor: { kind: 'system', orgId, partnerId: owner.partner_id },
+    state: { client: { ip: null, userAgent: null }, log },
   });
 }

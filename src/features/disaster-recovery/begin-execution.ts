@@ -1,35 +1,47 @@
-import type { Tx } from '../../../../platform/db/transaction.ts';
-import { invalid, AppError } from '../../../../platform/errors.ts';
-import { newId } from '../../../../platform/ids.ts';
-import type { Jobs } from '../../../../platform/jobs/jobs.ts';
-import { newestSnapshots } from '../../../backup/index.ts';
-import { completePins, removeUnusedPins } from '../../plans/pinned-scripts.ts';
-import { type Mark, marksOf, openExecutionOf } from '../../plans/plan-facts.ts';
-import type { ExecutedGroup, PinnedScript, RecoveryPlan } from '../../plans/plan.model.ts';
-import type { ExecutionType } from '../../plans/plan.schema.ts';
-import { groupsOf } from '../../plans/plan.service.ts';
-import { wantedSnapshot } from '../../plans/source-snapshot.ts';
-import { machineOf, type RecoveryDevice, sourceKey } from '../../plans/target.schema.ts';
+import { z } from 'zod';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { invalid, AppError } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { snapshotReading } from '../backup/index.ts';
 import {
   type ComposedStep,
   composeFailback,
   composeFailover,
   composeRehearsal,
-  type Given,
-} from '../decisions/compose.ts';
-import { RecoveryAction, RecoveryExecution, RecoveryStep } from '../execution.model.ts';
-import { enqueueLead } from './lead.ts';
+  type StepInput,
+  wantedSnapshot,
+} from './compose-steps.ts';
+import {
+  type FailedOverSource,
+  failedOverSources,
+  openExecutionOf,
+  devicesOf,
+  removeUnusedPins,
+} from './disaster-recovery.queries.ts';
+import {
+  RecoveryAction,
+  RecoveryExecution,
+  RecoveryStep,
+  type ExecutedGroup,
+  type PinnedScript,
+  type RecoveryPlan,
+} from './disaster-recovery.model.ts';
+import { completePins, groupsOf } from './plan.service.ts';
+import { type ExecutionType, machineOf, sourceKey } from './plan.schema.ts';
 
 export interface Wanted {
   executionType: ExecutionType;
   trigger: 'manual' | 'schedule';
   note: string | null;
-  /** Of a failback of machines: they are backed up where they run, or a person has brought them back. */
+  /** For a failback of machines: whether they are backed up where they run, or were already restored manually. */
   machines: 'save' | 'back' | null;
   createdBy: string | null;
 }
 
-/** All of them are looked at in each round. */
+/** Limit of actions, because each round examines all of them. */
 const ACTIONS_MAX = 3000;
 const INSERTED_AT_ONCE = 500;
 
@@ -123,7 +135,7 @@ async function planForward(
   const entries = groups.flatMap(({ id, devices: own }, at) =>
     own.map((entry) => ({ groupId: id, entry, scripts: pins[at] ?? [] })),
   );
-  const marks = type === 'failover' ? await marksOf(tx, plan) : [];
+  const marks = type === 'failover' ? await failedOverSources(tx, plan) : [];
   const over = new Set(marks.map(({ definition }) => sourceKey(definition)));
   if (type === 'failover' && entries.every(({ entry }) => over.has(sourceKey(entry)))) {
     throw new AppError('conflict', 'All devices of this plan have failed over. Execute a failback first.');
@@ -133,7 +145,7 @@ async function planForward(
     plan.orgId,
     entries.map(({ entry }) => entry),
   );
-  const snapshots = await newestSnapshots(
+  const snapshots = await snapshotReading.newestSnapshots(
     tx,
     plan.orgId,
     entries.map(({ entry }) => wantedSnapshot(entry)),
@@ -145,7 +157,7 @@ async function planForward(
     const snapshot = isOver ? undefined : snapshots[index];
     const deviceName = source?.name ?? GONE;
     const systems = { sourceOs: source?.osType, targetOs: target?.osType };
-    const given: Given = { entry, deviceName, ...systems, snapshot, scripts };
+    const given: StepInput = { entry, deviceName, ...systems, snapshot, scripts };
     const composed = isOver
       ? { actions: [], places: [] }
       : type === 'rehearsal'
@@ -171,7 +183,7 @@ async function planForward(
 const GONE = '(not in the organization any more)';
 
 async function planFailback(tx: Tx, plan: RecoveryPlan, { machines }: Wanted): Promise<Planned> {
-  const marks = await marksOf(tx, plan);
+  const marks = await failedOverSources(tx, plan);
   if (marks.length === 0) {
     throw invalid('body.executionType', 'is not possible: no device of the plan has failed over');
   }
@@ -207,13 +219,13 @@ async function planFailback(tx: Tx, plan: RecoveryPlan, { machines }: Wanted): P
     snapshotId: null,
     recoveryPointAt: null,
     configId: mark.configId,
-    // What is only backed up is not back yet.
+    // Data that is only backed up has not been restored yet.
     bringsBack: machines === 'save' && isOfMachine(mark) ? null : mark.id,
   }));
   return { groups: [...groups.values()].toSorted((a, b) => a.sequence - b.sequence), steps };
 }
 
-const isOfMachine = ({ definition }: Mark): boolean => definition.restore.type !== 'files';
+const isOfMachine = ({ definition }: FailedOverSource): boolean => definition.restore.type !== 'files';
 
 const UNKNOWN_GROUP = {
   name: '',
@@ -227,17 +239,43 @@ const executedGroup = (
   scripts: PinnedScript[],
 ): ExecutedGroup => ({ id, name, sequence, dependsOnGroupId, estimatedDurationMinutes, scripts });
 
-async function devicesOf(tx: Tx, orgId: string, entries: readonly RecoveryDevice[]) {
-  const ids = entries.flatMap(({ deviceId, targetDeviceId }) =>
-    targetDeviceId === undefined ? [deviceId] : [deviceId, targetDeviceId],
-  );
-  const rows = await tx('devices')
-    .where('org_id', orgId)
-    .whereIn('id', ids)
-    .select<{ id: string; name: string; osType: 'windows' | 'macos' | 'linux' }[]>(
-      'id',
-      tx.raw(`coalesce(nullif(display_name, ''), hostname) as name`),
-      'os_type as osType',
-    );
-  return new Map(rows.map((row) => [row.id, row]));
+/**
+ * Leads an execution to its end. Its progress is in the tables, so another server can continue it; two servers that
+ * lead the same execution take turns by a lock on its row.
+ */
+const LEADING = {
+  input: z.object({ executionId: z.uuid() }),
+  result: z.object({}),
+  attempts: 1000,
+  backOff: { firstMs: 1000, longestMs: 30_000 },
+  // Most of the time it only polls.
+  concurrency: 50,
+  resumes: true,
+};
+export const LEAD = defineJob({ ...LEADING, name: 'recovery.lead' });
+/** The same with its own workers, so that an abort never waits behind executions that take hours. */
+export const LEAD_ABORT = defineJob({ ...LEADING, name: 'recovery.lead-abort' });
+
+/** @param again  names a later leader, which is added only once */
+export const enqueueLead = (tx: Tx, jobs: Jobs, execution: Led, again?: string): Promise<void> =>
+  enqueue(tx, jobs, { job: LEAD, execution, key: again });
+
+export const enqueueAbort = (tx: Tx, jobs: Jobs, execution: Led): Promise<void> =>
+  enqueue(tx, jobs, { job: LEAD_ABORT, execution, key: execution.id });
+
+interface Led {
+  id: string;
+  orgId: string;
+}
+
+async function enqueue(
+  tx: Tx,
+  jobs: Jobs,
+  { job, execution: { id, orgId }, key }: { job: typeof LEAD; execution: Led; key: string | undefined },
+): Promise<void> {
+  const owner = await tx('organizations')
+    .where('id', orgId)
+    .first<{ partner_id: string } | undefined>('partner_id');
+  const partnerId = owner?.partner_id ?? null;
+  await jobs.enqueue(tx, job, { executionId: id }, { partnerId, ...omitUndefined({ key }) });
 }

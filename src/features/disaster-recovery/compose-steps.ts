@@ -1,15 +1,18 @@
-import { newId } from '../../../../platform/ids.ts';
-import type { VmNetwork } from '../../../../protocol/index.ts';
-import type { FoundSnapshot } from '../../../backup/index.ts';
-import type { Mark } from '../../plans/plan-facts.ts';
-import { machineFault } from '../../plans/source-snapshot.ts';
-import type { PinnedScript } from '../../plans/plan.model.ts';
-import type { RecoveryCheck, RecoveryDevice, RecoveryRestore } from '../../plans/target.schema.ts';
-import type { ActionSpec } from '../action-spec.ts';
-import type { ActionKind } from '../execution.schema.ts';
-import { below, inSnapshot, onDevice } from './places.ts';
+import { newId } from '../../platform/ids.ts';
+import { type VmNetwork, shortened } from '../../protocol/index.ts';
+import type { FoundSnapshot } from '../backup/index.ts';
+import {
+  type ActionSpec,
+  type RecoveryCheck,
+  type RecoveryDevice,
+  type RecoveryRestore,
+  machineOf,
+} from './plan.schema.ts';
+import type { FailedOverSource } from './disaster-recovery.queries.ts';
+import type { ActionKind } from './execution.schema.ts';
+import type { PinnedScript } from './disaster-recovery.model.ts';
 
-/** What an execution does for each device, decided once when it begins. The three types differ here. */
+/** The work of an execution for each device, decided once when it begins. The three types differ here. */
 
 export interface ComposedAction {
   id: string;
@@ -23,7 +26,7 @@ export interface ComposedAction {
 
 export interface ComposedStep {
   actions: ComposedAction[];
-  /** Of a failover of files. */
+  /** For a failover of files. */
   places: { source: string; target: string }[];
 }
 
@@ -31,19 +34,19 @@ type OsType = 'windows' | 'macos' | 'linux';
 type FilesRestore = Extract<RecoveryRestore, { type: 'files' }>;
 type MachineRestore = Exclude<RecoveryRestore, { type: 'files' }>;
 
-export interface Given {
+export interface StepInput {
   entry: RecoveryDevice;
   deviceName: string;
-  /** Undefined: the device is not there any more. */
+  /** Undefined: the device no longer exists. */
   sourceOs: OsType | undefined;
   targetOs: OsType | undefined;
   snapshot: FoundSnapshot | undefined;
-  /** Of its group. */
+  /** Settings of its group. */
   scripts: readonly PinnedScript[];
 }
 
-/** Everything goes to isolated places, and is taken down in the end. */
-export function composeRehearsal({ entry, deviceName, snapshot, scripts }: Given): ComposedStep {
+/** A rehearsal: everything is restored to isolated places, and removed at the end. */
+export function composeRehearsal({ entry, deviceName, snapshot, scripts }: StepInput): ComposedStep {
   const { restore, checks } = entry;
   const target = targetOf(entry);
   const restored =
@@ -65,8 +68,14 @@ export function composeRehearsal({ entry, deviceName, snapshot, scripts }: Given
   };
 }
 
-/** The targets take over. */
-export function composeFailover({ entry, deviceName, snapshot, scripts, ...systems }: Given): ComposedStep {
+/** A failover: the targets take over. */
+export function composeFailover({
+  entry,
+  deviceName,
+  snapshot,
+  scripts,
+  ...systems
+}: StepInput): ComposedStep {
   const { restore } = entry;
   const checks = checksOf(entry, { isRehearsal: false, scripts });
   if (restore.type === 'files') {
@@ -85,12 +94,15 @@ export function composeFailover({ entry, deviceName, snapshot, scripts, ...syste
 function filesTo(
   entry: RecoveryDevice,
   restore: FilesRestore,
-  { sourceOs = 'linux', targetOs = 'linux', snapshot }: Pick<Given, 'sourceOs' | 'targetOs' | 'snapshot'>,
+  { sourceOs = 'linux', targetOs = 'linux', snapshot }: Pick<StepInput, 'sourceOs' | 'targetOs' | 'snapshot'>,
 ): ComposedStep {
   const target = targetOf(entry);
   const snapshotId = snapshot?.id ?? null;
   const { selectedPaths, targetPath, overwrite } = restore;
   const paths = (selectedPaths ?? snapshot?.paths ?? []).map(inSnapshot);
+  if (selectedPaths === undefined && snapshot?.pathsAreCut === true) {
+    return allBelow(targetPath, { target, sourceOs, snapshotId, overwrite });
+  }
   if (targetPath !== undefined || paths.length === 0) {
     const name = targetPath === undefined ? 'Restore the files' : `Restore the files below ${targetPath}`;
     const actions = [
@@ -124,9 +136,38 @@ function filesTo(
   };
 }
 
-/** A machine is backed up where it runs, and brought back by a person. */
+/**
+ * For a snapshot with more paths than the server lists. They can be restored together below a folder; restoring each
+ * to its own place would be incomplete.
+ */
+function allBelow(
+  targetPath: string | undefined,
+  {
+    target,
+    sourceOs,
+    snapshotId,
+    overwrite,
+  }: Pick<FilesSpec, 'snapshotId' | 'overwrite'> & { target: string; sourceOs: OsType },
+): ComposedStep {
+  const whole = { snapshotId, overwrite, selectedPaths: null };
+  if (targetPath === undefined) {
+    const refusal = {
+      code: 'PATHS_NOT_KNOWN',
+      message:
+        'The snapshot has more paths than the server lists, so they cannot all be restored to their places. Give the step a targetPath, or name its selectedPaths.',
+    };
+    return { actions: [filesAction(target, { ...whole, name: 'Restore the files', refusal })], places: [] };
+  }
+  const name = `Restore the files below ${targetPath}`;
+  return {
+    actions: [filesAction(target, { ...whole, name, targetPath })],
+    places: [{ source: onDevice('/', sourceOs), target: withoutSlash(targetPath) }],
+  };
+}
+
+/** A machine is backed up where it runs, and restored manually. */
 export function composeFailback(
-  { deviceId, targetDeviceId, definition, places, configId, vmRestoreId }: Mark,
+  { deviceId, targetDeviceId, definition, places, configId, vmRestoreId }: FailedOverSource,
   machines: 'save' | 'back' | null,
   scripts: readonly PinnedScript[],
 ): ComposedStep {
@@ -185,7 +226,7 @@ function filesAction(
     id: newId(),
     kind: 'restore',
     phase: 'main',
-    name: name.slice(0, 500),
+    name: shortened(name, 500),
     deviceId,
     spec: { ...PLAIN, ...spec },
     undoes: null,
@@ -199,13 +240,14 @@ const PLAIN = {
   fromPath: null,
   overwrite: 'never',
   isOptional: false,
+  refusal: null,
 } as const;
 
 const nameFor = ({
   restore,
   deviceName,
   snapshot,
-}: Pick<Given, 'deviceName' | 'snapshot'> & { restore: MachineRestore }): string =>
+}: Pick<StepInput, 'deviceName' | 'snapshot'> & { restore: MachineRestore }): string =>
   restore.vmName ?? (snapshot?.machines?.[0]?.name || restore.machine || deviceName);
 
 interface MachineWork {
@@ -239,7 +281,7 @@ function machineAction(
         fault === undefined
           ? null
           : { code: fault.code, message: `The field machine of this step ${fault.rule}.` },
-      vmName: vmName.slice(0, 200),
+      vmName: shortened(vmName, 200),
       memoryMb: memoryMb ?? null,
       cpuCount: cpuCount ?? null,
       network,
@@ -258,14 +300,14 @@ const discardOf = (restored: ComposedAction): ComposedAction => ({
   undoes: restored.id,
 });
 
-/** The ports of a machine that its checks reach by way of its host. */
+/** The ports of a machine that its checks reach through its host. */
 const portsOf = (checks: readonly RecoveryCheck[], isReached: (host: string | undefined) => boolean) => [
   ...new Set(
     checks.flatMap((check) => (check.type !== 'script' && isReached(check.host) ? [check.port] : [])),
   ),
 ];
 
-/** It reaches nothing at all; only its host reaches the ports that are checked. */
+/** The network of an isolated machine: it has no access to others, and only its host reaches the checked ports. */
 function isolated(checks: readonly RecoveryCheck[]): VmNetwork {
   const forwards = portsOf(checks, () => true);
   return forwards.length === 0 ? { type: 'none' } : { type: 'user', isIsolated: true, forwards };
@@ -290,7 +332,7 @@ function checksOf(
       id: newId(),
       kind: 'check',
       phase: 'main',
-      name: nameOf(check, script).slice(0, 500),
+      name: shortened(nameOf(check, script), 500),
       deviceId: targetOf(entry),
       spec: {
         does: 'check',
@@ -307,4 +349,57 @@ function nameOf(check: RecoveryCheck, script: PinnedScript | undefined): string 
   if (check.type === 'script') return script === undefined ? 'Run a script' : `Run the script ${script.name}`;
   const where = check.host === undefined ? `port ${check.port}` : `${check.host}:${check.port}`;
   return check.type === 'tcp' ? `Connect to ${where}` : `Fetch ${check.path} from ${where}`;
+}
+
+/** Maps paths of a device to paths in its snapshots. Snapshots write `C:\Data` as `/C/Data`. */
+
+const isWindows = (path: string) => /^[A-Za-z]:[\\/]/.test(path);
+
+function inSnapshot(path: string): string {
+  if (!isWindows(path)) return withoutSlash(path);
+  const rest = path.slice(2).replaceAll('\\', '/');
+  return withoutSlash(`/${path.slice(0, 1).toUpperCase()}${rest}`);
+}
+
+function onDevice(path: string, osType: 'windows' | 'macos' | 'linux'): string {
+  if (osType !== 'windows' || isWindows(path)) return path;
+  const [, drive = 'C', rest = ''] = /^\/([A-Za-z])(\/.*)?$/.exec(path) ?? [];
+  return `${drive}:${(rest === '' ? '/' : rest).replaceAll('/', '\\')}`;
+}
+
+/** The target of a snapshot path below a folder of the device. */
+function below(folder: string, path: string): string {
+  if (isWindows(folder)) return folder.replace(/[\\/]$/, '') + inSnapshot(path).replaceAll('/', '\\');
+  return withoutSlash(folder) + inSnapshot(path);
+}
+
+const withoutSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);
+
+/** Selects the snapshot that a device of a plan is restored from, and the machine in it. */
+
+export const wantedSnapshot = (entry: RecoveryDevice) => ({
+  deviceId: entry.deviceId,
+  kind: entry.restore.type === 'files' ? ('files' as const) : ('machine' as const),
+  configId: entry.restore.configId ?? null,
+  machine: machineOf(entry),
+});
+
+interface MachineFault {
+  code: 'MACHINE_REQUIRED' | 'MACHINE_AMBIGUOUS';
+  /** The rule that the field `machine` breaks. */
+  rule: string;
+}
+
+/** Why the guest in a snapshot is ambiguous. @param guests  the candidates */
+export function machineFault(
+  guests: FoundSnapshot['machines'],
+  wanted: string | null,
+): MachineFault | undefined {
+  if (guests === null || guests.length <= 1) return undefined;
+  if (wanted !== null) {
+    return { code: 'MACHINE_AMBIGUOUS', rule: 'is the name of several guests: give the id of one' };
+  }
+  const names = guests.map(({ name }) => name).join(', ');
+  const rule = shortened(`is required: the newest snapshot has several guests: ${names}`, 500);
+  return { code: 'MACHINE_REQUIRED', rule };
 }

@@ -1,9 +1,9 @@
-import type { ExecutionType } from '../../plans/plan.schema.ts';
-import type { ActionKind, ActionState, GROUP_STATES, StepState } from '../execution.schema.ts';
+import type { ActionKind, ActionState, GROUP_STATES, StepState, RecoveryReport } from './execution.schema.ts';
+import type { ExecutionType } from './plan.schema.ts';
 
 /**
- * Decides what comes next in an execution, from how its actions stand. It knows neither devices nor times nor the
- * database, and deciding twice about the same state gives the same: so any server can do it, at any moment.
+ * Decides the next steps of an execution from the states of its actions. It does not depend on devices, times or the
+ * database, and is idempotent for the same state: any server can run it at any moment.
  */
 
 export interface ActionNow {
@@ -11,10 +11,10 @@ export interface ActionNow {
   kind: ActionKind;
   phase: 'main' | 'cleanup';
   state: ActionState;
-  /** Of a cleanup: the action that it undoes. */
+  /** For a cleanup: the action that it undoes. */
   undoes: string | null;
   isCancelRequested: boolean;
-  /** Its device is away for too long, or does not react: nobody waits for its end any more. */
+  /** Its device has been absent for too long or does not react, so the execution does not wait for its end. */
   isLost: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface StepNow {
   id: string;
   state: StepState;
   restoreType: 'files' | 'vm' | 'instant';
-  /** In their order. */
+  /** In order. */
   actions: readonly ActionNow[];
 }
 
@@ -40,13 +40,13 @@ export interface ExecutionNow {
 }
 
 export interface Decision {
-  /** Actions to give to their devices. */
+  /** Actions to assign to their devices. */
   start: string[];
   /** Actions whose devices are asked to stop. */
   cancel: string[];
   /** Actions that end here, although their devices have not reported. */
   giveUp: string[];
-  /** Actions that are not needed any more. */
+  /** Actions that are no longer needed. */
   skip: string[];
   steps: { id: string; state: StepState }[];
   end: 'completed' | 'failed' | 'aborted' | undefined;
@@ -58,7 +58,7 @@ const FINAL_STEPS: ReadonlySet<StepState> = new Set(['completed', 'failed', 'ski
 const isFinal = (state: StepState) => FINAL_STEPS.has(state);
 const hasEnded = (state: ActionState) => state !== 'waiting' && state !== 'running';
 
-/** How a group stands, by its steps. */
+/** The state of a group, derived from its steps. */
 export function groupState(states: readonly StepState[]): GroupState {
   if (states.every((state) => state === 'completed')) return 'completed';
   if (states.every((state) => state === 'waiting')) return 'waiting';
@@ -73,7 +73,7 @@ export function decide(execution: ExecutionNow): Decision {
   for (const { steps } of execution.groups) for (const { id, state } of steps) states.set(id, state);
   const stateOf = ({ steps }: GroupNow) => groupState(steps.map(({ id }) => states.get(id) ?? 'waiting'));
 
-  // What becomes of one group counts for those behind it at once.
+  // The outcome of one group immediately affects the groups that depend on it.
   const inOrder = execution.groups.toSorted((a, b) => a.sequence - b.sequence);
   for (let hasMoved = true; hasMoved; ) {
     hasMoved = false;
@@ -100,7 +100,7 @@ export function decide(execution: ExecutionNow): Decision {
 
 type Way = 'open' | 'closed' | 'blocked';
 
-/** Whether the groups that a group waits for let it begin, may still do so, or never will. */
+/** Whether the dependencies of a group allow it to begin, may still allow it, or never will. */
 function wayOf(before: readonly GroupState[]): Way {
   if (before.every((state) => state === 'completed')) return 'open';
   return before.some((state) => state === 'failed' || state === 'aborted' || state === 'skipped')
@@ -113,7 +113,7 @@ interface Circumstances {
   isAborting: boolean;
 }
 
-/** Answers the next state of a step that has not ended, and notes what is to be done with its actions. */
+/** Returns the next state of an unfinished step, and adds the changes of its actions to the decision. */
 function decideStep(step: StepNow, { way, isAborting }: Circumstances, decision: Decision): StepState {
   const main = step.actions.filter(({ phase }) => phase === 'main');
   const skipRest = () => {
@@ -151,8 +151,8 @@ function decideStep(step: StepNow, { way, isAborting }: Circumstances, decision:
 }
 
 /**
- * What was started for the time of an execution is taken down: after a rehearsal everything, when no group needs anything
- * of it any more; after an abort also machines of a failover that nobody has begun to use.
+ * Cleans up temporary resources: after a rehearsal all of them, once no group needs them; after an abort also machines
+ * of a failover that are not in use yet.
  */
 function decideCleanup(
   { type, isAborting, groups }: ExecutionNow,
@@ -208,3 +208,81 @@ const unique = (decision: Decision): Decision => ({
   start: [...new Set(decision.start)],
   cancel: [...new Set(decision.cancel)],
 });
+
+/** `Map.groupBy`, which Node 20 does not have. */
+export function groupBy<T, K>(list: readonly T[], keyOf: (each: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const each of list) {
+    const key = keyOf(each);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [each]);
+    else group.push(each);
+  }
+  return groups;
+}
+
+/** The results of an execution, compared with the targets of its plan. */
+
+interface ReportedStep {
+  state: StepState;
+  /** False: the source had already failed over. */
+  hasWork: boolean;
+  recoveryPointAt: Date | null;
+  readyAt: Date | null;
+}
+
+interface Reported {
+  executionType: ExecutionType;
+  startedAt: Date;
+  finishedAt: Date;
+  abortRequestedAt: Date | null;
+  rtoTargetMinutes: number | null;
+  rpoTargetMinutes: number | null;
+  steps: readonly ReportedStep[];
+  leftovers: number;
+}
+
+export function reportOf({
+  executionType,
+  startedAt,
+  finishedAt,
+  abortRequestedAt,
+  rtoTargetMinutes,
+  rpoTargetMinutes,
+  steps,
+  leftovers,
+}: Reported): RecoveryReport {
+  const areAllReady = steps.length > 0 && steps.every(({ state }) => state === 'completed');
+  const readyMs = steps.flatMap(({ readyAt }) => (readyAt === null ? [] : [readyAt.getTime()]));
+  const rtoSeconds =
+    areAllReady && readyMs.length > 0 ? secondsBetween(startedAt, new Date(Math.max(...readyMs))) : null;
+  const pointMs = steps.flatMap(({ recoveryPointAt }) =>
+    recoveryPointAt === null ? [] : [recoveryPointAt.getTime()],
+  );
+  const rpoSeconds =
+    executionType === 'failback' || pointMs.length === 0
+      ? null
+      : secondsBetween(new Date(Math.min(...pointMs)), startedAt);
+  // A device without a snapshot has lost everything, whatever the age of the others.
+  const hasLostAll = steps.some(({ hasWork, recoveryPointAt }) => hasWork && recoveryPointAt === null);
+  return {
+    rtoSeconds,
+    rpoSeconds,
+    rtoTargetMinutes,
+    rpoTargetMinutes,
+    rtoMet: metBy(rtoTargetMinutes, rtoSeconds, !areAllReady && abortRequestedAt === null),
+    rpoMet: executionType === 'failback' ? null : metBy(rpoTargetMinutes, rpoSeconds, hasLostAll),
+    abortSeconds:
+      abortRequestedAt === null ? null : (finishedAt.getTime() - abortRequestedAt.getTime()) / 1000,
+    leftovers,
+  };
+}
+
+export const secondsBetween = (from: Date, to: Date): number =>
+  Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000));
+
+function metBy(targetMinutes: number | null, seconds: number | null, isMissed: boolean): boolean | null {
+  if (targetMinutes === null) return null;
+  if (isMissed) return false;
+  return seconds === null ? null : seconds <= targetMinutes * 60;
+}

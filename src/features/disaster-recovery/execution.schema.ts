@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { EXECUTION_STATUSES, EXECUTION_TYPES } from '../plans/plan.schema.ts';
+import { Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { EXECUTION_STATUSES, EXECUTION_TYPES } from './plan.schema.ts';
 
 export const STEP_STATES = [
   'waiting',
@@ -23,18 +23,16 @@ export const GROUP_STATES = ['waiting', 'running', 'completed', 'failed', 'skipp
 
 export const ExecutePlan = z.strictObject({
   executionType: z.enum(EXECUTION_TYPES),
-  note: text(500).optional().describe('Why it is done. It stands in the audit log and in the report.'),
+  note: text(500).optional().describe('The reason, for the audit log and the report.'),
   machinesAreBack: z
     .boolean()
     .optional()
-    .describe(
-      'Of a failback, where machines have failed over: a person has brought them back, so their marks are cleared.',
-    ),
+    .describe('For a failback of machines: they were already restored manually, so their marks are cleared.'),
   saveMachines: z
     .boolean()
     .optional()
     .describe(
-      'Of a failback, where machines have failed over: they are shut down on their hosts and backed up as they are. Their marks stay until a person has brought them back from these snapshots, and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.',
+      'For a failback of machines: they are shut down on their hosts and backed up as they are. Their marks stay until they are restored from these snapshots manually and a failback says `machinesAreBack`. Muster does not write to the disks of running systems.',
     ),
 });
 export type ExecutePlan = z.infer<typeof ExecutePlan>;
@@ -57,7 +55,7 @@ export const RecoveryAction = z
       .describe(
         '`backup`: of a failback, of the data that is brought back. `discard`: takes down what a `restore` has made.',
       ),
-    name: z.string().describe('What it does, in words.'),
+    name: z.string().describe('The action as text for people.'),
     state: z.enum(ACTION_STATES),
     deviceId: z.uuid().describe('The device that does it.'),
     restoreId: z.uuid().nullable().describe('GET /backup/restore/:id shows its progress.'),
@@ -67,8 +65,8 @@ export const RecoveryAction = z
     scriptSha256: z
       .string()
       .nullable()
-      .describe('Of a check by a script: the version that it runs, as the group of the plan shows it.'),
-    message: z.string().nullable().describe('What came of it, such as the answer of a check.'),
+      .describe('For a check by a script: the version that it runs, as the group of the plan shows it.'),
+    message: z.string().nullable().describe('The result, such as that of a check.'),
     error: Failure.nullable(),
     startedAt: Timestamp.nullable(),
     finishedAt: Timestamp.nullable(),
@@ -84,21 +82,24 @@ export const RecoveryStep = z
     targetDeviceId: z.uuid(),
     targetDeviceName: z.string(),
     restoreType: z.enum(['files', 'vm', 'instant']),
-    machine: z.string().nullable().describe('Of a guest of the device: which one, as the plan names it.'),
+    machine: z
+      .string()
+      .nullable()
+      .describe('The guest of the device that is restored, as the plan names it.'),
     state: z.enum(STEP_STATES),
     cleanup: z
       .enum(['none', 'pending', 'running', 'completed', 'failed'])
-      .describe('Whether what the step has started for the time of the execution is taken down.'),
+      .describe('The state of the cleanup of resources that the step has started for the execution.'),
     snapshotId: z
       .uuid()
       .nullable()
-      .describe('What is restored; null: there was none, or the data is backed up first.'),
+      .describe('The restored snapshot; null: there was none, or the data is backed up first.'),
     recoveryPointAt: Timestamp.nullable().describe('When the restored data was backed up.'),
     rpoSeconds: z.number().int().nullable().describe('How old the data was when the execution began.'),
     rtoSeconds: z.number().int().nullable().describe('From the beginning of the execution until it worked.'),
     failedOverAt: Timestamp.nullable(),
     failedBackAt: Timestamp.nullable(),
-    actions: z.array(RecoveryAction).describe('In their order.'),
+    actions: z.array(RecoveryAction).describe('In order of execution.'),
     error: Failure.nullable(),
     startedAt: Timestamp.nullable(),
     readyAt: Timestamp.nullable().describe('When everything was restored and all checks had passed.'),
@@ -113,7 +114,7 @@ export const RecoveryReport = z
       .number()
       .int()
       .nullable()
-      .describe('Of the oldest data; null: there was none, or a failback.'),
+      .describe('The age of the oldest data; null: there was none, or a failback.'),
     rtoTargetMinutes: z.number().int().nullable(),
     rpoTargetMinutes: z.number().int().nullable(),
     rtoMet: z.boolean().nullable().describe('Null: no target, or nothing to compare with it.'),
@@ -121,7 +122,7 @@ export const RecoveryReport = z
     abortSeconds: z
       .number()
       .nullable()
-      .describe('From the abort until everything had stopped and was taken down.'),
+      .describe('From the abort until everything had stopped and was cleaned up.'),
     leftovers: z
       .number()
       .int()

@@ -1,24 +1,73 @@
-import type { Context } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
-import { machineOf } from '../plans/target.schema.ts';
-import { groupState } from './decisions/decide.ts';
-import { RecoveryAction, RecoveryExecution, RecoveryStep } from './execution.model.ts';
-import { type ExecutionQuery, STEP_STATES, type StepState } from './execution.schema.ts';
-import { groupBy } from './decisions/group-by.ts';
-import { secondsBetween } from './decisions/report.ts';
+import { clock } from '../../clock.ts';
+import type { Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { beginExecution, enqueueAbort } from './begin-execution.ts';
+import { groupState, groupBy, secondsBetween } from './decide.ts';
+import { accessibleExecutions } from './disaster-recovery.queries.ts';
+import { RecoveryExecution, RecoveryAction, RecoveryStep } from './disaster-recovery.model.ts';
+import { type ExecutePlan, type ExecutionQuery, STEP_STATES, type StepState } from './execution.schema.ts';
+import { machineOf } from './plan.schema.ts';
+import { lockPlan } from './plan.service.ts';
 
-const accessible = (ctx: Pick<Context, 'tx' | 'caller'>) =>
-  RecoveryExecution.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'dr_executions.org_id'));
+export interface ExecutionParts {
+  jobs: Jobs;
+}
+
+export async function executePlan(
+  ctx: Context,
+  planId: string,
+  { executionType, note, machinesAreBack = false, saveMachines = false }: ExecutePlan,
+  { jobs }: ExecutionParts,
+) {
+  if (machinesAreBack && executionType !== 'failback') {
+    throw invalid('body.machinesAreBack', 'is for a failback only');
+  }
+  if (saveMachines && executionType !== 'failback') {
+    throw invalid('body.saveMachines', 'is for a failback only');
+  }
+  if (saveMachines && machinesAreBack) {
+    throw invalid('body.saveMachines', 'must not be true when the machines are back');
+  }
+  const plan = await lockPlan(ctx, planId);
+  const createdBy = ctx.caller.userId;
+  const wanted = {
+    executionType,
+    note: note ?? null,
+    machines: machinesAreBack ? ('back' as const) : saveMachines ? ('save' as const) : null,
+    createdBy,
+    trigger: 'manual' as const,
+  };
+  return readExecution(ctx, await beginExecution(ctx.tx, plan, wanted, jobs));
+}
+
+/**
+ * Requests the end of an execution. The server that leads it sees that within a second. If that server has died,
+ * another leader is added.
+ */
+export async function abortExecution(ctx: Context, id: string, { jobs }: ExecutionParts) {
+  const { orgId } = await findExecution(ctx, id);
+  await assertManageable(ctx, orgId);
+  const execution = await RecoveryExecution.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
+  if (execution.finishedAt !== null) {
+    throw invalid('params.id', `must be an execution that is pending or running; it is ${execution.status}`);
+  }
+  if (execution.abortRequestedAt === null) {
+    await patchRecorded(ctx, execution, { abortRequestedAt: clock.date() });
+    await enqueueAbort(ctx.tx, jobs, execution);
+  }
+  return readExecution(ctx, id);
+}
 
 export async function listExecutions(ctx: Context, query: ExecutionQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
   const { orgId, planId, executionType, status } = query;
-  const { results, total } = await accessible(ctx)
+  const { results, total } = await accessibleExecutions(ctx)
     .where(omitUndefined({ org_id: orgId, plan_id: planId, execution_type: executionType, status }))
     .orderBy([
       { column: 'created_at', order: 'desc' },
@@ -29,15 +78,12 @@ export async function listExecutions(ctx: Context, query: ExecutionQuery) {
     ctx.tx,
     results.map(({ id }) => id),
   );
-  const shown = results.map((execution) => shownExecution(execution, steps.get(execution.id) ?? []));
+  const shown = results.map((execution) => toExecutionResponse(execution, steps.get(execution.id) ?? []));
   return toPage(query, { results: shown, total });
 }
 
-export async function findExecution(
-  ctx: Pick<Context, 'tx' | 'caller'>,
-  id: string,
-): Promise<RecoveryExecution> {
-  const execution = await accessible(ctx).findById(id);
+async function findExecution(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<RecoveryExecution> {
+  const execution = await accessibleExecutions(ctx).findById(id);
   if (execution === undefined) throw notFound('Recovery execution');
   return execution;
 }
@@ -55,7 +101,7 @@ export async function readExecution(ctx: Pick<Context, 'tx' | 'caller'>, id: str
     )
     .orderBy('position');
   const ofStep = groupBy(actions, ({ stepId }) => stepId);
-  const shown = steps.map((step) => shownStep(step, execution, ofStep.get(step.id) ?? []));
+  const shown = steps.map((step) => toStepResponse(step, execution, ofStep.get(step.id) ?? []));
   const groups = execution.groups.map((group) => {
     const own = shown.filter(({ groupId }) => groupId === group.id);
     const status = groupState(own.map(({ state }) => state));
@@ -68,7 +114,7 @@ export async function readExecution(ctx: Pick<Context, 'tx' | 'caller'>, id: str
       steps: own,
     };
   });
-  return Object.assign(shownExecution(execution, steps), { groups });
+  return Object.assign(toExecutionResponse(execution, steps), { groups });
 }
 
 interface StepFacts {
@@ -84,7 +130,7 @@ async function stepStates(tx: Tx, executionIds: readonly string[]): Promise<Map<
   return groupBy(rows, ({ executionId }) => executionId);
 }
 
-function shownExecution(execution: RecoveryExecution, steps: readonly StepFacts[]) {
+function toExecutionResponse(execution: RecoveryExecution, steps: readonly StepFacts[]) {
   const counts = Object.fromEntries(STEP_STATES.map((state) => [state, 0])) as Record<StepState, number>;
   for (const { state } of steps) counts[state] += 1;
   const active =
@@ -94,7 +140,7 @@ function shownExecution(execution: RecoveryExecution, steps: readonly StepFacts[
   return Object.assign(execution, { activeGroupId: active?.groupId ?? null, stepCounts: counts });
 }
 
-function shownStep(
+function toStepResponse(
   { definition, errorCode, errorMessage, ...step }: RecoveryStep,
   { startedAt: begunAt }: RecoveryExecution,
   actions: readonly RecoveryAction[],

@@ -1,19 +1,25 @@
-import { holds, type Context } from '../../../platform/context.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { AppError, invalid, noFields, notFound } from '../../../platform/errors.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { newestSnapshots, targetPathFault } from '../../backup/index.ts';
-import { positionsOutsideOrganization } from '../../devices/index.ts';
-import { brokenDependency, firstBroken } from './group-order.ts';
-import { pinScripts, removeUnusedPins, scriptIdsOf, shownGroups } from './pinned-scripts.ts';
-import { type PinnedScript, RecoveryGroup, type RecoveryPlan } from './plan.model.ts';
-import { DEVICES_MAX, GROUPS_MAX, type NewRecoveryGroup, type RecoveryGroupPatch } from './plan.schema.ts';
-import { findPlanToChange, groupsOf } from './plan.service.ts';
-import { machineFault, wantedSnapshot } from './source-snapshot.ts';
-import { machineOf, type RecoveryDevice, sourceKey } from './target.schema.ts';
+import { holds, type Context } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { snapshotReading, restoreRules } from '../backup/index.ts';
+import { positionsOutsideOrganization } from '../devices/index.ts';
+import { machineFault, wantedSnapshot } from './compose-steps.ts';
+import { pinScripts, removeUnusedPins } from './disaster-recovery.queries.ts';
+import { scriptIdsOf, toGroupResponses, lockPlan, groupsOf } from './plan.service.ts';
+import { type PinnedScript, RecoveryGroup, type RecoveryPlan } from './disaster-recovery.model.ts';
+import {
+  DEVICES_MAX,
+  GROUPS_MAX,
+  type NewRecoveryGroup,
+  type RecoveryGroupPatch,
+  machineOf,
+  type RecoveryDevice,
+  sourceKey,
+} from './plan.schema.ts';
 
 export async function addGroup(ctx: Context, planId: string, input: NewRecoveryGroup) {
-  const plan = await findPlanToChange(ctx, planId);
+  const plan = await lockPlan(ctx, planId);
   const groups = await groupsOf(ctx.tx, plan);
   if (groups.length >= GROUPS_MAX) {
     throw new AppError('limit_reached', `A recovery plan has at most ${GROUPS_MAX} groups.`);
@@ -29,7 +35,7 @@ export async function addGroup(ctx: Context, planId: string, input: NewRecoveryG
     planId,
     orgId: plan.orgId,
   });
-  return shownGroup(ctx, added);
+  return toGroupResponse(ctx, added);
 }
 
 export async function updateGroup(
@@ -47,7 +53,7 @@ export async function updateGroup(
   const scripts = await scriptsOf(ctx, plan, group, patch);
   const updated = await patchRecorded(ctx, group, { ...omitUndefined(changes), scripts });
   await removeUnusedPins(ctx.tx, plan);
-  return shownGroup(ctx, updated);
+  return toGroupResponse(ctx, updated);
 }
 
 export async function removeGroup(ctx: Context, { id: planId, groupId }: { id: string; groupId: string }) {
@@ -61,14 +67,14 @@ export async function removeGroup(ctx: Context, { id: planId, groupId }: { id: s
   return { success: true as const, group };
 }
 
-async function shownGroup({ tx }: Context, group: RecoveryGroup) {
-  const [shown] = await shownGroups(tx, group.orgId, [group]);
+async function toGroupResponse({ tx }: Context, group: RecoveryGroup) {
+  const [shown] = await toGroupResponses(tx, group.orgId, [group]);
   if (shown === undefined) throw new Error('one group is shown as one');
   return shown;
 }
 
 async function findGroup(ctx: Context, planId: string, groupId: string) {
-  const plan = await findPlanToChange(ctx, planId);
+  const plan = await lockPlan(ctx, planId);
   const groups = await groupsOf(ctx.tx, plan);
   const group = groups.find(({ id }) => id === groupId);
   if (group === undefined) throw notFound('Recovery group');
@@ -88,7 +94,7 @@ function assertOrder(others: readonly RecoveryGroup[], group: Ordered): void {
   throw invalid('body.sequence', 'must not be higher than that of a group that depends on this one');
 }
 
-/** What the devices of a group must not be. Names all of them that are wrong in the same way. */
+/** Checks the devices of a group. Each error names all devices that it concerns. */
 async function assertDevices(
   ctx: Context,
   { orgId }: RecoveryPlan,
@@ -124,13 +130,13 @@ async function assertDevices(
 const notOfPlan = (index: number, field: string) =>
   invalid(`body.devices.${index}.${field}`, 'must be a device of the organization of the plan');
 
-/** What the newest snapshots say of it. What comes later is found out when the plan is executed. */
+/** Checks against the newest snapshots. Later ones are checked when the plan is executed. */
 async function assertMachines(
   ctx: Context,
   orgId: string,
   devices: readonly RecoveryDevice[],
 ): Promise<void> {
-  const snapshots = await newestSnapshots(ctx.tx, orgId, devices.map(wantedSnapshot));
+  const snapshots = await snapshotReading.newestSnapshots(ctx.tx, orgId, devices.map(wantedSnapshot));
   for (const [index, entry] of devices.entries()) {
     const fault = machineFault(snapshots[index]?.machines ?? null, machineOf(entry));
     if (fault !== undefined) throw invalid(`body.devices.${index}.restore.machine`, fault.rule);
@@ -147,7 +153,7 @@ async function assertTargetPaths(ctx: Context, devices: readonly RecoveryDevice[
   for (const [index, { deviceId, targetDeviceId, restore }] of devices.entries()) {
     const osType = systems.get(targetDeviceId ?? deviceId);
     if (restore.type !== 'files' || restore.targetPath === undefined || osType === undefined) continue;
-    const rule = targetPathFault(osType, restore.targetPath);
+    const rule = restoreRules.targetPathFault(osType, restore.targetPath);
     if (rule !== undefined) throw invalid(`body.devices.${index}.restore.targetPath`, rule);
   }
 }
@@ -155,8 +161,8 @@ async function assertTargetPaths(ctx: Context, devices: readonly RecoveryDevice[
 const NO_SCRIPTS = { devices: [] as RecoveryDevice[], scripts: [] as PinnedScript[] };
 
 /**
- * The versions of the scripts that a group has after a change: one that the group has stays, unless its newest one is
- * asked for. A script runs with the rights of the agent, so anyone who names one needs the right to start scripts.
+ * The script versions of a group after a change: existing versions are kept, unless the newest ones are requested. A
+ * script runs with the rights of the agent, so choosing one requires the right to start scripts.
  */
 async function scriptsOf(
   ctx: Context,
@@ -190,3 +196,38 @@ async function scriptsOf(
 }
 
 const RUNS = 'runs in the organization of the plan';
+
+/** Whether the groups of a plan have a possible order. */
+
+interface OrderedGroup {
+  id: string;
+  sequence: number;
+  dependsOnGroupId: string | null;
+}
+
+/**
+ * The rule that the dependency of a group breaks; `undefined` if it breaks none. A group waits for its dependency and
+ * for all groups of lower sequences, so a dependency on a higher sequence would be circular.
+ */
+export function brokenDependency(groups: readonly OrderedGroup[], group: OrderedGroup): string | undefined {
+  const byId = new Map(groups.map((each) => [each.id, each]));
+  byId.set(group.id, group);
+  const seen = new Set([group.id]);
+  let before = group;
+  for (let id = group.dependsOnGroupId; id !== null; ) {
+    const next = byId.get(id);
+    if (next === undefined) return 'must be another group of the same plan';
+    if (seen.has(id)) return 'must not lead back to the group itself';
+    if (next.sequence > before.sequence) {
+      return 'must not have a higher sequence than the group that depends on it';
+    }
+    seen.add(id);
+    before = next;
+    id = next.dependsOnGroupId;
+  }
+  return undefined;
+}
+
+/** The first group whose dependency a change of another one breaks. */
+const firstBroken = (groups: readonly OrderedGroup[]): OrderedGroup | undefined =>
+  groups.find((group) => brokenDependency(groups, group) !== undefined);

@@ -1,14 +1,13 @@
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
-import { executionRoutes } from './executions/execution.routes.ts';
-import { addRecoveryJobs } from './executions/work/recovery.jobs.ts';
-import { executionRetention } from './executions/retention.ts';
-import { planRoutes } from './plans/plan.routes.ts';
+import { executionRoutes, planRoutes } from './disaster-recovery.routes.ts';
+import { addRecoveryJobs } from './execution.work.ts';
+import { executionRetention } from './disaster-recovery.model.ts';
 
-export { RECOVERY_WORK } from './executions/recovery-work.ts';
+export { RECOVERY_WORK } from './disaster-recovery.queries.ts';
 
 export const feature = defineFeature({
-  name: 'recovery',
+  name: 'disaster-recovery',
   routes: (parts: Parameters<typeof executionRoutes>[0]) => [planRoutes, executionRoutes(parts)],
   jobs: addRecoveryJobs,
   tables: [

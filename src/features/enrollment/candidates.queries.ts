@@ -1,14 +1,14 @@
 import type { Claimant } from '../../hub/ports.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { PublicContext } from '../../platform/context.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
+import { lockByName, type Tx } from '../../platform/db/transaction.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { DeviceModel, deviceOfToken } from '../devices/index.ts';
 import type { Candidate } from './place.ts';
 
 /** The devices that a machine may be by its machine id, and which of them are held by a living program. */
 
-/** More machines than anybody approves under one machine id. */
+/** More machines than an organization has under one machine id. */
 const CANDIDATES_MAX = 20;
 
 export interface KnownDevice extends Candidate {
@@ -53,7 +53,7 @@ export async function lockCandidates(
     held,
   }: { orgId: string; machineId: string; bearer: string | undefined; held: Held },
 ): Promise<KnownDevice[]> {
-  await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`machine ${orgId} ${machineId}`]);
+  await lockByName(tx, `machine ${orgId} ${machineId}`);
   const proven = bearer === undefined ? undefined : await deviceOfToken(tx, bearer);
   const devices = await DeviceModel.query(tx)
     .where('org_id', orgId)

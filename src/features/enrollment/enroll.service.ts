@@ -1,9 +1,14 @@
 import { raw } from 'objection';
 import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { DeviceSummary, EnrollRequest, EnrollResponse, ReleaseKey } from '../../protocol/index.ts';
-import { HUB_PATH } from '../../protocol/index.ts';
-import type { PublicContext } from '../../platform/context.ts';
+import {
+  type DeviceSummary,
+  type EnrollRequest,
+  type EnrollResponse,
+  type ReleaseKey,
+  HUB_PATH,
+} from '../../protocol/index.ts';
+import type { PublicContext, ClientInfo } from '../../platform/context.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
@@ -23,11 +28,11 @@ import {
   toSummary,
 } from '../devices/index.ts';
 import { firstSiteOf } from '../sites/index.ts';
-import { findHeld, type Held, type KnownDevice, lockCandidates } from './candidates.ts';
+import { findHeld, type Held, type KnownDevice, lockCandidates } from './candidates.queries.ts';
 import { EnrollmentKey } from './enrollment-key.model.ts';
-import type { EnrollLimits } from './enroll-limits.ts';
-import { type Place, placeOf } from './place.ts';
-import { tellingMachineId } from './telling-machine-id.ts';
+import { type Place, placeOf, tellingMachineId } from './place.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import { addressLimiter, countedAddress } from '../../platform/http/client-address.ts';
 
 type TakenKey = Pick<EnrollmentKey, 'id' | 'orgId' | 'siteId' | 'partnerId'>;
 
@@ -58,7 +63,7 @@ export interface EnrollmentSettings {
 
 /**
  * Enrolls a device with an enrollment key, and returns its token. The use of the key and the device are committed together.
- * @param bearer  the token that the machine has as a device already, where it sent one
+ * @param bearer  the token that the machine has as a device already, if it sent one
  */
 export async function enroll(
   ctx: PublicContext,
@@ -187,7 +192,7 @@ async function noteOtherMachine(
   }
 }
 
-/** Locks the key, so that two devices cannot both take its last use. Throws where it cannot be used. */
+/** Locks the key, so that two devices cannot both take its last use. Throws if it cannot be used. */
 async function takeKey(tx: Tx, key: string): Promise<TakenKey> {
   // One statement: machines enroll by the hundreds, each in a transaction that holds the row of the key.
   const found = await EnrollmentKey.query(tx)
@@ -260,3 +265,40 @@ async function readSummary(tx: Tx, id: string): Promise<DeviceSummary> {
   const [row] = (await selectDevices(query)) as [DeviceRow];
   return toSummary(row);
 }
+
+/** Bad keys from one address. */
+const FAILURES = { points: 30, seconds: 300 };
+/** All tries from one address: a school behind one address can bring in hundreds of machines in an afternoon. */
+const TRIES = { points: 1200, seconds: 3600 };
+
+type EnrollLimits = ReturnType<typeof enrollLimits>;
+
+export function enrollLimits(limits: RateLimits) {
+  const failures = addressLimiter(limits, 'enroll-failure', FAILURES);
+  const tries = addressLimiter(limits, 'enroll-try', TRIES);
+
+  return {
+    /**
+     * Lets an address try to enroll, unless it has tried too often. Throws `rate_limited`. A failure is counted when it
+     * is one, not before as with passwords: many machines that enroll at once would be taken for many bad keys, and a
+     * key has too many characters for a few more guesses in parallel to matter.
+     */
+    async limited<T>(client: ClientInfo, enroll: () => Promise<T>): Promise<T> {
+      const ip = countedAddress(client);
+      // All clients behind a proxy that is not configured: a key cannot be guessed, so there is nothing to protect.
+      if (ip === undefined) return enroll();
+      // Not this machine itself, such as a simulated fleet.
+      if (!isLoopback(ip)) await tries.take(ip);
+      // Taking a point reports the time at which there is one again.
+      if (await failures.isSpent(ip)) await failures.take(ip);
+      try {
+        return await enroll();
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'unauthenticated') await failures.take(ip);
+        throw error;
+      }
+    },
+  };
+}
+
+const isLoopback = (ip: string) => ip === '::1' || ip.startsWith('127.');

@@ -1,6 +1,6 @@
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { inTenant } from '../../platform/db/statement.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newToken, tokenHash } from '../../platform/secrets/tokens.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EnrollRequest, EnrollResponse } from '../../protocol/index.ts';
-import { everyScope } from '../../platform/http/access.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
 import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';

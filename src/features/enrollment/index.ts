@@ -1,8 +1,8 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { enrollmentRoutes } from './enrollment.routes.ts';
 
-export { enrollLimits } from './enroll-limits.ts';
+export { enrollLimits } from './enroll.service.ts';
 export { createEnrollmentKey } from './enrollment-key.service.ts';
 
 export const feature = defineFeature({

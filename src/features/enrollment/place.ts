@@ -1,4 +1,5 @@
-import { tellingSerial } from '../../protocol/index.ts';
+import { tellingSerial, isSharedId, SHARED_IDS } from '../../protocol/index.ts';
+import { createHash } from 'node:crypto';
 
 /** Decides which device a machine is that enrolls with a machine id (SHAPES 5). Pure. */
 
@@ -39,4 +40,33 @@ export function placeOf<C extends Candidate>(
   if (free !== undefined) return { kind: 'known', device: free };
   const owner = candidates.find(({ ownsId }) => ownsId) ?? byRank[0];
   return owner === undefined ? { kind: 'new' } : { kind: 'pending', conflictsWith: owner };
+}
+
+const ZEROS = '0'.repeat(32);
+
+/**
+ * Ids that agents of earlier releases have hashed although they name many machines, in each form in which systems print
+ * them.
+ */
+const RAW = [
+  '',
+  'uninitialized',
+  ZEROS,
+  'f'.repeat(32),
+  '00000000-0000-0000-0000-000000000000',
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  ...SHARED_IDS,
+].flatMap((id) => {
+  const bare = id.replaceAll('-', '');
+  return [id, id.toUpperCase(), bare, bare.toUpperCase()];
+});
+
+/** As the agent hashes the id of its machine (`src/agent/os/machine.ts`). */
+const hashed = (raw: string) => createHash('sha256').update(`muster-agent machine id:${raw}`).digest('hex');
+const SHARED_HASHES = new Set(RAW.map(hashed));
+
+/** The machine id, or `undefined` if it names no machine, or many. */
+export function tellingMachineId(id: string | null | undefined): string | undefined {
+  const trimmed = id?.trim() ?? '';
+  return isSharedId(trimmed) || SHARED_HASHES.has(trimmed.toLowerCase()) ? undefined : trimmed;
 }

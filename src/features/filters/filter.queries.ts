@@ -1,43 +1,58 @@
+import { SavedFilter } from './filter.model.ts';
+import type { QueryBuilder } from 'objection';
+import type { Context } from '../../platform/context.ts';
+import { nameOrder, inTenant } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Use, PreviewedDevice, PreviewRequest } from './filter.schema.ts';
 import { clock } from '../../clock.ts';
-import { type Context, holds } from '../../platform/context.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import {
   withPatternTimeout,
   type Conditions,
-  selectMatchable,
   STATUS_SQL,
-  toMatchable,
   visibleDevices,
   whereMatching,
 } from '../conditions/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertOrganizationAccess } from '../organizations/index.ts';
-import {
-  EXPLAINED_MAX,
-  type ExplainRequest,
-  type PreviewedDevice,
-  type PreviewRequest,
-} from './filter.schema.ts';
-import { checkedConditions, conditionsOf, readFilter } from './stored-conditions.ts';
 
-export async function previewConditions(ctx: Context, { conditions, ...sample }: PreviewRequest) {
-  assertMaySeeDevices(ctx);
-  if (sample.orgId !== undefined) await assertOrganizationAccess(ctx, sample.orgId);
-  return preview(ctx, await checkedConditions(ctx, conditions, 'body.conditions'), sample);
+/** A kind of record that can refer to a filter. The feature that owns these records provides it. */
+export interface FilterReferrer {
+  kind: string;
+  /** Selects `id`, `name` and `org_id` of the records that refer to the filter whose id is the only parameter. */
+  sql: string;
+  /** Throws if the filters of an organization, as they now are in the transaction, break a rule of the records. */
+  assertAllowed?: (tx: Tx, orgId: string) => Promise<void>;
 }
 
-export async function previewFilter(ctx: Context, id: string, limit: number) {
-  assertMaySeeDevices(ctx);
-  const filter = await readFilter(ctx, id);
-  return { ...(await preview(ctx, await conditionsOf(ctx, id), { limit })), filter };
+/** The records that use the filter, as far as the caller can see them. */
+export async function filterUsage(
+  ctx: Context,
+  filterId: string,
+  referrers: readonly FilterReferrer[],
+): Promise<Use[]> {
+  if (referrers.length === 0) return [];
+  const { rows } = await ctx.tx.raw<{ rows: Use[] }>(
+    `select kind, id, name from (${referrers
+      .map(
+        ({ kind, sql }) =>
+          `select '${kind}' as kind, used.id, used.name from (${sql}) as used where ${inTenant(ctx.caller, 'used.org_id')}`,
+      )
+      .join(' union all ')}) as uses order by kind, ${nameOrder('name')}, id`,
+    referrers.map(() => filterId),
+  );
+  return rows;
 }
 
-/** Permission to read filters does not include permission to see the devices they find. */
-function assertMaySeeDevices({ caller }: Context): void {
-  if (!holds(caller.permissions, 'devices:read')) {
-    throw new AppError('forbidden', 'This also requires the permission devices:read.');
-  }
+export async function assertUnused(
+  ctx: Context,
+  filterId: string,
+  referrers: readonly FilterReferrer[],
+): Promise<void> {
+  const uses = await filterUsage(ctx, filterId, referrers);
+  if (uses.length === 0) return;
+  const names = uses.slice(0, 3).map(({ kind, name }) => `${kind} ${name}`);
+  const more = uses.length > names.length ? ` and ${uses.length - names.length} more` : '';
+  throw new AppError('conflict', `This filter is used by ${names.join(', ')}${more}.`, { details: uses });
 }
 
 type Sample = Pick<PreviewRequest, 'limit' | 'orgId' | 'siteId'>;
@@ -46,7 +61,11 @@ type Sample = Pick<PreviewRequest, 'limit' | 'orgId' | 'siteId'>;
  * Covers all organizations of the caller unless one is named, in one statement so that the count and the devices are
  * consistent.
  */
-async function preview({ caller, tx }: Context, conditions: Conditions, { limit, orgId, siteId }: Sample) {
+export async function queryPreview(
+  { caller, tx }: Context,
+  conditions: Conditions,
+  { limit, orgId, siteId }: Sample,
+) {
   const now = clock.now();
   const within = omitUndefined({ 'd.org_id': orgId, 'd.site_id': siteId });
   const matching = whereMatching(
@@ -93,36 +112,19 @@ async function preview({ caller, tx }: Context, conditions: Conditions, { limit,
 /** Times come as JSON from the database, in the zone of the connection. */
 const isoOrNull = (time: unknown) => (typeof time === 'string' ? new Date(time) : null);
 
-/** The result of each condition for one device, in its current state. */
-export async function explain(ctx: Context, { conditions: given, filterId, deviceId }: ExplainRequest) {
-  assertMaySeeDevices(ctx);
-  const conditions = await asked(ctx, given, filterId);
-  const [row] = await selectMatchable(
-    visibleDevices(ctx.tx, ctx.caller).where('d.id', deviceId),
-    conditions.reads,
-  );
-  if (row === undefined) throw notFound('Device');
-  const device = toMatchable(row);
-  const now = clock.now();
-  return {
-    data: {
-      deviceId: device.id,
-      matched: conditions.matches(device, now),
-      conditions: conditions.explain(device, now, { atMost: EXPLAINED_MAX }),
-      evaluatedAt: new Date(now),
-    },
-  };
+export async function lockFilter(tx: Tx, id: string): Promise<void> {
+  await tx.raw('select from saved_filters where id = ? for update', [id]);
 }
 
-async function asked(ctx: Context, given: unknown, filterId: string | undefined): Promise<Conditions> {
-  if ((given === undefined) === (filterId === undefined)) {
-    throw invalid(
-      'body.filterId',
-      'is required if conditions is missing, and not allowed otherwise',
-      'Provide exactly one of conditions or filterId.',
-    );
-  }
-  return filterId === undefined
-    ? checkedConditions(ctx, given, 'body.conditions')
-    : conditionsOf(ctx, filterId);
+/** The newest of the matching filters whose conditions together have at most so many bytes. */
+export function newestUpTo(tx: Tx, matching: QueryBuilder<SavedFilter>, bytesMax: number) {
+  const newest = 'created_at desc, id desc';
+  return SavedFilter.query(tx)
+    .from(
+      matching
+        .select('saved_filters.*', tx.raw(`sum(octet_length(conditions)) over (order by ${newest}) as bytes`))
+        .as('saved_filters'),
+    )
+    .where('bytes', '<=', bytesMax)
+    .orderByRaw(newest);
 }

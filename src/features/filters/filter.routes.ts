@@ -1,7 +1,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { type FilterReferrer, filterUsage } from './filter-usage.ts';
+import { type FilterReferrer, filterUsage } from './filter.queries.ts';
 import {
   Explanation,
   ExplainRequest,
@@ -15,8 +15,16 @@ import {
   PreviewRequest,
   Usage,
 } from './filter.schema.ts';
-import { createFilter, deleteFilter, listFilters, showFilter, updateFilter } from './filter.service.ts';
-import { explain, previewConditions, previewFilter } from './preview.service.ts';
+import {
+  createFilter,
+  deleteFilter,
+  listFilters,
+  showFilter,
+  updateFilter,
+  explain,
+  previewConditions,
+  previewFilter,
+} from './filter.service.ts';
 import { readFilter } from './stored-conditions.ts';
 
 const may = (permission: string) => ({ scopes: ['organization', 'partner', 'system'] as const, permission });

@@ -153,9 +153,15 @@ export const Explanation = z.object({
           operator: z.string(),
           matched: z.boolean(),
           value: z.unknown().describe('The value of the device that the condition saw; null: no value.'),
+          valueCount: z
+            .number()
+            .int()
+            .optional()
+            .describe('For a list: the number of its values, if more than are shown.'),
         }),
       )
       .describe(`In order; at most the first ${EXPLAINED_MAX}.`),
+    conditionCount: z.number().int().optional().describe('How many there are, where more than are listed.'),
     evaluatedAt: Timestamp,
   }),
 });

@@ -1,18 +1,34 @@
+import { newestUpTo, lockFilter, assertUnused, type FilterReferrer, queryPreview } from './filter.queries.ts';
 import { z } from 'zod';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { Context } from '../../platform/context.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
-import { AppError, invalid, noFields } from '../../platform/errors.ts';
-import { RawJson, AuditedJson } from '../../platform/http/raw-json.ts';
+import { type Context, holds } from '../../platform/context.ts';
+import { containing } from '../../platform/db/statement.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
+import { RawJson, AuditedJson } from '../../platform/http/route.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { conditionsText, type Fault, assertPatternsCompile } from '../conditions/index.ts';
+import {
+  conditionsText,
+  type Fault,
+  assertPatternsCompile,
+  type Conditions,
+  selectMatchable,
+  toMatchable,
+  visibleDevices,
+} from '../conditions/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
-import { assertUnused, type FilterReferrer } from './filter-usage.ts';
-import { FILTER_CHANGED } from './filter.events.ts';
-import { SavedFilter } from './filter.model.ts';
-import { Filter, type FilterPatch, type FilterQuery, type NewFilter } from './filter.schema.ts';
-import { accessible, checkedConditions, faultsOf, readFilter } from './stored-conditions.ts';
+import { FILTER_CHANGED, SavedFilter } from './filter.model.ts';
+import {
+  Filter,
+  type FilterPatch,
+  type FilterQuery,
+  type NewFilter,
+  EXPLAINED_MAX,
+  type ExplainRequest,
+  type PreviewRequest,
+} from './filter.schema.ts';
+import { accessible, checkedConditions, faultsOf, readFilter, conditionsOf } from './stored-conditions.ts';
+import { clock } from '../../clock.ts';
 
 interface Parts {
   /** Publishes changes of filters to live subscriptions and dynamic groups. */
@@ -34,19 +50,16 @@ export async function listFilters(ctx: Context, { search }: FilterQuery): Promis
     );
   }
   const total = await matching.clone().resultSize();
-  const newest = 'created_at desc, id desc';
-  const filters = await SavedFilter.query(ctx.tx)
-    .from(
-      matching
-        .select(
-          'saved_filters.*',
-          ctx.tx.raw(`sum(octet_length(conditions)) over (order by ${newest}) as bytes`),
-        )
-        .as('saved_filters'),
-    )
-    .where('bytes', '<=', LISTED_BYTES_MAX)
-    .select('id', 'org_id', 'name', 'description', 'conditions', 'created_by', 'created_at', 'updated_at')
-    .orderByRaw(newest);
+  const filters = await newestUpTo(ctx.tx, matching, LISTED_BYTES_MAX).select(
+    'id',
+    'org_id',
+    'name',
+    'description',
+    'conditions',
+    'created_by',
+    'created_at',
+    'updated_at',
+  );
   return new RawJson(`{"data":[${filters.map((one) => asJson(one)).join(',')}],"total":${total}}`);
 }
 
@@ -103,7 +116,7 @@ export async function deleteFilter(ctx: Context, id: string, { hub, filterReferr
 async function readFilterToChange(ctx: Context, id: string): Promise<SavedFilter> {
   const filter = await readFilter(ctx, id);
   await assertManageable(ctx, filter.orgId);
-  await ctx.tx.raw('select from saved_filters where id = ? for update', [id]);
+  await lockFilter(ctx.tx, id);
   return filter;
 }
 
@@ -143,4 +156,62 @@ function asJson(filter: SavedFilter, faults: readonly Fault[] = []): string {
   const head = JSON.stringify(Head.parse(filter)).slice(0, -1);
   const tail = faults.length === 0 ? '' : `,"faults":${JSON.stringify(faults)}`;
   return `${head},"conditions":${filter.conditions}${tail}}`;
+}
+
+export async function previewConditions(ctx: Context, { conditions, ...sample }: PreviewRequest) {
+  assertMaySeeDevices(ctx);
+  if (sample.orgId !== undefined) await assertOrganizationAccess(ctx, sample.orgId);
+  return queryPreview(ctx, await checkedConditions(ctx, conditions, 'body.conditions'), sample);
+}
+
+export async function previewFilter(ctx: Context, id: string, limit: number) {
+  assertMaySeeDevices(ctx);
+  const filter = await readFilter(ctx, id);
+  return { ...(await queryPreview(ctx, await conditionsOf(ctx, id), { limit })), filter };
+}
+
+/** Permission to read filters does not include permission to see the devices they find. */
+function assertMaySeeDevices({ caller }: Context): void {
+  if (!holds(caller.permissions, 'devices:read')) {
+    throw new AppError('forbidden', 'This also requires the permission devices:read.');
+  }
+}
+
+/** The result of each condition for one device, in its current state. */
+export async function explain(ctx: Context, { conditions: given, filterId, deviceId }: ExplainRequest) {
+  assertMaySeeDevices(ctx);
+  const conditions = await requestedConditions(ctx, given, filterId);
+  const [row] = await selectMatchable(
+    visibleDevices(ctx.tx, ctx.caller).where('d.id', deviceId),
+    conditions.reads,
+  );
+  if (row === undefined) throw notFound('Device');
+  const device = toMatchable(row);
+  const now = clock.now();
+  return {
+    data: {
+      deviceId: device.id,
+      matched: conditions.matches(device, now),
+      conditions: conditions.explain(device, now, { atMost: EXPLAINED_MAX }),
+      ...(conditions.count > EXPLAINED_MAX ? { conditionCount: conditions.count } : {}),
+      evaluatedAt: new Date(now),
+    },
+  };
+}
+
+async function requestedConditions(
+  ctx: Context,
+  given: unknown,
+  filterId: string | undefined,
+): Promise<Conditions> {
+  if ((given === undefined) === (filterId === undefined)) {
+    throw invalid(
+      'body.filterId',
+      'is required if conditions is missing, and not allowed otherwise',
+      'Provide exactly one of conditions or filterId.',
+    );
+  }
+  return filterId === undefined
+    ? checkedConditions(ctx, given, 'body.conditions')
+    : conditionsOf(ctx, filterId);
 }

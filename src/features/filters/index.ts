@@ -1,16 +1,17 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { filterRoutes } from './filter.routes.ts';
 
-export { FILTER_CHANGED } from './filter.events.ts';
-export { conditionsOf, conditionsToFollow } from './stored-conditions.ts';
-export type { FilterReferrer } from './filter-usage.ts';
+export { FILTER_CHANGED } from './filter.model.ts';
 export {
+  conditionsOf,
+  conditionsToFollow,
   conditionsForGroup,
   conditionsNamingGroups,
   conditionsWithin,
   filterWithin,
-} from './group-filters.ts';
+} from './stored-conditions.ts';
+export type { FilterReferrer } from './filter.queries.ts';
 
 export const feature = defineFeature({
   name: 'filters',

@@ -1,3 +1,10 @@
+import {
+  claimEvaluation,
+  forgetOldChanges,
+  lockFilterOfGroup,
+  reconcile,
+  organizationScope,
+} from './group.queries.ts';
 import { clock, type Timer } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
@@ -8,8 +15,6 @@ import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import { CUSTOM_FIELD_CHANGED } from '../custom-fields/index.ts';
 import { FILTER_CHANGED, filterWithin } from '../filters/index.ts';
 import { FilterDependencies, type Occasion } from './filter-dependencies.ts';
-import { reconcile } from './membership.ts';
-import { organizationScope } from './organization-scope.ts';
 
 /** Changes within this time are processed together. */
 const COLLECT_MS = 1000;
@@ -274,17 +279,8 @@ export class DynamicGroupSync {
   /** Returns false if another node has already started to reconcile the group. */
   async #claim({ id, orgId, evaluatedAt }: DynamicGroup): Promise<boolean> {
     return withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
-      const { rows } = await tx.raw<{ rows: unknown[] }>(
-        `update device_groups set evaluated_at = now() where org_id = ? and id = ? and evaluated_at is not distinct from ?
-        returning id`,
-        [orgId, id, evaluatedAt],
-      );
-      if (rows.length === 0) return false;
-      await tx.raw(
-        `delete from device_group_changes where org_id = ? and group_id = ? and (at < now() - make_interval(days => ?)
-          or id <= (select id from device_group_changes where org_id = ? and group_id = ? order by id desc offset ? limit 1))`,
-        [orgId, id, CHANGES_KEPT_DAYS, orgId, id, CHANGES_KEPT],
-      );
+      if (!(await claimEvaluation(tx, { id, orgId, evaluatedAt }))) return false;
+      await forgetOldChanges(tx, { id, orgId }, { days: CHANGES_KEPT_DAYS, atMost: CHANGES_KEPT });
       return true;
     });
   }
@@ -297,11 +293,7 @@ export class DynamicGroupSync {
   async #reconcile(group: DynamicGroup, change: Change): Promise<number> {
     const { id, orgId } = group;
     const changed = await withTenant(this.#parts.db, organizationScope(orgId), async (tx) => {
-      const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
-        'select filter_id from device_groups where org_id = ? and id = ? for no key update',
-        [orgId, id],
-      );
-      const filterId = rows[0]?.filter_id ?? null;
+      const filterId = await lockFilterOfGroup(tx, { id, orgId });
       if (filterId === null) return [];
       const filter = await filterWithin(tx, { orgId, filterId });
       // The group of an invalid filter keeps its members until the filter is corrected.

@@ -1,7 +1,19 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { withPatternTimeout, type Conditions, visibleDevices, whereMatching } from '../conditions/index.ts';
-import { organizationScope } from './organization-scope.ts';
+import type { TenantScope } from '../../platform/db/tenant-scope.ts';
+import type { Context } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { Group } from './group.model.ts';
+
+/** The scope of background work in one organization, without a user. */
+export const organizationScope = (orgId: string): TenantScope => ({
+  scope: 'organization',
+  userId: null,
+  partnerId: null,
+  orgAccess: 'listed',
+  orgIds: [orgId],
+});
 
 /** The members of groups. Each statement that changes them also records the change and its reason. */
 
@@ -153,4 +165,55 @@ export async function groupsOutsideOrganization(
     [[...groupIds], orgId],
   );
   return rows.map(({ position }) => position);
+}
+
+export const accessibleGroups = (ctx: Context) =>
+  Group.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'device_groups.org_id'));
+
+/** Decommissioned devices keep their memberships in case they return, but are neither listed nor counted. */
+const DEVICE_COUNT_SQL = `(select count(*)::int from device_group_members m
+  join devices d on d.org_id = m.org_id and d.id = m.device_id
+  where m.org_id = device_groups.org_id and m.group_id = device_groups.id and d.condition <> 'decommissioned')`;
+
+export const groupsWithDeviceCount = (ctx: Context) =>
+  accessibleGroups(ctx).select('device_groups.*', ctx.tx.raw(`${DEVICE_COUNT_SQL} as device_count`));
+
+interface GroupKey {
+  id: string;
+  orgId: string;
+}
+
+/** Marks a group as evaluated now. Returns false if it was evaluated since it was read. */
+export async function claimEvaluation(
+  tx: Tx,
+  { id, orgId, evaluatedAt }: GroupKey & { evaluatedAt: Date | null },
+): Promise<boolean> {
+  const { rows } = await tx.raw<{ rows: unknown[] }>(
+    `update device_groups set evaluated_at = now() where org_id = ? and id = ? and evaluated_at is not distinct from ?
+    returning id`,
+    [orgId, id, evaluatedAt],
+  );
+  return rows.length > 0;
+}
+
+/** Deletes the recorded changes of a group that are older than so many days, and all but the newest. */
+export async function forgetOldChanges(
+  tx: Tx,
+  { id, orgId }: GroupKey,
+  { days, atMost }: { days: number; atMost: number },
+): Promise<void> {
+  await tx.raw(
+    `delete from device_group_changes where org_id = ? and group_id = ? and (at < now() - make_interval(days => ?)
+      or id <= (select id from device_group_changes where org_id = ? and group_id = ? order by id desc offset ? limit 1))`,
+    [orgId, id, days, orgId, id, atMost],
+  );
+}
+
+/** Locks the group and returns the ID of its filter; null for a static group and one that is gone. */
+export async function lockFilterOfGroup(tx: Tx, { id, orgId }: GroupKey): Promise<string | null> {
+  const { rows } = await tx.raw<{ rows: { filter_id: string | null }[] }>(
+    'select filter_id from device_groups where org_id = ? and id = ? for no key update',
+    [orgId, id],
+  );
+  return rows[0]?.filter_id ?? null;
 }

@@ -1,9 +1,10 @@
+// A group belongs to an organization and can contain any of its devices, across sites; its site is only a label. The
+// foreign keys of a membership include the organization on both sides. Each change locks the row of the group, so counts
+// are exact. A decommissioned device keeps its memberships but is neither listed nor counted.
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { containing } from '../../platform/db/like-pattern.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { containing, nameOrder } from '../../platform/db/statement.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -12,7 +13,7 @@ import type { Conditions } from '../conditions/index.ts';
 import { conditionsForGroup } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { readSite } from '../sites/index.ts';
-import { assertNoGroupCycle } from './group-cycles.ts';
+import { assertNoGroupCycle } from './filter-dependencies.ts';
 import { Group } from './group.model.ts';
 import type {
   GroupChange,
@@ -22,27 +23,23 @@ import type {
   GroupQuery,
   NewGroup,
 } from './group.schema.ts';
-import { assertStatic, join, leave, reconcile } from './membership.ts';
+import {
+  assertStatic,
+  join,
+  leave,
+  reconcile,
+  accessibleGroups,
+  groupsWithDeviceCount,
+} from './group.queries.ts';
 
 /** The maximum for one organization. */
 const GROUPS_MAX = 1000;
 
 type Hub = Pick<DeviceHub, 'devicesChanged'>;
 
-const accessible = (ctx: Context) =>
-  Group.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'device_groups.org_id'));
-
-/** Decommissioned devices keep their memberships in case they return, but are neither listed nor counted. */
-const DEVICE_COUNT_SQL = `(select count(*)::int from device_group_members m
-  join devices d on d.org_id = m.org_id and d.id = m.device_id
-  where m.org_id = device_groups.org_id and m.group_id = device_groups.id and d.condition <> 'decommissioned')`;
-
-const counted = (ctx: Context) =>
-  accessible(ctx).select('device_groups.*', ctx.tx.raw(`${DEVICE_COUNT_SQL} as device_count`));
-
 export async function listGroups(ctx: Context, query: GroupQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
-  const groups = counted(ctx)
+  const groups = groupsWithDeviceCount(ctx)
     .orderByRaw(`${nameOrder('device_groups.name')}, device_groups.id`)
     .page(query.page - 1, query.limit);
   if (query.orgId !== undefined) void groups.where('org_id', query.orgId);
@@ -52,7 +49,7 @@ export async function listGroups(ctx: Context, query: GroupQuery) {
 }
 
 export async function readGroup(ctx: Context, id: string): Promise<Group> {
-  const group = await counted(ctx).findById(id);
+  const group = await groupsWithDeviceCount(ctx).findById(id);
   if (group === undefined) throw notFound('Group');
   return group;
 }
@@ -214,7 +211,7 @@ function assertKind({ type, filterId }: Pick<Group, 'type' | 'filterId'>): void 
 
 /** Limits the number of groups, because every change of a device may require evaluating all dynamic ones. */
 async function assertGroupQuota(ctx: Context, orgId: string): Promise<void> {
-  const count = await accessible(ctx).where('org_id', orgId).resultSize();
+  const count = await accessibleGroups(ctx).where('org_id', orgId).resultSize();
   if (count < GROUPS_MAX) return;
   throw new AppError('limit_reached', `Group limit reached (${GROUPS_MAX}).`);
 }
@@ -237,7 +234,7 @@ async function reconcileNow(
 
 /** Locked, so that changes of a group are serialized with each other and with its deletion. */
 async function readGroupToChange(ctx: Context, id: string): Promise<Group> {
-  const group = await accessible(ctx).findById(id).forUpdate();
+  const group = await accessibleGroups(ctx).findById(id).forUpdate();
   if (group === undefined) throw notFound('Group');
   await assertManageable(ctx, group.orgId);
   return group;

@@ -1,12 +1,11 @@
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { groupRoutes } from './group.routes.ts';
-import { groupRetention } from './retention.ts';
+import { groupRetention } from './group.model.ts';
 
 export { DynamicGroupSync } from './dynamic-group-sync.ts';
-export { groupsUseFilters } from './group-cycles.ts';
-export { groupsOutsideOrganization } from './membership.ts';
-export { organizationScope } from './organization-scope.ts';
+export { groupsUseFilters } from './filter-dependencies.ts';
+export { groupsOutsideOrganization, organizationScope } from './group.queries.ts';
 
 export const feature = defineFeature({
   name: 'groups',

@@ -1,4 +1,4 @@
-import { bounded, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { inventoryRoutes } from './inventory.routes.ts';
 

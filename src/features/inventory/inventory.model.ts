@@ -43,7 +43,7 @@ export class DeviceSoftware extends BaseModel {
   declare publisher: string | null;
   declare installedAt: Date | null;
   declare source: string | null;
-  /** No column: the name of the title, where it was joined. */
+  /** No column: the name of the title, if it was joined. */
   declare name: string;
 
   static override relationMappings: RelationMappings = {

@@ -1,9 +1,9 @@
 import type { DeviceHub } from '../../hub/index.ts';
-import { everyScope } from '../../platform/http/access.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Inventory, INVENTORY_MAX_BYTES, InventoryReceipt, SOFTWARE_MAX } from '../../protocol/index.ts';
-import { listTitles } from './fleet-software.queries.ts';
+import { listTitles, CHANGES_MAX } from './inventory.queries.ts';
 import {
   DeviceInventory,
   FleetSoftwareQuery,
@@ -13,9 +13,7 @@ import {
   SoftwareQuery,
   SoftwareTitlePage,
 } from './inventory.schema.ts';
-import { takeInventory } from './inventory.service.ts';
-import { CHANGES_MAX } from './software.queries.ts';
-import { listChanges, listInstalled, readInventory } from './software.service.ts';
+import { takeInventory, listChanges, listInstalled, readInventory } from './inventory.service.ts';
 
 export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
   return {

@@ -24,7 +24,7 @@ export const DeviceInventory = z
     lastUser: z.string().nullable(),
     softwareCount: z.number().int().describe('Number of titles, each counted once for all its versions.'),
     collectedAt: Timestamp.nullable().describe(
-      'When the inventory was collected; null where the agent never sent one.',
+      'When the inventory was collected; null if the agent never sent one.',
     ),
     receivedAt: Timestamp.nullable(),
     failedSources: z

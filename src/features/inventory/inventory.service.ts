@@ -1,7 +1,11 @@
+// Agents report their inventory daily, and hardly any of it has changed, so only differences are written. Each title is
+// stored once per organization, which makes the search for a part of a name cheap. A part that is missing from a report
+// changes nothing, and a source that failed keeps what it had. Foreign keys move an inventory together with its device.
 import { isDeepStrictEqual } from 'node:util';
 import type { DeviceHub } from '../../hub/index.ts';
-import type { AgentContext } from '../../platform/context.ts';
-import { runPrepared } from '../../platform/db/prepared.ts';
+import type { AgentContext, Context } from '../../platform/context.ts';
+import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
+import { runPrepared } from '../../platform/db/transaction.ts';
 import { notFound } from '../../platform/errors.ts';
 import type {
   FailedSource,
@@ -11,18 +15,18 @@ import type {
   InventoryReceipt,
   SoftwareEntry,
 } from '../../protocol/index.ts';
-import { isOtherMachine, raiseSerialConflicts } from '../devices/index.ts';
+import { isOtherMachine, raiseSerialConflicts, findDevice } from '../devices/index.ts';
 import { type Installed, softwareDiff, withUnread } from './software-diff.ts';
-import { applyDiff, expectMany, keepChanges, readSoftware } from './software.queries.ts';
-
-// Locks the device's row until the end: two inventories of one device that arrive at once are stored one after the other.
-const READ = {
-  name: 'inventory-read',
-  text: `
-    select d.hardware, d.network, d.hostname, d.last_user as "lastUser", i.interfaces, coalesce(i.has_software, false) as "hasSoftware"
-    from devices d left join device_inventory i on i.org_id = d.org_id and i.device_id = d.id
-    where d.org_id = $1 and d.id = $2 for no key update of d`,
-};
+import { applyDiff, expectMany, keepChanges, readSoftware } from './inventory.queries.ts';
+import { type Page, toPage } from '../../platform/http/pagination.ts';
+import { DeviceInventory, DeviceSoftware, SoftwareChange } from './inventory.model.ts';
+import type {
+  DeviceInventory as InventoryAnswer,
+  InstalledSoftware,
+  SoftwareChangeEntry,
+  SoftwareChangeQuery,
+  SoftwareQuery,
+} from './inventory.schema.ts';
 
 const WRITE_FACTS = {
   name: 'inventory-facts',
@@ -110,7 +114,7 @@ export async function takeInventory(
   return { ok: true, changed };
 }
 
-/** What was reported, with the stored values of fields that were not. */
+/** The reported fields, with the stored values of fields that were not reported. */
 function completed<T extends object>(
   reported: T | undefined,
   stored: T,
@@ -145,3 +149,66 @@ const installed = ({ name, version = '', publisher, installedAt, source }: Softw
   installedAt: installedAt === undefined ? null : Date.parse(installedAt),
   source: source === undefined || source === '' ? null : source,
 });
+
+export async function readInventory(ctx: Context, deviceId: string): Promise<InventoryAnswer> {
+  const { id, orgId, hardware, network, lastUser } = await findDevice(ctx, deviceId);
+  const inventory = await DeviceInventory.query(ctx.tx).findById([orgId, id]);
+  return {
+    deviceId: id,
+    orgId,
+    hardware,
+    network,
+    interfaces: inventory?.interfaces ?? [],
+    lastUser,
+    softwareCount: await softwareOf(ctx, { id, orgId }).distinct('title_id').resultSize(),
+    collectedAt: inventory?.collectedAt ?? null,
+    receivedAt: inventory?.receivedAt ?? null,
+    failedSources: inventory?.failedSources ?? [],
+  };
+}
+
+const softwareOf = (ctx: Context, device: { id: string; orgId: string }) =>
+  DeviceSoftware.query(ctx.tx)
+    .where({ 'device_software.org_id': device.orgId, 'device_software.device_id': device.id })
+    .whereRaw(inTenant(ctx.caller, 'device_software.org_id'));
+
+export async function listInstalled(
+  ctx: Context,
+  deviceId: string,
+  query: SoftwareQuery,
+): Promise<Page<InstalledSoftware>> {
+  const device = await findDevice(ctx, deviceId);
+  await expectMany(ctx.tx);
+  const software = softwareOf(ctx, device)
+    .joinRelated('title')
+    .select('title.name', 'device_software.version', 'publisher', 'installed_at')
+    .orderByRaw(`${nameOrder('title.name')}, device_software.version`)
+    .page(query.page - 1, query.limit);
+  if (query.search !== undefined) void software.whereILike('title.name', containing(query.search));
+  return toPage(query, await software);
+}
+
+export async function listChanges(
+  ctx: Context,
+  deviceId: string,
+  query: SoftwareChangeQuery,
+): Promise<Page<SoftwareChangeEntry>> {
+  const { id, orgId } = await findDevice(ctx, deviceId);
+  const changes = SoftwareChange.query(ctx.tx)
+    .where({ org_id: orgId, device_id: id })
+    .whereRaw(inTenant(ctx.caller, 'org_id'))
+    .orderBy('id', 'desc')
+    .page(query.page - 1, query.limit);
+  if (query.search !== undefined) void changes.whereILike('name', containing(query.search));
+  if (query.change !== undefined) void changes.whereRaw('change = any(?::text[])', [query.change]);
+  return toPage(query, await changes);
+}
+
+// Locks the device's row until the end: two inventories of one device that arrive at once are stored one after the other.
+const READ = {
+  name: 'inventory-read',
+  text: `
+    select d.hardware, d.network, d.hostname, d.last_user as "lastUser", i.interfaces, coalesce(i.has_software, false) as "hasSoftware"
+    from devices d left join device_inventory i on i.org_id = d.org_id and i.device_id = d.id
+    where d.org_id = $1 and d.id = $2 for no key update of d`,
+};

@@ -2,12 +2,12 @@
 
 export interface Installed {
   name: string;
-  /** Empty where it is not known. */
+  /** Empty if it is not known. */
   version: string;
   publisher: string | null;
   /** In ms. */
   installedAt: number | null;
-  /** What has listed it; null where the agent did not say. */
+  /** The source that listed it; null if the agent named none. */
   source: string | null;
 }
 

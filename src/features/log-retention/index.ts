@@ -1,8 +1,17 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { logRetentionRoutes } from './log-retention.routes.ts';
 
-export { chosenDays, deviceLogRule } from './log-retention.queries.ts';
+export {
+  type ArrivedLogs,
+  chosenDays,
+  deviceLogRule,
+  holdRemoval,
+  noteRemoval,
+  organizationsRemovingOldest,
+  removeArrived,
+  removesOldest,
+} from './log-retention.queries.ts';
 export {
   DEFAULT_ALERT_DAYS,
   DEFAULT_COMMAND_DAYS,

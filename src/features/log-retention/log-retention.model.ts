@@ -1,6 +1,7 @@
 import { BaseModel } from '../../platform/db/base-model.ts';
+import type { WhenFull } from './log-retention.schema.ts';
 
-/** What an organization has chosen; organizations without a row have the defaults. */
+/** The choices of an organization; organizations without a row have the defaults. */
 export class LogRetentionChoice extends BaseModel {
   static override tableName = 'log_retention';
   static override idColumn = 'org_id';
@@ -10,4 +11,7 @@ export class LogRetentionChoice extends BaseModel {
   declare eventDays: number;
   declare commandDays: number;
   declare alertDays: number;
+  declare whenFull: WhenFull;
+  /** The last arrival day whose removal has begun and not ended. */
+  declare removingThrough: string | null;
 }

@@ -1,4 +1,6 @@
-import type { RetentionRule } from '../../platform/db/retention/retention-rule.ts';
+import type { AgentContext } from '../../platform/context.ts';
+import { lockForPruning, type RetentionRule } from '../../platform/db/retention-rule.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
 import type { LogRetention } from './log-retention.schema.ts';
 
 /** The columns of the table `log_retention`, by the fields of the API. */
@@ -7,21 +9,20 @@ export const COLUMNS = {
   eventDays: 'event_days',
   commandDays: 'command_days',
   alertDays: 'alert_days',
+  whenFull: 'when_full',
 } as const satisfies Record<keyof LogRetention, string>;
 
-/** SQL for the days that the organization `o` of a `RetentionRule` has chosen; null where it has not. */
-export const chosenDays = (column: (typeof COLUMNS)[keyof LogRetention]): string =>
+type DaysColumn = (typeof COLUMNS)[Exclude<keyof LogRetention, 'whenFull'>];
+
+/** SQL for the days that the organization `o` of a `RetentionRule` has chosen; null if it has not. */
+export const chosenDays = (column: DaysColumn): string =>
   `(select r.${column} from log_retention r where r.org_id = o.id)`;
 
 /**
  * A rule for rows that devices send, which are indexed by device alone. A row is old when it is so by the clocks of both
  * the device and the server: a device's clock may be years behind.
  */
-export const deviceLogRule = (
-  table: string,
-  days: number,
-  column: (typeof COLUMNS)[keyof LogRetention],
-): RetentionRule => ({
+export const deviceLogRule = (table: string, days: number, column: DaysColumn): RetentionRule => ({
   table,
   key: ['id'],
   days,
@@ -34,3 +35,72 @@ export const deviceLogRule = (
     candidate: 'exists (select from devices d where d.org_id = o.id)',
   },
 });
+
+/** Organizations whose oldest logs are removed if their budget is spent. */
+export async function organizationsRemovingOldest(tx: Tx): Promise<{ orgId: string; partnerId: string }[]> {
+  const { rows } = await tx.raw<{ rows: { orgId: string; partnerId: string }[] }>(
+    `select o.id as "orgId", o.partner_id as "partnerId" from log_retention r join organizations o on o.id = r.org_id
+    where r.when_full = 'remove_oldest' and o.deleted_at is null order by o.id`,
+  );
+  return rows;
+}
+
+/**
+ * Keeps the choice of an organization as it is until the transaction ends, so that nothing is removed after the answer
+ * to a request that takes the choice back.
+ * @returns the last arrival day whose removal has begun; `undefined` if the oldest logs are not to be removed
+ */
+export async function holdRemoval(tx: Tx, orgId: string): Promise<{ through: string | null } | undefined> {
+  const { rows } = await tx.raw<{ rows: { through: string | null }[] }>(
+    `select removing_through::text as through from log_retention
+    where org_id = ? and when_full = 'remove_oldest' for no key update`,
+    [orgId],
+  );
+  return rows[0];
+}
+
+/** Notes that the removal of the logs up to that arrival day begins; null: that it has ended. */
+export async function noteRemoval(tx: Tx, orgId: string, through: string | null): Promise<void> {
+  await tx.raw('update log_retention set removing_through = ?::date where org_id = ?', [
+    through,
+    orgId,
+  ] as string[]);
+}
+
+/** For refusals: whether the organization of an agent chose that its oldest logs are removed. */
+export async function removesOldest({ tx, agent }: AgentContext): Promise<boolean> {
+  const { rows } = await tx.raw<{ rows: { removes: boolean }[] }>(
+    `select when_full = 'remove_oldest' as removes from log_retention where org_id = ?`,
+    [agent.orgId],
+  );
+  return rows[0]?.removes === true;
+}
+
+/** How many rows of a table one transaction removes. */
+const AT_ONCE = 2500;
+
+/** The logs of a device in that organization that arrived on that day (UTC) or earlier. */
+export interface ArrivedLogs {
+  orgId: string;
+  deviceId: string;
+  day: string;
+}
+
+/**
+ * Removes some of them from a table that devices fill.
+ * @returns how many, and whether there may be more
+ */
+export async function removeArrived(
+  tx: Tx,
+  table: string,
+  { orgId, deviceId, day }: ArrivedLogs,
+): Promise<{ removed: number; mayHaveMore: boolean }> {
+  await lockForPruning(tx, table);
+  const { rowCount } = await tx.raw<{ rowCount: number }>(
+    `delete from ${table} where id in (
+      select id from ${table} where org_id = ? and device_id = ?
+        and created_at < (?::date + 1)::timestamp at time zone 'utc' limit ${AT_ONCE})`,
+    [orgId, deviceId, day],
+  );
+  return { removed: rowCount, mayHaveMore: rowCount === AT_ONCE };
+}

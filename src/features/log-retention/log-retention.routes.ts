@@ -1,4 +1,4 @@
-import { everyScope } from '../../platform/http/access.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { LogRetention, LogRetentionChange } from './log-retention.schema.ts';
@@ -10,7 +10,7 @@ const LogRetentionAnswer = LogRetention.strip().meta({ id: 'LogRetention' });
 export const logRetentionRoutes: RouteGroup = {
   name: 'Log retention',
   description:
-    'For how long an organization’s logs, ended commands and resolved alerts are kept. What is older is removed once a day.',
+    'For how long an organization’s logs, ended commands and resolved alerts are kept. What is older is removed once a day. Also what happens when the stored logs reach their budget.',
   routes: [
     route({
       method: 'get',

@@ -9,6 +9,7 @@ import {
   DEFAULT_COMMAND_DAYS,
   DEFAULT_DIAGNOSTIC_DAYS,
   DEFAULT_EVENT_DAYS,
+  DEFAULT_WHEN_FULL,
   type LogRetention,
   type LogRetentionChange,
 } from './log-retention.schema.ts';
@@ -24,6 +25,7 @@ export async function readLogRetention(ctx: Context, orgId: string): Promise<Nam
     eventDays: choice?.eventDays ?? DEFAULT_EVENT_DAYS,
     commandDays: choice?.commandDays ?? DEFAULT_COMMAND_DAYS,
     alertDays: choice?.alertDays ?? DEFAULT_ALERT_DAYS,
+    whenFull: choice?.whenFull ?? DEFAULT_WHEN_FULL,
   };
 }
 
@@ -36,12 +38,16 @@ export async function changeLogRetention(
   const { name, ...before } = await readLogRetention(ctx, orgId);
   const sent = omitUndefined(change);
   const after: LogRetention = { ...before, ...sent };
-  // Only what was sent is merged: the rest stays even where it is being changed by another request.
+  // Only what was sent is merged: the rest stays even if it is being changed by another request.
   const sentColumns = Object.entries(COLUMNS).flatMap(([field, column]) => (field in sent ? [column] : []));
   await LogRetentionChoice.query(ctx.tx)
     .insert({ ...after, orgId, updatedAt: clock.date() })
     .onConflict('org_id')
     .merge([...sentColumns, 'updated_at']);
+  if (sent.whenFull === 'refuse') {
+    // A removal that has begun stops with the choice.
+    await LogRetentionChoice.query(ctx.tx).findById(orgId).patch({ removingThrough: null });
+  }
   ctx.recordChange(before, after);
   return { name, ...after };
 }

@@ -1,7 +1,16 @@
 import { z } from 'zod';
-import { Id, instantOrDay } from '../../platform/http/fields.ts';
-import { pageQuery } from '../../platform/http/pagination.ts';
-import { LOG_PAGE_MAX, LogConditions, LogEntry, LogLevel, LogMetadata } from '../../protocol/index.ts';
+import { Id, instantOrDay, listOf, noneBefore, text, Timestamp } from '../../platform/http/fields.ts';
+import { pageQuery, pageOf } from '../../platform/http/pagination.ts';
+import {
+  LOG_PAGE_MAX,
+  LogConditions,
+  LogEntry,
+  LogLevel,
+  LogMetadata,
+  EventCategory,
+  EventLevel,
+  DiagnosticLevel,
+} from '../../protocol/index.ts';
 
 const LEVELS = LogLevel.options;
 
@@ -59,3 +68,68 @@ export const EntryPage = z.object({
     tookMs: z.number().int(),
   }),
 });
+
+export const StoredEvent = z
+  .object({
+    id: z.uuid(),
+    deviceId: z.uuid(),
+    orgId: z.uuid(),
+    timestamp: Timestamp.describe('When it happened, by the device’s own clock.'),
+    level: EventLevel,
+    category: EventCategory,
+    source: z.string(),
+    eventId: z.string().nullable(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).nullable(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: 'StoredEvent' });
+export type StoredEvent = z.infer<typeof StoredEvent>;
+
+export const StoredEventQuery = pageQuery({ maxLimit: 500 })
+  .extend({
+    category: listOf(EventCategory),
+    level: listOf(EventLevel),
+    source: text(255).optional().describe('Exact.'),
+    startDate: instantOrDay('begin').optional().describe('Events at or after: an instant, or a day (UTC).'),
+    endDate: instantOrDay('end').optional().describe('Events at or before: an instant, or a day (UTC).'),
+  })
+  .superRefine(noneBefore('startDate', 'endDate'));
+export type StoredEventQuery = z.infer<typeof StoredEventQuery>;
+
+export const StoredEventPage = pageOf(StoredEvent);
+
+export const DiagnosticLog = z
+  .object({
+    id: z.uuid(),
+    deviceId: z.uuid(),
+    orgId: z.uuid(),
+    timestamp: Timestamp.describe('When the agent wrote it, by its own clock.'),
+    level: DiagnosticLevel,
+    component: z.string(),
+    message: z.string(),
+    fields: z.record(z.string(), z.unknown()).nullable(),
+    agentVersion: z.string().nullable(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: 'DiagnosticLog' });
+export type DiagnosticLog = z.infer<typeof DiagnosticLog>;
+
+export const DiagnosticLogQuery = pageQuery({ maxLimit: 1000 })
+  .extend({
+    level: listOf(DiagnosticLevel),
+    component: text(100).optional().describe('Exact.'),
+    since: instantOrDay('begin').optional().describe('Lines at or after: an instant, or a day (UTC).'),
+    until: instantOrDay('end').optional().describe('Lines at or before: an instant, or a day (UTC).'),
+    search: text(500).optional().describe('Part of the message, in any case.'),
+  })
+  .superRefine(noneBefore('since', 'until'));
+export type DiagnosticLogQuery = z.infer<typeof DiagnosticLogQuery>;
+
+export const DiagnosticLogPage = z.object({
+  logs: z.array(DiagnosticLog),
+  total: z.number().int(),
+  limit: z.number().int(),
+  offset: z.number().int(),
+});
+export type DiagnosticLogPage = z.infer<typeof DiagnosticLogPage>;

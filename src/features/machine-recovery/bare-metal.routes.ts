@@ -1,18 +1,27 @@
 import { z } from 'zod';
-import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { RecoveryAccess, RecoveryEnd, RecoveryReport, RecoveryStart } from '../../../protocol/index.ts';
-import { completeRecovery, type RecoveryParts, reportRecovery, startRecovery } from './recovery.service.ts';
-import type { RecoveryToken } from './token.model.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { RecoveryAccess, RecoveryEnd, RecoveryReport, RecoveryStart } from '../../protocol/index.ts';
+import {
+  CREATES_TOKENS,
+  createToken,
+  listTokens,
+  readToken,
+  revokeToken,
+  type BareMetalParts,
+  completeRecovery,
+  reportRecovery,
+  startRecovery,
+} from './bare-metal.service.ts';
 import {
   CreatedRecoveryToken,
   NewRecoveryToken,
   RecoveryTokenQuery,
   ShownRecoveryToken,
-} from './token.schema.ts';
-import { CREATES_TOKENS, createToken, listTokens, readToken, revokeToken } from './token.service.ts';
+} from './bare-metal.schema.ts';
+import type { BareMetalToken } from './machine-recovery.model.ts';
 
 const about = ({ id, orgId, deviceId, snapshotId, restoreType }: NotedToken) => ({
   orgId,
@@ -20,14 +29,14 @@ const about = ({ id, orgId, deviceId, snapshotId, restoreType }: NotedToken) => 
   details: { deviceId, snapshotId, restoreType },
 });
 
-type NotedToken = Pick<RecoveryToken, 'id' | 'orgId' | 'deviceId' | 'snapshotId' | 'restoreType'>;
+type NotedToken = Pick<BareMetalToken, 'id' | 'orgId' | 'deviceId' | 'snapshotId' | 'restoreType'>;
 
 const BY_MACHINE =
   'Called by `muster-agent recover`, with the token in the body and nothing else that proves who it is.';
 const Done = z.object({ success: z.literal(true) });
 const done = { success: true as const };
 
-export const bareMetalRoutes = (parts: RecoveryParts & { baseUrl: () => string }): RouteGroup => ({
+export const bareMetalRoutes = (parts: BareMetalParts & { baseUrl: () => string }): RouteGroup => ({
   name: 'Bare-metal recovery',
   description: 'Machines without an agent, or without anything, that are restored from an image.',
   routes: [
@@ -81,7 +90,7 @@ export const bareMetalRoutes = (parts: RecoveryParts & { baseUrl: () => string }
       summary: 'Begin a recovery with its token, or go on with it',
       description: `${BY_MACHINE} The first start is answered a session, which every other call needs; a second start without it is refused. Ten starts an hour.`,
       access: 'public',
-      unaudited: 'writes backup.bmr.authenticate itself: the caller is nobody before',
+      unaudited: 'writes backup.bmr.authenticate itself: the caller is not known before',
       body: RecoveryStart,
       response: RecoveryAccess,
       errors: ['unauthenticated', 'tenant_inactive', 'conflict', 'rate_limited', 'not_found'],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Id, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { RecoveryMachine, RecoveryProgress, RecoveryResult, TargetConfig } from '../../../protocol/index.ts';
+import { Id, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { RecoveryMachine, RecoveryProgress, RecoveryResult, TargetConfig } from '../../protocol/index.ts';
 
 export { RecoveryMachine, RecoveryProgress, RecoveryResult, TargetConfig };
 

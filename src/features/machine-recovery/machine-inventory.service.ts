@@ -1,25 +1,24 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { invalid } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { hypervisorCapability, type HypervisorKind, type Machine } from '../../../protocol/index.ts';
-import { findDevice } from '../../devices/index.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
-import { askDevice } from '../access/ask-device.ts';
-import { BackupMachine } from './machine.model.ts';
-import type { FoundMachine, MachineQuery } from './machines.schema.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { invalid } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { HypervisorKind, Machine } from '../../protocol/index.ts';
+import { deviceRequests } from '../backup/index.ts';
+import { findDevice } from '../devices/index.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import { BackupMachine } from './machine-recovery.model.ts';
+import { longestUnasked } from './machine-recovery.queries.ts';
+import type { FoundMachine, MachineQuery } from './machine.schema.ts';
 
 /** Guests of hypervisors, as devices have listed them. */
 
 export interface MachineParts {
   hub: DeviceHub;
 }
-
-const ASKED_MAX = 20;
 
 export async function listMachines(
   ctx: DetachedContext,
@@ -49,7 +48,7 @@ export async function listMachines(
     const found = await visible(tenant, hypervisor)
       .where(omitUndefined({ org_id: orgId, device_id: deviceId }))
       .page(query.page - 1, query.limit);
-    return toPage(query, { total: found.total, results: found.results.map(shownMachine) });
+    return toPage(query, { total: found.total, results: found.results.map(toMachineResponse) });
   });
 }
 
@@ -63,7 +62,7 @@ export async function machinesOfDevice(
   return ctx.withTenant(async (tenant) => {
     await findDevice(tenant, deviceId);
     const found = await visible(tenant, hypervisor).where('device_id', deviceId);
-    return { data: found.map(shownMachine) };
+    return { data: found.map(toMachineResponse) };
   });
 }
 
@@ -73,25 +72,6 @@ const visible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>, hypervisor: Hyp
     .whereRaw(inTenant(caller, 'backup_machines.org_id'))
     .orderBy(['device_id', 'name', 'machine_id']);
 
-/** Connected devices with the hypervisor, first those that have never listed their machines. */
-async function longestUnasked(
-  { tx, caller }: Context,
-  hypervisor: HypervisorKind,
-  orgId: string | undefined,
-): Promise<string[]> {
-  const { rows } = await tx.raw<{ rows: { id: string }[] }>(
-    `select d.id from devices d
-    join device_presence p on p.device_id = d.id and p.state = 'connected'
-    left join lateral (
-      select max(m.last_discovered_at) as at from backup_machines m
-      where m.device_id = d.id and m.hypervisor = ?) m on true
-    where d.capabilities @> array[?] and ${inTenant(caller, 'd.org_id')} and (?::uuid is null or d.org_id = ?::uuid)
-    order by m.at nulls first, d.id limit ?`,
-    [hypervisor, hypervisorCapability(hypervisor), orgId ?? null, orgId ?? null, ASKED_MAX] as never,
-  );
-  return rows.map(({ id }) => id);
-}
-
 /** Asks a device, and keeps what it answers. */
 async function discover(
   ctx: DetachedContext,
@@ -100,7 +80,7 @@ async function discover(
   { hub, signal }: MachineParts & { signal: AbortSignal },
 ): Promise<void> {
   const question = { type: 'backup.vm-list', payload: { hypervisor }, signal } as const;
-  const { machines, truncated } = await askDevice(ctx, deviceId, question, hub);
+  const { machines, truncated } = await deviceRequests.askDevice(ctx, deviceId, question, hub);
   await ctx.withTenant((tenant) => keep(tenant, { hypervisor, deviceId, machines, isWhole: !truncated }));
 }
 
@@ -113,7 +93,7 @@ interface Listed {
 
 const ROWS_AT_ONCE = 200;
 
-/** What a device lists no more is gone. */
+/** Removes the guests that a device lists no more. */
 async function keep(ctx: Context, { hypervisor, deviceId, machines, isWhole }: Listed): Promise<void> {
   const { orgId } = await findDevice(ctx, deviceId);
   // A device may say anything, also the same id twice.
@@ -132,7 +112,7 @@ async function keep(ctx: Context, { hypervisor, deviceId, machines, isWhole }: L
     hypervisor,
     machineId,
     name,
-    facts,
+    facts: { ...facts, ...(isWhole ? {} : { listIsCut: true }) },
     lastDiscoveredAt,
   }));
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
@@ -163,7 +143,7 @@ export async function findMachine(
 
 const MIB = 1024 ** 2;
 
-function shownMachine({ facts, machineId, name, ...machine }: BackupMachine): FoundMachine {
+function toMachineResponse({ facts, machineId, name, ...machine }: BackupMachine): FoundMachine {
   const { memoryBytes, processors, tracksChanges, disks } = facts;
   const { orgId, deviceId, hypervisor, lastDiscoveredAt } = machine;
   return {
@@ -182,6 +162,7 @@ function shownMachine({ facts, machineId, name, ...machine }: BackupMachine): Fo
     rctEnabled: tracksChanges,
     hasPassthroughDisks: disks.some(({ isPassthrough }) => isPassthrough),
     checkpoints: facts.checkpoints,
+    ...omitUndefined({ isCut: facts.isCut, listIsCut: facts.listIsCut }),
     lastDiscoveredAt: lastDiscoveredAt.toISOString(),
   };
 }

@@ -1,21 +1,11 @@
-import { everyScope } from '../../../platform/http/access.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { LIVE_ERRORS } from '../access/ask-device.ts';
-import { readOfDevice, readOfDevices } from '../access/inventory-read.ts';
-import { DeviceParams } from '../jobs/job.schema.ts';
-import type { JobParts } from '../jobs/job.service.ts';
-import { BackupRestore } from '../restores/restore.schema.ts';
-import type { RestoreParts } from '../restores/restore.service.ts';
-import { listMachines, machinesOfDevice } from './inventory.service.ts';
-import {
-  backUpMachine,
-  changeCheckpoint,
-  changeState,
-  prepareMachineBackup,
-} from './machine-work.service.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { type JobParts, type RestoreParts, ShownRestore, deviceRequests } from '../backup/index.ts';
+import { listMachines, machinesOfDevice } from './machine-inventory.service.ts';
 import {
   DeviceMachineQuery,
+  DeviceParams,
   FoundMachine,
   MachineQuery,
   MachinesOfDevice,
@@ -24,9 +14,16 @@ import {
   NewMachineBackup,
   NewMachineRestore,
   NewMachineState,
-} from './machines.schema.ts';
-import { prepareMachineRestore, restoreMachine } from './restore-machine.service.ts';
-import type { ServedHypervisor } from './served-hypervisor.ts';
+  type ServedHypervisor,
+} from './machine.schema.ts';
+import {
+  backUpMachine,
+  changeCheckpoint,
+  changeState,
+  prepareMachineBackup,
+  prepareMachineRestore,
+  restoreMachine,
+} from './machine.service.ts';
 
 const about = ({ orgId, deviceId, vmId, vmName, type }: MachineWork) => ({
   orgId,
@@ -51,7 +48,7 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         response: pageOf(FoundMachine),
         errors: ['unavailable'],
         handler: ({ ctx, query, signal }) => listMachines(ctx, kind, query, { ...parts, signal }),
-        audit: readOfDevices(`machines of ${name}`),
+        audit: deviceRequests.readOfDevices(`machines of ${name}`),
       }),
       route({
         method: 'get',
@@ -62,10 +59,10 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
         params: DeviceParams,
         query: DeviceMachineQuery,
         response: MachinesOfDevice,
-        errors: LIVE_ERRORS,
+        errors: deviceRequests.LIVE_ERRORS,
         handler: ({ ctx, params: { deviceId }, query: { refresh }, signal }) =>
           machinesOfDevice(ctx, kind, { deviceId, refresh }, { ...parts, signal }),
-        audit: readOfDevice(`machines of ${name}`),
+        audit: deviceRequests.readOfDevice(`machines of ${name}`),
       }),
       route({
         method: 'post',
@@ -91,7 +88,7 @@ export const machineRoutes = (hypervisor: ServedHypervisor, parts: JobParts & Re
           'The machine is not started. The answer is a restore as `/backup/restore` lists them, and is cancelled there.',
         access: everyScope('recovery:execute'),
         body: NewMachineRestore,
-        response: BackupRestore,
+        response: ShownRestore,
         status: 201,
         idempotent: true,
         errors: ['conflict', 'not_found', 'capability_missing', 'engine_missing', 'unavailable'],

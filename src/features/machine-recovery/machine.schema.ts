@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+import { Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   CheckpointAction,
   HypervisorKind,
@@ -8,7 +8,22 @@ import {
   MachineAction,
   MachineId,
   MachineName,
-} from '../../../protocol/index.ts';
+  MACHINES_MAX,
+} from '../../protocol/index.ts';
+import type { SourceKind } from '../backup/index.ts';
+
+/** A hypervisor with routes of its own. */
+export interface ServedHypervisor {
+  /** Also the kind of the configurations that back up its machines. */
+  kind: HypervisorKind & SourceKind;
+  /** Below `/backup/`. */
+  prefix: string;
+  /** For people. */
+  name: string;
+}
+
+export const HYPERV: ServedHypervisor = { kind: 'hyperv', prefix: 'hyperv', name: 'Hyper-V' };
+export const KVM: ServedHypervisor = { kind: 'kvm', prefix: 'kvm', name: 'KVM' };
 
 /** Guests of hypervisors, and what can be done with them. */
 
@@ -17,6 +32,8 @@ const flag = () =>
     .enum(['true', 'false'])
     .transform((word) => word === 'true')
     .optional();
+
+export const DeviceParams = z.object({ deviceId: Id });
 
 export const MachineQuery = PageQuery.extend({
   orgId: Id.optional(),
@@ -48,6 +65,13 @@ export const FoundMachine = z
     rctEnabled: z.boolean().nullable().describe('Whether the hypervisor tracks changes; null: not known.'),
     hasPassthroughDisks: z.boolean().describe('Such a machine cannot be exported.'),
     checkpoints: Machine.shape.checkpoints,
+    isCut: Machine.shape.isCut,
+    listIsCut: z
+      .boolean()
+      .optional()
+      .describe(
+        `True: the device has more machines than the ${MACHINES_MAX} that it lists. Machines that it listed before stay.`,
+      ),
     lastDiscoveredAt: Timestamp,
   })
   .meta({ id: 'FoundMachine' });
@@ -115,8 +139,8 @@ export const NewMachineRestore = z.strictObject({
     'Default: the device that was backed up. Another one of its organization.',
   ),
   machine: MachineName.optional().describe('Its name or id in the snapshot. Default: the only one there.'),
-  vmName: MachineName.optional().describe('What it is called then. Default: as before.'),
-  generateNewId: z.boolean().default(true).describe('False fails where the machine is still there.'),
+  vmName: MachineName.optional().describe('Its new name. Default: as before.'),
+  generateNewId: z.boolean().default(true).describe('False fails if the machine is still there.'),
   targetPath: text(4000)
     .optional()
     .describe('A folder of the device. Default: where the hypervisor keeps new machines.'),

@@ -1,25 +1,39 @@
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
+import { clock } from '../../clock.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { newId } from '../../platform/ids.ts';
 import {
   BACKUP_TIMEOUT_SECONDS,
   type CommandPayload,
   type DurableCommandType,
   hypervisorCapability,
-} from '../../../protocol/index.ts';
-import { addCommands } from '../../commands/index.ts';
-import { commandTargets, type CommandTarget, supportsCommand } from '../../devices/index.ts';
-import { assertManageable } from '../../organizations/index.ts';
-import { BackupConfig } from '../configs/config.model.ts';
-import { type JobParts, prepareRun, runBackup } from '../jobs/job.service.ts';
-import { brokenRule } from '../restores/target-path.ts';
-import { findMachine } from './inventory.service.ts';
-import type { BackupMachine } from './machine.model.ts';
-import type { ServedHypervisor } from './served-hypervisor.ts';
-import type { MachineWork, NewCheckpoint, NewMachineBackup, NewMachineState } from './machines.schema.ts';
+  type MachinesDetails,
+} from '../../protocol/index.ts';
+import {
+  BackupConfig,
+  BackupRestore,
+  type BackupSnapshot,
+  type JobParts,
+  type RestoreParts,
+  type RestoreSource,
+  restoreRules,
+  backupJobs,
+} from '../backup/index.ts';
+import { addCommands } from '../commands/index.ts';
+import { type CommandTarget, commandTargets, supportsCommand } from '../devices/index.ts';
+import { assertManageable } from '../organizations/index.ts';
+import { findMachine } from './machine-inventory.service.ts';
+import type { BackupMachine } from './machine-recovery.model.ts';
+import type {
+  MachineWork,
+  NewCheckpoint,
+  NewMachineBackup,
+  NewMachineRestore,
+  NewMachineState,
+  ServedHypervisor,
+} from './machine.schema.ts';
 
-/** Work with the guests of hypervisors, which their devices do as commands of the ledger. */
-
-/** What changes a machine is not done long after it was asked for. */
+/** A change of a machine expires soon, so that it does not happen unexpectedly. */
 const CHANGE_TTL_SECONDS = 900;
 const CHANGE_SECONDS = 3600;
 const EXPORT_TTL_SECONDS = 86_400;
@@ -36,7 +50,7 @@ export async function prepareMachineBackup(
     const { orgId } = await manageableDevice(tenant, deviceId);
     return configOf(tenant, { kind, orgId, configId });
   });
-  await prepareRun(ctx, deviceId, { configId: config.id }, parts);
+  await backupJobs.prepareRun(ctx, deviceId, { configId: config.id }, parts);
 }
 
 export async function backUpMachine(
@@ -53,7 +67,11 @@ export async function backUpMachine(
   const consistency = wanted.consistencyType ?? config.consistency;
   // The device knows its machines best, also those that it has not listed yet.
   const machines = [vmId ?? vmName ?? ''];
-  const job = await runBackup(ctx, deviceId, { configId: config.id }, parts, { kind, machines, consistency });
+  const job = await backupJobs.runBackup(ctx, deviceId, { configId: config.id }, parts, {
+    kind,
+    machines,
+    consistency,
+  });
   return {
     id: job.id,
     orgId: job.orgId,
@@ -74,7 +92,7 @@ async function exportMachine(
   parts: JobParts,
 ): Promise<MachineWork> {
   const device = await hostOf(ctx, hypervisor, { deviceId: which.deviceId, type: 'backup.vm-export' }, parts);
-  const rule = brokenRule(device.osType, exportPath);
+  const rule = restoreRules.targetPathFault(device.osType, exportPath);
   if (rule !== undefined) throw invalid('body.exportPath', rule);
   const machine = await findMachine(ctx, hypervisor.kind, which);
   return send(ctx, { device, machine, type: 'export', ttlSeconds: EXPORT_TTL_SECONDS }, parts, {
@@ -214,4 +232,96 @@ async function configOf(
   }
   const { sources } = config;
   return { id: config.id, consistency: 'consistency' in sources ? sources.consistency : 'application' };
+}
+
+/** Before the transaction of `restoreMachine`, because it reads from the store. */
+export const prepareMachineRestore = (
+  ctx: DetachedContext,
+  { snapshotId: id }: NewMachineRestore,
+  { backupStore }: RestoreParts,
+): Promise<RestoreSource> => restoreRules.openSource(ctx, { id }, backupStore.readers);
+
+/** Starts the restore of a machine to a hypervisor. It is a restore like those of files. */
+export async function restoreMachine(
+  ctx: Context,
+  { kind, name }: ServedHypervisor,
+  wanted: NewMachineRestore,
+  { source, parts }: { source: RestoreSource; parts: RestoreParts },
+) {
+  const { deviceId, machine = null, vmName = null, generateNewId, targetPath } = wanted;
+  const { snapshot } = source;
+  assertHas(machinesOf(snapshot, kind), machine);
+  const device = await restoreRules.findRestoreTarget(ctx, deviceId ?? snapshot.deviceId, snapshot.orgId, {
+    hub: parts.hub,
+    type: 'backup.vm-restore',
+    what: `restore machines of ${name}`,
+  });
+  if (!supportsCommand(parts.hub, device, hypervisorCapability(kind))) {
+    throw new AppError('capability_missing', `The agent on this device finds no ${name} there.`);
+  }
+  const rule = targetPath === undefined ? undefined : restoreRules.targetPathFault(device.osType, targetPath);
+  if (rule !== undefined) throw invalid('body.targetPath', rule);
+  await restoreRules.assertFewOpenRestores(ctx, device.id);
+  const id = newId();
+  const { repository, values, credentialId } = await restoreRules.accessForDevice(ctx, source, id);
+  const [command] = await addCommands(
+    ctx,
+    [device],
+    {
+      type: 'backup.vm-restore',
+      payload: {
+        restoreId: id,
+        repository,
+        snapshotId: snapshot.engineId,
+        hypervisor: kind,
+        ...(machine === null ? {} : { machine }),
+        ...(vmName === null ? {} : { vmName }),
+        generateNewId,
+        ...(targetPath === undefined ? {} : { targetPath }),
+        timeoutSeconds: BACKUP_TIMEOUT_SECONDS,
+      },
+      ttlSeconds: restoreRules.RESTORE_TTL_SECONDS,
+      secrets: { values, encryptor: parts.secrets },
+    },
+    parts.hub,
+  );
+  if (command === undefined) throw new Error('no command was created');
+  const restore = await BackupRestore.query(ctx.tx).insertAndFetch({
+    id,
+    orgId: device.orgId,
+    deviceId: device.id,
+    snapshotId: snapshot.id,
+    asOf: null,
+    selectedPaths: null,
+    targetPath: targetPath ?? null,
+    overwrite: 'never',
+    dryRun: false,
+    machine: { hypervisor: kind, name: machine, vmName, generateNewId },
+    commandId: command.id,
+    credentialId,
+    expiresAt: new Date(clock.now() + restoreRules.RESTORE_TTL_SECONDS * 1000),
+    createdBy: ctx.caller.userId,
+  });
+  return restoreRules.toRestoreResponse(restore, parts.hub);
+}
+
+type Machines = MachinesDetails['machines'];
+
+function machinesOf({ details }: BackupSnapshot, kind: ServedHypervisor['kind']): Machines {
+  if (details?.kind === 'machines' && details.hypervisor === kind) return details.machines;
+  throw new AppError('conflict', `The snapshot has no machines of the kind ${kind}.`);
+}
+
+/** By what the device reported about its snapshot. The restore itself reads the snapshot. */
+function assertHas(machines: Machines, wanted: string | null): void {
+  if (wanted === null) {
+    if (machines.length > 1) {
+      throw invalid('body.machine', `is required: the snapshot has ${machines.length} machines`);
+    }
+    return;
+  }
+  const name = wanted.toLowerCase();
+  const found = machines.filter((each) => each.id === name || each.name.toLowerCase() === name);
+  if (found.length === 0) throw invalid('body.machine', 'must be a machine in the snapshot');
+  if (found.length > 1) throw invalid('body.machine', 'is the name of several machines: give the id of one');
 }

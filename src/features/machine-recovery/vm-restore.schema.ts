@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { Id, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 import {
   BootMode,
   CommandProgress,
@@ -6,9 +8,7 @@ import {
   VmDiskFormat,
   VmNetwork,
   VmState,
-} from '../../../protocol/index.ts';
-import { Id, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
+} from '../../protocol/index.ts';
 
 const VmName = text(200).refine(
   (name) => name.trim() !== '' && !/[\p{Cc}\u2028\u2029]/u.test(name),
@@ -21,7 +21,7 @@ const CpuCount = z.number().int().min(1).max(255);
 const VmSpecs = z.strictObject({ memoryMb: MemoryMb.optional(), cpuCount: CpuCount.optional() });
 const MachineChoice = text(255)
   .optional()
-  .describe('Of a snapshot of several machines: the id or the name of one.');
+  .describe('For a snapshot of several machines: the id or the name of one.');
 const DEFAULTS = 'Default: those of the machine that was backed up.';
 
 const wanted = {
@@ -91,17 +91,17 @@ export const VmEstimate = z
   .object({
     memoryMb: z.number().int(),
     cpuCount: z.number().int(),
-    diskSizeGb: z.number().int().describe('Of all disks.'),
+    diskSizeGb: z.number().int().describe('The size of all disks together.'),
     platform: z.enum(['linux', 'windows']).nullable(),
     osVersion: z.string().nullable(),
     bootMode: BootMode.nullable().describe('Null: not known, and started as `bios`.'),
     disks: z.array(z.object({ name: z.string(), sizeBytes: z.number().int() })),
     consistency: z.string(),
-    storedBytes: z.number().int().nullable().describe('What the snapshot contains, as it was reported.'),
+    storedBytes: z.number().int().nullable().describe('The bytes that the snapshot contains, as reported.'),
   })
   .meta({ id: 'VmEstimate' });
 
-/** What a machine is made with: decided once, so that it is started again as it was. */
+/** The properties of a new machine: decided once, so that it is started again as it was. */
 export const VmSpec = z.object({
   memoryMb: z.number().int(),
   cpuCount: z.number().int(),
@@ -111,11 +111,11 @@ export const VmSpec = z.object({
   start: z.boolean(),
   network: VmNetwork,
   targetPath: z.string().nullable(),
-  machine: z.string().optional().describe('Of a snapshot of several: the one that was asked for.'),
+  machine: z.string().optional().describe('For a snapshot of several: the one that was asked for.'),
 });
 export type VmSpec = z.infer<typeof VmSpec>;
 
-/** What its host has reported; of an older agent, parts may be missing. */
+/** The report of its host; an older agent may leave parts out. */
 export const VmFacts = z.object({
   folder: z.string().optional(),
   console: z.string().nullable().optional(),
@@ -157,7 +157,7 @@ export const VmRestore = z
     snapshotId: z.uuid().nullable(),
     hypervisor: HypervisorKind,
     vmName: z.string(),
-    vmState: VmState.nullable().describe('What the machine does, as its host reported at `stateAt`.'),
+    vmState: VmState.nullable().describe('The state of the machine, as its host reported it at `stateAt`.'),
     stateAt: Timestamp.nullable(),
     deviceId: z.uuid().describe('The host.'),
     hostDeviceId: z.uuid(),
@@ -173,9 +173,12 @@ export const VmRestore = z
     folder: z.string().nullable().describe('Where its disks are on the host.'),
     accelerator: z.string().nullable(),
     warnings: z.array(z.string()),
-    error: z.object({ code: z.string(), message: z.string() }).nullable().describe('Of the newest command.'),
+    error: z
+      .object({ code: z.string(), message: z.string() })
+      .nullable()
+      .describe('The error of the newest command.'),
     commandId: z.uuid().describe('The command that the device has been given last.'),
-    expiresAt: Timestamp.describe('What the device has not fetched by then fails.'),
+    expiresAt: Timestamp.describe('A command that the device has not fetched by then fails.'),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,

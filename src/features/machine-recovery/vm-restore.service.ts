@@ -1,51 +1,51 @@
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import {
   BACKUP_TIMEOUT_SECONDS,
   type BootMode,
   type DurableCommandType,
   type HypervisorKind,
   VmNetwork,
-} from '../../../protocol/index.ts';
-import { addCommands, cancelCommand } from '../../commands/index.ts';
-import { commandTargets, type CommandTarget } from '../../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../../organizations/index.ts';
-import { assertCanWork } from '../access/device-engine.ts';
-import type { RepositoryReaders } from '../reading/repository-readers.ts';
-import { accessForDevice, TTL_SECONDS } from '../restores/restore-access.ts';
-import { brokenRule } from '../restores/target-path.ts';
-import { extendCredential } from '../store/records/credentials.ts';
-import { findSnapshot } from '../snapshots/snapshot.service.ts';
-import { estimateOf, specsOf } from './estimate.ts';
+} from '../../protocol/index.ts';
+import { extendCredential } from '../backup-store/index.ts';
+import { type RepositoryReaders, restoreRules, deviceRequests, snapshotReading } from '../backup/index.ts';
+import { addCommands, cancelCommand } from '../commands/index.ts';
+import { type CommandTarget, commandTargets } from '../devices/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { VmRestore } from './machine-recovery.model.ts';
 import {
   assertIsOfMachines,
+  estimateOf,
   type MachineQuery,
   type MachineSource,
   openMachineSource,
   ownImageOf,
+  specsOf,
+  type StartedVm,
+  startOrder,
 } from './machine-source.ts';
-import { shownAll } from './shown.ts';
-import { startOrder, type StartedVm } from './start-order.ts';
-import { VmRestore } from './vm-restore.model.ts';
-import type {
-  ActiveQuery,
-  EstimateQuery,
-  NewInstantBoot,
-  NewVmRestore,
-  VmRestoreQuery,
-  VmSpec,
+import {
+  type ActiveQuery,
+  type EstimateQuery,
+  type NewInstantBoot,
+  type NewVmRestore,
+  type VM_RESTORE_STATUSES,
+  VmFacts,
+  type VmRestoreQuery,
+  type VmSpec,
 } from './vm-restore.schema.ts';
 
 export interface VmRestoreParts {
   hub: DeviceHub;
-  secrets: Sealer;
+  secrets: Encryptor;
   backupStore: { readers: RepositoryReaders };
 }
 
@@ -57,14 +57,14 @@ export const HOLD_MS = 7 * 24 * 3_600_000;
 const accessible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
   VmRestore.query(tx).whereRaw(inTenant(caller, 'backup_vm_restores.org_id'));
 
-/** Of one machine by what its device has reported; of one of several by what lies in the store. */
+/** Estimates one machine by its device's report, and one of several machines by the contents of the store. */
 export async function estimateVm(
   ctx: DetachedContext,
   { snapshotId, machine }: EstimateQuery,
   { backupStore }: VmRestoreParts,
   signal: AbortSignal,
 ) {
-  const snapshot = await ctx.withTenant((tenant) => findSnapshot(tenant, snapshotId));
+  const snapshot = await ctx.withTenant((tenant) => snapshotReading.findSnapshot(tenant, snapshotId));
   assertIsOfMachines(snapshot);
   const own = ownImageOf(snapshot, machine);
   if (own !== undefined) return estimateOf(own, snapshot);
@@ -159,8 +159,9 @@ async function create(
   }
   const device = await findHost(ctx, targetDeviceId ?? snapshot.deviceId, snapshot.orgId);
   const type = kind === 'as_vm' ? 'backup.vm-from-image' : 'backup.vm-instant-boot';
-  assertCanWork(parts.hub, device, { type, what: 'start virtual machines' });
-  const rule = spec.targetPath === null ? undefined : brokenRule(device.osType, spec.targetPath);
+  deviceRequests.assertCanWork(parts.hub, device, { type, what: 'start virtual machines' });
+  const rule =
+    spec.targetPath === null ? undefined : restoreRules.targetPathFault(device.osType, spec.targetPath);
   if (rule !== undefined) throw invalid('body.targetPath', rule);
   await assertFewOpen(ctx, device.id);
   const wanted = { id: newId(), vmName, spec, kind };
@@ -176,10 +177,10 @@ async function create(
     holdsSnapshot: kind === 'instant_boot',
     createdBy: ctx.caller.userId,
   });
-  return shownOne(ctx, restore);
+  return toVmRestoreView(ctx, restore);
 }
 
-/** What was backed up on devices of one customer never reaches a device of another one. */
+/** Backups of devices of one customer never reach a device of another one. */
 async function findHost(ctx: Context, deviceId: string, orgId: string): Promise<CommandTarget> {
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device?.orgId !== orgId) {
@@ -203,12 +204,15 @@ async function sendStart(
   { source, device }: { source: MachineSource; device: CommandTarget },
   parts: VmRestoreParts,
 ) {
-  const { repository, values, credentialId } = await accessForDevice(ctx, source, started.id);
+  const { repository, values, credentialId } = await restoreRules.accessForDevice(ctx, source, started.id);
   if (started.kind === 'instant_boot') {
     await extendCredential(ctx.tx, credentialId, new Date(clock.now() + HOLD_MS));
   }
   const order = startOrder(started, { ...source, repository });
-  const limits = { ttlSeconds: TTL_SECONDS, secrets: { values, sealer: parts.secrets } };
+  const limits = {
+    ttlSeconds: restoreRules.RESTORE_TTL_SECONDS,
+    secrets: { values, encryptor: parts.secrets },
+  };
   return { ...(await send(ctx, device, { ...order, ...limits }, parts)), credentialId };
 }
 
@@ -242,7 +246,7 @@ async function list(ctx: Context, query: VmRestoreQuery, narrow: (all: Restores)
       { column: 'id', order: 'desc' },
     ])
     .page(query.page - 1, query.limit);
-  return toPage(query, { results: await shownAll(ctx.tx, results), total });
+  return toPage(query, { results: await toVmRestoreViews(ctx.tx, results), total });
 }
 
 async function find(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<VmRestore> {
@@ -251,10 +255,10 @@ async function find(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<Vm
   return restore;
 }
 
-export const readVmRestore = async (ctx: Context, id: string) => shownOne(ctx, await find(ctx, id));
+export const readVmRestore = async (ctx: Context, id: string) => toVmRestoreView(ctx, await find(ctx, id));
 
-async function shownOne(ctx: Pick<Context, 'tx'>, restore: VmRestore) {
-  const [one] = await shownAll(ctx.tx, [restore]);
+async function toVmRestoreView(ctx: Pick<Context, 'tx'>, restore: VmRestore) {
+  const [one] = await toVmRestoreViews(ctx.tx, [restore]);
   if (one === undefined) throw new Error('one restore is shown as one');
   return one;
 }
@@ -309,7 +313,7 @@ export async function discardBoot(ctx: Context, id: string, parts: VmRestorePart
   if (restore.isOperating && restore.operation !== 'migrate') assertIdle(restore);
   const device = await hostOf(ctx, restore, parts.hub, 'backup.vm-discard');
   const command = { type: 'backup.vm-discard' as const, payload: { restoreId: id } };
-  const sent = await send(ctx, device, { ...command, ttlSeconds: TTL_SECONDS }, parts);
+  const sent = await send(ctx, device, { ...command, ttlSeconds: restoreRules.RESTORE_TTL_SECONDS }, parts);
   return operate(ctx, restore, { ...sent, operation: 'discard' });
 }
 
@@ -347,7 +351,7 @@ async function hostOf(
   type: DurableCommandType,
 ): Promise<CommandTarget> {
   const device = await findHost(ctx, deviceId, orgId);
-  assertCanWork(hub, device, { type, what: 'start virtual machines' });
+  deviceRequests.assertCanWork(hub, device, { type, what: 'start virtual machines' });
   return device;
 }
 
@@ -359,5 +363,56 @@ async function operate(ctx: Context, restore: VmRestore, change: Partial<VmResto
     errorCode: null,
     errorMessage: null,
   });
-  return shownOne(ctx, again);
+  return toVmRestoreView(ctx, again);
+}
+
+async function toVmRestoreViews(tx: Tx, restores: readonly VmRestore[]) {
+  const ids = [...new Set(restores.map(({ deviceId }) => deviceId))];
+  const hosts = await tx('devices')
+    .whereIn('id', ids)
+    .select<{ id: string; hostname: string }[]>('id', 'hostname');
+  const names = new Map(hosts.map(({ id, hostname }) => [id, hostname]));
+  return restores.map((restore) => toView(restore, names.get(restore.deviceId) ?? ''));
+}
+
+function toView(restore: VmRestore, hostDeviceName: string) {
+  const { spec, errorCode, errorMessage, finishedAt, result, progress, ...rest } = restore;
+  const facts = VmFacts.safeParse(result ?? {}).data ?? {};
+  return {
+    ...rest,
+    status: statusOf(restore),
+    hostDeviceId: rest.deviceId,
+    hostDeviceName,
+    vmSpecs: spec,
+    network: spec.network,
+    syncProgress: syncProgress(restore),
+    progress,
+    console: facts.console ?? null,
+    forwards: facts.forwards ?? [],
+    folder: facts.folder ?? null,
+    accelerator: facts.accelerator ?? null,
+    warnings: facts.warnings ?? [],
+    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+    completedAt: finishedAt,
+  };
+}
+
+function statusOf({
+  status,
+  operation,
+  isOperating,
+  vmState,
+  kind,
+}: VmRestore): (typeof VM_RESTORE_STATUSES)[number] {
+  if (status === 'working') return kind === 'as_vm' ? 'restoring' : 'booting';
+  if (status !== 'active') return status;
+  if (isOperating && operation === 'migrate') return 'migrating';
+  if (isOperating && operation === 'discard') return 'discarding';
+  if (isOperating && operation === 'boot') return 'booting';
+  return vmState ?? 'unknown';
+}
+
+function syncProgress({ status, operation, isOperating, progress }: VmRestore): number | null {
+  if (status === 'completed') return 100;
+  return isOperating && operation !== 'boot' ? (progress?.percent ?? null) : null;
 }

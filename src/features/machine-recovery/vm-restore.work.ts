@@ -1,15 +1,16 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import type { DeviceHub } from '../../../hub/index.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { type Tx, withSystem } from '../../../platform/db/transaction.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import type { CommandOutput } from '../../../protocol/index.ts';
-import { VmRestore } from './vm-restore.model.ts';
+import { clock } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { CommandOutput } from '../../protocol/index.ts';
+import { endCredentialsOfJob, extendCredentialsOfJob } from '../backup-store/index.ts';
+import { VmRestore } from './machine-recovery.model.ts';
 import { HOLD_MS } from './vm-restore.service.ts';
 
-/** What became of machines that run from snapshots: their hosts are asked every minute. */
+/** Follows machines that run from snapshots: their hosts are asked every minute. */
 
 const REFRESH = defineJob({ name: 'backup.vm-refresh', input: z.object({}), attempts: 1, inCluster: 1 });
 const AT_ONCE = 20;
@@ -58,18 +59,18 @@ async function refreshHost(
   });
   if (!answer.ok) return;
   await withSystem(db, 'note what machines that run from snapshots are doing', (tx) =>
-    takeOver(tx, { deviceId, askedAt, boots: answer.output.boots }),
+    takeOver(tx, { deviceId, askedAt, ...answer.output }),
   );
 }
 
-interface Answer {
+interface Answer extends CommandOutput<'backup.vm-boots'> {
   deviceId: string;
   askedAt: Date;
-  boots: CommandOutput<'backup.vm-boots'>['boots'];
 }
 
-async function takeOver(tx: Tx, { deviceId, askedAt, boots }: Answer): Promise<void> {
-  // What a command is doing, or has done since the host was asked, is for the end of that command to say.
+async function takeOver(tx: Tx, { deviceId, askedAt, boots, isCut = false }: Answer): Promise<void> {
+  // Changes by a command that runs, or that has ended since the host was asked, are recorded by the end of that
+  // command.
   const restores = await VmRestore.query(tx)
     .where({ device_id: deviceId, status: 'active', is_operating: false })
     .where('updated_at', '<', askedAt)
@@ -77,12 +78,12 @@ async function takeOver(tx: Tx, { deviceId, askedAt, boots }: Answer): Promise<v
     .skipLocked();
   for (const restore of restores) {
     const found = boots.find(({ restoreId }) => restoreId === restore.id);
+    // It may be one of those that are not listed.
+    if (found === undefined && isCut) continue;
     await restore.$query(tx).patch(found === undefined ? MACHINE_GONE() : changeBy(restore, found));
     const isOver = found === undefined || found.isPermanent;
-    await tx('backup_store_credentials')
-      .where({ job_id: restore.id })
-      .whereNull('ended_at')
-      .update(isOver ? { ended_at: tx.fn.now() } : { expires_at: new Date(clock.now() + HOLD_MS) });
+    if (isOver) await endCredentialsOfJob(tx, restore.id);
+    else await extendCredentialsOfJob(tx, restore.id, new Date(clock.now() + HOLD_MS));
   }
 }
 

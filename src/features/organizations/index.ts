@@ -1,8 +1,9 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { organizationRoutes } from './organization.routes.ts';
 
 export { Organization } from './organization.model.ts';
+export { lockOrganization } from './organization.queries.ts';
 export {
   accessibleOrganizationIds,
   actingStatusSql,

@@ -1,11 +1,11 @@
+import { type Tx, runPrepared } from '../../platform/db/transaction.ts';
 import type { Caller, Context } from '../../platform/context.ts';
-import { rowAsJson } from '../../platform/db/json-rows.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { runPrepared } from '../../platform/db/prepared.ts';
-import type { Statement } from '../../platform/db/statement.ts';
+import { nameOrder, type Statement } from '../../platform/db/statement.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
-import { RawJson } from '../../platform/http/raw-json.ts';
+import { RawJson } from '../../platform/http/route.ts';
 import { Organization, type OrganizationQuery } from './organization.schema.ts';
+import { snakeCaseMappers } from 'objection';
+import { z } from 'zod';
 
 /** Lists of organizations: the dashboard's first question, so one round trip, and JSON made by Postgres. */
 
@@ -51,7 +51,7 @@ async function list(
 }
 
 /**
- * By name; in the partner's own order where it has chosen one: what that leaves out comes last, as registered. Of the
+ * By name; in the partner's own order if it has chosen one: what that leaves out comes last, as registered. Of the
  * two halves of the union, Postgres only runs the one whose condition holds.
  */
 function statement(caller: Caller, byPartner: boolean): Statement {
@@ -80,4 +80,27 @@ function statement(caller: Caller, byPartner: boolean): Statement {
             order by place.position nulls last, organizations.created_at, organizations.id limit $1 offset $2)
         ) as listed) as data`,
   };
+}
+
+/** Locks an organization, so that a limit on what it has holds: transactions that add to it wait for each other. */
+export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
+  await tx.raw('select from organizations where id = ? for no key update', [orgId]);
+}
+
+const columnNames = snakeCaseMappers();
+const ISO_8601 = `YYYY-MM-DD"T"HH24:MI:SS.MS"Z"`;
+
+/**
+ * SQL for a row as JSON: the fields of the schema and no others, in its order, each from the column of its name. Times
+ * are recognized by `timestamp`, the schema that all of them share.
+ */
+function rowAsJson(schema: z.ZodObject, row: string, timestamp: z.ZodType): string {
+  const isTime = (field: unknown): boolean =>
+    field === timestamp || (field instanceof z.ZodNullable && isTime(field.unwrap()));
+  const fields = Object.entries(schema.shape).map(([name, field]) => {
+    const [columnName] = Object.keys(columnNames.format({ [name]: null }));
+    const column = `${row}.${columnName}`;
+    return `'${name}', ${isTime(field) ? `to_char(${column} at time zone 'UTC', '${ISO_8601}')` : column}`;
+  });
+  return `json_build_object(${fields.join(', ')})`;
 }

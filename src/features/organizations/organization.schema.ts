@@ -63,7 +63,7 @@ export type NewOrganization = z.infer<typeof NewOrganization>;
 export const OrganizationPatch = z
   .strictObject({
     ...fields,
-    partnerId: Id.optional().describe('Cannot be changed: taken only where it is the present one.'),
+    partnerId: Id.optional().describe('Cannot be changed: taken only if it is the present one.'),
   })
   .partial();
 export type OrganizationPatch = z.infer<typeof OrganizationPatch>;

@@ -2,7 +2,7 @@ import { raw } from 'objection';
 import { clock } from '../../clock.ts';
 import { assertActsForWholePartner, type Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { type CheckPins, mergeOrder, Partner, storedOrder } from '../partners/index.ts';
@@ -94,12 +94,12 @@ export async function assertOrganizationAccess(
   }
 }
 
-/** Devices of a suspended organization still report, but nobody acts on them (SPEC 2.3). */
+/** Devices of a suspended organization still report, but cannot be acted on (SPEC 2.3). */
 const MANAGEABLE = ['active', 'trial'];
 export const isManageable = (status: string): boolean => MANAGEABLE.includes(status);
 
 /**
- * The status that decides whether somebody may act in an organization: the partner's where the partner is not active. Only
+ * The status that decides whether users may act in an organization: the partner's if the partner is not active. Only
  * system users get this far then, because users of the partner and of the organization cannot sign in.
  * @param organizations  the alias of the table in the query
  */

@@ -1,4 +1,4 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { partnerRoutes } from './partner.routes.ts';
 
@@ -9,10 +9,9 @@ export {
   UpdatePolicy,
   VersionPin,
   Weekday,
-} from './agent-update-settings.schema.ts';
-export { mergeOrder, storedOrder } from './organization-order.ts';
+} from './partner.schema.ts';
+export { mergeOrder, storedOrder, createPartner } from './partner.service.ts';
 export { Partner } from './partner.model.ts';
-export { createPartner } from './partner.service.ts';
 
 export const feature = defineFeature({
   name: 'partners',

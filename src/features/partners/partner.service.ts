@@ -1,18 +1,21 @@
 import { clock } from '../../clock.ts';
-import type { Context } from '../../platform/context.ts';
+import { type Context, assertActsForWholePartner } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
+import { nameOrder, inTenant } from '../../platform/db/statement.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
 import { AppError, noFields, notFound } from '../../platform/errors.ts';
 import { addressList, contains } from '../../platform/http/client-address.ts';
 import { toPage, type PageQuery } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertActsForWholePartner } from '../../platform/context.ts';
-import { orderToStore, withAccessibleOrder } from './organization-order.ts';
-import { changedPaths, mergeSettings } from './partner-settings.schema.ts';
+import {
+  changedPaths,
+  mergeSettings,
+  type NewPartner,
+  type OwnPartnerPatch,
+  type PartnerPatch,
+  type CheckPins,
+} from './partner.schema.ts';
 import { Partner } from './partner.model.ts';
-import type { CheckPins } from './agent-update-settings.schema.ts';
-import type { NewPartner, OwnPartnerPatch, PartnerPatch } from './partner.schema.ts';
 
 const present = (ctx: Context) => Partner.query(ctx.tx).whereNull('deleted_at');
 
@@ -60,7 +63,7 @@ export async function updatePartner(ctx: Context, id: string, patch: PartnerPatc
 
 export async function updateOwnPartner(ctx: Context, patch: OwnPartnerPatch, checks: SettingChecks) {
   const { force: _force, ...sent } = patch;
-  // Of the order of organizations each user changes only the part that they reach.
+  // Each user changes only the part of the order of organizations that they reach.
   const isOfPart = changedPaths(omitUndefined(sent)).every((path) => path === 'settings.organizationOrder');
   if (!isOfPart) assertActsForWholePartner(ctx.caller, 'change the partner and its settings');
   assertAllowlistFits(ctx, patch.settings?.security?.ipAllowlist, checks, {
@@ -83,7 +86,7 @@ export function ownPartnerId(ctx: Context): string {
   return ctx.caller.partnerId;
 }
 
-/** What decides whether settings fit this server. */
+/** The facts that decide whether settings fit this server. */
 export interface SettingChecks {
   clientAddressIsKnown: boolean;
   checkPins: CheckPins;
@@ -139,3 +142,55 @@ async function change(ctx: Context, partner: Partner, { force: _force, ...patch 
 
 const withOwnSlug = <T>(work: PromiseLike<T>) =>
   namingConflict(work, 'partners_slug_key', 'body.slug', 'Another partner has this slug.');
+
+/** The order in which a partner's organizations are listed: each user writes and sees the part that they can access. */
+
+/**
+ * Merges the order that a user wants for the organizations they can access with the stored one: all others follow, in
+ * their stored order.
+ */
+export function mergeOrder(
+  stored: readonly string[],
+  wanted: readonly string[],
+  accessible: ReadonlySet<string>,
+): string[] {
+  const ofUser = wanted.filter((id) => accessible.has(id));
+  const ofOthers = stored.filter((id) => !accessible.has(id));
+  return [...new Set([...ofUser, ...ofOthers])];
+}
+
+/** The stored order after the caller has sent one. Organizations that do not exist are dropped. */
+async function orderToStore(ctx: Context, partner: Partner, sent: readonly string[]): Promise<string[]> {
+  const stored = storedOrder(partner);
+  return mergeOrder(stored, sent, await accessibleOf(ctx, partner.id, [...sent, ...stored]));
+}
+
+/** A copy of the partner with only the part of the order that the caller can access. */
+async function withAccessibleOrder(ctx: Context, partner: Partner): Promise<Partner> {
+  const kept = storedOrder(partner);
+  if (kept.length === 0) return partner;
+  const accessible = await accessibleOf(ctx, partner.id, kept);
+  const shown = partner.$clone();
+  shown.settings = { ...partner.settings, organizationOrder: kept.filter((id) => accessible.has(id)) };
+  return shown;
+}
+
+export function storedOrder({ settings }: Partner): string[] {
+  const { organizationOrder: order } = settings;
+  return Array.isArray(order) ? order.filter((id) => typeof id === 'string') : [];
+}
+
+async function accessibleOf(
+  ctx: Context,
+  partnerId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const found = await ctx
+    .tx('organizations')
+    .where({ partner_id: partnerId })
+    .whereNull('deleted_at')
+    .whereRaw(inTenant(ctx.caller, 'id'))
+    .whereRaw('id = any(?::uuid[])', [[...ids]])
+    .select<{ id: string }[]>('id');
+  return new Set(found.map(({ id }) => id));
+}

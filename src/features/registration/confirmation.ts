@@ -2,22 +2,28 @@ import { randomBytes } from 'node:crypto';
 import { raw } from 'objection';
 import { clock } from '../../clock.ts';
 import type { PublicContext } from '../../platform/context.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
-import type { Mail } from '../../platform/mail/mail.ts';
+import type { Mail, Mailer } from '../../platform/mail.ts';
 import { verifyPassword } from '../../platform/secrets/passwords.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
 import { type AccountEnding, resetUnverifiedAccount, findUserByEmail, User } from '../users/index.ts';
 import { PendingRegistration } from './registration.model.ts';
 import type { AddressConfirmation, UserRegistration } from './registration.schema.ts';
+import { z } from 'zod';
+import { addressKey } from '../../email-address.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
 
 /** Registrations that wait for the owner of their address (docs/decisions/verified-addresses.md). */
 
 const LINK_HOURS = 24;
 
-/** What a registration holds beside the account. */
-export interface Registered {
+/** The details of a registration beside the account. */
+interface Registered {
   /** A provider that is created on confirmation. */
   companyName?: string;
   /** The administrator of a provider that exists already. */
@@ -45,18 +51,18 @@ export async function keepRegistration(
 }
 
 /** The mail to a registered address. It contains nothing chosen by the registrant, who may be a stranger. */
-export function confirmationMail(to: string, isTaken: boolean, url: (path: string) => string): Mail {
+function confirmationMail(to: string, isTaken: boolean, url: (path: string) => string): Mail {
   const text = isTaken
     ? [
-        'Somebody has registered this address with Muster. You already have an account here.',
+        'This address was registered with Muster. You already have an account here.',
         `Sign in at ${url(DASHBOARD_PAGES.signIn)}, or set a new password at ${url(DASHBOARD_PAGES.forgotPassword)} if you have forgotten it.`,
         'If it was not you, ignore this mail: your account does not change.',
       ]
     : [
-        'Somebody has registered this address with Muster. If it was you, confirm the address here:',
+        'This address was registered with Muster. If it was you, confirm the address here:',
         url(DASHBOARD_PAGES.verifyEmail),
         `You will be asked for the password that you chose. The link works once, for ${LINK_HOURS} hours.`,
-        'If it was not you, ignore this mail: without this link nobody can use your address.',
+        'If it was not you, ignore this mail: without this link your address cannot be used.',
       ];
   return { to, subject: 'Your registration with Muster', text: text.join('\n\n') };
 }
@@ -64,7 +70,7 @@ export function confirmationMail(to: string, isTaken: boolean, url: (path: strin
 const invalidLink = () =>
   new AppError('not_found', 'This link is no longer valid. Register again, or sign in.');
 
-/** Finds a registration by the token of its mail. Throws 404 where it is used up or has expired. */
+/** Finds a registration by the token of its mail. Throws 404 if it is used up or has expired. */
 export async function findRegistration(tx: Tx, token: string): Promise<PendingRegistration> {
   const found = await PendingRegistration.query(tx)
     .findById(tokenHash(token))
@@ -117,4 +123,50 @@ async function accountFor(
   if (present.emailVerifiedAt !== null) throw invalidLink();
   await resetUnverifiedAccount(tx, ctx, present.id, ending);
   return User.query(tx).patchAndFetchById(present.id, proved);
+}
+
+/** Mails to one address because of registrations, which need no account. */
+const MAILS_TO = { points: 10, seconds: 3600 };
+
+/**
+ * Mails the link of a registration. It is a job, so that the time of the response does not show whether the address has
+ * an owner.
+ */
+export const MAIL_CONFIRMATION = defineJob({
+  name: 'registration.mail-confirmation',
+  input: z.object({ email: z.string(), token: z.string() }),
+  isSealed: true,
+  concurrency: 2,
+});
+
+interface Parts {
+  jobs: Jobs;
+  db: Db;
+  mailer: Mailer;
+  rateLimits: RateLimits;
+  /** Where people reach this server, without a slash at the end. */
+  baseUrl: () => string;
+}
+
+export function addRegistrationJobs({ jobs, db, mailer, rateLimits, baseUrl }: Parts): void {
+  const mailsTo = rateLimits.limiter('register-mail-to', MAILS_TO);
+  const hasMailsLeft = (email: string): Promise<boolean> =>
+    mailsTo.take(addressKey(email)).then(
+      () => true,
+      () => false,
+    );
+  jobs.handle(MAIL_CONFIRMATION, async ({ input: { email, token }, log }) => {
+    if (!(await hasMailsLeft(email))) {
+      log.warn({}, 'registration.too_many_mails_to_one_address');
+      return;
+    }
+    await withSystem(db, 'whether an address has an owner', async (tx) => {
+      const present = await findUserByEmail(tx, email);
+      const isTaken = present !== undefined && present.emailVerifiedAt !== null;
+      const mail = confirmationMail(email, isTaken, (path) =>
+        path === DASHBOARD_PAGES.verifyEmail ? `${baseUrl()}${path}#token=${token}` : `${baseUrl()}${path}`,
+      );
+      await mailer.send(tx, mail);
+    });
+  });
 }

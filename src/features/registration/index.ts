@@ -1,11 +1,10 @@
-import { byRules } from '../../platform/db/retention/retention-rule.ts';
+import { byRules } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
-import { addRegistrationJobs } from './confirmation-mail.ts';
+import { addRegistrationJobs } from './confirmation.ts';
 import { registrationRoutes } from './registration.routes.ts';
-import { registrationRetention } from './retention.ts';
+import { registrationRetention } from './registration.model.ts';
 
-export { createRegistration } from './registration.service.ts';
-export { slugCandidates } from './slug.ts';
+export { createRegistration, slugCandidates } from './registration.service.ts';
 
 export const feature = defineFeature({
   name: 'registration',

@@ -1,6 +1,7 @@
 import type { RelationMappings } from 'objection';
 import { BaseModel } from '../../platform/db/base-model.ts';
 import { User } from '../users/index.ts';
+import { expiredRows, type RetentionRule } from '../../platform/db/retention-rule.ts';
 
 /** A registration that waits for the confirmation of its address, by the hash of its token. */
 export class PendingRegistration extends BaseModel {
@@ -27,3 +28,6 @@ export class PendingRegistration extends BaseModel {
     },
   };
 }
+
+/** A link that was not followed in time is of no use any more. */
+export const registrationRetention: readonly RetentionRule[] = [expiredRows('registrations', 'token_hash')];

@@ -19,7 +19,7 @@ export function registrationRoutes(parts: {
   const cookie = refreshCookie(parts);
   return {
     name: 'Registration',
-    description: 'Self-registration of providers and users, where the server allows it.',
+    description: 'Self-registration of providers and users, if the server allows it.',
     routes: [
       route({
         method: 'get',
@@ -72,8 +72,7 @@ export function registrationRoutes(parts: {
         description:
           'Requires the token of the mailed link, which works once within 24 hours, and the password chosen at registration. Available also where registration is disabled.',
         access: 'public',
-        unaudited:
-          'writes partner.create itself where it creates a provider; an account alone has no trail yet',
+        unaudited: 'writes partner.create itself if it creates a provider; an account alone has no trail yet',
         body: AddressConfirmation,
         response: z.object({ success: z.literal(true) }),
         errors: ['not_found', 'unauthenticated', 'rate_limited', 'unavailable'],

@@ -1,7 +1,7 @@
 import type { ClientInfo, PublicContext } from '../../platform/context.ts';
 import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
 import { postgresError } from '../../platform/db/database-errors.ts';
-import { addressLimiter, clientLimit } from '../../platform/http/address-limits.ts';
+import { addressLimiter, clientLimit } from '../../platform/http/client-address.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
@@ -18,10 +18,14 @@ import {
 import { Partner } from '../partners/index.ts';
 import { EVERYTHING, Role } from '../roles/index.ts';
 import { type AccountEnding, addMembership, findUserByEmail, User } from '../users/index.ts';
-import { assertRegistrant, confirmRegistration, findRegistration, keepRegistration } from './confirmation.ts';
-import { MAIL_CONFIRMATION } from './confirmation-mail.ts';
+import {
+  assertRegistrant,
+  confirmRegistration,
+  findRegistration,
+  keepRegistration,
+  MAIL_CONFIRMATION,
+} from './confirmation.ts';
 import type { AddressConfirmation, PartnerRegistration, UserRegistration } from './registration.schema.ts';
-import { slugCandidates } from './slug.ts';
 
 const HOUR = 3600;
 const QUESTIONS = { points: 300, seconds: 60 };
@@ -53,7 +57,7 @@ export function createRegistration({
   const partnersByAddress = addressLimiter(limits, 'register-partner', { points: 3, seconds: HOUR });
   const usersByAddress = addressLimiter(limits, 'register-user', { points: 5, seconds: HOUR });
 
-  /** Throws `registration_disabled` where accounts are created by invitation only. */
+  /** Throws `registration_disabled` if accounts are created by invitation only. */
   function assertEnabled(): void {
     if (!isEnabled) throw new AppError('registration_disabled', 'Registration is disabled on this server.');
   }
@@ -102,8 +106,8 @@ export function createRegistration({
     },
 
     /**
-     * Creates the provider and its administrator at once where the address has no account (SPEC 4.9). Otherwise a mail shows
-     * the owner of the address how to continue.
+     * Creates the provider and its administrator at once if the address has no account (SPEC 4.9). Otherwise a mail
+     * shows the owner of the address how to continue.
      */
     async registerPartner(ctx: PublicContext, input: PartnerRegistration) {
       const passwordHash = await hashOf(input.password);
@@ -182,7 +186,7 @@ async function hashOf(password: string): Promise<string> {
   return hashPassword(password);
 }
 
-/** `undefined` where the address is taken: the transaction of `work` has then been rolled back. */
+/** `undefined` if the address is taken: the transaction of `work` has then been rolled back. */
 async function unlessTaken<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
@@ -219,4 +223,24 @@ async function insertAdminRole(tx: Tx, partnerId: string): Promise<string> {
     isSystem: true,
   });
   return role.id;
+}
+
+const BASE_LENGTH = 50;
+const SUFFIXES = 100;
+
+/** A company's name as part of an address (SPEC 4.9, rule 5). */
+export function slugOf(companyName: string): string {
+  const slug = companyName
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, BASE_LENGTH)
+    .replaceAll(/^-+|-+$/g, '');
+  // A name in another script leaves nothing over.
+  return slug === '' ? 'company' : slug;
+}
+
+/** In the order in which they are tried: the slug itself, then with -1 to -100 behind it. */
+export function slugCandidates(companyName: string): string[] {
+  const base = slugOf(companyName);
+  return [base, ...Array.from({ length: SUFFIXES }, (_value, index) => `${base}-${index + 1}`)];
 }

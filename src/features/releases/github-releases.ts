@@ -1,11 +1,78 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
-import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
-import { type GithubRelease, releaseOf } from './github-release.ts';
+import { clock } from '../../clock.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { GuardedFetch } from '../../platform/outbound/guarded-fetch.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import { shortened, storableText } from '../../protocol/index.ts';
+import { compareVersions, isPrerelease, Version, type ReleaseName } from './release-name.ts';
+import { createHash } from 'node:crypto';
+import { ProgramScan } from './program-scan.ts';
+import type { ReceivedFile, ReleaseFiles } from './release-files.ts';
 
-export interface GithubApiOptions {
+/** A release as the API of GitHub describes it: what is needed of it. */
+
+/** As much as the table of releases keeps. */
+const NOTES_MAX = 2000;
+const ASSETS_MAX = 1000;
+
+export const Asset = z.object({
+  name: z.string().max(255),
+  size: z.number().int().nonnegative(),
+  /** `uploaded`; any other if it is not there yet. */
+  state: z.string().default('uploaded'),
+  /** The hash by GitHub itself, such as `sha256:…`; absent for files from before 2025-06. */
+  digest: z.string().nullish(),
+  /** By the API, with a token. */
+  url: z.url().max(1000),
+  /** For everyone, also for devices. It does not change. */
+  browser_download_url: z.url().max(1000),
+});
+export type Asset = z.infer<typeof Asset>;
+
+const Answer = z.object({
+  tag_name: z.string(),
+  draft: z.boolean(),
+  prerelease: z.boolean(),
+  body: z.string().nullish(),
+  assets: z.array(z.unknown()).max(ASSETS_MAX),
+});
+
+export interface GithubRelease {
+  version: string;
+  /** By the version or by the mark of the release: people forget the mark. */
+  isPrerelease: boolean;
+  notes: string | null;
+  assets: Asset[];
+}
+
+/** `undefined` for a draft, for a tag that is no version, and for what is no release at all. */
+function releaseOf(answer: unknown): GithubRelease | undefined {
+  const parsed = Answer.safeParse(answer);
+  if (!parsed.success || parsed.data.draft) return undefined;
+  const { tag_name: tag, prerelease, body, assets } = parsed.data;
+  const version = Version.safeParse(tag.replace(/^v/, ''));
+  if (!version.success) return undefined;
+  const notes = shortened(storableText(body ?? '').trim(), NOTES_MAX);
+  return {
+    version: version.data,
+    isPrerelease: prerelease || isPrerelease(version.data),
+    notes: notes === '' ? null : notes,
+    assets: assets.flatMap((asset) => Asset.safeParse(asset).data ?? []),
+  };
+}
+
+/** The highest stable one by its version; what GitHub calls the latest goes by dates and by a mark. */
+export function latestStable(releases: readonly GithubRelease[]): GithubRelease | undefined {
+  return releases
+    .filter((release) => !release.isPrerelease)
+    .reduce<GithubRelease | undefined>(
+      (highest, one) =>
+        highest === undefined || compareVersions(one.version, highest.version) > 0 ? one : highest,
+      undefined,
+    );
+}
+
+interface GithubApiOptions {
   /** GITHUB_RELEASES_URL, without a slash at the end. */
   url: string;
   token: string | undefined;
@@ -15,9 +82,9 @@ export interface GithubApiOptions {
 const PAGE_MAX_BYTES = 16 << 20;
 const PAGES_MAX = 10;
 const MEDIA_TYPES = ['application/vnd.github+json', 'application/json'];
-/** What GitHub asks for where it names no time. */
+/** The waiting time if GitHub names none. */
 const PAUSE_MS = 60_000;
-/** It never asks for more than an hour; a broken clock could. */
+/** GitHub never asks for more than an hour, but a broken clock could. */
 const PAUSE_MAX_MS = 2 * 3_600_000;
 
 const Page = z.array(z.unknown()).max(1000);
@@ -130,7 +197,7 @@ export class GithubApi {
   }
 }
 
-/** How long GitHub asks to wait; `undefined` where it does not. */
+/** How long GitHub asks to wait; `undefined` if it does not. */
 function pauseOf({ status, headers }: Response): number | undefined {
   const retryAfter = headers.get('retry-after');
   const isSpent = headers.get('x-ratelimit-remaining') === '0';
@@ -160,3 +227,158 @@ async function jsonOf(answer: Response): Promise<unknown> {
     throw unreadable();
   }
 }
+
+/** The file that lists the SHA-256 of all files of a release, as `sha256sum` writes it. */
+export const CHECKSUMS = 'SHA256SUMS';
+
+/** Hash, then two blanks, or a blank and an asterisk for a file that was read in binary mode. */
+const LINE = /^([0-9a-f]{64}) [ *](?:\.\/)?(\S+)$/i;
+
+export type Checksum = { sha256: string } | 'ambiguous';
+
+/**
+ * Reads such a list. A line of another form is ignored, so that its file counts as not listed. A name that stands there
+ * twice is ambiguous, also with the same hash.
+ */
+export function parseChecksums(text: string): ReadonlyMap<string, Checksum> {
+  const found = new Map<string, Checksum>();
+  for (const line of text.replace(/^\uFEFF/, '').split(/\r?\n/)) {
+    const [, sha256, name] = LINE.exec(line.trimEnd()) ?? [];
+    if (sha256 === undefined || name === undefined) continue;
+    found.set(name, found.has(name) ? 'ambiguous' : { sha256: sha256.toLowerCase() });
+  }
+  return found;
+}
+
+/** A file that cannot be registered. The message is for the administrator. */
+export class AssetFault extends Error {}
+
+interface DownloadParts {
+  outbound: Pick<GuardedFetch, 'open'>;
+  /** GITHUB_RELEASES_URL. */
+  apiUrl: string;
+  token: string | undefined;
+  /** Hosts that files may come from, such as `github.com` or `*.githubusercontent.com`. */
+  fileHosts: readonly string[];
+}
+
+/** Sees each piece of a file once, in order. */
+type Sink<T> = (pieces: AsyncIterable<Buffer>) => Promise<T>;
+
+/**
+ * Downloads files of a release, each of them once and never as a whole in memory.
+ * @throws AssetFault
+ */
+export class AssetDownloads {
+  readonly #parts: DownloadParts;
+
+  constructor(parts: DownloadParts) {
+    this.#parts = parts;
+  }
+
+  /** For a small file. */
+  async bytes(asset: Asset, viaApi: boolean): Promise<Buffer> {
+    return this.#read(asset, viaApi, async (pieces) => {
+      const read: Buffer[] = [];
+      for await (const piece of pieces) read.push(piece);
+      return Buffer.concat(read);
+    });
+  }
+
+  /** Reads a file as devices will, and keeps nothing of it. */
+  async assertServed(asset: Asset, name: ReleaseName, sha256: string): Promise<void> {
+    const hash = createHash('sha256');
+    const scan = new ProgramScan();
+    await this.#read(asset, false, async (pieces) => {
+      for await (const piece of pieces) {
+        hash.update(piece);
+        scan.add(piece);
+      }
+      assertHash(hash.digest('hex'), sha256);
+      scan.assertIs(name);
+    });
+  }
+
+  /** Keeps a file, which has to be registered or discarded. */
+  async receive(files: ReleaseFiles, asset: Asset, name: ReleaseName, sha256: string): Promise<ReceivedFile> {
+    return this.#read(asset, true, (pieces) => files.receive(pieces, { name, sha256, length: asset.size }));
+  }
+
+  /** @param viaApi  with the token, if there is one: the only way to the files of a private repository */
+  async #read<T>(asset: Asset, viaApi: boolean, sink: Sink<T>): Promise<T> {
+    const { apiUrl, token, outbound } = this.#parts;
+    // The token goes to the API and nowhere else, whatever the API names as its address.
+    const isApi = viaApi && token !== undefined && new URL(asset.url).origin === new URL(apiUrl).origin;
+    const url = isApi ? asset.url : asset.browser_download_url;
+    if (!this.#isFileHost(new URL(url))) {
+      throw new AssetFault(
+        `Its address is at ${new URL(url).hostname}, which GITHUB_FILE_HOSTS does not name.`,
+      );
+    }
+    try {
+      const answer = await outbound.open(url, {
+        maxRedirects: 5,
+        mayRedirectTo: (target) => this.#isFileHost(target),
+        headers: {
+          accept: 'application/octet-stream',
+          ...(isApi ? { authorization: `Bearer ${token}` } : {}),
+        },
+      });
+      if (answer.status !== 200) {
+        answer.leave();
+        throw new AssetFault(`The download was answered with ${answer.status}.`);
+      }
+      return await sink(ofSize(answer.body, asset.size));
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
+
+  #isFileHost({ hostname }: URL): boolean {
+    return this.#parts.fileHosts.some((host) =>
+      host.startsWith('*.') ? hostname.endsWith(host.slice(1)) : hostname === host,
+    );
+  }
+}
+
+/** Passes on what has the announced length, and fails as soon as it has another. */
+async function* ofSize(pieces: AsyncIterable<Buffer>, size: number): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const piece of pieces) {
+    bytes += piece.length;
+    if (bytes > size) throw new AssetFault(`The download has more than the ${size} bytes that GitHub names.`);
+    yield piece;
+  }
+  if (bytes < size) throw new AssetFault(`The download ended after ${bytes} of ${size} bytes.`);
+}
+
+function assertHash(sha256: string, expected: string): void {
+  if (sha256 === expected) return;
+  throw new AssetFault(`The download has the SHA-256 ${sha256}, and not ${expected}.`);
+}
+
+/** The fault of one file only: the others are tried all the same. */
+function faultOf(error: unknown): unknown {
+  if (error instanceof OutboundError || error instanceof AppError) {
+    return new AssetFault(error.message, { cause: error });
+  }
+  return error;
+}
+
+/** The releases of the project on GitHub, and the downloads of their files. */
+export const githubReleases = ({
+  outbound,
+  filesOutbound,
+  url,
+  token,
+  fileHosts,
+}: {
+  outbound: Pick<GuardedFetch, 'fetch'>;
+  filesOutbound: DownloadParts['outbound'];
+  url: string;
+  token: string | undefined;
+  fileHosts: readonly string[];
+}) => ({
+  api: new GithubApi(outbound, { url, token }),
+  downloads: new AssetDownloads({ outbound: filesOutbound, apiUrl: url, token, fileHosts }),
+});

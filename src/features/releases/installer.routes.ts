@@ -1,11 +1,13 @@
 import { z } from 'zod';
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { isWellFormed } from '../../../platform/secrets/tokens.ts';
-import type { ReleaseLimits } from '../registry/release-limits.ts';
-import { installerFor } from './installer.service.ts';
+import { NoBody, Document } from '../../platform/http/file-answer.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { isWellFormed } from '../../platform/secrets/tokens.ts';
+import type { ReleaseLimits } from './release.routes.ts';
 import { powershellInstaller } from './powershell-installer.ts';
 import { shellInstaller } from './shell-installer.ts';
+import type { PublicContext } from '../../platform/context.ts';
+import { AgentRelease } from './release.model.ts';
+import type { Installer } from './installer.ts';
 
 /** Only the form is checked, which says nothing about whether the key is known. */
 const InstallerQuery = z.object({
@@ -56,4 +58,16 @@ export function installerRoutes({ releaseLimits, baseUrl }: InstallerParts): Rou
       }),
     ],
   };
+}
+
+/** The installer as a text that is not cached: it may hold a key, and it names the releases of this moment. */
+async function installerFor(
+  ctx: PublicContext,
+  write: (installer: Installer) => string,
+  { server, key = '' }: { server: string; key: string | undefined },
+): Promise<Document> {
+  const programs = await ctx.withSystem('find the promoted executables', (tx) =>
+    AgentRelease.query(tx).where({ component: 'watchdog', promoted: true }).orderBy(['os', 'architecture']),
+  );
+  return new Document('text/plain; charset=utf-8', write({ server, key, programs }));
 }

@@ -1,5 +1,4 @@
-import { downloadUrl, type Installer } from './installer.ts';
-import { powershellWord } from './quoting.ts';
+import { downloadUrl, type Installer, powershellWord } from './installer.ts';
 
 /**
  * `install.ps1`, for Windows PowerShell 5.1 and newer. Pure. It defines functions and calls one in its last line, so that
@@ -109,7 +108,7 @@ function Install-MusterAgent {
     }
     $status = & $agent status --data-dir $place.DataDir --json | Out-String
     if ($status.Contains('"server":"' + $source.Server + '"')) {
-      Write-MusterLine "This machine is enrolled at $($source.Server)."
+      Write-MusterLine "This machine is already enrolled at $($source.Server)."
     } else {
       if (-not $Key) { throw 'Give an enrollment key: Install-MusterAgent -Key KEY, or MUSTER_ENROLLMENT_KEY.' }
       $words = @('enroll', '--server', $source.Server, '--data-dir', $place.DataDir)
@@ -117,7 +116,7 @@ function Install-MusterAgent {
       # By the environment: other users of this machine can read the command lines of programs.
       $env:MUSTER_ENROLLMENT_KEY = $Key
       try { Invoke-MusterAgent $agent $words 'The enrollment' } finally { $env:MUSTER_ENROLLMENT_KEY = $null }
-      Write-MusterLine "This machine was enrolled at $($source.Server)."
+      Write-MusterLine "This machine is now enrolled at $($source.Server)."
     }
     Invoke-MusterAgent $agent @('service', 'install', '--programs', $place.Programs, '--data-dir', $place.DataDir) 'Installing the service'
     Write-MusterLine 'The service is installed. Waiting until the server knows this machine as connected.'
@@ -130,7 +129,7 @@ function Install-MusterAgent {
       }
       Start-Sleep -Seconds 1
     }
-    throw "The agent is installed and not connected yet. Find out why with: & '$agent' doctor"
+    throw "The agent is installed but has not connected. Find out why with: & '$agent' doctor"
   } finally {
     if ($folder) { Remove-Item -LiteralPath $folder -Recurse -Force -ErrorAction SilentlyContinue }
   }

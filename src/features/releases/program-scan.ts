@@ -1,12 +1,12 @@
-import { invalid } from '../../../platform/errors.ts';
-import type { Architecture, OperatingSystem, ReleaseName } from './platform.ts';
+import { invalid } from '../../platform/errors.ts';
+import type { Architecture, OperatingSystem, ReleaseName } from './release-name.ts';
 
 /**
- * What the bytes of a file say of themselves: the programs that it holds with their versions, and the platform of an
- * executable. A file that says nothing, such as the program of somebody else, is taken for what it is named.
+ * Reads from the bytes of a file: the programs that it holds with their versions, and the platform of an
+ * executable. A file that says nothing, such as a foreign program, is taken for what it is named.
  */
 
-/** How the mark begins that `src/packaging/bundle.ts` puts into each program. */
+/** How the mark begins that `src/packaging/build-agent.ts` puts into each program. */
 const MARK = '/* muster-program ';
 const WHOLE_MARK = /^\/\* muster-program ([a-z]{1,20}) ([0-9A-Za-z.+-]{1,50}) \*\//;
 
@@ -32,14 +32,14 @@ export class ProgramScan {
     if (this.#head.length < HEAD_BYTES) {
       this.#head = Buffer.concat([this.#head, piece.subarray(0, HEAD_BYTES - this.#head.length)]);
     }
-    // Marks are rare, so a piece is copied only where one may begin in it or before it.
+    // Marks are rare, so a piece is copied only if one may begin in it or before it.
     const seam = Buffer.concat([this.#rest, piece.subarray(0, OVERLAP_BYTES)]);
     this.#look(seam);
     this.#look(piece);
     this.#rest = Buffer.concat([this.#rest, piece.subarray(-OVERLAP_BYTES)]).subarray(-OVERLAP_BYTES);
   }
 
-  /** Throws where the file is another one than its name says. */
+  /** Throws if the file is another one than its name says. */
   assertIs({ component, version, os, architecture }: ReleaseName): void {
     const executable = executableIn(this.#head);
     const refuse = (rule: string, what: string) => {

@@ -2,11 +2,11 @@ import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { clock } from '../../../clock.ts';
-import { AppError, invalid } from '../../../platform/errors.ts';
-import { S3Error, type S3Options, S3Store } from '../../../platform/storage/s3.ts';
+import { clock } from '../../clock.ts';
+import { AppError, invalid } from '../../platform/errors.ts';
+import { S3Error, type S3Options, S3Store } from '../../platform/s3.ts';
 import { ProgramScan } from './program-scan.ts';
-import type { ReleaseName } from './platform.ts';
+import type { ReleaseName } from './release-name.ts';
 
 /**
  * The files of local releases: DATA_DIR/releases or a bucket, each under its SHA-256. No name that a client sends gets there.
@@ -14,7 +14,7 @@ import type { ReleaseName } from './platform.ts';
 
 /** More than any component has; the program with its runtime has about 90 MB. */
 export const MAX_BYTES = 512 << 20;
-/** What stays free on the disk, on which the database may be as well. */
+/** The bytes that stay free on the disk, on which the database may be as well. */
 const RESERVE_BYTES = 256 << 20;
 /** Parts of uploads that a killed server has left. No upload takes so long. */
 const ABANDONED_MS = 3_600_000;
@@ -47,18 +47,18 @@ const DISK: Disk = {
 
 /** A file that has arrived whole and is what it was said to be, but is not in its place yet. */
 export interface ReceivedFile {
-  /** `undefined` where it is in the bucket. */
+  /** `undefined` if it is in the bucket. */
   part: string | undefined;
   sha256: string;
   size: number;
 }
 
 interface Announced {
-  /** What the file is to be. */
+  /** The release that the file belongs to. */
   name: ReleaseName;
-  /** `undefined` where nobody has said it, as of a file that the operator names. */
+  /** `undefined` if it is not known, as of a file that the operator names. */
   sha256: string | undefined;
-  /** `undefined` where it is not known beforehand. */
+  /** `undefined` if it is not known beforehand. */
   length: number | undefined;
 }
 
@@ -77,7 +77,7 @@ export class ReleaseFiles {
   }
 
   /**
-   * Writes a file as it arrives, and then to the bucket, where there is one. Where anything fails, nothing of it is left
+   * Writes a file as it arrives, and then to the bucket, if there is one. If anything fails, nothing of it is left
    * here.
    */
   async receive(pieces: AsyncIterable<Buffer>, { name, sha256, length }: Announced): Promise<ReceivedFile> {
@@ -118,12 +118,12 @@ export class ReleaseFiles {
     }
   }
 
-  /** What is in the bucket stays there: another release may have the same file. */
+  /** The object in the bucket stays: another release may have the same file. */
   async discard({ part }: ReceivedFile): Promise<void> {
     if (part !== undefined) await rm(part, { force: true });
   }
 
-  /** Where the file is; `undefined` where it is missing or cut off. A bucket is not asked. */
+  /** The location of the file; `undefined` if it is missing or cut off. A bucket is not asked. */
   async find({ sha256, size }: { sha256: string; size: number }): Promise<FilePlace | undefined> {
     const place = this.#placeOf(sha256);
     // One from before the bucket was configured is here.
@@ -174,7 +174,7 @@ export class ReleaseFiles {
   }
 }
 
-/** Those of an installation. */
+/** Opens the files of releases of an installation. */
 export const openReleaseFiles = ({
   dataDir,
   releaseStore,

@@ -1,16 +1,16 @@
 import { sign, verify } from 'node:crypto';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import type { SealedColumn } from '../../../platform/secrets/reseal.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { type KeyRow, keyRows, StoredSigningKeys } from '../../../platform/secrets/stored-signing-keys.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { type KeyRow, keyRows, StoredSigningKeys } from '../../platform/secrets/stored-signing-keys.ts';
 import {
   canonicalManifest,
   canonicalReleaseKey,
   RELEASE_KEYS_MAX,
   type ReleaseKey,
-} from '../../../protocol/index.ts';
-import type { Target } from './platform.ts';
-import { lockReleases } from './release-lock.ts';
+} from '../../protocol/index.ts';
+import type { Target } from './release-name.ts';
+import { lockReleases } from './release.queries.ts';
 
 /** For `npm run rotate-secrets`. */
 export const SEALED_RELEASE_KEY: SealedColumn = {
@@ -19,14 +19,14 @@ export const SEALED_RELEASE_KEY: SealedColumn = {
   id: 'id',
 };
 
-/** What the signature of a release of this server vouches for. */
+/** The fields that the signature of a release covers. */
 export interface Manifest extends Target {
   version: string;
   sha256: string;
   size: number;
 }
 
-/** Of half a kilobyte each. */
+/** The most verified signatures that are remembered, half a kilobyte each. */
 const VERIFIED_MAX = 5000;
 
 interface ReleaseKeyRow extends KeyRow {
@@ -47,7 +47,7 @@ export class ReleaseKeys extends StoredSigningKeys {
   /** Whether a signature holds, by all that it depends on: to verify one takes some hundred microseconds. */
   readonly #verified = new Map<string, boolean>();
 
-  constructor(secrets: Sealer) {
+  constructor(secrets: Encryptor) {
     super(secrets, SEALED_RELEASE_KEY);
   }
 
@@ -59,7 +59,7 @@ export class ReleaseKeys extends StoredSigningKeys {
 
   /**
    * Replaces the key that signs. The present one signs the new one, so that devices that trust it trust the new one as well.
-   * @param vouched  false: begins a new chain, where the present key is lost; enrolled devices do not trust it
+   * @param vouched  false: begins a new chain, if the present key is lost; enrolled devices do not trust it
    */
   async rotate(tx: Tx, { vouched }: { vouched: boolean }): Promise<ReleaseKey> {
     // No release is signed meanwhile, and rotations come one after another: a chain has no branches.
@@ -92,7 +92,7 @@ export class ReleaseKeys extends StoredSigningKeys {
     return new Map(rows.map((row) => [row.id, row.public_key]));
   }
 
-  /** Answers what says of a release whether its signature is that of one of these keys. */
+  /** Returns a function that tells whether the signature of a release is by one of these keys. */
   async verifier(tx: Tx): Promise<(release: Manifest & Signature) => boolean> {
     const keys = await this.publicKeys(tx);
     return (release) => {

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { type Db } from '../../../platform/db/pool.ts';
-import { withSystem } from '../../../platform/db/transaction.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import { recordAsSystem } from '../registry/audit-notes.ts';
+import { type Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { recordAsSystem } from './publish-release.ts';
 import type { ReleaseSync } from './release-sync.ts';
-import { syncNotes } from './sync.routes.ts';
+import { syncNotes } from './release.routes.ts';
 
 export interface SyncJobParts {
   jobs: Jobs;
@@ -16,7 +16,7 @@ export interface SyncJobParts {
   log: Logger;
   audit: Pick<AuditTrail, 'record'>;
   releaseSync: ReleaseSync;
-  /** Whether releases come from GitHub without anybody asking. */
+  /** Whether releases come from GitHub automatically. */
   syncsReleases: boolean;
 }
 
@@ -57,7 +57,7 @@ export async function syncNewest({
     return { version, failed: failed.length };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    // Of GitHub or the network: the next hour tries again.
+    // A failure of GitHub or the network: the next hour tries again.
     log.warn({ err: error }, 'releases.sync_failed');
     return { version: null, failed: 0 };
   }

@@ -1,5 +1,5 @@
-import { BaseModel } from '../../../platform/db/base-model.ts';
-import type { Architecture, Component, OperatingSystem } from './platform.ts';
+import { BaseModel } from '../../platform/db/base-model.ts';
+import type { Architecture, Component, OperatingSystem } from './release-name.ts';
 
 /** One version of one component for one platform. Tenants read all of them and write none. */
 export class AgentRelease extends BaseModel {

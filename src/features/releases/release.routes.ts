@@ -1,14 +1,20 @@
 import { z } from 'zod';
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { promoteNote, publishNotes, releaseNote } from './audit-notes.ts';
-import { Target } from './platform.ts';
-import { promote } from './promotion.ts';
-import { assertFree, register, type RegistryParts } from './registration.ts';
+import { NoBody } from '../../platform/http/file-answer.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup, type AuditNote } from '../../platform/http/route.ts';
+import {
+  promoteNote,
+  publishNotes,
+  releaseNote,
+  promotionChange,
+  promote,
+  assertFree,
+  register,
+  type RegistryParts,
+} from './publish-release.ts';
+import { Target, Version } from './release-name.ts';
 import { MAX_BYTES } from './release-files.ts';
-import type { ReleaseLimits } from './release-limits.ts';
 import {
   FileParams,
   Pinnable,
@@ -23,21 +29,41 @@ import {
 } from './release.schema.ts';
 import {
   deleteRelease,
+  type DeletionParts,
   latestRelease,
   listReleases,
   openDownload,
   pinnableVersions,
 } from './release.service.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import { clientLimit } from '../../platform/http/client-address.ts';
+import type { ReleaseSync, SyncOutcome } from './release-sync.ts';
 
-/** What is published here runs with all rights on every device: a second factor, and no API key. */
+/** How often one network may use each public route: a whole office upgrades behind one address, and resumes. */
+const REQUESTS = { points: 300, seconds: 60 };
+
+export type ReleaseLimits = ReturnType<typeof releaseLimits>;
+
+export function releaseLimits(limits: RateLimits) {
+  const counted = (name: string) => clientLimit(limits, name, REQUESTS);
+  return {
+    latest: counted('release-latest'),
+    download: counted('release-download'),
+    keys: counted('release-keys'),
+    installer: counted('release-installer'),
+  };
+}
+
+/** Published programs run with all rights on every device, so a second factor is required and API keys are refused. */
 export const PUBLISH = { scopes: ['system'], person: true, mfa: true } as const;
 
 export interface ReleaseRouteParts {
-  releases: RegistryParts & { forgetFile: (sha256: string) => Promise<void> };
+  releases: RegistryParts & Pick<DeletionParts, 'forgetFile'>;
+  isRolledOut: DeletionParts['isRolledOut'];
   releaseLimits: ReleaseLimits;
 }
 
-export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): RouteGroup => ({
+export const releaseRoutes = ({ releases, releaseLimits, isRolledOut }: ReleaseRouteParts): RouteGroup => ({
   name: 'Agent releases',
   description:
     'Versions of the agent and its companions. Devices upgrade to the promoted release of their platform, unless a pin, a policy or a window says otherwise.',
@@ -163,7 +189,8 @@ export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): R
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
       errors: ['conflict'],
-      handler: ({ ctx, params }) => deleteRelease(ctx, params.id, releases.forgetFile),
+      handler: ({ ctx, params }) =>
+        deleteRelease(ctx, params.id, { forgetFile: releases.forgetFile, isRolledOut }),
       audit: {
         action: 'agent_version.delete',
         resource: 'agent_version',
@@ -172,3 +199,55 @@ export const releaseRoutes = ({ releases, releaseLimits }: ReleaseRouteParts): R
     }),
   ],
 });
+
+const SyncQuery = z.object({ version: Version.optional().describe('Absent: the latest stable release.') });
+
+const Synced = z.object({
+  version: z.string(),
+  synced: z
+    .array(z.string())
+    .describe('The files that are registered, now or before, such as `agent:linux/x64`.'),
+  failed: z
+    .array(z.object({ file: z.string(), reason: z.string() }))
+    .describe('Files that are not registered. While there is one, the version does not promote itself.'),
+});
+
+export interface SyncRouteParts {
+  releaseSync: ReleaseSync;
+}
+
+export const syncRoutes = ({ releaseSync }: SyncRouteParts): RouteGroup => ({
+  name: 'Agent releases from GitHub',
+  description: 'Registers releases of the repository that GITHUB_RELEASES_URL names.',
+  routes: [
+    route({
+      method: 'post',
+      path: '/agent-versions/sync-github',
+      summary: 'Register a release of GitHub',
+      description:
+        'Downloads each file of the release once, compares it with SHA256SUMS, and signs it here. It takes as long as that; the same call again goes on where files failed. With AGENT_AUTO_PROMOTE, a stable release of which every file is registered is promoted, the first time.',
+      access: PUBLISH,
+      query: SyncQuery,
+      response: Synced,
+      errors: ['not_found', 'conflict', 'rate_limited', 'unavailable', 'storage_full'],
+      prepare: ({ query }) => releaseSync.fetch(query.version),
+      handler: ({ ctx, prepared: fetched }) => releaseSync.register(ctx.tx, fetched),
+      audit: { action: 'agent_version.sync', resource: 'agent_version', note: syncNotes },
+    }),
+  ],
+});
+
+/** One entry for each release that is new, and one for the whole. */
+export const syncNotes = ({ version, synced, failed, added, promotion }: SyncOutcome): AuditNote[] => [
+  ...added.map((release) => ({ action: 'agent_version.publish', ...releaseNote(release) })),
+  {
+    resourceName: version,
+    details: {
+      synced,
+      failed: failed.map(({ file }) => file),
+      ...promotion,
+      before: { ...promotionChange(promotion).before, registered: 0 },
+      after: { ...promotionChange(promotion).after, registered: added.length },
+    },
+  },
+];

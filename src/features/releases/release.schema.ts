@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { RELEASE_KEYS_MAX, ReleaseKey } from '../../../protocol/index.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { RELEASE_KEYS_MAX, ReleaseKey } from '../../protocol/index.ts';
 import type { AgentRelease } from './release.model.ts';
-import { Architecture, Component, OperatingSystem, Target } from './platform.ts';
-import { Version } from './version.ts';
+import { Architecture, Component, OperatingSystem, Target, Version } from './release-name.ts';
 
 export const Release = z
   .object({
@@ -55,7 +54,7 @@ export type PromoteRequest = z.infer<typeof PromoteRequest>;
 const PromotionTarget = Target.extend({ version: z.string() });
 export const Promotion = z.object({
   promoted: z.array(PromotionTarget),
-  demoted: z.array(PromotionTarget).describe('What was promoted on these platforms before.'),
+  demoted: z.array(PromotionTarget).describe('The versions that were promoted on these platforms before.'),
 });
 
 const PinnableVersions = z.object({
@@ -63,7 +62,9 @@ const PinnableVersions = z.object({
   promoted: z
     .string()
     .nullable()
-    .describe('What `latest` means; the highest one where platforms differ; null where nothing is promoted.'),
+    .describe(
+      'The version that `latest` names; the highest one if platforms differ; null if nothing is promoted.',
+    ),
 });
 export const Pinnable = z.object({
   components: z.object({ agent: PinnableVersions, watchdog: PinnableVersions }),

@@ -1,18 +1,16 @@
-import type { Context, PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
-import { FileAnswer } from '../../../platform/http/files/file-answer.ts';
-import { type Page, toPage } from '../../../platform/http/pagination.ts';
-import { Redirect } from '../../../platform/http/browser-answer.ts';
-import { omitUndefined } from '../../../platform/omit-undefined.ts';
-import { liveRollouts } from '../rollouts/live-rollouts.ts';
-import type { Target } from './platform.ts';
-import type { ReleaseName } from './platform.ts';
+import type { Context, PublicContext } from '../../platform/context.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import { FileAnswer, Redirect } from '../../platform/http/file-answer.ts';
+import { type Page, toPage } from '../../platform/http/pagination.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
+import { type Target, type ReleaseName, compareVersions } from './release-name.ts';
 import type { ReleaseFiles } from './release-files.ts';
-import { lockReleases } from './release-lock.ts';
+import { isPinned, lockReleases } from './release.queries.ts';
 import { AgentRelease } from './release.model.ts';
 import type { ReleaseQuery } from './release.schema.ts';
-import { compareVersions } from './version.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import type { Logger } from '../../platform/logger.ts';
 
 export async function listReleases(
   { tx }: Context,
@@ -74,19 +72,20 @@ export async function pinnableVersions({ tx }: Context) {
   return { components: { agent: of('agent'), watchdog: of('watchdog') } };
 }
 
-async function isRolledOut(tx: Tx, { component, version }: AgentRelease): Promise<boolean> {
-  const rollouts = await liveRollouts(tx);
-  return rollouts.some((one) => one.component === component && one.version === version);
-}
-
 const descending = (releases: readonly AgentRelease[]): string[] =>
   [...new Set(releases.map(({ version }) => version))].sort((a, b) => compareVersions(b, a));
 
-/** Its file goes as well, by `forgetFile`, unless another release has the same. */
+export interface DeletionParts {
+  /** Removes a file that no release has any more. */
+  forgetFile: (sha256: string) => Promise<void>;
+  isRolledOut: (tx: Tx, release: Pick<AgentRelease, 'component' | 'version'>) => Promise<boolean>;
+}
+
+/** Deletes a release, and its file unless another release has the same. */
 export async function deleteRelease(
   ctx: Context,
   id: string,
-  forgetFile: (sha256: string) => Promise<void>,
+  { forgetFile, isRolledOut }: DeletionParts,
 ): Promise<{ success: true; release: AgentRelease }> {
   await lockReleases(ctx.tx);
   const release = await AgentRelease.query(ctx.tx).findById(id);
@@ -108,12 +107,21 @@ export async function deleteRelease(
   return { success: true, release };
 }
 
-/** Says whether a partner or an organization pins the version of a release. Of a caller who sees all of them. */
-async function isPinned(tx: Tx, { component, version }: AgentRelease): Promise<boolean> {
-  const pinned = (table: 'partners' | 'organizations') =>
-    tx(table)
-      .select('id')
-      .whereNull('deleted_at')
-      .whereRaw(`settings #>> array['agentUpdates', 'pins', ?] = ?`, [component, version]);
-  return (await pinned('partners').unionAll(pinned('organizations')).first()) !== undefined;
+/**
+ * Removes a file that no release has any more. A file that cannot be removed stays: the release is deleted all the same.
+ */
+export async function removeIfUnused(
+  { db, files, log }: { db: Db; files: ReleaseFiles; log: Logger },
+  sha256: string,
+): Promise<void> {
+  try {
+    await withSystem(db, 'remove the file of a deleted release', async (tx) => {
+      // Without the lock, an upload of the same file could be registered between the question and the removal.
+      await lockReleases(tx);
+      const user = await AgentRelease.query(tx).findOne({ sha256, source: 'local' });
+      if (user === undefined) await files.remove(sha256);
+    });
+  } catch (error) {
+    log.warn({ err: error, sha256 }, 'releases.file_not_removed');
+  }
 }

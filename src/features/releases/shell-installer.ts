@@ -1,5 +1,4 @@
-import { downloadUrl, type Installer } from './installer.ts';
-import { shellWord } from './quoting.ts';
+import { downloadUrl, type Installer, shellWord } from './installer.ts';
 
 /**
  * `install.sh`, for Linux and macOS. Pure. All of it is one group of commands, which a shell runs only when it has read
@@ -103,7 +102,7 @@ read_options() {
         usage
         exit 0
         ;;
-      *) fail "There is no option $1; --help lists those there are." ;;
+      *) fail "Unknown option $1. See --help." ;;
     esac
     shift
   done
@@ -136,7 +135,7 @@ assert_root() {
   [ -n "$prefix" ] || [ "$(id -u)" = 0 ] || fail "This needs the rights of root: pipe it into sudo sh."
 }
 
-# Everything that can be known before the key is used: a device that never connects helps nobody.
+# Everything that can be known before the key is used: a device that never connects is of no use.
 assert_can_stay() {
   [ "$os" = linux ] || return 0
   case "$architecture" in
@@ -230,11 +229,11 @@ install_agent() {
     get_program
   fi
   if "$new" status --data-dir "$data" --json 2>/dev/null | grep -qF "\\"server\\":\\"$server\\""; then
-    say "This machine is enrolled at $server."
+    say "This machine is already enrolled at $server."
   else
     [ -n "$key" ] || fail "Give an enrollment key: --key KEY, or MUSTER_ENROLLMENT_KEY."
     MUSTER_ENROLLMENT_KEY=$key "$new" enroll --server "$server" --data-dir "$data" $insecure >/dev/null
-    say "This machine was enrolled at $server."
+    say "This machine is now enrolled at $server."
   fi
   unset MUSTER_ENROLLMENT_KEY
   if [ -n "$no_service" ]; then
@@ -247,7 +246,7 @@ install_agent() {
   seconds=0
   until "$agent" status --data-dir "$data" >/dev/null 2>&1; do
     seconds=$((seconds + 1))
-    [ "$seconds" -lt 60 ] || fail "The agent is installed and not connected yet: $("$agent" status --data-dir "$data" 2>&1). Find out why with: $agent doctor --data-dir $data"
+    [ "$seconds" -lt 60 ] || fail "The agent is installed but has not connected: $("$agent" status --data-dir "$data" 2>&1). Find out why with: $agent doctor --data-dir $data"
     sleep 1
   done
   say "This machine is connected to $server."

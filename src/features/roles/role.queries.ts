@@ -1,6 +1,7 @@
 import type { Tx } from '../../platform/db/transaction.ts';
+import type { Context } from '../../platform/context.ts';
 
-/** What a right has to cover: organizations of a partner, or the partner as a whole. */
+/** The scope that a right has to cover: organizations of a partner, or the partner as a whole. */
 interface Covered {
   partnerId: string | null;
   orgIds: readonly string[] | 'all';
@@ -8,7 +9,7 @@ interface Covered {
 
 /**
  * Whether a person has permissions in organizations now. For what was created by the right of one person and is used
- * later by somebody else, such as a link: it must not outlive that right. False for nobody, for a person who is
+ * later by another person, such as a link: it must not outlive that right. False without a user, for a person who is
  * disabled or removed, and for one who cannot reach the organizations any more. Needs a transaction across tenants.
  */
 export async function stillHolds(
@@ -29,4 +30,9 @@ export async function stillHolds(
     } as Record<string, string | string[]>,
   );
   return rows[0]?.holds === true;
+}
+
+export async function isInUse(ctx: Context, id: string): Promise<boolean> {
+  const { rows } = await ctx.tx.raw('select role_in_use(?) as used', [id]);
+  return rows[0]?.used === true;
 }

@@ -1,13 +1,20 @@
-import type { Caller, Context } from '../../platform/context.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
+import { type Caller, type Context, assertActsForWholePartner } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/statement.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { assertActsForWholePartner } from '../../platform/context.ts';
-import { CATALOGUE, EVERYTHING, exceeds, PERMISSIONS } from './permissions.ts';
+import {
+  CATALOGUE,
+  EVERYTHING,
+  exceeds,
+  PERMISSIONS,
+  type NewRole,
+  type RoleChange,
+  type RoleQuery,
+} from './role.schema.ts';
 import { Role } from './role.model.ts';
-import type { NewRole, RoleChange, RoleQuery } from './role.schema.ts';
+import { isInUse } from './role.queries.ts';
 
 /** The scopes whose roles a caller sees and gives: their own, and what lies below. */
 const SCOPES_BELOW: Record<Scope, readonly Scope[]> = {
@@ -114,7 +121,7 @@ function isOwn(caller: Caller, role: Role): boolean {
 /** A partner's role counts in all of its organizations. */
 const CHANGE_ROLES = 'change roles of the whole partner';
 
-/** Throws 403 where permissions go beyond what the caller holds. */
+/** Throws 403 if permissions go beyond what the caller holds. */
 export function assertHolds(caller: Caller, permissions: readonly string[]): void {
   const beyond = exceeds(caller.permissions, permissions);
   if (beyond.length > 0) {
@@ -123,9 +130,4 @@ export function assertHolds(caller: Caller, permissions: readonly string[]): voi
       `You cannot grant permissions that you do not have: ${beyond.join(', ')}.`,
     );
   }
-}
-
-async function isInUse(ctx: Context, id: string): Promise<boolean> {
-  const { rows } = await ctx.tx.raw('select role_in_use(?) as used', [id]);
-  return rows[0]?.used === true;
 }

@@ -1,9 +1,8 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { scriptRoutes } from './script.routes.ts';
 
-export { scriptSearch } from './script-search.ts';
-export { scriptVersions } from './script.service.ts';
+export { scriptSearch, scriptVersions } from './script.queries.ts';
 
 export const feature = defineFeature({
   name: 'scripts',

@@ -1,12 +1,19 @@
 import { z } from 'zod';
 import type { DeviceHub } from '../../hub/index.ts';
-import { everyScope } from '../../platform/http/access.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
 import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
-import type { Sealer } from '../../platform/secrets/sealed.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { executeScript } from './execution.service.ts';
+import {
+  executeScript,
+  createScript,
+  deleteScript,
+  listScripts,
+  readScript,
+  updateScript,
+} from './script.service.ts';
 import {
   ExecutionStarted,
   NewScript,
@@ -15,11 +22,10 @@ import {
   ScriptPatch,
   ScriptQuery,
 } from './script.schema.ts';
-import { createScript, deleteScript, listScripts, readScript, updateScript } from './script.service.ts';
 
 const BODY_LIMIT = 500_000;
 
-export function scriptRoutes(parts: { hub: DeviceHub; secrets: Sealer }): RouteGroup {
+export function scriptRoutes(parts: { hub: DeviceHub; secrets: Encryptor }): RouteGroup {
   return {
     name: 'Scripts',
     description: 'Scripts and running them on devices.',

@@ -1,8 +1,7 @@
 import { defineFeature } from '../feature.ts';
 import { searchRoutes } from './search.routes.ts';
 
-export { BETWEEN_TEXTS } from './rank.ts';
-export { haystackOf, type SearchSource } from './search-source.ts';
+export { BETWEEN_TEXTS, haystackOf, type SearchSource } from './search.schema.ts';
 
 export const feature = defineFeature({
   name: 'search',

@@ -1,6 +1,5 @@
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { SearchAnswer, SearchQuery } from './search.schema.ts';
-import type { SearchSource } from './search-source.ts';
+import { SearchAnswer, SearchQuery, type SearchSource } from './search.schema.ts';
 import { search } from './search.service.ts';
 
 export const searchRoutes = ({ searchSources }: { searchSources: readonly SearchSource[] }): RouteGroup => ({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { nfcText, wholeNumber } from '../../platform/http/fields.ts';
+import type { Caller } from '../../platform/context.ts';
 
 export const SearchQuery = z.object({
   q: z
@@ -23,3 +24,58 @@ export const SearchResult = z
 export type SearchResult = z.infer<typeof SearchResult>;
 
 export const SearchAnswer = z.object({ results: z.array(SearchResult) });
+
+/** How well a text matches, best first: it equals the search text, begins with it, has a word that does, contains it. */
+export type Rank = 0 | 1 | 2 | 3;
+
+/** Separates two texts that are searched as one. No keyboard types this character. */
+export const BETWEEN_TEXTS = '\u001f';
+
+/** Characters that precede a word within a name. */
+export const BETWEEN_WORDS = [' ', '-', '_', '.', '/', '(', '@'];
+
+/** Both texts must be in lower case. Undefined if the text does not contain the needle. */
+export function rankOf(folded: string, needle: string): Rank | undefined {
+  if (folded === needle) return 0;
+  if (folded.startsWith(needle)) return 1;
+  if (!folded.includes(needle)) return undefined;
+  return BETWEEN_WORDS.some((sign) => folded.includes(sign + needle)) ? 2 : 3;
+}
+
+export interface Ranked {
+  rank: Rank;
+  result: SearchResult;
+}
+
+/**
+ * Merges several sorted lists, best results first. If there are more results than fit, each list still contributes its
+ * best quarter page, so that no list crowds out another.
+ */
+export function mix(lists: readonly (readonly Ranked[])[], limit: number): SearchResult[] {
+  const share = Math.floor(limit / Math.max(4, lists.length));
+  const sure = lists.flatMap((list) => list.slice(0, share));
+  const rest = byRank(lists.flatMap((list) => list.slice(share)));
+  return byRank([...sure, ...rest.slice(0, limit - sure.length)]).map(({ result }) => result);
+}
+
+/** Stable: results of the same rank keep the order of the lists. */
+const byRank = (found: readonly Ranked[]) => [...found].sort((a, b) => a.rank - b.rank);
+
+/** How search finds the records of one table. The feature that owns the table provides it. */
+export interface SearchSource {
+  type: Exclude<SearchResult['type'], 'settings'>;
+  permission: string;
+  table: string;
+  /** SQL: whether the caller can see `s`, a row of the table. `:partnerId` is the partner of the caller. */
+  where: (caller: Caller) => string;
+  /** SQL: the two texts that are searched, in lower case and joined by `BETWEEN_TEXTS`. */
+  haystack: string;
+  title: string;
+  description: string;
+  /** SQL: orders equally good results. */
+  order: string;
+}
+
+/** SQL: a haystack of two columns. */
+export const haystackOf = (first: string, second: string): string =>
+  `lower(${first} || chr(${BETWEEN_TEXTS.charCodeAt(0)}) || coalesce(${second}, ''))`;

@@ -1,10 +1,17 @@
-import type { Caller, Context } from '../../platform/context.ts';
-import { holds } from '../../platform/context.ts';
-import { beginningWith, containing } from '../../platform/db/like-pattern.ts';
-import { BETWEEN_TEXTS, BETWEEN_WORDS, mix, type Rank, type Ranked, rankOf } from './rank.ts';
-import type { SearchQuery, SearchResult } from './search.schema.ts';
-import type { SearchSource } from './search-source.ts';
+// Device names are read from one covering index with the lower-case names of the tenant. A trigram index would never be used
+// under row-level security, because `like` is not leakproof. Each kind with matches keeps a quarter of the page.
+import { type Caller, type Context, holds } from '../../platform/context.ts';
+import {
+  mix,
+  type Rank,
+  type Ranked,
+  rankOf,
+  type SearchSource,
+  type SearchQuery,
+  type SearchResult,
+} from './search.schema.ts';
 import { SETTINGS_PAGES } from './settings-pages.ts';
+import { storedResults } from './search.queries.ts';
 
 /** SPEC 4.7. */
 export async function search(
@@ -16,81 +23,17 @@ export async function search(
   return mix([...stored, settingsPages(ctx.caller, q, limit)], limit);
 }
 
-/** Queries all sources in one statement; each returns its best results. */
-async function storedResults(
-  ctx: Context,
-  q: string,
-  limit: number,
-  allSources: readonly SearchSource[],
-): Promise<Ranked[][]> {
-  const sources = allSources.filter(({ permission }) => holds(ctx.caller.permissions, permission));
-  if (sources.length === 0) return [];
-  const { rows } = await ctx.tx.raw<{ rows: FoundRow[] }>(
-    sources.map((source) => `(${bestOf(source, ctx.caller)})`).join(' union all '),
-    {
-      anywhere: containing(q),
-      beginning: beginningWith(q),
-      q,
-      betweenTexts: BETWEEN_TEXTS,
-      words: BETWEEN_WORDS.map((sign) => containing(sign + q)),
-      limit,
-      partnerId: ctx.caller.partnerId,
-    },
-  );
-  return sources.map(({ type }) => rows.filter((row) => row.type === type).map(toRanked));
-}
-
-interface FoundRow {
-  type: SearchSource['type'];
-  id: string;
-  title: string;
-  description: string | null;
-  rank: Rank;
-}
-
-/**
- * Ranks by the indexed text and reads only the best records. If results that begin with the search text fill the page,
- * the more expensive search for words within a name never runs.
- */
-function bestOf(
-  { type, table, where, haystack, title, description, order }: SearchSource,
-  caller: Caller,
-): string {
-  const best = (rank: string, condition: string) =>
-    `(select id, sort_key, ${rank} as rank from found where ${condition} order by rank, sort_key, id limit :limit)`;
-  return `
-  with found as materialized (
-    select s.id, ${haystack} as haystack, ${order} as sort_key from ${table} s
-    where ${where(caller)} and ${haystack} like lower(:anywhere)
-  )
-  select '${type}' as type, s.id::text as id, ${title} as title, ${description} as description, best.rank
-  from (${best(RANK_OF_BEGINNING, BEGINS)} union all ${best(RANK_WITHIN, `not ${BEGINS}`)} limit :limit) best
-  join ${table} s on s.id = best.id
-  order by best.rank, best.sort_key, s.id`;
-}
-
-const BEGINS = `(haystack like lower(:beginning) or position(:betweenTexts || lower(:q) in haystack) > 0)`;
-/** `rankOf` in SQL. */
-const RANK_OF_BEGINNING = `case when starts_with(haystack, lower(:q) || :betweenTexts)
-  or right(haystack, length(lower(:q)) + 1) = :betweenTexts || lower(:q) then 0 else 1 end`;
-const RANK_WITHIN = `case when haystack like any(array(select lower(word) from unnest(:words::text[]) word)) then 2 else 3 end`;
-
-const toRanked = ({ rank, type, id, title, description }: FoundRow): Ranked => ({
-  rank,
-  result: { id, type, title, ...(description === null || description === '' ? {} : { description }) },
-});
-
 function settingsPages(caller: Caller, q: string, limit: number): Ranked[] {
   const needle = q.toLowerCase();
   const found: Ranked[] = [];
   for (const { id, title, description, href, permission } of SETTINGS_PAGES) {
     if (permission !== undefined && !holds(caller.permissions, permission)) continue;
     const ranks = [title, description].map((words) => rankOf(words.toLowerCase(), needle));
-    const rank = best(ranks);
+    const rank = bestRank(ranks);
     if (rank !== undefined) found.push({ rank, result: { id, type: 'settings', title, description, href } });
   }
   return found.sort((a, b) => a.rank - b.rank).slice(0, limit);
 }
 
-const best = (ranks: readonly (Rank | undefined)[]): Rank | undefined =>
+const bestRank = (ranks: readonly (Rank | undefined)[]): Rank | undefined =>
   ranks.reduce((a, b) => (a === undefined || (b !== undefined && b < a) ? b : a), undefined);

@@ -104,7 +104,7 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
     'log-retention',
     '/settings/retention',
     'Log retention',
-    'How many days device and agent logs are kept',
+    'How many days device and agent logs are kept, and what happens when they reach their budget',
     'devices:read',
   ),
   page(

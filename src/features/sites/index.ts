@@ -1,4 +1,4 @@
-import { bounded } from '../../platform/db/retention/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { siteRoutes } from './site.routes.ts';
 

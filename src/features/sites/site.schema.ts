@@ -38,7 +38,7 @@ export type NewSite = z.infer<typeof NewSite>;
 export const SitePatch = z
   .strictObject({
     ...fields,
-    orgId: Id.describe('Cannot be changed: taken only where it is the present one.'),
+    orgId: Id.describe('Cannot be changed: taken only if it is the present one.'),
   })
   .partial();
 export type SitePatch = z.infer<typeof SitePatch>;

@@ -1,7 +1,7 @@
+import { siteExists } from './site.queries.ts';
 import type { Context } from '../../platform/context.ts';
-import { nameOrder } from '../../platform/db/name-order.ts';
-import { patchRecorded } from '../../platform/db/patch-recorded.ts';
-import { inTenant } from '../../platform/db/tenant-filter.ts';
+import { nameOrder, inTenant } from '../../platform/db/statement.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -27,9 +27,8 @@ export async function listSites(ctx: Context, query: SiteQuery) {
 export async function readSite(ctx: Context, id: string): Promise<Site> {
   const site = await accessible(ctx).findById(id);
   if (site !== undefined) return site;
-  // SPEC 5.6: a site of somebody else is refused, one that does not exist is not found.
-  const { rows } = await ctx.tx.raw('select site_exists(?) as present', [id]);
-  if (rows[0]?.present === true) throw new AppError('forbidden', 'Access to this site denied');
+  // SPEC 5.6: a site of another tenant is refused, one that does not exist is not found.
+  if (await siteExists(ctx.tx, id)) throw new AppError('forbidden', 'Access to this site denied');
   throw notFound('Site');
 }
 

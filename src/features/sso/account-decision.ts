@@ -1,7 +1,7 @@
-import { emailDomain } from '../../../email-address.ts';
-import type { SsoProvider } from '../providers/provider.model.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
-import type { AssertedIdentity } from '../flow/sso-protocol.ts';
+import { emailDomain } from '../../email-address.ts';
+import type { SsoProvider } from './sso.model.ts';
+import { SsoFailure } from './sso-failure.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
 
 /** An account that a provider's sign-in may open. */
 export interface Candidate {
@@ -9,7 +9,7 @@ export interface Candidate {
   isActive: boolean;
   /** Whether the person is a member of the organization or partner that owns the provider. */
   isMember: boolean;
-  /** The person has more permissions than whoever has configured the provider last. */
+  /** The person has more permissions than the person who configured the provider last. */
   exceedsConfigurer?: boolean;
 }
 

@@ -1,8 +1,7 @@
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { SsoLimits } from '../flow/sso-limits.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { SsoLimits } from './sso-limits.ts';
 import { LoginBranding, LoginBrandingInput, LoginContext } from './branding.schema.ts';
-import { readBranding, replaceBranding } from './branding.service.ts';
-import type { LoginContexts } from './login-context.ts';
+import { readBranding, replaceBranding, type LoginContexts } from './branding.service.ts';
 
 /** Room for the largest logo in base64 and the other fields. */
 const BODY_LIMIT = 400_000;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { text, Timestamp } from '../../../platform/http/fields.ts';
+import { text, Timestamp } from '../../platform/http/fields.ts';
 import { LOGO_MAX_BYTES, readLogo } from './logo.ts';
 
 const Branding = z.object({

@@ -1,13 +1,42 @@
-import { clock } from '../../../clock.ts';
-import type { PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { Partner } from '../../partners/index.ts';
-import { loginUrlOf } from '../providers/login-url.ts';
-import { activeProviderOf } from '../providers/provider.queries.ts';
-import { PartnerLoginBranding } from './branding.model.ts';
-import type { LoginContext } from './branding.schema.ts';
+import { type Context, assertActsForWholePartner, type PublicContext } from '../../platform/context.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { AppError } from '../../platform/errors.ts';
+import { PartnerLoginBranding, loginUrlOf } from './sso.model.ts';
+import type { LoginBrandingInput, LoginContext } from './branding.schema.ts';
+import { clock } from '../../clock.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { Partner } from '../partners/index.ts';
+import { activeProviderOf } from './sso.queries.ts';
+
+export async function readBranding(ctx: Context) {
+  const branding = await PartnerLoginBranding.query(ctx.tx).findById(ownPartnerId(ctx));
+  return branding ?? { logoUrl: null, accentColor: null, headline: null, updatedAt: null };
+}
+
+export async function replaceBranding(
+  ctx: Context,
+  input: LoginBrandingInput,
+  { changed }: { changed: () => void },
+): Promise<PartnerLoginBranding> {
+  const partnerId = ownPartnerId(ctx);
+  assertActsForWholePartner(ctx.caller, 'change the login page of the partner');
+  await PartnerLoginBranding.query(ctx.tx).insert({ partnerId }).onConflict('partner_id').ignore();
+  const branding = await PartnerLoginBranding.query(ctx.tx)
+    .findById(partnerId)
+    .forNoKeyUpdate()
+    .throwIfNotFound();
+  ctx.afterCommit(changed);
+  const { logoUrl = null, accentColor = null, headline = null } = input;
+  return patchRecorded(ctx, branding, { logoUrl, accentColor, headline });
+}
+
+function ownPartnerId({ caller: { partnerId } }: Context): string {
+  if (partnerId === null) throw new AppError('forbidden', 'This needs partner scope.');
+  return partnerId;
+}
 
 const NOTHING: LoginContext = { branding: null, partnerSso: null };
+
 const CACHED_MS = 60_000;
 
 export interface LoginContexts {

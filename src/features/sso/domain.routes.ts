@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { everyScope, peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { NewSsoDomain, SsoDomain, SsoDomainQuery } from './domain.schema.ts';
 import {
   createDomain,
@@ -24,7 +24,7 @@ const about = ({ id, domain, orgId }: { id: string; domain: string; orgId: strin
 export const domainRoutes = (parts: DomainParts): RouteGroup => ({
   name: 'Domains of single sign-on',
   description:
-    'Mail domains of which organizations prove by a DNS record that they own them. A first sign-in by an identity provider opens an account that is there already only if a verified domain covers its address; the domains of a partner are those of its organizations. It creates an account if the provider says that the address is verified, or if a verified domain covers it (docs/decisions/sso-domains.md).',
+    'Mail domains of which organizations prove by a DNS record that they own them. A first sign-in by an identity provider opens an account that is there already only if a verified domain covers its address; the domains of a partner are those of its organizations. It creates an account if the provider says that the address is verified, or if a verified domain covers it (docs/decisions/sso-providers.md).',
   routes: [
     route({
       method: 'get',

@@ -1,20 +1,24 @@
+import { closestVerifiedDomain } from './sso.queries.ts';
 import { randomBytes } from 'node:crypto';
-import { clock } from '../../../clock.ts';
-import type { RateLimiter } from '../../../platform/cluster/rate-limits.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { namingConflict, postgresError } from '../../../platform/db/database-errors.ts';
-import { inTenant } from '../../../platform/db/tenant-filter.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
-import { assertOrganizationAccess, Organization } from '../../organizations/index.ts';
-import type { Owned } from '../providers/provider.model.ts';
-import { asciiDomain } from '../../../email-address.ts';
-import { owningDomains } from './domain-name.ts';
-import { SsoDomain } from './domain.model.ts';
-import type { NewSsoDomain, SsoDomainQuery } from './domain.schema.ts';
-import { ownershipRecord, type RecordState, recordState } from './ownership-record.ts';
+import { clock } from '../../clock.ts';
+import type { RateLimiter } from '../../platform/cluster/rate-limits.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { namingConflict, postgresError } from '../../platform/db/database-errors.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import type { TxtLookup } from '../../platform/outbound/txt-records.ts';
+import { assertOrganizationAccess, Organization } from '../organizations/index.ts';
+import { type Owned, SsoDomain } from './sso.model.ts';
+import { asciiDomain } from '../../email-address.ts';
+import {
+  type NewSsoDomain,
+  type SsoDomainQuery,
+  ownershipRecord,
+  type RecordState,
+  recordState,
+} from './domain.schema.ts';
 
 /** Limited, because each verified domain is looked up every day. */
 const MAX_OF_ORGANIZATION = 100;
@@ -28,7 +32,7 @@ const visible = (ctx: Context) =>
   SsoDomain.query(ctx.tx).whereRaw(inTenant(ctx.caller, 'sso_domains.org_id'));
 
 /** A domain as responses show it. */
-const shown = (domain: SsoDomain) => Object.assign(domain, { record: ownershipRecord(domain) });
+const toDomainResponse = (domain: SsoDomain) => Object.assign(domain, { record: ownershipRecord(domain) });
 
 export async function listDomains(ctx: Context, query: SsoDomainQuery) {
   const domains = visible(ctx)
@@ -39,11 +43,11 @@ export async function listDomains(ctx: Context, query: SsoDomainQuery) {
     void domains.where('org_id', query.orgId);
   }
   const { results, total } = await domains;
-  return toPage(query, { results: results.map(shown), total });
+  return toPage(query, { results: results.map(toDomainResponse), total });
 }
 
 export async function readDomain(ctx: Context, id: string) {
-  return shown(await find(ctx, id));
+  return toDomainResponse(await find(ctx, id));
 }
 
 /** Creates a pending domain. Several organizations may create the same domain, but only one can verify it. */
@@ -66,7 +70,7 @@ export async function createDomain(ctx: Context, { orgId: given, domain }: NewSs
     'body.domain',
     'This organization already has this domain.',
   );
-  return shown(created);
+  return toDomainResponse(created);
 }
 
 /** Looks up the record of a domain of the caller, outside any transaction, because the DNS may take seconds. */
@@ -104,7 +108,7 @@ export async function verifyDomain(ctx: Context, id: string, record: RecordState
   );
   const { status, verifiedAt, failingSince } = verified;
   ctx.recordChange(before, { status, verifiedAt, failingSince });
-  return shown(verified);
+  return toDomainResponse(verified);
 }
 
 /** If two organizations verify the same domain at once, the unique index refuses one of them. */
@@ -137,11 +141,7 @@ async function find(ctx: Context, id: string): Promise<SsoDomain> {
 export async function isDomainProven(tx: Tx, owner: Owned, domain: string): Promise<boolean> {
   const name = asciiDomain(domain);
   if (name === undefined) return false;
-  const closest = await SsoDomain.query(tx)
-    .where('status', 'verified')
-    .whereRaw('domain = any(?::text[])', [owningDomains(name)])
-    .orderByRaw('length(domain) desc')
-    .first();
+  const closest = await closestVerifiedDomain(tx, name);
   if (closest === undefined) return false;
   if (owner.orgId !== null) return closest.orgId === owner.orgId;
   const organization = await Organization.query(tx).findById(closest.orgId).whereNull('deleted_at');

@@ -1,32 +1,25 @@
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
-import { type BrandingParts, brandingRoutes } from './branding/branding.routes.ts';
-import { checkDomainsDaily } from './domains/domain-checks.job.ts';
-import { domainRoutes } from './domains/domain.routes.ts';
-import type { DomainParts } from './domains/domain.service.ts';
-import { clearExpiredSignIns } from './flow/clear-expired.job.ts';
-import { linkRoutes } from './links/link.routes.ts';
-import type { LinkStartParts } from './links/link.service.ts';
-import { checkProvidersRegularly } from './health/health.job.ts';
-import { providerTestRoutes } from './health/provider-test.routes.ts';
-import { providerRoutes } from './administration/provider.routes.ts';
-import type { ProviderParts } from './administration/provider.service.ts';
-import { ssoRetention } from './retention.ts';
-import { type SamlRouteParts, samlRoutes } from './saml/saml.routes.ts';
-import { signInRoutes, type SignInRouteParts } from './sign-in/sso.routes.ts';
+import { type BrandingParts, brandingRoutes } from './branding.routes.ts';
+import { checkDomainsDaily, clearExpiredSignIns } from './sso.work.ts';
+import { domainRoutes } from './domain.routes.ts';
+import type { DomainParts } from './domain.service.ts';
+import { linkRoutes } from './link.routes.ts';
+import type { LinkStartParts } from './link.service.ts';
+import { checkProvidersRegularly } from './health.work.ts';
+import { providerTestRoutes, providerRoutes } from './provider.routes.ts';
+import type { ProviderParts } from './provider.service.ts';
+import { ssoRetention } from './sso.model.ts';
+import { type SamlRouteParts, samlRoutes, signInRoutes, type SignInRouteParts } from './sign-in.routes.ts';
 
-export { createLoginContexts } from './branding/login-context.ts';
-export { breakGlassGuard } from './enforcement/break-glass-guard.ts';
-export type { GovernedPerson } from './enforcement/governs.queries.ts';
-export { listEnforced, unlockProvider } from './enforcement/operator.ts';
-export { createPasswordPolicy } from './enforcement/password-policy.ts';
-export { SEALED_SSO_COLUMNS } from './sealed-columns.ts';
-export { createOidcProtocol } from './oidc/oidc-protocol.ts';
-export { createSamlProtocol } from './saml/saml-protocol.ts';
-export { newExchangeCode } from './sign-in/exchange.service.ts';
-export { ssoLimits } from './flow/sso-limits.ts';
-export { createStartSignIn } from './flow/start-sign-in.ts';
-export { stateCookie } from './flow/state-cookie.ts';
+export { createLoginContexts } from './branding.service.ts';
+export { breakGlassGuard, listEnforced, unlockProvider, createPasswordPolicy } from './enforcement.ts';
+export type { GovernedPerson } from './sso.queries.ts';
+export { SEALED_SSO_COLUMNS } from './sso.model.ts';
+export { createOidcProtocol } from './oidc.ts';
+export { createSamlProtocol } from './saml.ts';
+export { newExchangeCode, createStartSignIn, stateCookie } from './sign-in-state.ts';
+export { ssoLimits } from './sso-limits.ts';
 
 export const feature = defineFeature({
   name: 'sso',

@@ -1,21 +1,126 @@
-import { clock } from '../../../clock.ts';
-import { postgresError } from '../../../platform/db/database-errors.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { text } from '../../../platform/http/fields.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import type { SsoProvider } from '../providers/provider.model.ts';
-import { identityTokenContext } from '../sealed-columns.ts';
-import type { AssertedIdentity } from '../flow/sso-protocol.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
-import { boundedProfile } from './bounded-profile.ts';
-import { SsoIdentity } from './identity.model.ts';
+import { addressKey } from '../../email-address.ts';
+import type { Caller, PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { assertAddressAllowed, findCaller, lockOpenSession } from '../auth/index.ts';
+import { type SsoProvider, isOfOwner, identityTokenContext, SsoIdentity } from './sso.model.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+import { SsoFailure } from './sso-failure.ts';
+import { clock } from '../../clock.ts';
+import { postgresError } from '../../platform/db/database-errors.ts';
+import { text, AnyJsonInput } from '../../platform/http/fields.ts';
+
+interface LinkParts {
+  secrets: Encryptor;
+  audit: AuditTrail;
+}
+
+interface ProvedLink {
+  provider: SsoProvider;
+  /** The session in which the person asked for the link. */
+  linkSessionId: string;
+  identity: AssertedIdentity;
+}
+
+/**
+ * Links a subject of an identity provider to the account whose session began this sign-in (SPEC 4.8). Needs a
+ * transaction across tenants.
+ * @throws SsoFailure  `user_gone`, `email_mismatch`, `identity_in_use`, and the reasons that refuse a sign-in as well
+ */
+export async function finishLink(
+  tx: Tx,
+  ctx: PublicContext,
+  { provider, linkSessionId, identity }: ProvedLink,
+  { secrets, audit }: LinkParts,
+): Promise<{ userId: string }> {
+  const caller = await callerOf(tx, ctx, linkSessionId);
+  if (!isOfOwner(caller, provider)) {
+    throw new SsoFailure('user_gone', 'the person is no longer a member of the owner of the provider');
+  }
+  if (identity.emailVerified === false) throw new SsoFailure('email_not_verified');
+  if (identity.email === undefined || addressKey(identity.email) !== addressKey(caller.email)) {
+    throw new SsoFailure('email_mismatch', `the provider names ${identity.email ?? 'no address'}`);
+  }
+  const { userId } = caller;
+  const outcome = await saveIdentity(tx, { encryptor: secrets, userId, provider, identity });
+  await recordLink(tx, ctx, audit, { caller, provider, outcome });
+  return { userId };
+}
+
+/** Audits that an account was linked to a subject of a provider. */
+export async function recordLink(
+  tx: Tx,
+  ctx: PublicContext,
+  audit: AuditTrail,
+  {
+    caller,
+    provider,
+    outcome,
+  }: { caller: Caller; provider: SsoProvider; outcome: 'created' | 'refreshed' | 'moved' },
+): Promise<void> {
+  await audit.record(tx, {
+    action: 'sso.identity.link',
+    resourceType: 'user',
+    resourceId: caller.userId,
+    resourceName: caller.email,
+    details: { provider: { id: provider.id, name: provider.name }, outcome },
+    actor: caller,
+    state: ctx,
+  });
+}
+
+/** Returns the user of an open session, and locks the session so that it stays open until the transaction ends. */
+async function callerOf(tx: Tx, { client, log }: PublicContext, sessionId: string) {
+  try {
+    const caller = await findCaller(tx, sessionId);
+    if (caller === undefined) throw new SsoFailure('user_gone');
+    await lockOpenSession({ tx, caller });
+    assertAddressAllowed(caller, client, log, 'request');
+    return caller;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    switch (error.code) {
+      case 'unauthenticated':
+        throw new SsoFailure('user_gone', error.message);
+      case 'partner_inactive':
+        throw new SsoFailure('partner_inactive');
+      case 'ip_not_allowed':
+        throw new SsoFailure('address_not_allowed');
+      default:
+        throw error;
+    }
+  }
+}
+
+/** The maximum length of the stored profile as JSON, in characters. */
+const PROFILE_MAX = 16_384;
+
+/**
+ * Selects the claims to be stored: in the order of the provider, as many as fit. Claims that the database cannot store,
+ * or that are nested too deeply, are left out.
+ */
+export function boundedProfile(profile: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  let left = PROFILE_MAX;
+  const kept: [string, unknown][] = [];
+  for (const [name, value] of Object.entries(profile)) {
+    if (!AnyJsonInput.safeParse({ [name]: value }).success) continue;
+    const size = JSON.stringify({ [name]: value }).length;
+    if (size > left) continue;
+    left -= size;
+    kept.push([name, value]);
+  }
+  return Object.fromEntries(kept);
+}
 
 /** Longer tokens are not stored. Usual tokens have a few thousand characters. */
 const TOKEN_MAX = 16_384;
+
 const Stored = text(255);
 
-export interface IdentityToSave {
-  sealer: Sealer;
+interface IdentityToSave {
+  encryptor: Encryptor;
   userId: string;
   provider: Pick<SsoProvider, 'id'>;
   identity: AssertedIdentity;
@@ -30,7 +135,7 @@ export interface IdentityToSave {
  */
 export async function saveIdentity(
   tx: Tx,
-  { sealer, userId, provider: { id: providerId }, identity }: IdentityToSave,
+  { encryptor, userId, provider: { id: providerId }, identity }: IdentityToSave,
 ): Promise<'created' | 'refreshed' | 'moved'> {
   const externalId = identity.subject;
   if (!Stored.safeParse(externalId).success) {
@@ -44,7 +149,7 @@ export async function saveIdentity(
     externalId,
     email: Stored.safeParse(identity.email).data ?? null,
     profile: boundedProfile(identity.profile),
-    ...sealedTokens(sealer, link.id, identity.tokens),
+    ...sealedTokens(encryptor, link.id, identity.tokens),
     lastLoginAt: clock.date(),
   });
   await update.catch((error: unknown) => {
@@ -87,11 +192,11 @@ async function createdLink(tx: Tx, key: LinkKey): Promise<{ link: SsoIdentity; i
 }
 
 /** The sealed tokens of this sign-in. Missing tokens become null, which deletes those of an earlier sign-in. */
-function sealedTokens(sealer: Sealer, identityId: string, tokens: AssertedIdentity['tokens']) {
+function sealedTokens(encryptor: Encryptor, identityId: string, tokens: AssertedIdentity['tokens']) {
   const sealed = (column: 'access_token' | 'refresh_token', token: string | undefined) =>
     token === undefined || token.length > TOKEN_MAX
       ? null
-      : sealer.seal(token, identityTokenContext(column, identityId));
+      : encryptor.seal(token, identityTokenContext(column, identityId));
   return {
     accessToken: sealed('access_token', tokens?.accessToken),
     refreshToken: sealed('refresh_token', tokens?.refreshToken),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { LinkOptions, LinkStart, ProviderParams, SsoIdentities } from './link.schema.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { LinkOptions, LinkStart, ProviderParams, SsoIdentities } from './sso.schema.ts';
 import {
   deleteIdentity,
   linkOptions,

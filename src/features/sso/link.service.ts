@@ -1,11 +1,10 @@
-import type { RateLimiter } from '../../../platform/cluster/rate-limits.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { AppError, notFound } from '../../../platform/errors.ts';
-import type { Reply } from '../../../platform/http/route.ts';
-import { User } from '../../users/index.ts';
-import { SsoProvider } from '../providers/provider.model.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
-import { SsoIdentity } from './identity.model.ts';
+import type { RateLimiter } from '../../platform/cluster/rate-limits.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
+import type { Reply } from '../../platform/http/route.ts';
+import { User } from '../users/index.ts';
+import { SsoProvider, SsoIdentity } from './sso.model.ts';
+import { SsoFailure } from './sso-failure.ts';
 
 export interface LinkStartParts {
   startSignIn: (

@@ -1,13 +1,12 @@
 import { z } from 'zod';
-import { addressKey } from '../../../email-address.ts';
-import { isStorableText, storableObject, UNSTORABLE_RULE } from '../../../protocol/index.ts';
-import type { AttributeMapping } from '../providers/attribute-mapping.ts';
-import { assertedTexts, firstAddress } from '../flow/asserted-text.ts';
-import type { AssertedIdentity } from '../flow/sso-protocol.ts';
-import { isMultiFactor } from './second-factor.ts';
+import { addressKey } from '../../email-address.ts';
+import { isStorableText, storableObject, UNSTORABLE_RULE, shortened } from '../../protocol/index.ts';
+import type { AttributeMapping } from './sso.schema.ts';
+import { assertedTexts, firstAddress, type AssertedIdentity } from './sso-protocol.ts';
 
 /**
- * The claims of an ID token or of a userinfo response, with their subject. Some providers send the subject as a number.
+ * The claims of an ID token or of a userinfo response, with their subject. Some userinfo endpoints send the subject as a
+ * number.
  */
 export const Claims = z.looseObject({
   sub: z
@@ -42,7 +41,8 @@ export function identityFrom(
     subject: first.sub,
     email,
     emailVerified: isVerified(email, documents),
-    name: text(mapping.name) ?? (fullName.length === 0 ? undefined : fullName.join(' ').slice(0, MAX_LENGTH)),
+    name:
+      text(mapping.name) ?? (fullName.length === 0 ? undefined : shortened(fullName.join(' '), MAX_LENGTH)),
     mfa: idToken !== undefined && isMultiFactor(idToken),
     profile: storableObject({ ...userinfo, ...idToken, ...(groups.length === 0 ? {} : { groups }) }),
   };
@@ -74,3 +74,29 @@ function flagOf(document: Claims): boolean | undefined {
 
 const textsOf = (document: Claims, claim: string | undefined): string[] =>
   claim === undefined || !Object.hasOwn(document, claim) ? [] : assertedTexts(document[claim]);
+
+/** The methods of RFC 8176, by the kind of factor that they prove. Methods of two different kinds are two factors. */
+const FACTORS: readonly (readonly string[])[] = [
+  // Knowledge: something that the person knows.
+  ['pwd', 'pin', 'kba'],
+  // Possession: something that the person has.
+  ['hwk', 'swk', 'pop', 'sc', 'otp', 'sms', 'tel'],
+  // Inherence: a property of the person's body.
+  ['face', 'fpt', 'iris', 'retina', 'vbm'],
+];
+
+/** Authentication contexts that are defined as multi-factor, by OpenID PAPE, REFEDS and Microsoft. */
+const MULTI_FACTOR_CONTEXTS = [
+  'http://schemas.openid.net/pape/policies/2007/06/multi-factor',
+  'https://refeds.org/profile/mfa',
+  'http://schemas.microsoft.com/claims/multipleauthn',
+];
+
+const Methods = z.array(z.string()).catch([]);
+
+/** Whether an ID token says that the person has used two factors. Claims of an unexpected type are ignored. */
+export function isMultiFactor({ amr, acr }: Readonly<Record<string, unknown>>): boolean {
+  const methods = new Set(Methods.parse(amr));
+  const kinds = FACTORS.filter((kind) => kind.some((method) => methods.has(method)));
+  return methods.has('mfa') || kinds.length > 1 || MULTI_FACTOR_CONTEXTS.some((context) => context === acr);
+}

@@ -1,8 +1,28 @@
 import { z } from 'zod';
-import type { TOKEN_AUTH_METHODS } from '../providers/provider.model.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
-import { SIGNING_ALGORITHMS } from './algorithms.ts';
+import { type SsoProvider, clientSecretContext } from './sso.model.ts';
+import type { TOKEN_AUTH_METHODS } from './sso.schema.ts';
+import { SsoFailure } from './sso-failure.ts';
 import { assertReachable, getDocument, type ProviderFetch } from './provider-call.ts';
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+
+/**
+ * The permitted signature algorithms of ID tokens. All are asymmetric. With a shared secret, everybody who knows the
+ * secret could sign, and an attacker could use a public key as the secret.
+ */
+export const SIGNING_ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
 
 export interface Endpoints {
   authorizationUrl: string;
@@ -22,6 +42,7 @@ export interface Discovered extends Endpoints {
 
 /** Limited to the length of the columns. The guarded fetch checks that this server may connect to it. */
 const Endpoint = z.url({ protocol: /^https$/, error: 'must be an HTTPS URL' }).max(500);
+
 const Words = z.array(z.string().max(100)).max(100);
 
 const DiscoveryDocument = z.object({
@@ -105,4 +126,101 @@ function tokenAuthMethod({ token_endpoint_auth_methods_supported: offered }: Dis
     throw new SsoFailure('answer_invalid', `the token endpoint accepts only ${offered.join(', ')}`);
   }
   return ours;
+}
+
+/** The settings of a provider that a sign-in needs. All are present. */
+export interface OidcSettings extends Endpoints, Pick<SsoProvider, 'sendsIssuer' | 'tokenAuthMethod'> {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** Without `openid`, which is always requested. */
+  scopes: string[];
+}
+
+/** @throws SsoFailure `not_configured` */
+export function oidcSettings(provider: SsoProvider, encryptor: Encryptor): OidcSettings {
+  const { issuer, clientId, clientSecret, authorizationUrl, tokenUrl, userinfoUrl, jwksUrl } = provider;
+  if (!issuer || !clientId || !clientSecret || !authorizationUrl || !tokenUrl || !jwksUrl) {
+    throw new SsoFailure('not_configured', 'Provider is not fully configured');
+  }
+  return {
+    issuer,
+    clientId,
+    clientSecret: encryptor.open(clientSecret, clientSecretContext(provider.id)).text,
+    authorizationUrl,
+    tokenUrl,
+    userinfoUrl: userinfoUrl === '' ? null : userinfoUrl,
+    jwksUrl,
+    sendsIssuer: provider.sendsIssuer,
+    tokenAuthMethod: provider.tokenAuthMethod,
+    scopes: provider.scopes.split(/\s+/).filter((scope) => scope !== '' && scope !== 'openid'),
+  };
+}
+
+/** The public members of a key. Other data that a provider publishes is not kept in memory. */
+const Key = z.object({
+  kty: z.string(),
+  kid: z.string().optional(),
+  use: z.string().optional(),
+  key_ops: z.array(z.string()).max(20).optional(),
+  alg: z.string().optional(),
+  n: z.string().optional(),
+  e: z.string().optional(),
+  crv: z.string().optional(),
+  x: z.string().optional(),
+  y: z.string().optional(),
+});
+
+const KeySet = z.object({ keys: z.array(Key).max(100) });
+
+/** @throws SsoFailure */
+export const fetchKeys = (outbound: ProviderFetch, jwksUrl: string): Promise<z.output<typeof KeySet>> =>
+  getDocument(outbound, 'key set', jwksUrl, {
+    schema: KeySet,
+    accept: ['application/json', 'application/jwk-set+json'],
+  });
+
+export interface KeyCacheLimits {
+  /**
+   * The minimum time between two fetches because of an unknown key. It is short, because each unknown key needs a whole
+   * sign-in at the provider, and because people cannot sign in with a new key until it is fetched.
+   */
+  cooldownMs?: number;
+  maxUrls?: number;
+}
+
+/** The keys of providers, by URL. Sign-ins that wait for the same keys share one request. */
+export class KeyCache {
+  readonly #outbound: ProviderFetch;
+  readonly #cooldownMs: number;
+  readonly #maxUrls: number;
+  /** The least recently used first. */
+  readonly #byUrl = new Map<string, JWTVerifyGetKey>();
+
+  constructor(outbound: ProviderFetch, { cooldownMs = 1000, maxUrls = 500 }: KeyCacheLimits = {}) {
+    this.#outbound = outbound;
+    this.#cooldownMs = cooldownMs;
+    this.#maxUrls = maxUrls;
+  }
+
+  get size(): number {
+    return this.#byUrl.size;
+  }
+
+  of(jwksUrl: string): JWTVerifyGetKey {
+    const keys = this.#byUrl.get(jwksUrl) ?? this.#create(jwksUrl);
+    this.#byUrl.delete(jwksUrl);
+    this.#byUrl.set(jwksUrl, keys);
+    const [oldest] = this.#byUrl.keys();
+    if (this.#byUrl.size > this.#maxUrls && oldest !== undefined) this.#byUrl.delete(oldest);
+    return keys;
+  }
+
+  #create(jwksUrl: string): JWTVerifyGetKey {
+    return createRemoteJWKSet(new URL(jwksUrl), {
+      cooldownDuration: this.#cooldownMs,
+      // The limits of time and size are those of the guarded fetch.
+      [customFetch]: async () => Response.json(await fetchKeys(this.#outbound, jwksUrl)),
+    });
+  }
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import type { GuardedFetch, GuardedRequest } from '../../../platform/outbound/guarded-fetch.ts';
-import { OutboundError } from '../../../platform/outbound/outbound-error.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
+import type { GuardedFetch, GuardedRequest } from '../../platform/outbound/guarded-fetch.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import { SsoFailure } from './sso-failure.ts';
 
 export type ProviderFetch = Pick<GuardedFetch, 'fetch' | 'assertPermitted'>;
 

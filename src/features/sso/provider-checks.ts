@@ -1,19 +1,14 @@
-import { z } from 'zod';
-import { assertEndpoints, discover, readDiscovery } from '../oidc/discovery.ts';
-import { assertReachable, getDocument, type ProviderFetch } from '../oidc/provider-call.ts';
-import { configurationFaults } from '../administration/configuration.ts';
-import { failureSentence } from '../administration/endpoints.ts';
-import type { SsoProvider } from '../providers/provider.model.ts';
-import { certificateFault, certificatesEnd } from '../saml/certificate.ts';
-import { SsoFailure } from '../flow/sso-failure.ts';
-import type { Check } from './provider-test.schema.ts';
+import { assertEndpoints, discover, fetchKeys, readDiscovery } from './oidc-discovery.ts';
+import { assertReachable, type ProviderFetch } from './provider-call.ts';
+import { configurationFaults, failureSentence } from './provider-settings.ts';
+import type { SsoProvider } from './sso.model.ts';
+import { certificateFault, certificatesEnd } from './saml-metadata.ts';
+import { SsoFailure } from './sso-failure.ts';
+import type { Check } from './provider.schema.ts';
 
 const DAY_MS = 86_400_000;
 /** How early the expiry is announced, so that an administrator has time to get a new certificate. */
 const CERTIFICATE_NOTICE_DAYS = 14;
-
-const KeySet = z.object({ keys: z.array(z.object({ kty: z.string() })).min(1) });
-const KEY_SET_TYPES = ['application/json', 'application/jwk-set+json'];
 
 /** Checks everything that a sign-in with a provider needs and that can be checked without a person. */
 export async function checkProvider(
@@ -34,9 +29,10 @@ async function checkOidc(outbound: ProviderFetch, provider: SsoProvider, now: Da
   const endpoints = { authorizationUrl, tokenUrl, userinfoUrl, jwksUrl };
   checks.push(
     await attempt('endpoints', () => assertEndpoints(outbound, endpoints)),
-    await attempt('keys', () =>
-      getDocument(outbound, 'key set', jwksUrl, { schema: KeySet, accept: KEY_SET_TYPES }),
-    ),
+    await attempt('keys', async () => {
+      const { keys } = await fetchKeys(outbound, jwksUrl);
+      if (keys.length === 0) throw new SsoFailure('answer_invalid', 'the key set is empty');
+    }),
   );
   return checks;
 }

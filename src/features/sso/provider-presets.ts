@@ -1,5 +1,5 @@
-import type { AttributeMapping } from '../providers/attribute-mapping.ts';
-import type { SsoProvider } from '../providers/provider.model.ts';
+import type { SsoProvider } from './sso.model.ts';
+import type { AttributeMapping } from './sso.schema.ts';
 
 /**
  * The default settings for a well-known identity provider (SPEC 2.11). `{…}` is a placeholder that each customer

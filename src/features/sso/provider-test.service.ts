@@ -1,18 +1,41 @@
-import { clock } from '../../../clock.ts';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { invalid } from '../../../platform/errors.ts';
-import type { SsoProvider } from '../providers/provider.model.ts';
+import { clock } from '../../clock.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
+import { invalid } from '../../platform/errors.ts';
+import type { SsoProvider } from './sso.model.ts';
 import {
   assertVersion,
   lockProvider,
   type ProviderParts,
   readProviderToChange,
   saveSettings,
-} from '../administration/provider.service.ts';
-import type { IdpMetadata } from '../saml/idp-metadata.ts';
-import { checkProvider } from './checks.ts';
-import { describedProvider } from './metadata-import.ts';
-import type { Check, ProviderTest } from './provider-test.schema.ts';
+} from './provider.service.ts';
+import { type IdpMetadata, readIdpMetadata } from './saml-metadata.ts';
+import { checkProvider } from './provider-checks.ts';
+import { type Check, type ProviderTest, METADATA_MAX } from './provider.schema.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import type { ProviderFetch } from './provider-call.ts';
+
+const XML_TYPES = ['application/samlmetadata+xml', 'application/xml', 'text/xml'];
+
+/** Reads the metadata in a request, or from the URL in it. Undefined if the request contains neither. */
+async function describedProvider(
+  outbound: Pick<ProviderFetch, 'fetch'>,
+  { metadataUrl, metadataXml }: ProviderTest,
+): Promise<IdpMetadata | undefined> {
+  if (metadataXml !== undefined) return readIdpMetadata(metadataXml);
+  return metadataUrl === undefined ? undefined : readIdpMetadata(await fetchMetadata(outbound, metadataUrl));
+}
+
+async function fetchMetadata(outbound: Pick<ProviderFetch, 'fetch'>, url: string): Promise<string> {
+  try {
+    const answer = await outbound.fetch(url, { accept: XML_TYPES, maxBytes: METADATA_MAX });
+    if (answer.ok) return await answer.text();
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    throw invalid('body.metadataUrl', error.message);
+  }
+  throw invalid('body.metadataUrl', 'The server at this URL did not answer with metadata.');
+}
 
 interface Tested {
   configVersion: number;

@@ -1,22 +1,5 @@
-import { z } from 'zod';
-import type { Context } from '../../../platform/context.ts';
-import { peopleOfEveryScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { LoginContexts } from '../branding/login-context.ts';
-import { listPresets } from './presets.ts';
 import {
-  NewProvider,
-  PresetList,
-  ProviderChange,
-  ProviderQuery,
-  shown,
-  SsoProvider,
-  StatusChange,
-} from './provider.schema.ts';
-import {
+  toProviderResponse,
   changeStatus,
   createProvider,
   deleteProvider,
@@ -27,6 +10,57 @@ import {
   readProvider,
   updateProvider,
 } from './provider.service.ts';
+import { z } from 'zod';
+import type { Context } from '../../platform/context.ts';
+import { peopleOfEveryScope } from '../../platform/http/authentication.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { LoginContexts } from './branding.service.ts';
+import { listPresets } from './provider-presets.ts';
+import {
+  NewProvider,
+  PresetList,
+  ProviderChange,
+  ProviderQuery,
+  SsoProvider,
+  StatusChange,
+  METADATA_MAX,
+  ProviderTest,
+  ProviderTestResult,
+} from './provider.schema.ts';
+import { prepareTest, testProvider } from './provider-test.service.ts';
+
+export const providerTestRoutes = (parts: Pick<ProviderParts, 'ssoFetch'>): RouteGroup => ({
+  name: 'Tests of single sign-on providers',
+  description: 'Tests whether a provider can be reached and used, and imports SAML metadata.',
+  routes: [
+    route({
+      method: 'post',
+      path: '/sso/providers/:id/test',
+      summary: 'Test a provider, and optionally import the metadata of a SAML provider',
+      description:
+        'Of an OIDC provider, the discovery document, issuer, endpoints and keys are checked; of a SAML provider, the certificate and the SSO URL. If the body contains metadata, its entity ID, SSO URL and certificates replace those of the SAML provider.',
+      access: CONFIGURE_SIGN_IN,
+      params: IdParams,
+      body: ProviderTest,
+      bodyLimit: 2 * METADATA_MAX,
+      response: ProviderTestResult,
+      errors: ['conflict', 'sso_not_proven'],
+      prepare: ({ ctx, params, body }) => prepareTest(ctx, params.id, body, parts),
+      handler: ({ ctx, params, prepared }) => testProvider(ctx, params.id, prepared),
+      audit: {
+        action: 'sso.provider.test',
+        resource: 'sso_provider',
+        note: ({ provider, success, checks }) => ({
+          ...auditSubject(provider),
+          details: { success, failed: checks.filter(({ ok }) => !ok).map(({ name }) => name) },
+        }),
+      },
+    }),
+  ],
+});
 
 /** Only people with a second factor: an API key, which has none, must not decide how people sign in. */
 export const CONFIGURE_SIGN_IN = { ...peopleOfEveryScope('organizations:write'), mfa: true } as const;
@@ -38,7 +72,7 @@ interface RouteParts extends ProviderParts {
 export const providerRoutes = (parts: RouteParts): RouteGroup => ({
   name: 'Single sign-on providers',
   description:
-    'The identity providers with which the people of organizations and partners sign in. Whoever changes a provider needs every permission that a sign-in with it can give: all permissions that the members of the organization have, or `*:*` and access to all organizations for a partner’s provider. Every change of a provider ends the sign-ins with it that are in progress.',
+    'The identity providers with which the people of organizations and partners sign in. Changing a provider needs every permission that a sign-in with it can give: all permissions that the members of the organization have, or `*:*` and access to all organizations for a partner’s provider. Every change of a provider ends the sign-ins with it that are in progress.',
   routes: [
     route({
       method: 'get',
@@ -59,7 +93,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       response: pageOf(SsoProvider),
       async handler({ ctx, query }) {
         const { data, pagination } = await listProviders(ctx, query);
-        return { data: data.map(shown), pagination };
+        return { data: data.map(toProviderResponse), pagination };
       },
     }),
     route({
@@ -69,7 +103,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       access: 'signed-in',
       params: IdParams,
       response: SsoProvider,
-      handler: async ({ ctx, params }) => shown(await readProvider(ctx, params.id)),
+      handler: async ({ ctx, params }) => toProviderResponse(await readProvider(ctx, params.id)),
     }),
     route({
       method: 'post',
@@ -85,7 +119,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       prepare: ({ ctx, body }) => prepareNew(ctx, body, parts),
       async handler({ ctx, body, prepared }) {
         showSoon(ctx, parts);
-        return shown(await createProvider(ctx, body, prepared, parts));
+        return toProviderResponse(await createProvider(ctx, body, prepared, parts));
       },
       audit: {
         action: 'sso.provider.create',
@@ -110,7 +144,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       prepare: ({ ctx, params, body }) => prepareChange(ctx, params.id, body, parts),
       async handler({ ctx, params, body, prepared }) {
         showSoon(ctx, parts);
-        return shown(await updateProvider(ctx, params.id, body, prepared, parts));
+        return toProviderResponse(await updateProvider(ctx, params.id, body, prepared, parts));
       },
       audit: {
         action: 'sso.provider.update',
@@ -153,7 +187,7 @@ export const providerRoutes = (parts: RouteParts): RouteGroup => ({
       errors: ['sso_not_proven'],
       async handler({ ctx, params, body }) {
         showSoon(ctx, parts);
-        return shown(await changeStatus(ctx, params.id, body));
+        return toProviderResponse(await changeStatus(ctx, params.id, body));
       },
       audit: {
         action: 'sso.provider.status.update',

@@ -1,16 +1,11 @@
 import { z } from 'zod';
-import { Id, nfcText, text, Timestamp } from '../../../platform/http/fields.ts';
-import { PageQuery } from '../../../platform/http/pagination.ts';
-import { asciiDomain } from '../../../email-address.ts';
-import { ownershipFault } from '../domains/domain-name.ts';
-import { AttributeMapping } from '../providers/attribute-mapping.ts';
-import {
-  PROVIDER_STATUSES,
-  PROVIDER_TYPES,
-  type SsoProvider as StoredProvider,
-  TOKEN_AUTH_METHODS,
-} from '../providers/provider.model.ts';
-import { findPreset, placeholdersIn, PRESETS } from './presets.ts';
+import { Id, nfcText, text, Timestamp } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
+import { asciiDomain } from '../../email-address.ts';
+import { ownershipFault } from './domain.schema.ts';
+import { AttributeMapping, PROVIDER_STATUSES, PROVIDER_TYPES, TOKEN_AUTH_METHODS } from './sso.schema.ts';
+import { findPreset, placeholdersIn, PRESETS } from './provider-presets.ts';
+import { shortened } from '../../protocol/index.ts';
 
 const OWNER_SCOPES = ['organization', 'partner'] as const;
 
@@ -76,6 +71,7 @@ export const SsoProvider = z
     updatedAt: Timestamp,
   })
   .meta({ id: 'SsoProvider' });
+
 export type ShownProvider = z.input<typeof SsoProvider>;
 
 const URL_LENGTH = 500;
@@ -94,8 +90,10 @@ const webUrl = (rule: string, protocols: readonly string[]) =>
   });
 
 const HTTPS_RULE = 'must be a URL that begins with https://';
+
 /** Accepts http:// too, because tests use it. In production the guarded fetch refuses it, as it refuses internal addresses. */
 export const ServerUrl = webUrl(HTTPS_RULE, ['https:', 'http:']);
+
 /** Only browsers open this URL, never this server. A sign-in checks its address when it begins. */
 const BrowserUrl = webUrl(HTTPS_RULE, ['https:']);
 
@@ -118,7 +116,7 @@ const AllowedDomains = z
     for (const domain of domains) {
       const fault = asciiDomain(domain) === undefined ? 'must be a domain' : ownershipFault(domain);
       if (fault === undefined) continue;
-      context.addIssue({ code: 'custom', message: `${JSON.stringify(domain.slice(0, 100))} ${fault}` });
+      context.addIssue({ code: 'custom', message: `${JSON.stringify(shortened(domain, 100))} ${fault}` });
     }
     return [...new Set(domains)].join(',');
   })
@@ -205,13 +203,36 @@ export const ProviderQuery = PageQuery.extend({
 });
 export type ProviderQuery = z.output<typeof ProviderQuery>;
 
-/** A provider as responses show it. */
-export function shown({ userinfoUrl, enforceSso, clientSecret, ...provider }: StoredProvider): ShownProvider {
-  return {
-    ...provider,
-    ownerScope: provider.orgId === null ? 'partner' : 'organization',
-    userInfoUrl: userinfoUrl,
-    enforceSSO: enforceSso,
-    hasClientSecret: clientSecret !== null,
-  };
-}
+export const METADATA_MAX = 512 << 10;
+
+export const ProviderTest = z
+  .strictObject({
+    metadataUrl: ServerUrl.optional().describe('The URL at which a SAML provider publishes its metadata.'),
+    metadataXml: z
+      .string()
+      .min(1)
+      .max(METADATA_MAX)
+      .optional()
+      .describe('The metadata of a SAML provider as XML, instead of metadataUrl.'),
+  })
+  .refine(({ metadataUrl, metadataXml }) => metadataUrl === undefined || metadataXml === undefined, {
+    path: ['metadataXml'],
+    error: 'must not be sent together with metadataUrl',
+  });
+export type ProviderTest = z.output<typeof ProviderTest>;
+
+export const Check = z.object({
+  name: z.enum(['configuration', 'discovery', 'issuer', 'endpoints', 'keys', 'certificate', 'ssoUrl']),
+  ok: z.boolean(),
+  message: z.string().optional(),
+});
+export type Check = z.output<typeof Check>;
+
+export const ProviderTestResult = z
+  .object({
+    success: z.boolean(),
+    checks: z
+      .array(Check)
+      .describe('The checks in their order. If one fails, the checks that depend on it are left out.'),
+  })
+  .meta({ id: 'SsoProviderTest' });

@@ -1,33 +1,42 @@
+import type {
+  ShownProvider,
+  NewProvider,
+  ProviderChange,
+  ProviderQuery,
+  StatusChange,
+} from './provider.schema.ts';
+import { lockByName } from '../../platform/db/transaction.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { Context, DetachedContext } from '../../../platform/context.ts';
-import { nameOrder } from '../../../platform/db/name-order.ts';
-import { patchRecorded } from '../../../platform/db/patch-recorded.ts';
-import { AppError, invalid, notFound } from '../../../platform/errors.ts';
-import { toPage } from '../../../platform/http/pagination.ts';
-import { newId } from '../../../platform/ids.ts';
-import type { Sealer } from '../../../platform/secrets/sealed.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
-import type { Discovered } from '../oidc/discovery.ts';
-import type { ProviderFetch } from '../oidc/provider-call.ts';
-import { DEFAULT_MAPPING } from '../providers/attribute-mapping.ts';
-import { resolveAlertOf } from '../providers/provider-alert.ts';
-import { SsoProvider } from '../providers/provider.model.ts';
-import { visibleProviders } from '../providers/provider.queries.ts';
-import { isAnotherIdentityProvider } from './configuration.ts';
+import type { Context, DetachedContext, Caller } from '../../platform/context.ts';
+import { nameOrder } from '../../platform/db/statement.ts';
+import { patchRecorded } from '../../platform/db/base-model.ts';
+import { AppError, invalid, notFound } from '../../platform/errors.ts';
+import { toPage } from '../../platform/http/pagination.ts';
+import { newId } from '../../platform/ids.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
+import type { Discovered } from './oidc-discovery.ts';
+import type { ProviderFetch } from './provider-call.ts';
+import { SsoProvider, type Owned } from './sso.model.ts';
+import { DEFAULT_MAPPING } from './sso.schema.ts';
+import { resolveAlertOf } from './health.work.ts';
+import { visibleProviders, permissionsOfMembers } from './sso.queries.ts';
 import {
+  isAnotherIdentityProvider,
+  assertAllowed,
+  columnsOf,
+  type Settings,
   assertEndpointsPermitted,
   discoverAgain,
   discoverNew,
   endpointsOf,
   needsDiscovery,
-} from './endpoints.ts';
-import { assertMayConfigure, assertRoom, ownerOfNew } from './owner.ts';
-import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './presets.ts';
-import type { NewProvider, ProviderChange, ProviderQuery, StatusChange } from './provider.schema.ts';
-import { assertAllowed, columnsOf, type Settings } from './settings.ts';
+} from './provider-settings.ts';
+import { DEFAULT_SCOPES, defaultsOf, findPreset, type PresetDefaults } from './provider-presets.ts';
+import { EVERYTHING, exceeds } from '../roles/index.ts';
 
 export interface ProviderParts {
-  secrets: Sealer;
+  secrets: Encryptor;
   ssoFetch: ProviderFetch;
 }
 
@@ -97,7 +106,7 @@ export async function createProvider(
   { secrets }: Pick<ProviderParts, 'secrets'>,
 ): Promise<SsoProvider> {
   const owned = await ownerOfNew(ctx, given);
-  await assertRoom(ctx, owned);
+  await assertBelowLimit(ctx, owned);
   const id = newId();
   const { type, preset, ownerScope: _scope, orgId: _org, ...byHand } = given;
   const provider = {
@@ -116,6 +125,81 @@ export async function createProvider(
   };
   const vouched = await assertAllowed(ctx, provider, provider);
   return SsoProvider.query(ctx.tx).insertAndFetch({ ...provider, ...vouched });
+}
+
+/** Returns the owner of a new provider. Throws if the caller may not create providers of this owner. */
+async function ownerOfNew(
+  ctx: Context,
+  { ownerScope, orgId }: Pick<NewProvider, 'ownerScope' | 'orgId'>,
+): Promise<Owned> {
+  const { caller } = ctx;
+  const owned =
+    ownerScope === 'partner'
+      ? { orgId: null, partnerId: caller.partnerId }
+      : { orgId: await organizationOfNew(ctx, orgId), partnerId: null };
+  await assertMayConfigure(ctx, owned);
+  return owned;
+}
+
+async function organizationOfNew(ctx: Context, orgId: string | undefined): Promise<string> {
+  const { caller } = ctx;
+  const wanted = orgId ?? caller.orgId;
+  if (wanted === null) {
+    throw invalid('body.orgId', 'is required', `orgId is required for ${caller.scope} scope`);
+  }
+  await assertOrganizationAccess(ctx, wanted);
+  return wanted;
+}
+
+/**
+ * Throws unless the caller has every right that a sign-in with a provider of this owner can give: a person who decides
+ * how people sign in can sign in as any of them.
+ */
+async function assertMayConfigure({ tx, caller }: Context, owned: Owned): Promise<void> {
+  assertActsForOwner(caller, owned);
+  const given = owned.orgId === null ? [EVERYTHING] : await permissionsOfMembers(tx, owned.orgId);
+  const beyond = exceeds(caller.permissions, given);
+  if (beyond.length === 0) return;
+  const missing = beyond.includes(EVERYTHING) ? [EVERYTHING] : beyond;
+  const [whose, admin] =
+    owned.orgId === null
+      ? ['a partner', 'Partner Admin']
+      : ['this organization', 'administrator of the organization or Partner Admin'];
+  throw new AppError(
+    'forbidden',
+    `An identity provider of ${whose} decides which people sign in as its users, so configuring it needs every permission that these users have. You do not have: ${missing.join(', ')}. Ask a ${admin} to make this change.`,
+    { details: { missingPermissions: missing } },
+  );
+}
+
+/**
+ * A partner's provider signs in its technicians, who may reach all its organizations, so the caller must reach all of
+ * them too.
+ */
+function assertActsForOwner({ scope, partnerId, orgAccess }: Caller, owned: Owned): void {
+  if (owned.orgId !== null) return;
+  if (scope !== 'partner' || partnerId !== owned.partnerId || orgAccess !== 'all') {
+    throw new AppError(
+      'forbidden',
+      'Only users of a partner who have access to all its organizations can change the identity providers of the partner.',
+    );
+  }
+}
+
+/** Limited, because each active provider is checked regularly. */
+const MAX_OF_OWNER = 50;
+
+/** Throws if the owner has the maximum number of providers. The lock makes other creations for this owner wait. */
+async function assertBelowLimit({ tx }: Context, { orgId, partnerId }: Owned): Promise<void> {
+  const lock = `identity providers of ${partnerId ?? orgId ?? ''}`;
+  await lockByName(tx, lock);
+  const owned = orgId === null ? { partner_id: partnerId } : { org_id: orgId };
+  if ((await SsoProvider.query(tx).where(owned).resultSize()) >= MAX_OF_OWNER) {
+    throw new AppError(
+      'limit_reached',
+      `An organization or a partner can have at most ${MAX_OF_OWNER} providers. Delete some first.`,
+    );
+  }
 }
 
 /** The settings of a provider without any fields in the request. */
@@ -203,7 +287,7 @@ export function assertVersion(provider: SsoProvider, expected: number): void {
 }
 
 const changedMeanwhile = () =>
-  new AppError('conflict', 'Somebody else has just changed this provider. Read it and try again.');
+  new AppError('conflict', 'Another person has just changed this provider. Read it and try again.');
 
 export async function changeStatus(ctx: Context, id: string, change: StatusChange): Promise<SsoProvider> {
   const provider = await lockProvider(ctx, id);
@@ -237,4 +321,20 @@ export async function deleteProvider(ctx: Context, id: string) {
   await provider.$query(ctx.tx).delete();
   await resolveAlertOf(ctx.tx, provider, 'The provider was deleted.');
   return { success: true as const, provider };
+}
+
+/** A provider as responses show it. */
+export function toProviderResponse({
+  userinfoUrl,
+  enforceSso,
+  clientSecret,
+  ...provider
+}: SsoProvider): ShownProvider {
+  return {
+    ...provider,
+    ownerScope: provider.orgId === null ? 'partner' : 'organization',
+    userInfoUrl: userinfoUrl,
+    enforceSSO: enforceSso,
+    hasClientSecret: clientSecret !== null,
+  };
 }

@@ -1,8 +1,142 @@
-import { SsoFailure } from '../flow/sso-failure.ts';
-import { CLOCK_SKEW_MS, type Expectations, MAX_ASSERTION_AGE_MS } from './expectations.ts';
-import { BEARER, NAMESPACE } from './names.ts';
-import { parseAnswer } from './response.ts';
-import { childrenOf, type XmlElement } from './xml.ts';
+import { SsoFailure } from './sso-failure.ts';
+import {
+  BEARER,
+  NAMESPACE,
+  SIGNATURE_ALGORITHMS,
+  SUCCESS,
+  AUTHENTICATION_METHODS,
+  MULTI_FACTOR,
+  NAME_ID_FORMAT,
+  STANDARD_ATTRIBUTES,
+  childrenOf,
+  type XmlElement,
+  parseXml,
+  withDescendants,
+  XmlFault,
+  type XmlRules,
+} from './saml-xml.ts';
+import type { AttributeMapping } from './sso.schema.ts';
+import { assertedTexts, firstAddress, type AssertedIdentity } from './sso-protocol.ts';
+
+/** The values that a response must contain: those of Muster, of the provider and of the sign-in. */
+export interface Expectations {
+  /** Our entity ID. */
+  audience: string;
+  acsUrl: string;
+  /** The provider's entity ID. */
+  issuer: string;
+  requestId: string;
+  now: Date;
+}
+
+/** How far the clocks of two servers may be apart. */
+export const CLOCK_SKEW_MS = 60_000;
+
+/** The maximum size of a response, in bytes of XML. */
+const MAX_BYTES = 256 << 10;
+
+/**
+ * node-saml parses a response several times, and its time grows with the square of the number of elements. The 60,000
+ * elements that fit into the maximum size take two minutes; this number takes a tenth of a second. A response for a
+ * person with a thousand groups has fewer.
+ */
+const LIMITS = { maxBytes: MAX_BYTES, maxElements: 2000, maxAttributes: 6000 };
+
+/** The maximum size in base64, with line breaks. */
+export const MAX_BASE64_LENGTH = Math.ceil((MAX_BYTES / 3) * 4 * 1.05);
+
+/**
+ * Checks the form of a response and its data outside the assertion, before any costly work. This data is not signed, so
+ * these checks can only refuse. Pure.
+ * @param base64  the response as it is in the provider's form
+ * @returns the XML of the response
+ * @throws SsoFailure
+ */
+export function readResponse(base64: string | null, expected: Expectations): string {
+  const xml = decoded(base64 ?? '');
+  const response = parseAnswer(xml, LIMITS);
+  if (response.namespace !== NAMESPACE.protocol || response.name !== 'Response') {
+    throw new SsoFailure('answer_invalid', `the root element is ${response.name}`);
+  }
+  assertMeantForUs(response, expected);
+  assertSuccess(response);
+  assertOneAssertion(response);
+  assertSignatures(response);
+  return xml;
+}
+
+function decoded(base64: string): string {
+  const packed = base64.length > MAX_BASE64_LENGTH ? '' : base64.replace(/\s+/g, '');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) {
+    throw new SsoFailure('answer_invalid', 'the response is not base64');
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(packed, 'base64'));
+  } catch (cause) {
+    throw new SsoFailure('answer_invalid', 'the response is not UTF-8', { cause });
+  }
+}
+
+/** @throws SsoFailure if it is no XML, or more than elements and text */
+function parseAnswer(xml: string, limits: XmlRules = {}): XmlElement {
+  try {
+    return parseXml(xml, { ...limits, isPlain: true });
+  } catch (cause) {
+    if (!(cause instanceof XmlFault)) throw cause;
+    throw new SsoFailure('answer_invalid', `the XML ${cause.message}`, { cause });
+  }
+}
+
+function assertMeantForUs(response: XmlElement, { acsUrl, issuer, requestId }: Expectations): void {
+  const destination = response.attributes.get('Destination');
+  if (destination !== undefined && destination !== acsUrl) {
+    throw new SsoFailure('recipient_mismatch', `Destination is ${destination}`);
+  }
+  const other = childrenOf(response, NAMESPACE.assertion, 'Issuer').find(({ text }) => text !== issuer);
+  if (other !== undefined) throw new SsoFailure('issuer_mismatch', `the Issuer is ${other.text}`);
+  if (response.attributes.get('InResponseTo') !== requestId) {
+    throw new SsoFailure('nonce_mismatch', 'InResponseTo of the response names another request, or none');
+  }
+}
+
+function assertSuccess(response: XmlElement): void {
+  const codes = childrenOf(response, NAMESPACE.protocol, 'Status').flatMap((status) => [
+    ...withDescendants(status),
+  ]);
+  const said = codes
+    .filter(({ name }) => name === 'StatusCode' || name === 'StatusMessage')
+    .map(({ attributes, text }) => attributes.get('Value') ?? text);
+  if (said.length === 0) throw new SsoFailure('answer_invalid', 'the response has no Status');
+  if (said[0] !== SUCCESS) throw new SsoFailure('provider_refused', said.join(', '));
+}
+
+function assertOneAssertion(response: XmlElement): void {
+  const all = [...withDescendants(response)];
+  if (all.some(({ name }) => name === 'EncryptedAssertion' || name === 'EncryptedID')) {
+    throw new SsoFailure(
+      'assertion_encrypted',
+      'the identity provider must not encrypt assertions; TLS protects the form',
+    );
+  }
+  // Counted in the whole document, because an attack that moves a signed assertion needs a second assertion.
+  const [assertion, second] = all.filter(({ name }) => name === 'Assertion');
+  if (assertion === undefined || second !== undefined || !response.children.includes(assertion)) {
+    throw new SsoFailure('answer_invalid', 'the response must contain exactly one Assertion');
+  }
+  const ids = all.flatMap(({ attributes }) => ['ID', 'Id', 'id'].map((name) => attributes.get(name)));
+  const known = ids.filter((id) => id !== undefined);
+  if (new Set(known).size < known.length) throw new SsoFailure('answer_invalid', 'two elements share an ID');
+}
+
+function assertSignatures(response: XmlElement): void {
+  for (const { namespace, name, attributes } of withDescendants(response)) {
+    if (namespace !== NAMESPACE.signature) continue;
+    const algorithm = attributes.get('Algorithm') ?? '';
+    if (SIGNATURE_ALGORITHMS.get(name)?.includes(algorithm) === false) {
+      throw new SsoFailure('algorithm_not_allowed', `${name} is ${algorithm}`);
+    }
+  }
+}
 
 /** The checked content of a signed assertion. */
 export interface Assertion {
@@ -50,6 +184,9 @@ export function checkAssertion(xml: string, expected: Expectations): Assertion {
     attributes: attributesOf(assertion),
   };
 }
+
+/** The time that a sign-in may take (SPEC 2.13). An older assertion cannot belong to it. */
+export const MAX_ASSERTION_AGE_MS = 600_000;
 
 function assertConditions(conditions: XmlElement, { audience, now }: Expectations): void {
   assertCurrent(conditions, now);
@@ -135,7 +272,7 @@ function attributesOf(assertion: XmlElement): Map<string, string[]> {
   return attributes;
 }
 
-/** Throws unless it is now between `NotBefore` and `NotOnOrAfter`, where they are given. */
+/** Throws unless it is now between `NotBefore` and `NotOnOrAfter`, if they are given. */
 function assertCurrent(element: XmlElement, now: Date): void {
   const begin = timeOf(element, 'NotBefore') ?? Number.NEGATIVE_INFINITY;
   const end = timeOf(element, 'NotOnOrAfter') ?? Number.POSITIVE_INFINITY;
@@ -161,3 +298,43 @@ function only(parent: XmlElement, name: string): XmlElement {
   }
   return element;
 }
+
+const MAX_SUBJECT_LENGTH = 255;
+
+/**
+ * Who an assertion is about (SPEC 2.11): by the names of the provider's mapping, then by the standard ones. Pure.
+ * @throws SsoFailure
+ */
+export function identityOf(assertion: Assertion, mapping: AttributeMapping): AssertedIdentity {
+  const { nameId, nameIdFormat, attributes, contextClasses } = assertion;
+  if (nameIdFormat === NAME_ID_FORMAT.transient) {
+    throw new SsoFailure('name_id_not_stable', 'the NameID is transient, so it changes with each sign-in');
+  }
+  if (nameId === '' || nameId.length > MAX_SUBJECT_LENGTH) {
+    throw new SsoFailure('answer_invalid', `the NameID must have 1 to ${MAX_SUBJECT_LENGTH} characters`);
+  }
+  const listsOf = (field: keyof typeof STANDARD_ATTRIBUTES): string[][] =>
+    [mapping[field], ...STANDARD_ATTRIBUTES[field]].map((name) => assertedTexts(attributes.get(name ?? '')));
+  const valuesOf = (field: keyof typeof STANDARD_ATTRIBUTES): string[] =>
+    listsOf(field).find((values) => values.length > 0) ?? [];
+  const [[name], [firstName], [lastName]] = [valuesOf('name'), valuesOf('firstName'), valuesOf('lastName')];
+  const addresses = [...listsOf('email').flat(), ...(nameIdFormat === NAME_ID_FORMAT.email ? [nameId] : [])];
+  const methods = [...contextClasses, ...(attributes.get(AUTHENTICATION_METHODS) ?? [])];
+  return {
+    subject: nameId,
+    email: firstAddress(addresses),
+    emailVerified: isUnverified(attributes) ? false : undefined,
+    name: name ?? ([firstName, lastName].filter((part) => part !== undefined).join(' ') || undefined),
+    mfa: methods.some((method) => MULTI_FACTOR.includes(method)),
+    profile: {
+      nameId,
+      nameIdFormat: nameIdFormat ?? null,
+      groups: valuesOf('groups'),
+      attributes: Object.fromEntries(attributes),
+    },
+  };
+}
+
+/** No standard attribute says that an address is verified; some providers send one that can say that it is not. */
+const isUnverified = (attributes: Assertion['attributes']): boolean =>
+  attributes.get('email_verified')?.[0]?.trim().toLowerCase() === 'false';

@@ -1,9 +1,14 @@
-import { NoBody } from '../../../platform/http/browser-answer.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import { refreshCookie, type AuthService } from '../../auth/index.ts';
-import { type CallbackParts, finishSignIn } from './callback.service.ts';
-import { exchangeCode } from './exchange.service.ts';
-import { beginLogin, checkSso, type LoginParts } from './login.service.ts';
+import { NoBody, KeptDocument, madeOnce } from '../../platform/http/file-answer.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import { refreshCookie, type AuthService } from '../auth/index.ts';
+import {
+  type CallbackParts,
+  finishSignIn,
+  beginLogin,
+  checkSso,
+  type LoginParts,
+} from './sign-in.service.ts';
+import { exchangeCode, browserCookie } from './sign-in-state.ts';
 import {
   CallbackQuery,
   ExchangeRequest,
@@ -13,8 +18,10 @@ import {
   PartnerParams,
   SsoCheck,
 } from './sso.schema.ts';
-import { browserCookie } from '../flow/browser-cookie.ts';
-import type { SsoLimits } from '../flow/sso-limits.ts';
+import type { SsoLimits } from './sso-limits.ts';
+import { z } from 'zod';
+import { Id } from '../../platform/http/fields.ts';
+import { serviceProviderMetadata, type SamlParts, storeResponse, SamlForm } from './saml.ts';
 
 export type SignInRouteParts = Omit<CallbackParts, 'browsers'> &
   LoginParts & { auth: Pick<AuthService, 'tokensOf'>; ssoLimits: SsoLimits; secureCookies: boolean };
@@ -111,6 +118,67 @@ export function signInRoutes(parts: SignInRouteParts): RouteGroup {
           cookie.set(reply, answer.refreshToken);
           return answer;
         },
+      }),
+    ],
+  };
+}
+
+export interface SamlRouteParts {
+  baseUrl: () => string;
+  saml: Pick<SamlParts, 'entityId' | 'acsUrl'>;
+  ssoLimits: Pick<SsoLimits, 'acs' | 'metadata'>;
+}
+
+const METADATA_TYPE = 'application/samlmetadata+xml';
+/** Enough for most responses of 256 kB: base64 makes them longer, and a form encodes `+`, `/` and `=` as three characters. */
+const FORM_LIMIT = 400 << 10;
+
+export function samlRoutes({ baseUrl, saml, ssoLimits }: SamlRouteParts): RouteGroup {
+  const metadata = madeOnce(
+    () =>
+      new KeptDocument(
+        METADATA_TYPE,
+        serviceProviderMetadata({ entityId: saml.entityId(), acsUrl: saml.acsUrl() }),
+      ),
+  );
+  return {
+    name: 'SAML',
+    description:
+      'The metadata of Muster for SAML 2.0 identity providers, and the address for their responses.',
+    routes: [
+      route({
+        method: 'get',
+        path: '/sso/saml/metadata',
+        summary: 'Read the SAML metadata of Muster as a service provider',
+        description: 'The metadata is the same for every identity provider.',
+        access: 'public',
+        before: ssoLimits.metadata,
+        errors: ['rate_limited', 'unavailable'],
+        query: z.object({
+          providerId: Id.optional().describe(
+            'Ignored. Identity providers that need a separate metadata address for each entry can use it.',
+          ),
+        }),
+        response: NoBody,
+        media: [METADATA_TYPE],
+        handler: () => metadata(),
+      }),
+      route({
+        method: 'post',
+        path: '/sso/saml/acs',
+        summary: 'Receive the response of a SAML identity provider',
+        description:
+          'Redirects to GET /sso/callback. If the response belongs to no sign-in in progress, redirects to the login page with `error=session_expired`; this also happens to sign-ins that began at the identity provider.',
+        access: 'public',
+        unaudited: 'the callback, to which the browser is redirected, audits the sign-in',
+        before: ssoLimits.acs,
+        bodyType: 'form',
+        bodyLimit: FORM_LIMIT,
+        body: SamlForm,
+        redirects: true,
+        response: NoBody,
+        errors: ['rate_limited', 'unavailable'],
+        handler: ({ ctx, body }) => storeResponse(ctx, body, { baseUrl }),
       }),
     ],
   };

@@ -1,24 +1,80 @@
-import { clock } from '../../../clock.ts';
-import type { PublicContext } from '../../../platform/context.ts';
-import type { Tx } from '../../../platform/db/transaction.ts';
-import { databaseAppError } from '../../../platform/db/database-errors.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { Redirect } from '../../../platform/http/browser-answer.ts';
-import type { Reply } from '../../../platform/http/route.ts';
-import { finishLink } from '../links/link-identity.ts';
-import { SsoProvider } from '../providers/provider.model.ts';
-import { admitPerson, type AdmissionParts } from './admit-person.ts';
-import type { BrowserCookie } from '../flow/browser-cookie.ts';
-import { loginPageUrl, profilePageUrl } from '../flow/login-page.ts';
-import { SsoFailure, type SsoFailureReason } from '../flow/sso-failure.ts';
-import type { AssertedIdentity } from '../flow/sso-protocol.ts';
-import { SsoSession } from '../flow/sso-session.model.ts';
-import type { SsoLimits } from '../flow/sso-limits.ts';
-import { noteFailure } from './sso-trail.ts';
-import type { Protocols } from '../flow/start-sign-in.ts';
-import type { StateCookie } from '../flow/state-cookie.ts';
+import { clock } from '../../clock.ts';
+import type { PublicContext } from '../../platform/context.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { databaseAppError } from '../../platform/db/database-errors.ts';
+import { AppError } from '../../platform/errors.ts';
+import { Redirect } from '../../platform/http/file-answer.ts';
+import type { Reply } from '../../platform/http/route.ts';
+import { finishLink } from './link-identity.ts';
+import { SsoProvider, SsoSession, loginUrlOf } from './sso.model.ts';
+import { signInOrProvision, type ProvisioningParts } from './provision-user.ts';
+import type { BrowserCookie, Protocols, StateCookie, StartSignIn } from './sign-in-state.ts';
+import { loginPageUrl, profilePageUrl, SsoFailure, type SsoFailureReason } from './sso-failure.ts';
+import type { AssertedIdentity } from './sso-protocol.ts';
+import type { SsoLimits } from './sso-limits.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { ownerOf, recordSuccess, activeProviderOf, type ProviderOwner } from './sso.queries.ts';
 
-export interface CallbackParts extends AdmissionParts {
+export interface LoginParts {
+  startSignIn: StartSignIn;
+  stateCookie: StateCookie;
+  audit: AuditTrail;
+  baseUrl: () => string;
+}
+
+const NO_PROVIDER = {
+  organization: 'No active SSO provider for this organization',
+  partner: 'No active SSO provider for this partner',
+};
+
+/** Redirects the browser to the identity provider, or to the login page if the provider cannot be used. */
+export async function beginLogin(
+  { ctx, reply }: { ctx: PublicContext; reply: Reply },
+  owner: ProviderOwner,
+  redirect: string | undefined,
+  { startSignIn, stateCookie, audit, baseUrl }: LoginParts,
+): Promise<Redirect> {
+  const provider = await ctx.withSystem('find the provider of a sign-in', (tx) =>
+    activeProviderOf(tx, owner),
+  );
+  if (provider === undefined) {
+    throw new AppError('not_found', 'orgId' in owner ? NO_PROVIDER.organization : NO_PROVIDER.partner);
+  }
+  try {
+    const { url, state } = await startSignIn(provider, {
+      redirectUrl: redirect ?? null,
+      linkSessionId: null,
+    });
+    stateCookie.set(reply, state);
+    return new Redirect(url);
+  } catch (error) {
+    const failure = failureOf(error);
+    const about = { requestId: ctx.requestId, providerId: provider.id };
+    if (failure.reason === 'internal') ctx.log.error({ ...about, err: error }, 'sso.login_failed');
+    else ctx.log.info({ ...about, detail: failure.message }, 'sso.login_refused');
+    await noteFailure(ctx, audit, provider, failure);
+    return new Redirect(loginPageUrl(baseUrl(), failure));
+  }
+}
+
+/**
+ * The data that a login page needs of an organization. The result is the same for an organization that does not exist.
+ */
+export async function checkSso(ctx: PublicContext, orgId: string, baseUrl: string) {
+  const provider = await ctx.withSystem('whether an organization has single sign-on', (tx) =>
+    activeProviderOf(tx, { orgId }),
+  );
+  if (provider === undefined) return { ssoEnabled: false, provider: null, enforceSSO: false, loginUrl: null };
+  const { id, name, type, enforceSso } = provider;
+  return {
+    ssoEnabled: true,
+    provider: { id, name, type },
+    enforceSSO: enforceSso,
+    loginUrl: `${baseUrl}${loginUrlOf(provider)}`,
+  };
+}
+
+export interface CallbackParts extends ProvisioningParts {
   protocols: Protocols;
   stateCookie: StateCookie;
   browsers: BrowserCookie;
@@ -60,7 +116,7 @@ export async function finishSignIn(input: CallbackInput, parts: CallbackParts): 
   }
 }
 
-/** What was read before a sign-in failed, for the log and the audit entry. */
+/** The facts that were read before a sign-in failed, for the log and the audit entry. */
 interface Progress {
   provider?: SsoProvider;
   session?: SsoSession;
@@ -73,7 +129,7 @@ async function proceed(
 ): Promise<Redirect> {
   await parts.ssoLimits.callback(ctx.client);
   const { state } = query;
-  // The cookie is checked first, so that nobody can consume the sign-in of another browser.
+  // The cookie is checked first, so that no browser can consume the sign-in of another one.
   if (typeof state !== 'string' || !STATE.test(state) || !parts.stateCookie.isFrom(cookies, state)) {
     throw new SsoFailure('session_unknown');
   }
@@ -115,9 +171,9 @@ function assertUnchanged(provider: SsoProvider, { providerVersion }: SsoSession)
 
 /**
  * Reads the provider again, because the requests to it may have taken seconds, and keeps it as it is until the
- * transaction ends: whoever switches it off must see the session that is opened here, to end it.
+ * transaction ends: a request that switches it off must see the session that is opened here, to end it.
  */
-async function holdProvider(tx: Tx, { id }: SsoProvider, session: SsoSession): Promise<void> {
+async function lockUnchangedProvider(tx: Tx, { id }: SsoProvider, session: SsoSession): Promise<void> {
   const now = await SsoProvider.query(tx).findById(id).forShare();
   if (now === undefined) throw new SsoFailure('provider_changed');
   assertUnchanged(now, session);
@@ -136,8 +192,8 @@ async function signedIn(
 ): Promise<Redirect> {
   const code = await retried(() =>
     ctx.withSystem('sign in a person whom an identity provider has identified', async (tx) => {
-      await holdProvider(tx, provider, session);
-      return admitPerson(tx, ctx, { provider, identity, browserHash }, parts);
+      await lockUnchangedProvider(tx, provider, session);
+      return signInOrProvision(tx, ctx, { provider, identity, browserHash }, parts);
     }),
   );
   parts.audit.committed();
@@ -151,7 +207,7 @@ async function linked(
   parts: CallbackParts,
 ): Promise<Redirect> {
   await ctx.withSystem('link an identity to an account', async (tx) => {
-    await holdProvider(tx, provider, session);
+    await lockUnchangedProvider(tx, provider, session);
     return finishLink(tx, ctx, { provider, linkSessionId, identity }, parts);
   });
   parts.audit.committed();
@@ -162,14 +218,10 @@ async function linked(
  * Records that a sign-in with the provider worked. At most once a minute, so that many sign-ins do not wait for one
  * row.
  */
-async function noteSuccess(
-  ctx: PublicContext,
-  { id, configVersion, lastSuccessAt }: SsoProvider,
-): Promise<void> {
+async function noteSuccess(ctx: PublicContext, provider: SsoProvider): Promise<void> {
+  const { lastSuccessAt } = provider;
   if (lastSuccessAt !== null && clock.now() - lastSuccessAt.getTime() < SUCCESS_NOTED_FOR_MS) return;
-  await ctx.withSystem('note that a provider works', (tx) =>
-    tx('sso_providers').where({ id, config_version: configVersion }).update({ last_success_at: tx.fn.now() }),
-  );
+  await ctx.withSystem('note that a provider works', (tx) => recordSuccess(tx, provider));
 }
 
 async function retried<T>(work: () => Promise<T>): Promise<T> {
@@ -194,4 +246,43 @@ export function failureOf(error: unknown): SsoFailure {
   if (error instanceof SsoFailure) return error;
   const reason = error instanceof AppError ? REASONS[error.code] : undefined;
   return new SsoFailure(reason ?? 'internal', undefined, { cause: error });
+}
+
+/**
+ * Records a failed sign-in in the audit trail of the provider's owner, also if the person is unknown. It never throws,
+ * so that the person learns why the sign-in failed even if the entry cannot be written.
+ */
+export async function noteFailure(
+  ctx: PublicContext,
+  audit: AuditTrail,
+  provider: SsoProvider,
+  failure: SsoFailure,
+): Promise<void> {
+  try {
+    await ctx.withSystem('audit a refused sign-in', (tx) => recordFailure(tx, ctx, audit, provider, failure));
+    audit.committed();
+  } catch (error) {
+    ctx.log.error({ err: error, requestId: ctx.requestId }, 'audit.refused_sign_in_not_written');
+  }
+}
+
+async function recordFailure(
+  tx: Tx,
+  ctx: PublicContext,
+  audit: AuditTrail,
+  provider: SsoProvider,
+  { reason, error }: SsoFailure,
+): Promise<void> {
+  const { orgId, partnerId } = await ownerOf(tx, provider);
+  await audit.record(tx, {
+    action: 'user.login.failed',
+    resourceType: 'sso_provider',
+    resourceId: provider.id,
+    resourceName: provider.name,
+    details: { reason, error, provider: { id: provider.id, name: provider.name } },
+    actor: { kind: 'system', orgId, partnerId },
+    state: ctx,
+    result: 'failure',
+    errorMessage: reason,
+  });
 }

@@ -1,3 +1,19 @@
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
+
+/** The page of the dashboard that shows why a sign-in failed (SPEC 7). */
+export const loginPageUrl = (baseUrl: string, failure: SsoFailure): string =>
+  withFailure(`${baseUrl}${DASHBOARD_PAGES.signIn}`, failure);
+
+/** The page that shows the result to a signed-in person who has linked an identity. */
+export const profilePageUrl = (baseUrl: string, failure?: SsoFailure): string =>
+  failure === undefined
+    ? `${baseUrl}${DASHBOARD_PAGES.profile}?sso=linked`
+    : withFailure(`${baseUrl}${DASHBOARD_PAGES.profile}`, failure);
+
+function withFailure(page: string, { error, reason }: SsoFailure): string {
+  return `${page}?${new URLSearchParams({ error, reason }).toString()}`;
+}
+
 /**
  * The reasons for which a sign-in with an identity provider fails, each with its `error` code of the specification
  * (SPEC 7). Redirect and audit entry contain both, because the error code alone does not show what is wrong. Neither
@@ -23,7 +39,7 @@ const ERROR_OF_REASON = {
    * provider does not say that the address is verified.
    */
   domain_not_proven: 'sso_error',
-  /** The person has more permissions than whoever has configured the provider last. */
+  /** The person has more permissions than the person who configured the provider last. */
   configurer_has_less: 'sso_error',
   not_configured: 'sso_error',
   provider_unreachable: 'sso_error',

@@ -1,5 +1,5 @@
-import type { RateLimits } from '../../../platform/cluster/rate-limits.ts';
-import { clientLimit } from '../../../platform/http/address-limits.ts';
+import type { RateLimits } from '../../platform/cluster/rate-limits.ts';
+import { clientLimit } from '../../platform/http/client-address.ts';
 
 /** The limit of each public route for one network. It is high because a whole office may sign in from one address. */
 const REQUESTS = { points: 300, seconds: 60 };

@@ -1,8 +1,55 @@
 import { z } from 'zod';
-import { Id } from '../../../platform/http/fields.ts';
-import { PROVIDER_TYPES } from '../providers/provider.model.ts';
+import { Id, Timestamp, text } from '../../platform/http/fields.ts';
+
+export const PROVIDER_TYPES = ['oidc', 'saml'] as const;
+
+export const PROVIDER_STATUSES = ['inactive', 'testing', 'active'] as const;
+
+export const TOKEN_AUTH_METHODS = ['client_secret_basic', 'client_secret_post'] as const;
+
+const Claim = text(255);
+
+/** The names of the claims (OpenID Connect) or attributes (SAML) that contain address, name and groups (SPEC 2.11). */
+export const AttributeMapping = z
+  .strictObject({
+    email: Claim,
+    name: Claim,
+    firstName: Claim.optional(),
+    lastName: Claim.optional(),
+    groups: Claim.optional(),
+  })
+  .meta({ id: 'SsoAttributeMapping' });
+export type AttributeMapping = z.infer<typeof AttributeMapping>;
+
+export const DEFAULT_MAPPING: AttributeMapping = { email: 'email', name: 'name' };
+
+export const ProviderParams = z.object({ providerId: Id });
+
+export const LinkOptions = z.object({
+  data: z.array(
+    z.object({ id: z.uuid(), name: z.string(), type: z.enum(PROVIDER_TYPES), linked: z.boolean() }),
+  ),
+});
+
+export const LinkStart = z.object({ url: z.url() });
+
+const SsoIdentity = z
+  .object({
+    id: z.uuid(),
+    provider: z
+      .object({ id: z.uuid(), name: z.string(), type: z.enum(PROVIDER_TYPES) })
+      .nullable()
+      .describe('Null for a provider of an organization or partner that you have left.'),
+    email: z.string().nullable().describe('The address that the provider sent at the last sign-in.'),
+    lastLoginAt: Timestamp.nullable(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: 'SsoIdentity' });
+
+export const SsoIdentities = z.object({ data: z.array(SsoIdentity) });
 
 export const OrgParams = z.object({ orgId: Id });
+
 export const PartnerParams = z.object({ partnerId: Id });
 
 /** A path of the dashboard. `//host` and `/\host` are refused, because browsers would open another site. */
@@ -28,6 +75,7 @@ export const ExchangeRequest = z.strictObject({
   ),
 });
 export type ExchangeRequest = z.output<typeof ExchangeRequest>;
+
 export const ExchangeResponse = z.object({
   accessToken: z.string(),
   refreshToken: z.string(),

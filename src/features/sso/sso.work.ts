@@ -1,15 +1,17 @@
+import { type CheckedDomain, verifiedDomains } from './sso.queries.ts';
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import { isDatabaseAway } from '../../../platform/db/database-errors.ts';
-import type { Db } from '../../../platform/db/pool.ts';
-import { withSystem, type Tx } from '../../../platform/db/transaction.ts';
-import type { AuditTrail } from '../../../platform/http/audit.ts';
-import { defineJob } from '../../../platform/jobs/definition.ts';
-import type { Jobs } from '../../../platform/jobs/jobs.ts';
-import type { Logger } from '../../../platform/logger.ts';
-import type { TxtLookup } from '../../../platform/outbound/txt-records.ts';
-import { SsoDomain } from './domain.model.ts';
-import { recordState, type RecordState } from './ownership-record.ts';
+import { clock } from '../../clock.ts';
+import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem, type Tx } from '../../platform/db/transaction.ts';
+import type { AuditTrail } from '../../platform/http/audit.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { TxtLookup } from '../../platform/outbound/txt-records.ts';
+import { SsoDomain, ssoRetention } from './sso.model.ts';
+import { recordState, type RecordState } from './domain.schema.ts';
+import { PruneRound, RowPruner } from '../../platform/jobs/row-pruner.ts';
 
 const CHECK = defineJob({
   name: 'sso.check-domains',
@@ -20,8 +22,10 @@ const CHECK = defineJob({
 
 /** How many domains are looked up at the same time. Each look-up takes a few seconds at most. */
 const AT_ONCE = 20;
+
 /** The days without the record after which a domain becomes pending again. Longer if the name servers do not answer. */
 const DAYS = { absent: 7, unanswered: 30 } as const;
+
 const DAY_MS = 86_400_000;
 
 interface Parts {
@@ -46,7 +50,9 @@ export async function checkDomains(
   let after: string | undefined;
   for (;;) {
     signal?.throwIfAborted();
-    const domains = await verifiedDomains(parts.db, after);
+    const domains = await withSystem(parts.db, 'find the verified domains of all organizations', (tx) =>
+      verifiedDomains(tx, { after, limit: AT_ONCE }),
+    );
     const states = await Promise.all(
       domains.map((domain) => attempt(parts, domain, () => stateOf(parts, domain))),
     );
@@ -59,24 +65,6 @@ export async function checkDomains(
     after = domains.at(-1)?.id;
     if (domains.length < AT_ONCE) return count;
   }
-}
-
-interface CheckedDomain extends Pick<SsoDomain, 'id' | 'orgId' | 'domain' | 'token'> {
-  partnerId: string;
-  isOwnerDeleted: boolean;
-}
-
-async function verifiedDomains(db: Db, after: string | undefined): Promise<CheckedDomain[]> {
-  return withSystem(db, 'find the verified domains of all organizations', async (tx) => {
-    const { rows } = await tx.raw<{ rows: CheckedDomain[] }>(
-      `select d.id, d.org_id as "orgId", d.domain, d.token, o.partner_id as "partnerId",
-        o.deleted_at is not null or p.deleted_at is not null as "isOwnerDeleted"
-      from sso_domains d join organizations o on o.id = d.org_id join partners p on p.id = o.partner_id
-      where d.status = 'verified' and (?::uuid is null or d.id > ?::uuid) order by d.id limit ${AT_ONCE}`,
-      [after ?? null, after ?? null] as string[],
-    );
-    return rows;
-  });
 }
 
 async function attempt<T>(
@@ -134,4 +122,22 @@ async function noteState(
 function isOver(failingSince: Date | null, state: RecordState): boolean {
   if (failingSince === null || state === 'present') return false;
   return clock.now() - failingSince.getTime() >= DAYS[state] * DAY_MS;
+}
+
+const CLEAR = defineJob({
+  name: 'sso.clear-expired',
+  input: z.object({}),
+  result: PruneRound,
+  inCluster: 1,
+  resumes: true,
+});
+
+/**
+ * Removes sign-ins that were not finished, and with them the stored SAML responses. Anyone can begin a sign-in and
+ * so create rows, therefore this runs more often than the daily removal of old rows.
+ */
+export function clearExpiredSignIns({ jobs, db, log }: { jobs: Jobs; db: Db; log: Logger }): void {
+  const pruner = new RowPruner({ db, rules: ssoRetention, log });
+  jobs.handle(CLEAR, ({ signal }) => pruner.prune(signal));
+  jobs.schedule(CLEAR, { cron: '*/10 * * * *', timeZone: 'UTC' }, {});
 }

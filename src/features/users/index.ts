@@ -1,30 +1,32 @@
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
-import { invitationRetention } from './invitations/retention.ts';
+import { invitationRetention } from './user.model.ts';
 import { userRoutes } from './user.routes.ts';
 
-export { knownPeople, type KnownPerson } from './members/known-people.ts';
-export { membersAmong, type SignInFacts } from './members/members-among.ts';
-export { invitationLimits } from './invitations/invitation-limits.ts';
-export { joinAsExistingUser, joinAsNewUser, openInvitation } from './invitations/acceptance.service.ts';
+export {
+  knownPeople,
+  type KnownPerson,
+  membersAmong,
+  type SignInFacts,
+  addMembership,
+} from './user.queries.ts';
+export { invitationLimits, joinAsExistingUser, joinAsNewUser, openInvitation } from './invitation.service.ts';
 export {
   type AccountEnding,
   endCredentials,
-  forgetOpenLinks,
+  deleteOpenLinks,
   removeUnverifiedSetup,
   resetUnverifiedAccount,
-} from './accounts/account-ending.ts';
-export type { BreakGlassGuard } from './accounts/break-glass-guard.ts';
-export { endSessionsOf } from './accounts/user-sessions.ts';
-export { addMembership } from './accounts/membership.queries.ts';
-export {
+  endSessionsOf,
   createSystemAdmin,
   disableAdminMfa,
   listSystemAdmins,
   resetAdminPassword,
-} from './accounts/system-admins.ts';
-export { createFirstAdmin, findUserByEmail } from './accounts/user.service.ts';
-export { SYSTEM_ROLES, User } from './accounts/user.model.ts';
+  createFirstAdmin,
+  findUserByEmail,
+} from './user.service.ts';
+export type { BreakGlassGuard } from './member.service.ts';
+export { SYSTEM_ROLES, User } from './user.model.ts';
 
 export const feature = defineFeature({
   name: 'users',
@@ -35,7 +37,7 @@ export const feature = defineFeature({
     cascade('partner_users', 'users'),
     cascade('organization_users', 'users'),
     ...byRules(invitationRetention),
-    // Written by releases before migration 0030; a person has at most one.
+    // No code writes it; a person has at most one.
     cascade('invitations', 'users'),
   ],
 });

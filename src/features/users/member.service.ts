@@ -1,9 +1,8 @@
-import type { Context } from '../../../platform/context.ts';
-import { containing } from '../../../platform/db/like-pattern.ts';
-import { nameOrder } from '../../../platform/db/name-order.ts';
-import { AppError } from '../../../platform/errors.ts';
-import type { Page } from '../../../platform/http/pagination.ts';
-import { assertOrganizationAccess } from '../../organizations/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { containing, nameOrder } from '../../platform/db/statement.ts';
+import { AppError } from '../../platform/errors.ts';
+import type { Page } from '../../platform/http/pagination.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
 import {
   assertAdministratorRemains,
   assertMayChange,
@@ -13,12 +12,21 @@ import {
   lockAdministrators,
   removeMembership,
 } from './membership.service.ts';
-import { changeInvitation } from '../invitations/invitation.service.ts';
-import { readMember, selectMembers, visibleMembers, type Member } from './member.queries.ts';
-import type { BreakGlassGuard } from '../accounts/break-glass-guard.ts';
-import { User } from '../accounts/user.model.ts';
-import { endSessionsOf } from '../accounts/user-sessions.ts';
-import type { OwnChange, RoleAssignment, UserChange, UserQuery } from '../user.schema.ts';
+import { changeInvitation } from './invitation.service.ts';
+import { readMember, selectMembers, visibleMembers, type Member, type Tenant } from './user.queries.ts';
+import { User } from './user.model.ts';
+import { endSessionsOf } from './user.service.ts';
+import type { OwnChange, RoleAssignment, UserChange, UserQuery } from './user.schema.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+
+/** Keeps the way into a tenant that remains when its identity provider fails. Single sign-on implements it. */
+export interface BreakGlassGuard {
+  /**
+   * Call it after a change by which a member may lose the way in by password. Throws `conflict`, which rolls the change
+   * back, if no user would be left who has it although single sign-on is enforced.
+   */
+  assertRemains(tx: Tx, member: { id: string } & Omit<Tenant, 'scope'>): Promise<void>;
+}
 
 export interface MemberGuards {
   breakGlassGuard: BreakGlassGuard;
@@ -117,7 +125,7 @@ export async function assignRole(ctx: Context, id: string, wanted: RoleAssignmen
 
 /**
  * Makes one change of one member: checks that the caller may make it, and afterwards that the tenant still has an
- * administrator, and somebody who can sign in without its identity provider.
+ * administrator, and a user who can sign in without its identity provider.
  * @returns the member as they were before
  */
 async function checkedChange(

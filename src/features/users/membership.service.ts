@@ -1,12 +1,11 @@
-import type { Context } from '../../../platform/context.ts';
-import type { Scope } from '../../../platform/db/tenant-scope.ts';
-import { AppError } from '../../../platform/errors.ts';
-import { assertOrganizationAccess, Organization } from '../../organizations/index.ts';
-import { assertHolds, EVERYTHING, findRoleToAssign, isRoleFor, type Role } from '../../roles/index.ts';
-import { Invitation } from '../accounts/invitation.model.ts';
-import { OrganizationMembership, PartnerMembership, SystemMembership } from '../accounts/membership.model.ts';
-import type { Grant, Tenant } from '../accounts/membership.queries.ts';
-import type { Member } from './member.queries.ts';
+import { lockByName } from '../../platform/db/transaction.ts';
+import type { Context } from '../../platform/context.ts';
+import type { Scope } from '../../platform/db/tenant-scope.ts';
+import { AppError } from '../../platform/errors.ts';
+import { assertOrganizationAccess, Organization } from '../organizations/index.ts';
+import { assertHolds, EVERYTHING, findRoleToAssign, isRoleFor, type Role } from '../roles/index.ts';
+import { Invitation, OrganizationMembership, PartnerMembership, SystemMembership } from './user.model.ts';
+import type { Grant, Tenant, Member } from './user.queries.ts';
 
 export interface WantedGrant {
   roleId: string;
@@ -52,7 +51,7 @@ async function assertReaches(ctx: Context, { orgAccess, orgIds }: Pick<Grant, 'o
   await assertOrganizationAccess(ctx, ...orgIds);
 }
 
-/** Throws 403 where a member has permissions or organizations that the caller does not have. */
+/** Throws 403 if a member has permissions or organizations that the caller does not have. */
 export async function assertMayChange(ctx: Context, member: Member): Promise<void> {
   assertHolds(ctx.caller, member.permissions);
   if (ctx.caller.scope === 'partner' && member.scope === 'partner' && ctx.caller.orgAccess !== 'all') {
@@ -117,13 +116,13 @@ const MEMBERSHIPS = {
 /** Serializes changes of a tenant's administrators. Read the members after this call. */
 export async function lockAdministrators(ctx: Context, { scope, partnerId, orgId }: Tenant): Promise<void> {
   const lock = `administrators of ${scope} ${partnerId ?? orgId ?? ''}`;
-  await ctx.tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [lock]);
+  await lockByName(ctx.tx, lock);
 }
 
 export const isAdministrator = ({ status, permissions }: Pick<Member, 'status' | 'permissions'>): boolean =>
   status === 'active' && permissions.includes(EVERYTHING);
 
-/** Throws 409, which rolls the change back, where the tenant would be left without an administrator. */
+/** Throws 409, which rolls the change back, if the tenant would be left without an administrator. */
 export async function assertAdministratorRemains({ tx }: Context, tenant: Tenant): Promise<void> {
   const others = MEMBERSHIPS[tenant.scope]
     .query(tx)

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { everyScope, peopleOfEveryScope } from '../../platform/http/access.ts';
+import { everyScope, peopleOfEveryScope } from '../../platform/http/authentication.ts';
 import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { invite, resendInvitation, type InvitationParts } from './invitations/invitation.service.ts';
+import { invite, resendInvitation, type InvitationParts } from './invitation.service.ts';
 import {
   assignRole,
   changeMember,
@@ -13,8 +13,8 @@ import {
   type MemberGuards,
   readSelf,
   removeMember,
-} from './members/member.service.ts';
-import { readMember, type Member } from './members/member.queries.ts';
+} from './member.service.ts';
+import { readMember, type Member } from './user.queries.ts';
 import {
   Invited,
   NewInvitation,

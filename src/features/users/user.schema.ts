@@ -13,9 +13,7 @@ export const User = z
     email: z.string(),
     name: z.string(),
     status: Status,
-    emailVerified: z
-      .boolean()
-      .describe('Whether somebody has proved that they read the mail of this address.'),
+    emailVerified: z.boolean().describe('Whether a user has proved that they read the mail of this address.'),
     mfaEnabled: z.boolean(),
     scope: z.enum(SCOPES),
     partnerId: z.uuid().nullable(),

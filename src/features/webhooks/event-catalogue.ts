@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { CommandStatus } from '../../../protocol/index.ts';
-import { AlertSeverity, AlertStatus } from '../../alerts/index.ts';
+import { CommandStatus } from '../../protocol/index.ts';
+import { AlertSeverity, AlertStatus } from '../alerts/index.ts';
 
 /**
- * Everything that can be sent to webhooks. Triggers of the database write these events (migrations 0130 to 0134), so that
+ * Everything that can be sent to webhooks. Triggers of the database write these events (migrations/0019_webhooks.sql), so that
  * no way to cause one can be forgotten; test/server/features/webhooks/webhooks.test.ts compares both.
  */
 
@@ -90,9 +90,12 @@ export const EVENT_TYPES = {
         .nullable()
         .optional()
         .describe(
-          'Of a script that was run to its end, which is a command that has succeeded. Null where a signal ended it, and for all others.',
+          'For a script that ran to its end, which is a command that has succeeded. Null if a signal ended it, and for all others.',
         ),
-      executionId: z.uuid().nullable().describe('Of a script that was started on several devices.'),
+      executionId: z
+        .uuid()
+        .nullable()
+        .describe('The execution of a script that was started on several devices.'),
       scriptId: z.uuid().nullable(),
       createdBy: z.uuid().nullable(),
       createdAt: z.iso.datetime(),
@@ -163,7 +166,7 @@ export const EVENT_TYPES = {
     permission: 'audit:read',
     data: z.object({
       entryId: z.uuid(),
-      action: z.string().describe('Such as device.decommission.'),
+      action: z.string().describe('Such as device.delete.'),
       result: z.enum(['success', 'failure', 'denied']),
       actorType: z.enum(['user', 'api_key', 'agent', 'system']),
       actorId: z.uuid(),
@@ -183,14 +186,14 @@ export const EventTypeName = z
   .enum(NAMES)
   .describe(NAMES.map((name) => `\`${name}\`: ${EVENT_TYPES[name].description}`).join('\n'));
 
-/** Those that this release knows: after a return to an earlier release, a webhook may want others. */
+/** Returns the types that this release knows: after a return to an earlier release, a webhook may want others. */
 export const knownTypes = (names: readonly string[]): EventTypeName[] =>
   NAMES.filter((name) => names.includes(name));
 
-/** What is sent by `POST /webhooks/:id/test`. No webhook can subscribe to it. */
+/** Sent by `POST /webhooks/:id/test`. No webhook can subscribe to it. */
 export const PING = 'webhook.ping';
 
-/** The properties of a type, where this release knows it: another release may have written the event. */
+/** The properties of a type, if this release knows it: another release may have written the event. */
 export function eventType(name: string): EventType | undefined {
   const known = EventTypeName.safeParse(name);
   return known.success ? EVENT_TYPES[known.data] : undefined;

@@ -1,25 +1,24 @@
 import type { Db } from '../../platform/db/pool.ts';
-import { bounded, byRules, cascade } from '../../platform/db/retention/retention-rule.ts';
+import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { GuardedFetch } from '../../platform/outbound/guarded-fetch.ts';
-import type { Sealer } from '../../platform/secrets/sealed.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { defineFeature } from '../feature.ts';
-import { deliveryRoutes } from './deliveries/delivery.routes.ts';
-import { webhookRetention } from './retention.ts';
-import { type DispatcherTiming, WebhookDispatcher } from './sending/dispatcher.ts';
-import { webhookRoutes, type WebhookRouteParts } from './subscriptions/webhook.routes.ts';
-import { WEBHOOKS_MAX } from './subscriptions/webhook.service.ts';
+import { deliveryRoutes, webhookRoutes, type WebhookRouteParts } from './webhook.routes.ts';
+import { webhookRetention } from './webhook.model.ts';
+import { type DispatcherTiming, WebhookDispatcher } from './webhook.work.ts';
+import { WEBHOOKS_MAX } from './webhook.service.ts';
 
-export type { DispatcherTiming } from './sending/dispatcher.ts';
-export { webhookTestLimit } from './subscriptions/test-webhook.ts';
-export { SEALED_WEBHOOK_SECRETS } from './requests/signing-secret.ts';
+export type { DispatcherTiming } from './webhook.work.ts';
+export { webhookTestLimit } from './webhook.service.ts';
+export { SEALED_WEBHOOK_SECRETS } from './signing.ts';
 
 interface WorkerParts {
-  /** Of background work, so that requests and devices do not wait for its connections. */
+  /** The pool of background work, so that requests and devices do not wait for its connections. */
   backgroundDb: Db;
   webhookFetch: GuardedFetch;
-  secrets: Sealer;
+  secrets: Encryptor;
   log: Logger;
   metrics: Metrics;
   webhookTiming?: Partial<DispatcherTiming> | undefined;

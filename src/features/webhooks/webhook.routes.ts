@@ -1,13 +1,29 @@
 import { z } from 'zod';
-import { everyScope } from '../../../platform/http/access.ts';
-import { auditSubject } from '../../../platform/http/audit.ts';
-import { IdParams } from '../../../platform/http/fields.ts';
-import { pageOf } from '../../../platform/http/pagination.ts';
-import { route, type RouteGroup } from '../../../platform/http/route.ts';
-import type { GuardedFetch } from '../../../platform/outbound/guarded-fetch.ts';
-import { EVENT_TYPES, EventTypeName } from '../events/catalogue.ts';
-import { checkUrl } from './check-url.ts';
-import { type TestParts, testWebhook } from './test-webhook.ts';
+import { invalid } from '../../platform/errors.ts';
+import { everyScope } from '../../platform/http/authentication.ts';
+import { auditSubject } from '../../platform/http/audit.ts';
+import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
+import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { GuardedFetch } from '../../platform/outbound/guarded-fetch.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import {
+  listDeliveries,
+  readDelivery,
+  replayDeliveries,
+  replayDelivery,
+  type TestParts,
+  testWebhook,
+  createWebhook,
+  deleteWebhook,
+  findWebhook,
+  listWebhooks,
+  recordedUrl,
+  rotateSecret,
+  toWebhookResponse,
+  updateWebhook,
+} from './webhook.service.ts';
+import { EVENT_TYPES, EventTypeName } from './event-catalogue.ts';
 import {
   EventTypeInfo,
   NewWebhook,
@@ -17,17 +33,13 @@ import {
   WebhookPatch,
   WebhookQuery,
   WebhookWithSecret,
+  Delivery,
+  DeliveryDetail,
+  DeliveryParams,
+  DeliveryQuery,
+  Replay,
+  ReplayAnswer,
 } from './webhook.schema.ts';
-import {
-  createWebhook,
-  deleteWebhook,
-  findWebhook,
-  listWebhooks,
-  recordedUrl,
-  rotateSecret,
-  shownWebhook,
-  updateWebhook,
-} from './webhook.service.ts';
 
 export interface WebhookRouteParts extends TestParts {
   webhookFetch: GuardedFetch;
@@ -44,7 +56,7 @@ export const webhookRoutes = (parts: WebhookRouteParts): RouteGroup => {
   return {
     name: 'Webhooks',
     description:
-      'URLs of integrators to which events are sent as JSON `{ id, type, createdAt, orgId, data }`, signed as the Standard Webhooks specification says. An addition to the specification; see docs/decisions/webhooks.md.',
+      'URLs of integrators to which events are sent as JSON `{ id, type, createdAt, orgId, data }`, signed as the Standard Webhooks specification says. An addition to the specification; see docs/webhooks.md.',
     routes: [
       route({
         method: 'get',
@@ -94,7 +106,7 @@ export const webhookRoutes = (parts: WebhookRouteParts): RouteGroup => {
         access: everyScope('webhooks:read'),
         params: IdParams,
         response: Webhook,
-        handler: async ({ ctx, params }) => shownWebhook(await findWebhook(ctx, params.id)),
+        handler: async ({ ctx, params }) => toWebhookResponse(await findWebhook(ctx, params.id)),
       }),
       route({
         method: 'patch',
@@ -177,4 +189,88 @@ export const webhookRoutes = (parts: WebhookRouteParts): RouteGroup => {
       }),
     ],
   };
+};
+
+/** Refuses a URL to which nothing would be sent. It is checked again before each request. */
+async function checkUrl(
+  outbound: Pick<GuardedFetch, 'assertPermitted'>,
+  url: string | undefined,
+): Promise<void> {
+  if (url === undefined) return;
+  try {
+    await outbound.assertPermitted(url);
+  } catch (error) {
+    if (error instanceof OutboundError) throw invalid('body.url', error.message);
+    throw error;
+  }
+}
+
+export const deliveryRoutes: RouteGroup = {
+  name: 'Webhook deliveries',
+  description:
+    'The log of what was sent to webhooks. It is kept for 14 days. An addition to the specification.',
+  routes: [
+    route({
+      method: 'get',
+      path: '/webhooks/:id/deliveries',
+      summary: 'List the deliveries of a webhook, newest first',
+      access: everyScope('webhooks:read'),
+      params: IdParams,
+      query: DeliveryQuery,
+      response: pageOf(Delivery),
+      handler: ({ ctx, params, query }) => listDeliveries(ctx, params.id, query),
+    }),
+    route({
+      method: 'get',
+      path: '/webhooks/:id/deliveries/:deliveryId',
+      summary: 'Read a delivery with its event and response',
+      access: everyScope('webhooks:read'),
+      params: DeliveryParams,
+      response: DeliveryDetail,
+      handler: ({ ctx, params }) => readDelivery(ctx, params.id, params.deliveryId),
+    }),
+    route({
+      method: 'post',
+      path: '/webhooks/:id/deliveries/:deliveryId/replay',
+      summary: 'Send the event of a delivery again',
+      description: 'The `webhook-id` stays the same.',
+      access: everyScope('webhooks:write'),
+      params: DeliveryParams,
+      response: Delivery,
+      status: 202,
+      idempotent: true,
+      errors: ['conflict', 'tenant_inactive'],
+      handler: async ({ ctx, params }) => {
+        const { webhook, delivery } = await replayDelivery(ctx, params.id, params.deliveryId);
+        return Object.assign(delivery, { webhook });
+      },
+      audit: {
+        action: 'webhook.replay',
+        resource: 'webhook',
+        note: ({ webhook, eventId }) => ({ ...auditSubject(webhook), details: { eventId } }),
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/webhooks/:id/replay',
+      summary: 'Send the events of a span of time again',
+      description: 'At most 10,000 events, each once. The `webhook-id` of each stays the same.',
+      access: everyScope('webhooks:write'),
+      params: IdParams,
+      body: Replay,
+      response: ReplayAnswer,
+      status: 202,
+      idempotent: true,
+      errors: ['conflict', 'limit_reached', 'tenant_inactive'],
+      handler: ({ ctx, params, body }) => replayDeliveries(ctx, params.id, body),
+      audit: {
+        action: 'webhook.replay',
+        resource: 'webhook',
+        note: ({ webhook, replayed }, { body: { from, to } }) => ({
+          ...auditSubject(webhook),
+          details: { from: from.toISOString(), to: to.toISOString(), replayed },
+        }),
+      },
+    }),
+  ],
 };

@@ -4,14 +4,31 @@ import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Directory } from '../cluster/directory.ts';
 import type { HubMessage } from '../cluster/messages.ts';
-import type { Claimant } from '../ports/identity-conflicts.ts';
-import type { ActorLimits, DeviceLink } from '../device/actor-messages.ts';
+import type { Claimant, AgentIdentity, UpgradeOffers } from '../ports.ts';
+import { type ActorLimits, type DeviceLink, SUPERSEDED } from '../device/actor-messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { type ActorEvents, DeviceActor } from '../device/device-actor.ts';
-import { SUPERSEDED } from '../device/reconnect-notices.ts';
-import type { AgentIdentity } from '../ports/agent-credentials.ts';
-import type { UpgradeOffers } from '../ports/upgrades.ts';
-import { CapabilitySets } from './capability-sets.ts';
+
+/** More sets than a fleet has. Beyond this number the oldest is no longer shared. */
+const SETS_MAX = 256;
+
+/** Agents of one version list the same capabilities, so one copy of each list serves them all. */
+export class CapabilitySets {
+  readonly #sets = new Map<string, readonly string[]>();
+
+  /** Returns the shared copy of a list. */
+  intern(capabilities: readonly string[]): readonly string[] {
+    const key = JSON.stringify(capabilities);
+    const known = this.#sets.get(key);
+    if (known !== undefined) return known;
+    this.#sets.set(key, capabilities);
+    if (this.#sets.size > SETS_MAX) {
+      const [oldest] = this.#sets.keys();
+      if (oldest !== undefined) this.#sets.delete(oldest);
+    }
+    return capabilities;
+  }
+}
 
 interface Parts {
   registry: ActorRegistry;
@@ -50,7 +67,7 @@ export class AgentConnections {
       limits,
       offers,
       agentVersion: handshake.agentVersion,
-      // What a device may do that waits for approval is nothing.
+      // A device that waits for approval has no capabilities.
       capabilities: identity.isPending === true ? [] : this.#capabilities.intern(handshake.capabilities),
       ...describe(claimant),
       connectedSince: previous?.countsAsConnected === true ? previous.connectedSince : undefined,

@@ -8,9 +8,9 @@ import {
   UpgradableComponent,
 } from '../../protocol/index.ts';
 import { BUSY } from '../device/actor-messages.ts';
-import { noAnswer, type Answer, type EventReceiver } from './agent-socket-fast-path.ts';
+import { noAnswer, type Answer, type EventReceiver } from '../wire/agent-socket-fast-path.ts';
 import type { DeviceActor } from '../device/device-actor.ts';
-import { isPlainHeartbeat } from './heartbeat-fast-path.ts';
+import { isPlainHeartbeat } from '../wire/heartbeat-fast-path.ts';
 
 /** This many invalid messages in a row end the connection. */
 const MAX_BAD_MESSAGES = 50;
@@ -80,7 +80,7 @@ export class AgentInbox implements EventReceiver {
     this.#meters = meters;
   }
 
-  /** Receives what the fast path has left to Socket.IO: unknown events and unusual packets. */
+  /** Receives what Socket.IO has read: on the direct path unknown events and unusual packets, on the stock path everything. */
   receiveArgs(args: readonly unknown[]): void {
     const [event, payload] = args;
     const last = args.at(-1);

@@ -15,18 +15,18 @@ import {
   type Refusal,
 } from '../../protocol/index.ts';
 import { clientAddress, type ProxyTrust } from '../../platform/http/client-address.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { DeviceLink } from '../device/actor-messages.ts';
 import { clock } from '../../clock.ts';
 import { AgentInbox } from './agent-inbox.ts';
-import type { UpgradeGate } from '../sockets/upgrade-gate.ts';
-import { AgentSocketFastPath } from './agent-socket-fast-path.ts';
+import type { UpgradeGate } from '../wire/admission.ts';
+import { type AgentWire, chooseWire, type WirePath } from '../wire/agent-wire.ts';
 import type { LiveQueryFailure } from '../device/live-query.ts';
 import type { DeviceActor } from '../device/device-actor.ts';
-import { releaseHandshake } from '../sockets/release-handshake.ts';
-import type { AgentCredentials, AgentIdentity } from '../ports/agent-credentials.ts';
-import type { Claimant } from '../ports/identity-conflicts.ts';
+import { releaseHandshake } from '../wire/socket-server.ts';
+import type { AgentCredentials, AgentIdentity, Claimant } from '../ports.ts';
 import type { IdentityGuard } from './identity-guard.ts';
 
 interface SocketData {
@@ -49,6 +49,8 @@ interface AgentParts {
   credentials: AgentCredentials;
   guard: IdentityGuard;
   log: Logger;
+  metrics: Metrics;
+  wirePath: WirePath;
   gate: Pick<UpgradeGate, 'refusal' | 'refund' | 'refundAttempt'>;
   proxyTrust: ProxyTrust;
   onBadMessage: () => void;
@@ -67,6 +69,7 @@ interface AgentParts {
 /** Serves agents on their namespace: authenticates each connection and connects it with an actor. */
 export function serveAgents(io: Server, parts: AgentParts): AgentTransport {
   const namespace: AgentTransport['namespace'] = io.of(AGENT_NAMESPACE);
+  const openWire = chooseWire(io, parts.wirePath, parts);
 
   namespace.use((socket, next) => {
     const { request } = socket;
@@ -87,18 +90,18 @@ export function serveAgents(io: Server, parts: AgentParts): AgentTransport {
   namespace.on('connection', (socket) => {
     const { identity, handshake, claimant } = socket.data;
     releaseHandshake(socket);
-    const fastPath = new AgentSocketFastPath(socket, EVENT_NAMES, () => {
+    const wire = openWire(socket, EVENT_NAMES, () => {
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.agent_reads_nothing');
       parts.onUnread();
     });
     const actor = parts.connected({
       identity,
       handshake,
-      link: new SocketLink(socket, fastPath, parts.onBadMessage),
+      link: new SocketLink(socket, wire, parts.onBadMessage),
       claimant,
     });
     const inbox = new AgentInbox(actor, parts);
-    fastPath.install(inbox);
+    wire.install(inbox);
     // Receives every event that reaches Socket.IO. It passes none on, because there are no listeners behind it.
     socket.use((event) => inbox.receiveArgs(event));
     socket.on('disconnect', (_reason, details) => {
@@ -167,12 +170,12 @@ const ignoreReceipt = () => {};
 
 class SocketLink implements DeviceLink {
   readonly #socket: AgentSocket;
-  readonly #fastPath: AgentSocketFastPath;
+  readonly #wire: AgentWire;
   readonly #onBadMessage: () => void;
 
-  constructor(socket: AgentSocket, fastPath: AgentSocketFastPath, onBadMessage: () => void) {
+  constructor(socket: AgentSocket, wire: AgentWire, onBadMessage: () => void) {
     this.#socket = socket;
-    this.#fastPath = fastPath;
+    this.#wire = wire;
     this.#onBadMessage = onBadMessage;
   }
 
@@ -196,27 +199,27 @@ class SocketLink implements DeviceLink {
     message: CommandFrame | CommandCancel,
     receipt: (answer: unknown) => void,
   ): void {
-    this.#fastPath.emit(event, message, receipt);
-    if (this.#fastPath.unacknowledged > MAX_UNACKNOWLEDGED) {
+    this.#wire.emit(event, message, receipt);
+    if (this.#wire.unacknowledged > MAX_UNACKNOWLEDGED) {
       this.close({ afterMs: 60_000, reason: 'protocol_violation' });
     }
   }
 
   endIfUnread(): void {
-    this.#fastPath.endIfUnread();
+    this.#wire.endIfUnread();
   }
 
   close(notice: HubReconnect | undefined, onAcknowledged?: () => void): void {
     const disconnect = () => this.#socket.disconnect(true);
     if (notice?.reason !== 'superseded' || onAcknowledged === undefined) {
-      if (notice !== undefined) this.#fastPath.emit('hub:reconnect', notice, ignoreReceipt);
+      if (notice !== undefined) this.#wire.emit('hub:reconnect', notice, ignoreReceipt);
       // The notice is written first.
       setImmediate(disconnect);
       return;
     }
     // Whether it is acknowledged tells a program that runs from a socket that is only left.
     const timer = clock.setTimeout(disconnect, NOTICE_MS);
-    this.#fastPath.emit('hub:reconnect', notice, () => {
+    this.#wire.emit('hub:reconnect', notice, () => {
       clock.clear(timer);
       onAcknowledged();
       disconnect();
@@ -238,7 +241,7 @@ class SocketLink implements DeviceLink {
       // Emitted for each answer to a ping, which every Engine.IO client gives by itself, through any proxy.
       conn.on('heartbeat', onPong);
       conn.on('close', onClose);
-      if (!this.#fastPath.ping()) onClose();
+      if (!this.#wire.ping()) onClose();
     });
   }
 }

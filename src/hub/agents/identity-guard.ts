@@ -6,8 +6,7 @@ import type { Refusal } from '../../protocol/index.ts';
 import type { Directory } from '../cluster/directory.ts';
 import { type Challenge, type HubMessage, IdentityMessage } from '../cluster/messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
-import type { AgentIdentity } from '../ports/agent-credentials.ts';
-import type { Claimant, IdentityConflict } from '../ports/identity-conflicts.ts';
+import type { AgentIdentity, Claimant, IdentityConflict } from '../ports.ts';
 
 /** How long the program that holds a device has to show that it is alive: a dead socket may look open for minutes. */
 const PROOF_MS = 3000;
@@ -20,7 +19,7 @@ const NOTED_FOR_MS = 10 * 60_000;
 const CONTESTED_FOR_MS = 3_600_000;
 /** One living connection that was replaced may be an accident of the network. */
 const OUTLIVED_MAX = 2;
-/** A program that was replaced returns after a minute, so connections that follow each other at once are of one program. */
+/** Replacements closer together than this count once: a competing program returns only after a minute. */
 const OUTLIVED_APART_MS = 30_000;
 const DEVICES_MAX = 10_000;
 
@@ -58,7 +57,7 @@ export class IdentityGuard {
     });
   }
 
-  /** Why the claimant has to wait; `undefined` where it may connect. */
+  /** Why the claimant has to wait; `undefined` if it may connect. */
   async refusal(identity: AgentIdentity, claimant: Claimant): Promise<Refusal | undefined> {
     const holder = await this.#holder({
       deviceId: identity.deviceId,

@@ -1,8 +1,8 @@
 import { clock, type Timer } from '../../clock.ts';
-import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RequestBudget } from '../../platform/request-budget.ts';
-import type { UpgradeHistory, UpgradeReport } from '../ports/upgrades.ts';
+import type { UpgradeHistory, UpgradeReport } from '../ports.ts';
 
 /** Reports within this time are written together. */
 const BATCH_MS = 20;
@@ -10,7 +10,9 @@ const RETRY_MS = 1000;
 const BATCH = 500;
 /** Further reports are refused. Agents keep and resend what is not acknowledged. */
 const WAITING_MAX = 20_000;
-/** Of one device: far more than the phases of an upgrade, and those that were kept while the server was away. */
+/**
+ * The budget of one device: far more than the phases of an upgrade, and those that were kept while the server was away.
+ */
 const BUDGET = { requests: 60, windowMs: 60_000 };
 
 type OnStored = (isStored: boolean) => void;

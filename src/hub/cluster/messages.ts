@@ -42,7 +42,7 @@ const CancelCommand = z.object({ kind: z.literal('cancel_command'), deviceId: z.
 const Disconnect = z.object({ kind: z.literal('disconnect'), deviceId: z.string() });
 const Decommissioned = z.object({ kind: z.literal('decommissioned'), deviceId: z.string() });
 
-/** What the node that owns a device has to know about it. */
+/** A notice about a device for the node that owns it. */
 export type DeviceNotice = z.infer<
   typeof Work | typeof CancelCommand | typeof Disconnect | typeof Decommissioned
 >;
@@ -63,9 +63,9 @@ export type DeviceMessage = z.infer<typeof DeviceMessage>;
 
 const Challenge = z.object({
   deviceId: z.string(),
-  /** Of the program that wants to connect; left out where any program that holds the device is meant. */
+  /** The boot id of the program that wants to connect; left out if any program that holds the device is meant. */
   bootId: z.string().optional(),
-  /** Also where the holder has the same boot id. */
+  /** Challenges the holder even if it has the same boot id. */
   isContested: z.boolean(),
 });
 /** Asks whether a program holds a device and is alive. */

@@ -1,13 +1,14 @@
-import { RedisClaims } from '../platform/cluster/redis-claims.ts';
-import { RedisNodeBus } from '../platform/cluster/redis-bus.ts';
-import { openRedis, type RedisConnection } from '../platform/cluster/redis.ts';
-import type { Logger } from '../platform/logger.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { Directory } from './cluster/directory.ts';
-import { type Reach, reachThroughRedis } from './cluster/reach.ts';
-import type { HubMessage } from './cluster/messages.ts';
+import { RedisClaims } from '../../platform/cluster/redis-claims.ts';
+import { RedisNodeBus } from '../../platform/cluster/redis-bus.ts';
+import { openRedis, type RedisConnection } from '../../platform/cluster/redis.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { type Directory, type Reach, reachThroughRedis } from './directory.ts';
+import type { HubMessage } from './messages.ts';
 
-/** What connects the hubs of several processes: the bus, the directory of owners, and the set of live nodes. */
+/**
+ * The connection between the hubs of several processes: the bus, the directory of owners, and the set of live nodes.
+ */
 export interface Cluster {
   bus: RedisNodeBus<HubMessage>;
   directory: Directory;

@@ -2,9 +2,9 @@ import { clock } from '../../clock.ts';
 import { newId } from '../../platform/ids.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { CommandType } from '../../protocol/index.ts';
+import { type CommandType, COMMANDS, rowSchema } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
-import { DECOMMISSIONED } from '../device/reconnect-notices.ts';
+import { DECOMMISSIONED } from '../device/actor-messages.ts';
 import {
   timeoutOf,
   type LiveQuery,
@@ -13,9 +13,214 @@ import {
 } from '../device/live-query.ts';
 import type { Directory, Owner } from './directory.ts';
 import { DeviceMessage, type DeviceNotice, type HubMessage, type QueryFrame } from './messages.ts';
-import { OwnerNotifier } from './owner-notifier.ts';
-import { QueryResponder } from './query-responder.ts';
-import { RemoteQueries } from './remote-queries.ts';
+
+interface RemoteQuery {
+  nodeId: string;
+  frame: QueryFrame;
+  onRows(rows: unknown[]): void;
+  settle(outcome: LiveQueryOutcome): void;
+}
+
+/** Live queries of this node to devices that other nodes own, until they are answered. */
+export class RemoteQueries {
+  readonly #bus: NodeBus<HubMessage>;
+  readonly #log: Logger;
+  readonly #open = new Map<string, RemoteQuery>();
+
+  constructor(bus: NodeBus<HubMessage>, log: Logger) {
+    this.#bus = bus;
+    this.#log = log;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  send(query: RemoteQuery): void {
+    const { frame, nodeId } = query;
+    this.#open.set(frame.id, query);
+    this.#bus.send(nodeId, frame).then(
+      (delivered) => {
+        if (!delivered) this.#settle(frame.id, { ok: false, reason: 'offline' });
+      },
+      () => this.#settle(frame.id, { ok: false, reason: 'unavailable' }),
+    );
+  }
+
+  /** Cancels the query on the device as well. */
+  cancel(id: string, failure: LiveQueryFailure, outcome: LiveQueryFailure = failure): void {
+    const query = this.#open.get(id);
+    if (query === undefined) return;
+    const { nodeId, frame } = query;
+    this.#bus
+      .send(nodeId, { kind: 'cancel', id, deviceId: frame.deviceId, failure })
+      .catch((error: unknown) => this.#log.warn({ err: error, to: nodeId }, 'hub.bus_send_failed'));
+    this.#settle(id, { ok: false, ...outcome });
+  }
+
+  /** Cancels all queries: their answers would have no receiver. */
+  close(): void {
+    for (const id of this.#open.keys()) this.cancel(id, { reason: 'cancelled' }, { reason: 'node_lost' });
+  }
+
+  rows(from: string, id: string, rows: unknown[]): void {
+    const query = this.#open.get(id);
+    if (query === undefined) return;
+    const parsed = rowSchema(query.frame.type)?.array().safeParse(rows);
+    if (parsed?.success === true) query.onRows(parsed.data);
+    else this.#refuse(from, id);
+  }
+
+  answer(from: string, id: string, output: unknown): void {
+    const query = this.#open.get(id);
+    if (query === undefined) return;
+    const parsed = COMMANDS[query.frame.type].output.safeParse(output);
+    if (parsed.success) this.#settle(id, { ok: true, output: parsed.data });
+    else this.#refuse(from, id);
+  }
+
+  failure(id: string, failure: LiveQueryFailure): void {
+    this.#settle(id, { ok: false, ...failure });
+  }
+
+  nodeLost(nodeId: string): void {
+    for (const [id, query] of this.#open) {
+      if (query.nodeId === nodeId) this.#settle(id, { ok: false, reason: 'node_lost' });
+    }
+  }
+
+  /** The owner parses what the agent sends, so only a faulty or foreign node sends something else. */
+  #refuse(from: string, id: string): void {
+    this.#log.warn({ from }, 'hub.bus_message_refused');
+    this.cancel(id, { reason: 'cancelled' }, { reason: 'unavailable' });
+  }
+
+  #settle(id: string, outcome: LiveQueryOutcome): void {
+    const query = this.#open.get(id);
+    this.#open.delete(id);
+    query?.settle(outcome);
+  }
+}
+
+/** An answer that cannot be delivered is retried for as long as its recipient may wait. */
+const REPLY_ATTEMPTS = 60;
+const REPLY_RETRY_MS = 500;
+
+/** Runs live queries on the devices of this node, for this node and for others. */
+class QueryResponder {
+  readonly #registry: ActorRegistry;
+  readonly #bus: NodeBus<HubMessage>;
+  readonly #log: Logger;
+  #isClosed = false;
+
+  constructor(parts: { registry: ActorRegistry; bus: NodeBus<HubMessage>; log: Logger }) {
+    this.#registry = parts.registry;
+    this.#bus = parts.bus;
+    this.#log = parts.log;
+  }
+
+  run(
+    frame: QueryFrame,
+    onRows: (rows: unknown[]) => void,
+    settle: (outcome: LiveQueryOutcome) => void,
+  ): void {
+    const actor = this.#registry.get(frame.deviceId);
+    if (actor === undefined) return settle({ ok: false, reason: 'offline' });
+    const { id, type, payload, deadline, maxRows } = frame;
+    if (!actor.post({ kind: 'query', query: { id, type, payload, deadline, maxRows, onRows, settle } })) {
+      settle({ ok: false, reason: actor.state === 'gone' ? 'offline' : 'busy' });
+    }
+  }
+
+  /** Runs a query for another node and sends it the rows and the answer. */
+  runFor(nodeId: string, received: QueryFrame): void {
+    const leftMs = received.leftMs ?? Math.max(0, received.deadline - clock.now());
+    const frame = { ...received, deadline: clock.now() + leftMs };
+    const timer = clock.setTimeout(
+      () => this.#registry.get(frame.deviceId)?.cancelQuery(frame.id, { reason: 'timeout' }),
+      leftMs,
+    );
+    const { id } = frame;
+    // An answer whose rows were lost on the way must not count as complete.
+    let isComplete = true;
+    this.run(
+      frame,
+      (rows) => {
+        void this.#send(nodeId, { kind: 'rows', id, rows }).then((delivered) => (isComplete &&= delivered));
+      },
+      (outcome) => {
+        clock.clear(timer);
+        if (!outcome.ok) this.#answer(nodeId, () => ({ kind: 'failure', id, failure: outcome }));
+        else {
+          this.#answer(nodeId, () =>
+            isComplete
+              ? { kind: 'answer', id, output: outcome.output }
+              : { kind: 'failure', id, failure: { reason: 'unavailable' } },
+          );
+        }
+      },
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  #answer(to: string, message: () => HubMessage, attempt = 1): void {
+    void this.#send(to, message()).then((delivered) => {
+      if (delivered || this.#isClosed || attempt >= REPLY_ATTEMPTS) return;
+      clock.setTimeout(() => this.#answer(to, message, attempt + 1), REPLY_RETRY_MS).unref();
+    });
+  }
+
+  /** Resolves to whether the message has reached the node. */
+  #send(to: string, message: HubMessage): Promise<boolean> {
+    return this.#bus.send(to, message).catch((error: unknown) => {
+      this.#log.warn({ err: error, to }, 'hub.bus_send_failed');
+      return false;
+    });
+  }
+}
+
+/** While the bus is unavailable, a notice is retried for about a quarter of an hour. */
+const ATTEMPTS = 100;
+const RETRY_MS = 1000;
+const RETRY_MAX_MS = 10_000;
+
+/** Sends notices to the nodes that own devices. A device that no node owns learns what it needs when it connects. */
+class OwnerNotifier {
+  readonly #directory: Directory;
+  readonly #bus: NodeBus<HubMessage>;
+  readonly #log: Logger;
+  #isClosed = false;
+
+  constructor(parts: { directory: Directory; bus: NodeBus<HubMessage>; log: Logger }) {
+    this.#directory = parts.directory;
+    this.#bus = parts.bus;
+    this.#log = parts.log;
+  }
+
+  notify(notice: DeviceNotice, attempt = 1): void {
+    const { deviceId } = notice;
+    this.#directory
+      .find(deviceId)
+      .then(async (owner) => {
+        if (owner === undefined || owner.nodeId === this.#bus.nodeId) return;
+        await this.#bus.send(owner.nodeId, notice);
+      })
+      .catch((error: unknown) => {
+        // One entry for each notice: the loss of Redis has a log entry of its own.
+        if (attempt === 1) this.#log.warn({ err: error, deviceId }, 'hub.owner_not_notified');
+        if (attempt >= ATTEMPTS || this.#isClosed) return;
+        const waitMs = Math.min(attempt * RETRY_MS, RETRY_MAX_MS);
+        clock.setTimeout(() => this.notify(notice, attempt + 1), waitMs).unref();
+      });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+}
 
 const NO_ROWS_LIMIT = 100_000;
 /** How long after the deadline a node waits for the owner's own time-out to arrive. */

@@ -1,11 +1,74 @@
 import { clock, type Timer } from '../../clock.ts';
-import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { AgentErrorCode, LANES_CAPABILITY } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
-import type { CommandEnd, CommandEvent, CommandLedger } from '../ports/command-ledger.ts';
-import type { JobChange } from '../ports/long-work.ts';
-import { ProgressThrottle } from './progress-throttle.ts';
+import type { CommandEnd, CommandEvent, CommandLedger, JobChange } from '../ports.ts';
+
+type ProgressEvent = Extract<CommandEvent, { kind: 'running' }>;
+
+/** Each command's progress is stored at most once in this time. */
+const EVERY_MS = 1000;
+/** Commands whose progress is throttled at the same time; progress of further ones is dropped until there is room. */
+const MOST_COMMANDS = 50_000;
+
+interface Throttled {
+  pending: ProgressEvent | undefined;
+  timer: Timer;
+}
+
+/**
+ * Passes on the progress of each command at once and then at most once a second, and always the last report. Agents
+ * throttle as well, but a faulty or hostile one must not be able to make the database write.
+ */
+export class ProgressThrottle {
+  readonly #pass: (event: ProgressEvent) => void;
+  readonly #commands = new Map<string, Throttled>();
+
+  constructor(pass: (event: ProgressEvent) => void) {
+    this.#pass = pass;
+  }
+
+  report(event: ProgressEvent): void {
+    const key = keyOf(event);
+    const throttled = this.#commands.get(key);
+    if (throttled !== undefined) throttled.pending = event;
+    else if (this.#commands.size < MOST_COMMANDS) {
+      const timer = clock.setTimeout(() => this.#goOn(event), EVERY_MS);
+      this.#commands.set(key, { pending: undefined, timer });
+      this.#pass(event);
+    }
+  }
+
+  /** A second is over: what has come meanwhile is passed on and begins the next second. */
+  #goOn(command: ProgressEvent): void {
+    const key = keyOf(command);
+    const pending = this.#commands.get(key)?.pending;
+    this.#commands.delete(key);
+    if (pending !== undefined) this.report(pending);
+  }
+
+  /** Passes on the last report of a command now, so that it precedes the result. */
+  flush(command: Pick<CommandEvent, 'id' | 'deviceId'>): void {
+    const key = keyOf(command);
+    const throttled = this.#commands.get(key);
+    if (throttled === undefined) return;
+    clock.clear(throttled.timer);
+    this.#commands.delete(key);
+    if (throttled.pending !== undefined) this.#pass(throttled.pending);
+  }
+
+  flushAll(): void {
+    for (const { pending, timer } of this.#commands.values()) {
+      clock.clear(timer);
+      if (pending !== undefined) this.#pass(pending);
+    }
+    this.#commands.clear();
+  }
+}
+
+/** Any agent can name any command, so the device is part of the key. */
+const keyOf = ({ id, deviceId }: Pick<CommandEvent, 'id' | 'deviceId'>) => `${deviceId} ${id}`;
 
 /** Calls to the ledger within this time are combined. */
 const BATCH_MS = 10;
@@ -82,7 +145,7 @@ export class CommandDispatcher {
   /** @param onStored  called with `true` when the event is in the ledger, or with `false` when it has to be sent again */
   record(event: CommandEvent, onStored?: (isStored: boolean) => void): void {
     if (this.#isClosed) return onStored?.(false);
-    // Nobody waits for progress to be stored.
+    // No caller waits for progress to be stored.
     if (event.kind === 'running') return this.#progress.report(event);
     if (event.kind === 'finished') this.#progress.flush(event);
     this.#write(event, onStored);
@@ -261,3 +324,71 @@ const NOT_STORED: CommandEnd = {
     message: 'The agent sent a result that the database cannot store.',
   },
 };
+
+/** The shortest time between two scans. Each pause is up to twice as long, so that nodes do not scan together. */
+const TAKE_EVERY_MS = 10_000;
+const DEVICES_PER_READ = 1000;
+
+interface Parts {
+  ledger: Pick<CommandLedger, 'undelivered'>;
+  registry: ActorRegistry;
+  wake: (deviceId: string) => void;
+  log: Logger;
+  everyMs?: number | undefined;
+}
+
+/**
+ * Finds undelivered commands whose device is connected to this node. The node that accepted the command may have failed
+ * before it could notify this one, or Redis may have been unavailable. Normally a notice brings each command to its
+ * device at once; the scan makes sure that a lost notice delays a command and does not lose it.
+ */
+export class UndeliveredWork {
+  readonly #parts: Parts;
+  #timer: Timer | undefined;
+  #scanning: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#schedule();
+  }
+
+  /** Scans now. A scan that is under way is not repeated. */
+  async scan(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#scanning ??= this.#scanAll().finally(() => (this.#scanning = undefined));
+    await this.#scanning;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clock.clear(this.#timer);
+    await this.#scanning;
+  }
+
+  #schedule(): void {
+    const everyMs = this.#parts.everyMs ?? TAKE_EVERY_MS;
+    this.#timer = clock
+      .setTimeout(
+        () => void this.scan().then(() => this.#isClosed || this.#schedule()),
+        everyMs * (1 + Math.random()),
+      )
+      .unref();
+  }
+
+  async #scanAll(): Promise<void> {
+    const { ledger, registry, wake, log } = this.#parts;
+    let after: string | undefined;
+    try {
+      while (!this.#isClosed && registry.size > 0) {
+        const deviceIds = await ledger.undelivered(after, DEVICES_PER_READ);
+        for (const deviceId of deviceIds) if (registry.get(deviceId)?.isConnected === true) wake(deviceId);
+        if (deviceIds.length < DEVICES_PER_READ) return;
+        after = deviceIds.at(-1);
+      }
+    } catch (error) {
+      // The next scan follows in any case.
+      log.warn({ err: error }, 'commands.undelivered_work_not_read');
+    }
+  }
+}

@@ -2,7 +2,66 @@ import { clock, type Timer } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { type AccessChange, concernOf } from './access-change.ts';
+import { z } from 'zod';
+import type { ActorRegistry } from '../device/actor-registry.ts';
+import { DECOMMISSIONED } from '../device/actor-messages.ts';
+import type { LiveFilters } from '../filters/live-filters.ts';
+import type { AgentCredentials } from '../ports.ts';
+
+/** The channel on which the database announces changes of rights and tenants (migrations/0002_tenancy.sql). */
+export const ACCESS_CHANNEL = 'muster_access';
+
+/** The announcement that a row has changed which decides about access. */
+export const AccessChange = z.object({
+  kind: z.enum(['person', 'session', 'role', 'api_key', 'partner', 'organization', 'agent']),
+  id: z.uuid(),
+  /** For an organization, the partner it belongs to. */
+  partnerId: z.uuid().nullable(),
+});
+export type AccessChange = z.infer<typeof AccessChange>;
+
+/** Parses an announcement. Returns `undefined` for one that this version does not know. */
+export function readAccessChange(payload: string): AccessChange | undefined {
+  try {
+    return AccessChange.safeParse(JSON.parse(payload)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The kinds of changes for a caller: the rights, or the devices within the same rights. */
+interface Concern {
+  rights: boolean;
+  devices: boolean;
+}
+
+const NONE: Concern = { rights: false, devices: false };
+const RIGHTS: Concern = { rights: true, devices: false };
+const DEVICES: Concern = { rights: true, devices: true };
+
+export function concernOf({ kind, id, partnerId }: AccessChange, caller: Caller): Concern {
+  switch (kind) {
+    case 'person':
+      return caller.userId === id ? RIGHTS : NONE;
+    case 'session':
+      return caller.sessionId === id ? RIGHTS : NONE;
+    case 'role':
+      return caller.roleId === id ? RIGHTS : NONE;
+    case 'api_key':
+      return caller.apiKeyId === id ? RIGHTS : NONE;
+    case 'partner':
+      if (caller.scope === 'partner') return caller.partnerId === id ? RIGHTS : NONE;
+      // A caller of an organization does not say which partner that organization belongs to.
+      return caller.scope === 'organization' ? RIGHTS : DEVICES;
+    case 'organization':
+      if (caller.scope === 'system' || caller.orgIds.includes(id)) return DEVICES;
+      return caller.orgAccess === 'all' && caller.partnerId === partnerId ? DEVICES : NONE;
+    case 'agent':
+      return NONE;
+    default:
+      return kind satisfies never;
+  }
+}
 
 /** The interval at which rights are looked up even without an announced change. */
 const RECHECK_MS = 15_000;
@@ -170,3 +229,110 @@ export class ConnectionAccess {
 function rights({ scope, partnerId, orgAccess, orgIds, roleId, permissions }: Caller): string {
   return JSON.stringify([scope, partnerId, orgAccess, [...orgIds].sort(), roleId, [...permissions].sort()]);
 }
+
+const DEVICES_PER_CHECK = 1000;
+
+interface Parts {
+  registry: ActorRegistry;
+  credentials: Pick<AgentCredentials, 'forget' | 'lapsed'>;
+  dashboards: DashboardAccess;
+  live: Pick<LiveFilters, 'resync'> | undefined;
+  log: Logger;
+}
+
+/** Applies changed rights and tenants to the agents and dashboards that are connected to this node. */
+export class AccessChanges {
+  readonly #parts: Parts;
+  /** Connected devices whose permission to be connected has to be checked. */
+  readonly #unchecked = new Set<string>();
+  #checking: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** @param payloads  as the database announces them */
+  changed(payloads: readonly string[]): void {
+    const changes: AccessChange[] = [];
+    for (const payload of payloads) {
+      const change = readAccessChange(payload);
+      // A newer version may announce changes that this one does not know.
+      if (change === undefined) return this.recheckAll();
+      changes.push(change);
+    }
+    this.#parts.dashboards.changed(changes);
+    const tenants = new Set(changes.filter(isOfTenant).map(({ id }) => id));
+    const agents = changes.filter(({ kind }) => kind === 'agent').map(({ id }) => id);
+    if (agents.length > 0) this.#agentsChanged(agents);
+    if (tenants.size > 0) this.#tenantsChanged(tenants);
+  }
+
+  /** Checks all connections, because announcements may have been missed. */
+  recheckAll(): void {
+    const { registry, credentials, dashboards, live } = this.#parts;
+    credentials.forget('all');
+    dashboards.recheckAll();
+    live?.resync();
+    this.#check(Array.from(registry.values(), ({ deviceId }) => deviceId));
+  }
+
+  /** Resolves when no connection is left to check. */
+  async settle(): Promise<void> {
+    await this.#checking;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  #agentsChanged(deviceIds: readonly string[]): void {
+    const { registry, credentials } = this.#parts;
+    credentials.forget(deviceIds);
+    for (const id of deviceIds) {
+      const actor = registry.get(id);
+      // A device that waited was approved or refused. Its agent learns what when it reconnects.
+      if (actor?.isPending === true) actor.stop(undefined, 'socket_closed');
+    }
+    this.#check(deviceIds.filter((id) => registry.get(id) !== undefined));
+  }
+
+  #tenantsChanged(ids: ReadonlySet<string>): void {
+    const { registry, credentials, live } = this.#parts;
+    credentials.forget('all');
+    live?.resync();
+    const connected: string[] = [];
+    for (const { deviceId, identity } of registry.values()) {
+      if (ids.has(identity.orgId) || ids.has(identity.partnerId)) connected.push(deviceId);
+    }
+    this.#check(connected);
+  }
+
+  #check(deviceIds: readonly string[]): void {
+    for (const id of deviceIds) this.#unchecked.add(id);
+    if (this.#unchecked.size === 0) return;
+    this.#checking ??= this.#checkAll().finally(() => (this.#checking = undefined));
+  }
+
+  async #checkAll(): Promise<void> {
+    const { credentials, registry, log } = this.#parts;
+    while (this.#unchecked.size > 0 && !this.#closing.signal.aborted) {
+      const some = [...this.#unchecked].slice(0, DEVICES_PER_CHECK);
+      for (const id of some) this.#unchecked.delete(id);
+      try {
+        for (const { deviceId, code } of await credentials.lapsed(some)) {
+          // The agent learns the reason when it tries to reconnect.
+          const notice = code === 'DECOMMISSIONED' ? DECOMMISSIONED : undefined;
+          registry.get(deviceId)?.stop(notice, 'socket_closed');
+        }
+      } catch (error) {
+        log.warn({ err: error, devices: some.length }, 'hub.agents_not_rechecked');
+        for (const id of some) this.#unchecked.add(id);
+        // Closing ends the pause.
+        await clock.sleep(RETRY_MS, { signal: this.#closing.signal }).catch(() => undefined);
+      }
+    }
+  }
+}
+
+const isOfTenant = ({ kind }: AccessChange) => kind === 'organization' || kind === 'partner';

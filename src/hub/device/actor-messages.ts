@@ -1,19 +1,27 @@
-import type {
-  CommandCancel,
-  CommandFrame,
-  CommandProgress,
-  CommandReceipt,
-  CommandResult,
-  CommandRows,
-  CommandType,
-  ErrorAck,
-  Heartbeat,
-  HeartbeatAck,
-  HubReconnect,
-  UpdateStatus,
-  UpgradableComponent,
+import {
+  type CommandCancel,
+  type CommandFrame,
+  type CommandProgress,
+  type CommandReceipt,
+  type CommandResult,
+  type CommandRows,
+  type CommandType,
+  type ErrorAck,
+  type Heartbeat,
+  type HeartbeatAck,
+  type HubReconnect,
+  type UpdateStatus,
+  type UpgradableComponent,
+  AgentErrorCode,
+  SECRETS_CAPABILITY,
 } from '../../protocol/index.ts';
 import type { LiveQueryOutcome } from './live-query.ts';
+import type { CommandEvent, DispatchedCommand } from '../ports.ts';
+
+/** A connection that a newer one of the same device has replaced has no reason to hurry back. */
+export const SUPERSEDED: HubReconnect = { afterMs: 60_000, reason: 'superseded' };
+
+export const DECOMMISSIONED: HubReconnect = { afterMs: 3_600_000, reason: 'decommissioned' };
 
 /** The connection of a device, as its actor uses it. */
 export interface DeviceLink {
@@ -43,7 +51,7 @@ export interface LiveQueryRequest {
   settle(outcome: LiveQueryOutcome): void;
 }
 
-/** What waits its turn in the mailbox of a device. Life cycle changes go first and are not listed here. */
+/** The messages in the mailbox of a device. Life cycle changes go first and are not listed here. */
 export type ActorMessage =
   | { kind: 'heartbeat'; heartbeat: Heartbeat; at: number; ack: (answer: HeartbeatAck | ErrorAck) => void }
   | { kind: 'query'; query: LiveQueryRequest }
@@ -72,4 +80,45 @@ export interface ActorLimits {
   /** How long a device stays online after its connection closed, so that a short interruption is not shown. */
   graceMs: number;
   maxQueries: number;
+}
+
+/** What an agent reports about a command, as an event for the ledger. */
+
+export function receiptEvent(
+  { id, deviceId }: Pick<DispatchedCommand, 'id' | 'deviceId'>,
+  answer: CommandReceipt,
+): CommandEvent {
+  if (answer.ok) return { kind: 'accepted', id, deviceId };
+  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId };
+  return { kind: 'finished', id, deviceId, end: { status: 'failed', error: answer.error } };
+}
+
+/** The end of a command that the agent does not support, or `undefined` when it does. */
+export function missingCapability(
+  { id, deviceId, type, secrets }: DispatchedCommand,
+  capabilities: readonly string[],
+): CommandEvent | undefined {
+  const needsSecrets = secrets !== undefined && !capabilities.includes(SECRETS_CAPABILITY);
+  if (!needsSecrets && capabilities.includes(type)) return undefined;
+  const error = {
+    code: AgentErrorCode.capabilityMissing,
+    message: `The agent on this device does not support ${needsSecrets ? 'secrets' : `"${type}"`}.`,
+  };
+  return { kind: 'finished', id, deviceId, end: { status: 'failed', error } };
+}
+
+export function progressEvent(
+  deviceId: string,
+  { id, seq: _seq, ...progress }: CommandProgress,
+): CommandEvent {
+  return { kind: 'running', id, deviceId, progress };
+}
+
+export function resultEvent(deviceId: string, { id, status, output, error }: CommandResult): CommandEvent {
+  const end = {
+    status: status === 'failed' && error?.code === AgentErrorCode.timedOut ? ('timed_out' as const) : status,
+    ...(output === undefined ? {} : { output }),
+    ...(error === undefined ? {} : { error }),
+  };
+  return { kind: 'finished', id, deviceId, end };
 }

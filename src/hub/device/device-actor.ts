@@ -7,22 +7,17 @@ import type {
   PresenceReason,
 } from '../../protocol/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import type { AgentIdentity } from '../ports/agent-credentials.ts';
-import type { Claimant } from '../ports/identity-conflicts.ts';
-import type { CommandEvent, DispatchedCommand } from '../ports/command-ledger.ts';
-import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
-import type { UpgradeOffers } from '../ports/upgrades.ts';
-import { HeldOffer } from '../upgrades/held-offer.ts';
+import type {
+  AgentIdentity,
+  UpgradeOffers,
+  Claimant,
+  DeviceFacts,
+  PresenceRecord,
+  CommandEvent,
+  DispatchedCommand,
+} from '../ports.ts';
 import {
-  rejectMessage,
-  type ActorLimits,
-  type ActorMessage,
-  type DeviceLink,
-  type LiveQueryRequest,
-  type ReportedUpgrade,
-} from './actor-messages.ts';
-import { missingCapability, progressEvent, receiptEvent, resultEvent } from './command-events.ts';
-import {
+  CachedOffer,
   factsOf,
   hasSameFacts,
   heartbeatAck,
@@ -32,12 +27,24 @@ import {
   setMetrics,
   type MachineFacts,
 } from './heartbeat.ts';
+import {
+  rejectMessage,
+  type ActorLimits,
+  type ActorMessage,
+  type DeviceLink,
+  type LiveQueryRequest,
+  type ReportedUpgrade,
+  SUPERSEDED,
+  missingCapability,
+  progressEvent,
+  receiptEvent,
+  resultEvent,
+} from './actor-messages.ts';
 import type { LiveQueryFailure } from './live-query.ts';
-import { Mailbox } from './mailbox.ts';
 import { PendingQueries } from './pending-queries.ts';
-import { SUPERSEDED } from './reconnect-notices.ts';
+import { Mailbox } from './mailbox.ts';
 
-/** What the actor reports to the rest of the hub. */
+/** The reports of the actor to the rest of the hub. */
 export interface ActorEvents {
   /** @param record  the actor's own record, which it goes on changing */
   presence(record: PresenceRecord): void;
@@ -67,7 +74,7 @@ export interface ActorOptions {
   capabilities: readonly string[];
   ip: string;
   bootId?: string;
-  /** What the agent said about its machine when it connected. */
+  /** The description of the machine that the agent sent when it connected. */
   machine?: MachineIdentity;
   /** Taken over from the previous connection when this one follows it within the grace period. */
   connectedSince: number | undefined;
@@ -96,7 +103,7 @@ export class DeviceActor {
   readonly #link: DeviceLink;
   readonly #events: ActorEvents;
   readonly #limits: ActorLimits;
-  readonly #offer: HeldOffer;
+  readonly #offer: CachedOffer;
   readonly #mailbox: Mailbox<ActorMessage | (() => void)>;
   /** Created by the first query, because most devices have none. */
   #queries: PendingQueries | undefined;
@@ -117,7 +124,7 @@ export class DeviceActor {
     this.#link = options.link;
     this.#events = options.events;
     this.#limits = options.limits;
-    this.#offer = new HeldOffer(options.offers);
+    this.#offer = new CachedOffer(options.offers);
     this.claimant = { ...options.machine, bootId: options.bootId ?? '', ip: options.ip };
     const { hostname } = this.claimant;
     this.#facts = { agentVersion: options.agentVersion, ...omitUndefined({ hostname }) };
@@ -182,8 +189,8 @@ export class DeviceActor {
     this.#silentSweeps = 0;
   }
   /**
-   * Counts a sweep of the hub and returns how many there were since the device was last heard. Silence is counted in
-   * sweeps because a clock may be set, and because a process that was suspended has received nothing.
+   * Counts a sweep of the hub, and returns the number of sweeps since the last message of the device. Silence is counted
+   * in sweeps and not in time: the clock of the machine may be set, and a process that was suspended has received nothing.
    */
   countSilentSweep(): number {
     return this.#silentSweeps++;
@@ -192,7 +199,7 @@ export class DeviceActor {
   republish(): void {
     if (this.countsAsConnected) this.#reportPresence();
   }
-  /** What the device should install may have changed. */
+  /** The offer for the device may have changed. */
   forgetOffer(): void {
     this.#offer.forget();
   }
@@ -220,7 +227,7 @@ export class DeviceActor {
   superseded(epoch: number): void {
     this.#urgently(() => {
       this.#supersededBy = Math.max(this.#supersededBy, epoch);
-      // Until this actor has its own epoch, nobody knows which claim is newer.
+      // Until this actor has its own epoch, it is not known which claim is newer.
       if (this.state !== 'starting' && this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined);
     });
   }
@@ -254,7 +261,7 @@ export class DeviceActor {
       if (this.state === 'online') this.#startGrace();
     });
   }
-  /** Ends a connection that is open but has been silent for too long. */
+  /** Ends a connection that is open but silent for too long. Called by the sweep in `presence/silence-sweep.ts`. */
   heartbeatMissed(): void {
     this.#urgently(() => this.#end({ afterMs: 1000, reason: 'heartbeat_missed' }, 'heartbeat_missed'));
   }

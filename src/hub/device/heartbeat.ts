@@ -1,5 +1,5 @@
-import type { Heartbeat, HeartbeatAck, Metrics } from '../../protocol/index.ts';
-import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
+import type { Heartbeat, HeartbeatAck, Metrics, UpdatePhase } from '../../protocol/index.ts';
+import type { DeviceFacts, PresenceRecord, Offer, OfferQuestion, UpgradeOffers } from '../ports.ts';
 
 /** How a heartbeat is processed, whether it came over the socket or over HTTP. */
 
@@ -72,8 +72,8 @@ export function factsOf(
 }
 
 /**
- * Writes into the existing numbers where there are some. They are named one by one at first too: a copy of the parsed
- * object would keep each later number as an object of its own (docs/decisions/what-grows-old.md).
+ * Writes into the existing numbers if there are some. They are named one by one at first too: a copy of the parsed
+ * object would keep each later number as an object of its own (docs/decisions/agent-wire.md).
  */
 export function setMetrics(record: PresenceRecord, reported: Metrics | undefined): void {
   if (reported === undefined) {
@@ -86,5 +86,58 @@ export function setMetrics(record: PresenceRecord, reported: Metrics | undefined
     record.metrics.cpuPercent = cpuPercent;
     record.metrics.ramPercent = ramPercent;
     record.metrics.diskPercent = diskPercent;
+  }
+}
+
+const ENDED: readonly UpdatePhase[] = ['completed', 'failed', 'rolled_back'];
+/** A device that has disconnected for longer is not updating any more (SPEC 3). */
+const UPDATING_MS = 5 * 60_000;
+/** A report of a device takes a moment until offers are made by it. */
+const SETTLING_MS = 5000;
+const NOTHING: HeartbeatAck['upgrade'] = [];
+
+/** The fields of a heartbeat that decide about upgrades. */
+type ReportedFacts = Partial<Pick<OfferQuestion, 'watchdogVersion' | 'autoUpdate'>> &
+  Pick<OfferQuestion, 'agentVersion'>;
+
+/** The offer for one device, kept from heartbeat to heartbeat, so that most of them cost a comparison. */
+export class CachedOffer {
+  readonly #offers: UpgradeOffers;
+  #offer: Offer | undefined;
+  /** When the device reported a phase of an upgrade that has not ended. */
+  #updatingSince: number | undefined;
+
+  constructor(offers: UpgradeOffers) {
+    this.#offers = offers;
+  }
+
+  current(
+    device: Pick<OfferQuestion, 'identity' | 'capabilities'>,
+    facts: ReportedFacts,
+    at: number,
+  ): HeartbeatAck['upgrade'] {
+    // Whatever else has changed meanwhile, the offers may not know of this upgrade yet.
+    if (this.#updatingSince !== undefined && at - this.#updatingSince < SETTLING_MS) return NOTHING;
+    let offer = this.#offer;
+    if (offer === undefined || at >= offer.until || offer.revision !== this.#offers.revision) {
+      const { identity, capabilities } = device;
+      const { agentVersion, watchdogVersion, autoUpdate } = facts;
+      offer = this.#offers.offer({ identity, capabilities, agentVersion, watchdogVersion, autoUpdate }, at);
+      this.#offer = offer;
+    }
+    return offer.upgrade;
+  }
+
+  forget(): void {
+    this.#offer = undefined;
+  }
+
+  reported(phase: UpdatePhase, at: number): void {
+    this.#updatingSince = ENDED.includes(phase) ? undefined : at;
+    this.#offer = { upgrade: NOTHING, revision: this.#offers.revision, until: at + SETTLING_MS };
+  }
+
+  isUpdating(now: number): boolean {
+    return this.#updatingSince !== undefined && now - this.#updatingSince < UPDATING_MS;
   }
 }

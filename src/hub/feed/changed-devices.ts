@@ -3,10 +3,8 @@ import type { DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
 import { summaryOf } from '../filters/fleet-device.ts';
-import type { FleetDevice } from '../ports/fleet-store.ts';
+import type { FleetDevice, DeviceStore, FleetStore } from '../ports.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
-import type { DeviceStore } from '../ports/device-store.ts';
-import type { FleetStore } from '../ports/fleet-store.ts';
 
 /** Changes within this time are read together. */
 const BATCH_MS = 250;

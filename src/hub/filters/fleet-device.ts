@@ -1,5 +1,5 @@
 import type { DeviceSummary, Metrics } from '../../protocol/index.ts';
-import { DEVICE_FIELDS, type DeviceField, type FleetDevice } from '../ports/fleet-store.ts';
+import { DEVICE_FIELDS, type DeviceField, type FleetDevice } from '../ports.ts';
 
 /** Stands for software that was not loaded. Compared by identity, because a device may have none. */
 export const SOFTWARE_NOT_LOADED: readonly string[] = [];

@@ -1,18 +1,19 @@
-import { clock } from '../../clock.ts';
+import { clock, type Timer } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
-import type { CompiledRules, FleetDevice, FleetStore } from '../ports/fleet-store.ts';
-import { type DeviceChange, recordChange } from '../subscriptions/device-change.ts';
-import { byHostname, PAGE_DEVICES, type PageReader } from '../subscriptions/device-pages.ts';
-import { subscriptionScope } from '../subscriptions/subscription-scope.ts';
-import type { Subscription } from '../subscriptions/subscription.ts';
+import type { CompiledRules, FleetDevice, FleetStore } from '../ports.ts';
+import { type DeviceChange, recordChange, subscriptionScope } from '../subscriptions/device-change.ts';
+import {
+  byHostname,
+  PAGE_DEVICES,
+  type PageReader,
+  type Subscription,
+} from '../subscriptions/subscription.ts';
 import { type CompiledFilter, CompiledFilters, evaluate, type FilterSubscriber } from './compiled-filters.ts';
 import { ALL_FIELDS, type FieldMask, SCOPE_FIELDS, SUMMARY_FIELDS, summaryOf } from './fleet-device.ts';
 import { FleetView } from './fleet-view.ts';
-import { TimeSlice } from './time-slice.ts';
-import { TimeSweep } from './time-sweep.ts';
 
 /** How often conditions about time are evaluated again. */
 const SWEEP_MS = 15_000;
@@ -21,7 +22,7 @@ const SWEEP_MS = 15_000;
 export interface RulesChange {
   /** Whether rules that were requested like this may be compiled differently now. */
   mayConcern: (caller: Caller, request: DevicesSubscribe) => boolean;
-  /** Of rules that may be concerned: whether they have to be compiled again. By default they all have to. */
+  /** Whether rules that may be concerned have to be compiled again. By default all of them are. */
   affects?: (rules: CompiledRules) => boolean;
 }
 
@@ -266,7 +267,7 @@ export class LiveFilters {
     }
   }
 
-  /** Conditions that throw end their own subscriptions and nobody else's. */
+  /** Conditions that throw end their own subscriptions only. */
   #evaluate(filter: CompiledFilter, device: FleetDevice, summary?: () => DeviceSummary): void {
     try {
       evaluate(filter, device, filter.subscribers, summary);
@@ -314,4 +315,93 @@ export class LiveFilters {
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
+}
+
+const SLICE_MS = 4;
+/** A pause in work without a waiting caller: it leaves three quarters of the time to others. */
+const BACKGROUND_PAUSE_MS = 12;
+
+/** Divides long work into slices, between which the event loop handles other work. */
+class TimeSlice {
+  readonly #pauseMs: number;
+  #until = clock.monotonic() + SLICE_MS;
+
+  /** @param pauseMs  by default the work continues as soon as the event loop has handled what was waiting */
+  constructor(pauseMs = 0) {
+    this.#pauseMs = pauseMs;
+  }
+
+  get isOver(): boolean {
+    return clock.monotonic() > this.#until;
+  }
+
+  async next(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#pauseMs === 0) setImmediate(resolve);
+      else clock.setTimeout(() => resolve(), this.#pauseMs);
+    });
+    this.#until = clock.monotonic() + SLICE_MS;
+  }
+}
+
+interface SweepParts {
+  filters: Pick<CompiledFilters, 'values'>;
+  view: Pick<FleetView, 'of'>;
+  evaluate: (filter: CompiledFilter, device: FleetDevice) => void;
+  everyMs: number;
+  log: Logger;
+}
+
+/** Evaluates conditions about time again at intervals, because their result changes while the device does not. */
+class TimeSweep {
+  readonly #parts: SweepParts;
+  #timer: Timer | undefined;
+  #isClosed = false;
+
+  constructor(parts: SweepParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    if (this.#isClosed) return;
+    const { filters, everyMs, log } = this.#parts;
+    this.#timer ??= clock.setTimeout(() => {
+      this.#sweep()
+        .catch((error: unknown) => log.error({ err: error }, 'hub.live_sweep_failed'))
+        .finally(() => {
+          this.#timer = undefined;
+          if ([...filters.values()].some(({ rules }) => rules.dependsOnTime)) this.start();
+        });
+    }, everyMs);
+  }
+
+  /** Evaluates everything now, beside the regular sweeps. */
+  settle(): Promise<void> {
+    return this.#sweep();
+  }
+
+  stop(): void {
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.stop();
+  }
+
+  async #sweep(): Promise<void> {
+    const { filters, view, evaluate } = this.#parts;
+    const slice = new TimeSlice(BACKGROUND_PAUSE_MS);
+    for (const filter of filters.values()) {
+      if (!filter.rules.dependsOnTime) continue;
+      for (const orgId of new Set([...filter.subscribers].flatMap(({ held }) => [...held]))) {
+        for (const device of view.of(orgId)) {
+          if (slice.isOver) await slice.next();
+          if (this.#isClosed) return;
+          evaluate(filter, device);
+        }
+      }
+    }
+  }
 }

@@ -7,13 +7,12 @@ import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
-import type { JobFeed } from '../jobs/job-feed.ts';
-import type { CommandEvent } from '../ports/command-ledger.ts';
-import type { DeviceFacts, PresenceRecord } from '../ports/presence-records.ts';
+import type { JobFeed } from '../commands/job-feed.ts';
+import type { CommandEvent, DeviceFacts, PresenceRecord } from '../ports.ts';
 import type { ReportedUpgrade } from '../device/actor-messages.ts';
-import type { UpgradeReportWriter } from '../upgrades/upgrade-report-writer.ts';
+import type { UpgradeReportWriter } from '../agents/upgrade-report-writer.ts';
 import type { PresenceWriter } from './presence-writer.ts';
-import type { ReportingDevices } from './reporting-devices.ts';
+import type { ReportingDevices } from './http-reports.ts';
 
 interface Parts {
   registry: ActorRegistry;

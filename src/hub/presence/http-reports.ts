@@ -1,5 +1,5 @@
 import { clock } from '../../clock.ts';
-import type { Heartbeat, HeartbeatAck } from '../../protocol/index.ts';
+import type { Heartbeat, HeartbeatAck, DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import {
   factsOf,
@@ -8,14 +8,14 @@ import {
   instant,
   machineFacts,
   pendingAck,
+  CachedOffer,
+  type MachineFacts,
 } from '../device/heartbeat.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
-import type { AgentIdentity } from '../ports/agent-credentials.ts';
-import type { DeviceStore } from '../ports/device-store.ts';
+import type { AgentIdentity, UpgradeOffers, DeviceStore } from '../ports.ts';
 import type { PresenceWriter } from './presence-writer.ts';
-import type { UpgradeOffers } from '../ports/upgrades.ts';
-import { HeldOffer } from '../upgrades/held-offer.ts';
-import type { ReportingDevices } from './reporting-devices.ts';
+import type { ActorRegistry } from '../device/actor-registry.ts';
+import { statusAfter } from '../subscriptions/device-change.ts';
 
 interface Parts {
   devices: ReportingDevices;
@@ -28,7 +28,7 @@ interface Parts {
 
 /**
  * Heartbeats over plain HTTP, from devices whose network blocks the socket. Each heartbeat makes the device count as
- * online until a deadline. Nobody can query the device meanwhile, so its presence stays disconnected.
+ * online until a deadline. The device cannot be queried meanwhile, so its presence stays disconnected.
  */
 export class HttpReports {
   readonly #parts: Parts;
@@ -56,7 +56,7 @@ export class HttpReports {
     const { countsForMs, heartbeatMs } = this.#timing;
     let known = devices.get(deviceId)?.known;
     if (known === undefined || !hasSameFacts(known.facts, heartbeat)) {
-      known = { facts: machineFacts(heartbeat), offer: new HeldOffer(offers) };
+      known = { facts: machineFacts(heartbeat), offer: new CachedOffer(offers) };
       writer.facts(factsOf({ deviceId, capabilities: undefined }, known.facts));
     }
     devices.set(deviceId, { until: clock.monotonic() + countsForMs, lastSeenAt: at, known });
@@ -131,3 +131,71 @@ export class HttpReports {
 
 /** Converts a clock time to the scale of `clock.monotonic()`. */
 const monotonic = (instantMs: number) => clock.monotonic() + (instantMs - clock.now());
+
+interface Reporting {
+  /** By `clock.monotonic()`, because the clock of the machine may be set. */
+  until: number;
+  lastSeenAt: number;
+  /** The facts that were written last, and what the device was offered under them. Unknown for devices of an earlier run. */
+  known: { facts: MachineFacts; offer: CachedOffer } | undefined;
+}
+
+/** The devices that currently report over HTTP instead of a connection. */
+export class ReportingDevices {
+  readonly #devices = new Map<string, Reporting>();
+
+  get size(): number {
+    return this.#devices.size;
+  }
+
+  get(deviceId: string): Reporting | undefined {
+    return this.#devices.get(deviceId);
+  }
+
+  set(deviceId: string, reporting: Reporting): void {
+    this.#devices.set(deviceId, reporting);
+  }
+
+  delete(deviceId: string): void {
+    this.#devices.delete(deviceId);
+  }
+
+  /** When the device last reported, or `undefined` when it does not report over HTTP. */
+  lastSeenAt(deviceId: string): number | undefined {
+    return this.#devices.get(deviceId)?.lastSeenAt;
+  }
+
+  expired(now: number): string[] {
+    return [...this.#devices].filter(([, { until }]) => until <= now).map(([deviceId]) => deviceId);
+  }
+}
+
+/** The device with the presence that this process knows, which is newer than the database: presence is written later. */
+export function withLivePresence(
+  device: DeviceSummary,
+  registry: ActorRegistry,
+  reporting: ReportingDevices,
+): DeviceSummary {
+  const actor = registry.get(device.id);
+  if (actor?.countsAsConnected === true) {
+    const presence = {
+      state: 'connected',
+      since: new Date(actor.connectedSince).toISOString(),
+      reason: 'connected',
+    } as const;
+    return {
+      ...device,
+      presence,
+      status: statusAfter(device.status, { presence }),
+      lastSeenAt: new Date(actor.lastHeardAt).toISOString(),
+    };
+  }
+  const reportedAt = reporting.lastSeenAt(device.id);
+  if (reportedAt === undefined) return device;
+  const lastSeenAt = Math.max(reportedAt, device.lastSeenAt === null ? 0 : Date.parse(device.lastSeenAt));
+  return {
+    ...device,
+    status: statusAfter(device.status, { isReporting: true }),
+    lastSeenAt: new Date(lastSeenAt).toISOString(),
+  };
+}

@@ -4,7 +4,7 @@ import type { Logger } from '../../platform/logger.ts';
 import type { HubMessage } from '../cluster/messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
-import type { DeviceStore } from '../ports/device-store.ts';
+import type { DeviceStore } from '../ports.ts';
 
 /** Twice the time that writing presence takes. */
 const GRACE_MS = 1000;

@@ -1,10 +1,27 @@
 import { clock, type Timer } from '../../clock.ts';
-import { writeInParts } from '../../platform/db/bulk/write-in-parts.ts';
+import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { UnwrittenAddresses } from './address-history.ts';
-import type { DeviceStore } from '../ports/device-store.ts';
-import type { DeviceFacts, PresenceRecord, ReportRecord } from '../ports/presence-records.ts';
+import type { DeviceStore, DeviceFacts, PresenceRecord, ReportRecord } from '../ports.ts';
+
+/** The most addresses of one device between two writes. */
+const ADDRESSES_MAX = 20;
+
+/** By device, the addresses of presence records that were replaced before they were written. */
+export class UnwrittenAddresses extends Map<string, string[]> {
+  /** A record of the device has replaced one that was not written. */
+  replaced(deviceId: string, earlier: string | null, later: string | null): void {
+    if (earlier === null || later === null || earlier === later) return;
+    const known = this.get(deviceId);
+    if (known === undefined) this.set(deviceId, [earlier]);
+    else if (known.length < ADDRESSES_MAX) known.push(earlier);
+  }
+
+  /** Adds addresses of a failed write before those that have come since. */
+  putBack(deviceId: string, addresses: readonly string[]): void {
+    this.set(deviceId, [...addresses, ...(this.get(deviceId) ?? [])].slice(0, ADDRESSES_MAX));
+  }
+}
 
 const FLUSH_MS = 500;
 const BATCH = 1000;
@@ -38,7 +55,7 @@ export class PresenceWriter {
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
-  /** Somebody waits for the flush, so its writes are not spread over time. */
+  /** A caller waits for the flush, so its writes are not spread over time. */
   #isHurried = false;
 
   /**
@@ -230,7 +247,10 @@ export class PresenceWriter {
   }
 }
 
-/** What the later report leaves out counts as the earlier one has it, as it would if they were written one by one. */
+/**
+ * Fields that the later report leaves out keep the value of the earlier one, as it would if they were written one by
+ * one.
+ */
 function over(earlier: DeviceFacts, later: DeviceFacts): DeviceFacts {
   return { ...earlier, ...omitUndefined(later) };
 }

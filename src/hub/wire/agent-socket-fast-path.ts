@@ -1,9 +1,36 @@
 import type { Socket } from 'socket.io';
 import { clock } from '../../clock.ts';
 import { AGENT_NAMESPACE } from '../../protocol/index.ts';
-import { framed, MESSAGE, textFrame } from '../sockets/text-frame.ts';
-import { StallTimer } from '../sockets/stall-timer.ts';
-import { installFrameFastPath, type FrameReader, type FrameHandler } from '../sockets/frame-fast-path.ts';
+import {
+  framed,
+  MESSAGE,
+  textFrame,
+  installFrameFastPath,
+  type FrameReader,
+  type FrameHandler,
+} from './frame-fast-path.ts';
+
+/** Measures how long a peer has read nothing, from the number of unread bytes whenever more is sent. */
+export class StallTimer {
+  #since: number;
+  #unread: number;
+
+  /** @param unread  bytes that the peer had not read before this send */
+  constructor(now: number, unread: number) {
+    this.#since = now;
+    this.#unread = unread;
+  }
+
+  /**
+   * @param unread  bytes that the peer has not read, including those that were sent just now
+   * @returns milliseconds since the peer last read something, or since this object was created
+   */
+  stalledMs(now: number, unread: number, sent: number): number {
+    if (unread < this.#unread + sent) this.#since = now;
+    this.#unread = unread;
+    return now - this.#since;
+  }
+}
 
 export type Answer = (answer: object) => void;
 
@@ -142,7 +169,7 @@ export class AgentSocketFastPath implements FrameHandler {
     this.#write(`${EVENT}${START}${this.#lastId}${JSON.stringify([event, payload])}`);
   }
 
-  /** Sends a ping of Engine.IO, whose timers stay as they are. False where that is not possible. */
+  /** Sends a ping of Engine.IO, whose timers stay as they are. False if that is not possible. */
   ping(): boolean {
     if (this.#conn.readyState !== 'open' || this.#inside.sendPacket === undefined) return false;
     this.#inside.sendPacket('ping');

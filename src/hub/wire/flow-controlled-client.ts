@@ -1,5 +1,5 @@
 import { clock, type Timer } from '../../clock.ts';
-import { framed, MESSAGE, textFrame } from './text-frame.ts';
+import { framed, MESSAGE, textFrame } from './frame-fast-path.ts';
 
 /** `[event, …arguments]` as JSON, in two parts. The end may be the same for many clients and is encoded once for them. */
 export interface EventJson {

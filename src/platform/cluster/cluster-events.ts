@@ -18,7 +18,7 @@ export interface TopicMessage {
 
 type Deliver = (payload: unknown) => boolean;
 
-/** Publish and subscribe across all nodes. Events are announcements: nobody answers them. */
+/** Publish and subscribe across all nodes. Events are announcements without an answer. */
 export class ClusterEvents {
   readonly #broadcast: ((message: TopicMessage) => Promise<void>) | undefined;
   readonly #onUndelivered: () => void;

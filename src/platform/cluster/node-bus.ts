@@ -6,7 +6,7 @@ export interface NodeBus<M> {
   /** To every other node. */
   broadcast(message: M): Promise<void>;
   onMessage(handler: (from: string, message: M) => void): void;
-  /** Called when a node is no longer there, so that nobody waits for its answers. */
+  /** Called when a node is gone, so that no query waits for its answers. */
   onNodeLost(handler: (nodeId: string) => void): void;
   close(): Promise<void>;
 }

@@ -9,7 +9,7 @@ export interface Limit {
   seconds: number;
 }
 
-/** Refuses what was done too often. Throws `unavailable` while nobody can say how often that was. */
+/** Refuses what was done too often. Throws `unavailable` while the count cannot be read. */
 export interface RateLimiter {
   /** Takes a point, or throws `rate_limited` with the time after which there is one again. */
   take(key: string): Promise<void>;
@@ -84,7 +84,7 @@ function refusing(limiter: RateLimiterMemory | RateLimiterRedis): RateLimiter {
   };
 }
 
-/** Closed rather than open: a limit that nobody counts would be none. */
+/** Fail closed: without Redis the count is unknown, so the action is refused. */
 function storeIsAway(cause: unknown): AppError {
   return new AppError('unavailable', 'Service temporarily unavailable', { cause, retryAfterMs: 5000 });
 }

@@ -23,7 +23,7 @@ const Frame = z.object({
   messages: z.array(z.unknown()),
 });
 
-// By the clock of Redis, which all nodes share. Answers whether we were known, who is there, and in how many ms the
+// By the clock of Redis, which all nodes share. Returns whether we were known, the live nodes, and in how many ms the
 // first lease ends that is not renewed.
 const BEAT = `
   local time = redis.call('TIME')
@@ -178,9 +178,9 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     this.#subscribe();
   }
 
-  /** Again with each beat: a connection that only listens does not notice by itself that nobody is there any more. */
+  /** Again with each beat: a connection that only listens does not notice by itself that its peer is gone. */
   #subscribe(): void {
-    // Where Redis is away, the next beat tries it again.
+    // If Redis is away, the next beat tries it again.
     void this.#subscriber.client.subscribe(channelOf(this.nodeId), EVERYBODY).catch(() => 0);
   }
 

@@ -2,13 +2,13 @@ import { clock } from '../../clock.ts';
 import type { Logger } from '../logger.ts';
 import type { RedisConnection } from './redis.ts';
 
-/** Who holds a claim, and since which epoch: a later one is the newer. */
+/** The holder of a claim, and its epoch, which is greater for a newer claim. */
 export interface Claim {
   nodeId: string;
   epoch: number;
 }
 
-// Epochs only grow, also where Redis has lost what it had: each node says what is the least that it expects.
+// Epochs only grow, even if Redis has lost what it had: each node names the least epoch that it expects.
 const CLAIM = `
   local epoch = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') + 1, tonumber(ARGV[3]))
   redis.call('SET', KEYS[2], string.format('%.0f', epoch))
@@ -23,7 +23,7 @@ const RELEASE = `
   end
   return 0`;
 
-// Claims again what was claimed while Redis was away; answers the claim that was there, be it newer or older.
+// Claims again what was claimed while Redis was away; returns the claim that was stored, be it newer or older.
 const RECLAIM = `
   local held = redis.call('HGET', KEYS[1], ARGV[1])
   if held and tonumber(string.match(held, '^%d+')) > tonumber(ARGV[2]) then return held end
@@ -65,7 +65,7 @@ export class RedisClaims {
     isGone: (nodeId: string) => boolean;
     /** Another node has claimed the key since, while Redis was away. */
     onOutdated: (id: string, epoch: number) => void;
-    /** Both nodes claimed the key while Redis was away, this one later, which the other does not know. */
+    /** Called if both nodes claimed the key while Redis was away, this one later, and the other does not know that. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
     /** A claim could not be published; `announce` publishes it. */
     onUnpublished: () => void;
@@ -120,14 +120,14 @@ export class RedisClaims {
     await this.#redis.client.eval(RELEASE, 1, this.#claimsKey, id, epoch).catch(() => undefined);
   }
 
-  /** Rejects while Redis is away: nobody can say. */
+  /** Rejects while Redis is away, because the holder is not known then. */
   async find(id: string): Promise<Claim | undefined> {
     const held = await this.#lookUp(id);
     const claim = held === null ? undefined : parse(held);
     return claim === undefined || this.#isGone(claim.nodeId) ? undefined : claim;
   }
 
-  /** What one turn of the event loop looks up goes in one command: each has its cost here and in Redis. */
+  /** The look-ups of one turn of the event loop go in one command: each command has its cost here and in Redis. */
   async #lookUp(id: string): Promise<string | null> {
     this.#lookups ??= this.#gather();
     const { ids, answers } = this.#lookups;

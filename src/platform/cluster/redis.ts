@@ -1,6 +1,49 @@
 import { Redis } from 'ioredis';
 import type { Logger } from '../logger.ts';
 
+interface RedisState {
+  version: string;
+  usedBytes: number;
+  /** 0: no limit. */
+  maxBytes: number;
+  /** Its policy when it is full, such as `noeviction`. */
+  evictionPolicy: string;
+}
+
+const PROBE_MS = 4000;
+
+/** Asks Redis about itself, once. Rejects if it does not answer. */
+export async function redisState(url: string): Promise<RedisState> {
+  const client = new Redis(url, {
+    connectionName: 'muster-doctor',
+    lazyConnect: true,
+    connectTimeout: PROBE_MS,
+    commandTimeout: PROBE_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  let reason: Error | undefined;
+  client.on('error', (error: Error) => {
+    reason ??= error;
+  });
+  try {
+    await client.connect();
+    const info = `${await client.info('server')}\n${await client.info('memory')}`;
+    const field = (name: string) => new RegExp(`^${name}:(.*?)\\s*$`, 'm').exec(info)?.[1] ?? '';
+    return {
+      version: field('redis_version'),
+      usedBytes: Number(field('used_memory')),
+      maxBytes: Number(field('maxmemory')),
+      evictionPolicy: field('maxmemory_policy'),
+    };
+  } catch (error) {
+    // The client reports only that its connection is closed; it has reported the reason before.
+    throw reason ?? error;
+  } finally {
+    client.disconnect();
+  }
+}
+
 /** A command that Redis has not answered within this time fails. */
 const COMMAND_MS = 500;
 /** A connection that has owed an answer for this long is dropped, so that later commands fail at once. */
@@ -71,7 +114,7 @@ export async function openRedis(
       ),
     async close() {
       closing = true;
-      // Redis may be away: then there is nobody to take leave of.
+      // Redis may be away: then the connection needs no farewell.
       await client.quit().catch(() => undefined);
       client.disconnect();
     },
@@ -84,7 +127,10 @@ function retryAfterMs(attempt: number): number {
   return Math.round(most / 2 + Math.random() * (most / 2));
 }
 
-/** Of an answer only its code: Redis quotes a command that it refuses, and the first one carries the password. */
+/**
+ * Takes only the code of an error of Redis: Redis quotes a command that it refuses, and the first one carries the
+ * password.
+ */
 function reasonOf(error: Error): string {
   if ('code' in error && typeof error.code === 'string') return error.code;
   return error.name === 'ReplyError' ? (error.message.split(' ', 1)[0] ?? error.name) : error.message;

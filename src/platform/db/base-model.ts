@@ -1,6 +1,15 @@
-import { Model, snakeCaseMappers, type ModelOptions, type Pojo, type QueryContext } from 'objection';
+import {
+  Model,
+  snakeCaseMappers,
+  type ModelOptions,
+  type Pojo,
+  type QueryContext,
+  type PartialModelObject,
+  type RelationMapping,
+} from 'objection';
 import { clock } from '../../clock.ts';
 import { newId } from '../ids.ts';
+import type { Context } from '../context.ts';
 
 const columnNames = snakeCaseMappers();
 
@@ -54,3 +63,29 @@ export class BaseModel extends Model {
     return formatted;
   }
 }
+
+/** Changes a row, returns the new row, and records the change for the audit entry. */
+export async function patchRecorded<M extends BaseModel>(
+  ctx: Pick<Context, 'tx' | 'recordChange'>,
+  row: M,
+  changes: PartialModelObject<M>,
+): Promise<M> {
+  const before = Object.assign({}, row);
+  const updated = await row.$query(ctx.tx).patchAndFetch(changes);
+  ctx.recordChange(before, updated);
+  return updated as M;
+}
+
+/** The relation of a foreign key to the row that it names, within the organization. */
+export const belongsTo = (
+  modelClass: typeof BaseModel,
+  table: string,
+  column: string,
+): RelationMapping<Model> => ({
+  relation: Model.BelongsToOneRelation,
+  modelClass,
+  join: {
+    from: [`${table}.org_id`, `${table}.${column}`],
+    to: [`${modelClass.tableName}.org_id`, `${modelClass.tableName}.id`],
+  },
+});

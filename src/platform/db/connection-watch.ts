@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { clock, type Timer } from '../../../clock.ts';
+import { clock, type Timer } from '../../clock.ts';
 
 /** A connection that owes an answer is looked into after this time without a byte in either direction. */
 const SILENT_MS = 4000;
@@ -32,7 +32,7 @@ interface Watched {
   isDoubted: boolean;
 }
 
-/** What a new connection learns about silent ones: which of them the server works for, or that it is not there. */
+/** The state of silent connections as a new one learns it: which of them the server works for, or that it is gone. */
 type Verdict = { working: ReadonlySet<number> } | 'unreachable' | 'unknown';
 
 /**
@@ -103,7 +103,7 @@ export class ConnectionWatch {
   }
 
   #giveUp({ client }: Watched): void {
-    // The others took the same way, and those that are idle would each cost somebody such a wait.
+    // The others took the same way, and those that are idle would each cost a request such a wait.
     for (const { client: other } of this.#watched) other.__knex__disposed ??= new LostConnectionError();
     client.connection.stream.destroy(new LostConnectionError());
   }
@@ -137,7 +137,7 @@ export class ConnectionWatch {
   }
 }
 
-/** What a query ends with whose connection was given up. */
+/** The error of a query whose connection was given up. */
 export class LostConnectionError extends Error {
   readonly code = 'ETIMEDOUT';
 

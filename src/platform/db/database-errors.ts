@@ -65,7 +65,7 @@ const databaseIsAway = (cause: unknown) => unavailable('The database is not avai
 const unavailable = (message: string, cause: unknown) =>
   new AppError('unavailable', message, { cause, retryAfterMs: 1000 });
 
-/** What the system calls a connection that was not made or was lost. */
+/** Error codes of the system for a connection that was not made or was lost. */
 const SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -79,7 +79,7 @@ const SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ERR_STREAM_DESTROYED',
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
-/** What the driver and the pool call it: they give these errors no code. */
+/** The messages of the driver and the pool, which give these errors no code. */
 const CODELESS_MESSAGES: readonly string[] = [
   'Connection terminated',
   'Connection terminated unexpectedly',
@@ -87,7 +87,7 @@ const CODELESS_MESSAGES: readonly string[] = [
   'Client was closed and is not queryable',
   'timeout expired',
   'Query read timeout',
-  // The pool was closed while somebody waited for a connection, or before.
+  // The pool was closed while a caller waited for a connection, or before.
   'aborted',
   'Unable to acquire a connection',
 ];

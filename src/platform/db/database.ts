@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from '../logger.ts';
-import { assertKeepsSession, assertPoolKeepsSession } from './connections/pooler.ts';
-import { migrate, pendingMigrations } from './migrations/migrations.ts';
+import { assertKeepsSession, assertPoolKeepsSession } from './pooler.ts';
+import { migrate, pendingMigrations } from './migrations.ts';
 import { openPool, openSession } from './pool.ts';
 import { APP_ROLE, assertSafeRole, AUDIT_ADMIN_ROLE, provisionRole } from './roles.ts';
 
@@ -21,12 +21,12 @@ export interface Database {
 
 /** The ways to the database. */
 export interface DatabaseUrls {
-  /** The owner's; absent where the operator migrates by other means. */
+  /** The owner's; absent if the operator migrates by other means. */
   ownerUrl: string | undefined;
   appUrl: string;
-  /** Where `appUrl` leads to a pooler in transaction mode: the same role, for connections that need their session. */
+  /** If `appUrl` leads to a pooler in transaction mode: the same role, for connections that need their session. */
   sessionUrl?: string | undefined;
-  /** Of the role that prunes the audit trail; absent where that is not wanted. */
+  /** The address for the role that prunes the audit trail; absent if that is not wanted. */
   auditAdminUrl?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ const JOB_POOL_SIZE = 4;
 const QUEUE_POOL_SIZE = 2;
 const STORE_POOL_SIZE = 4;
 
-/** Migrates where asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
+/** Migrates if asked to, then opens the pools that serve, and refuses if what they serve from is unsafe. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { ownerUrl } = options;
   if (options.autoMigrate && ownerUrl !== undefined) await migrateAsOwner(ownerUrl, options);
@@ -84,7 +84,7 @@ export const openAppPool = (
   options: { max: number; name: string },
 ): Knex => openPool(appUrl, { ...options, throughPooler: sessionUrl !== undefined });
 
-/** Where connections of the serving role keep their sessions, as those do that listen. */
+/** The address for connections of the serving role that keep their session, as those that listen do. */
 export const sessionUrlOf = ({ appUrl, sessionUrl }: Pick<DatabaseUrls, 'appUrl' | 'sessionUrl'>): string =>
   sessionUrl ?? appUrl;
 

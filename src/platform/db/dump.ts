@@ -1,6 +1,166 @@
+import { copyOut, copyIn } from './copy.ts';
+import { openSession } from './pool.ts';
+import { type Tx, withSystem } from './transaction.ts';
 import type { Knex } from 'knex';
-import { copyIn } from '../bulk/copy-in.ts';
-import { type DumpTable, quoted, quotedList, readTables } from './catalogue.ts';
+import { UNPROTECTED_TABLES } from './roles.ts';
+
+/** The names of connections that only a running server opens. */
+const SERVER_CONNECTIONS = [
+  'muster-notifications',
+  'muster-queue',
+  'muster-hub',
+  'muster-jobs',
+  'muster-store',
+];
+
+export async function hasServers(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw(
+    `select exists (select from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and application_name = any (?)) as present`,
+    [SERVER_CONNECTIONS],
+  );
+  return rows[0]?.present === true;
+}
+
+/** A table of Muster with the columns that a dump holds: all but the generated ones. */
+export interface DumpTable {
+  name: string;
+  columns: string[];
+}
+
+/**
+ * The tables of this database in the order of their names, without the records of migrations, which a dump states
+ * apart: they are what a restore creates the tables from.
+ */
+export async function readTables(db: Knex): Promise<DumpTable[]> {
+  const { rows } = await db.raw(
+    `select c.relname::text as name,
+      array(select a.attname::text from pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+        order by a.attnum) as columns
+    from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname <> all (?)
+    order by c.relname collate "C"`,
+    [UNPROTECTED_TABLES],
+  );
+  return rows as DumpTable[];
+}
+
+/** A name of the catalogue as a part of a statement. */
+export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+export const quotedList = (names: readonly string[]) => names.map(quoted).join(', ');
+
+/**
+ * The tables with rows that a server or a user has written: none in a database that was only migrated.
+ * @param seeded  how many rows migrations put into a table; all others are empty then
+ */
+export async function usedTables(owner: Knex, seeded: Readonly<Record<string, number>>): Promise<string[]> {
+  const used: string[] = [];
+  for (const { name } of await readTables(owner)) {
+    // A table can be huge; one row more than the seeded ones is enough to know.
+    const most = seeded[name] ?? 0;
+    const { rows } = await owner.raw(
+      `select count(*)::int as rows from (select from ${quoted(name)} limit ${most + 1}) as few`,
+    );
+    if (rows[0]?.rows > most) used.push(name);
+  }
+  return used;
+}
+
+/** One moment of a database, in which all tables are read. */
+export interface DatabaseSnapshot {
+  /** Such as `15.10`. */
+  postgres: string;
+  tables: DumpTable[];
+  /** The rows of a table in the text format of COPY, in pieces that end with a row. */
+  rows(table: DumpTable, onPiece: (piece: Buffer, rows: number) => Promise<void>): Promise<void>;
+}
+
+/** A piece is handed on when it has so many bytes. */
+const PIECE_BYTES = 4 << 20;
+
+/**
+ * Reads the database with the rights of the serving role, across tenants, while servers use it. Nothing of it waits for
+ * them, nor they for it; like any long reading, it keeps the database from reclaiming space meanwhile.
+ */
+export async function withSnapshot<T>(
+  appUrl: string,
+  work: (snapshot: DatabaseSnapshot, tx: Tx) => Promise<T>,
+): Promise<T> {
+  const db = openSession(appUrl, 'muster-backup');
+  try {
+    return await withSystem(db, 'back up the database', async (tx) => {
+      await tx.raw(
+        `set transaction isolation level repeatable read, read only;
+        set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+        set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+        set local bytea_output = 'hex'; set local extra_float_digits = 3`,
+      );
+      const { rows } = await tx.raw(`select current_setting('server_version') as postgres`);
+      const tables = await readTables(tx);
+      return work(
+        {
+          postgres: String(rows[0]?.postgres),
+          tables,
+          rows: (table, onPiece) => readRows(tx, table, onPiece),
+        },
+        tx,
+      );
+    });
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function readRows(
+  tx: Tx,
+  { name, columns }: DumpTable,
+  onPiece: (piece: Buffer, rows: number) => Promise<void>,
+): Promise<void> {
+  let lines: Buffer[] = [];
+  let bytes = 0;
+  const take = (): [Buffer, number] => {
+    const piece: [Buffer, number] = [Buffer.concat(lines, bytes), lines.length];
+    lines = [];
+    bytes = 0;
+    return piece;
+  };
+  await copyOut(tx, `select ${quotedList(columns)} from ${quoted(name)}`, (line) => {
+    const kept = Buffer.allocUnsafe(line.length + 1);
+    line.copy(kept);
+    kept[line.length] = 0x0a;
+    lines.push(kept);
+    bytes += kept.length;
+    return bytes < PIECE_BYTES ? undefined : onPiece(...take());
+  });
+  if (lines.length > 0) await onPiece(...take());
+}
+
+/**
+ * Removes every table and function of Muster, so that migrations can begin from nothing. What extensions have put into
+ * the same schema, as managed databases do, stays.
+ */
+export async function clearDatabase(owner: Knex): Promise<void> {
+  await owner.transaction(async (tx) => {
+    const { rows: tables } = await tx.raw(
+      `select c.relname::text as name from pg_class c
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not ${ofExtension('c', 'pg_class')}`,
+    );
+    const names = (tables as { name: string }[]).map(({ name }) => quoted(name));
+    if (names.length > 0) await tx.raw(`drop table ${names.join(', ')} cascade`);
+    const { rows: functions } = await tx.raw(
+      `select p.oid::regprocedure::text as name from pg_proc p
+      where p.pronamespace = 'public'::regnamespace and not ${ofExtension('p', 'pg_proc')}`,
+    );
+    for (const { name } of functions as { name: string }[]) {
+      await tx.raw(`drop function if exists ${name} cascade`);
+    }
+  });
+}
+
+const ofExtension = (alias: string, catalogue: string) =>
+  `exists (select from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = ${alias}.oid and d.deptype = 'e')`;
 
 /** Fills one table: the dump has to be asked for the tables in its own order. */
 export interface LoadedTable extends DumpTable {
@@ -9,7 +169,7 @@ export interface LoadedTable extends DumpTable {
   rows: number;
 }
 
-export class DumpMismatchError extends Error {}
+class DumpMismatchError extends Error {}
 
 interface ForeignKey {
   table: string;

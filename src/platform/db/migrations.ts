@@ -2,13 +2,129 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Knex } from 'knex';
-import type pg from 'pg';
-import { clock } from '../../../clock.ts';
-import { PROJECT_ROOT } from '../../project-root.ts';
-import { LOCK_PATIENCE, type LockPatience, runInTransaction } from './locking-migration.ts';
-import { isOnline, onlineStatements, runOnline } from './online-migration.ts';
+import pg from 'pg';
+import { clock } from '../../clock.ts';
+import { PROJECT_ROOT } from '../project-root.ts';
 
-/** The name of a migration is its file name: `0003_identity.sql`. */
+/**
+ * A migration whose first line is `-- online` runs outside a transaction, one statement after the other, because
+ * `create index concurrently` refuses a transaction. It can be interrupted at any point and is run again from its first
+ * statement, so each statement has to be one that changes nothing the second time.
+ */
+export const isOnline = (sql: string): boolean => /^-- online\s*$/m.test(sql.slice(0, sql.indexOf('\n') + 1));
+
+const INDEX = /^create (?:unique )?index concurrently if not exists "?(\w+)"? on /i;
+const ALLOWED = [INDEX, /^drop index concurrently if exists /i, /^alter table \S+ validate constraint \S+$/i];
+
+/** The statements of an online migration. Throws for one that could block other sessions or could not run again. */
+export function onlineStatements(name: string, sql: string): string[] {
+  const statements = sql
+    .replaceAll(/--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.replaceAll(/\s+/g, ' ').trim())
+    .filter((statement) => statement !== '');
+  for (const statement of statements) {
+    if (ALLOWED.some((form) => form.test(statement))) continue;
+    throw new Error(
+      `Migration ${name} is online, so it may only have "create index concurrently if not exists", ` +
+        `"drop index concurrently if exists" and "alter table ... validate constraint", but it has: ${statement}`,
+    );
+  }
+  return statements;
+}
+
+/**
+ * Runs the statements. They have no time limit: they take only locks that neither reading nor writing waits for, and a
+ * large index takes long.
+ */
+export async function runOnline(connection: pg.ClientBase, statements: readonly string[]): Promise<void> {
+  await connection.query('set lock_timeout = 0');
+  await connection.query('set statement_timeout = 0');
+  try {
+    for (const statement of statements) {
+      const [, index] = INDEX.exec(statement) ?? [];
+      if (index !== undefined) await dropUnfinished(connection, index);
+      await connection.query(statement);
+    }
+  } finally {
+    await connection.query('reset lock_timeout');
+    await connection.query('reset statement_timeout');
+  }
+}
+
+/** An index whose build was interrupted stays behind as invalid: no query uses it, but `if not exists` would keep it. */
+async function dropUnfinished(connection: pg.ClientBase, index: string): Promise<void> {
+  const { rows } = await connection.query(
+    'select from pg_index where indexrelid = to_regclass($1) and not indisvalid',
+    [index],
+  );
+  if (rows.length > 0) await connection.query(`drop index concurrently if exists "${index}"`);
+}
+
+/** How long and how often a migration waits for locks that other sessions hold. */
+export interface LockPatience {
+  /** The longest wait for one lock. Every session that queues behind the migration waits as long, readers too. */
+  lockTimeoutMs: number;
+  /** Between the first two attempts. Each pause is twice the one before it, up to `maxPauseMs`. */
+  pauseMs: number;
+  maxPauseMs: number;
+  attempts: number;
+}
+
+/**
+ * Some five minutes in all. A wait ends well before Postgres looks for deadlocks (`deadlock_timeout`, 1 s): otherwise it
+ * could end a statement of the fleet that is entangled with the migration, instead of the migration.
+ */
+const LOCK_PATIENCE: LockPatience = {
+  lockTimeoutMs: 300,
+  pauseMs: 500,
+  maxPauseMs: 5000,
+  attempts: 60,
+};
+
+export class BlockedMigrationError extends Error {
+  constructor(name: string, attempts: number, cause: unknown) {
+    super(
+      `Migration ${name} did not get the locks it needs in ${attempts} attempts, because other sessions hold them. ` +
+        'Nothing of it was applied. Find long transactions in pg_stat_activity, end them, and start again.',
+      { cause },
+    );
+    this.name = 'BlockedMigrationError';
+  }
+}
+
+/**
+ * Runs the SQL of a migration inside the transaction that is open on the connection. If another session holds a lock
+ * for longer than `lockTimeoutMs`, everything is undone, so that all of its own locks are free again, and tried again
+ * later: a migration that waited for a long read would make everybody else wait behind it.
+ */
+async function runInTransaction(
+  connection: pg.ClientBase,
+  { name, sql }: { name: string; sql: string },
+  { lockTimeoutMs, pauseMs, maxPauseMs, attempts }: LockPatience,
+): Promise<void> {
+  await connection.query(`set local lock_timeout = ${lockTimeoutMs}`);
+  for (let attempt = 1; ; attempt++) {
+    await connection.query('savepoint before_migration');
+    try {
+      await connection.query(sql);
+      return;
+    } catch (error) {
+      if (!isLockConflict(error)) throw error;
+      if (attempt >= attempts) throw new BlockedMigrationError(name, attempts, error);
+      await connection.query('rollback to savepoint before_migration');
+      await clock.sleep(Math.min(pauseMs * 2 ** (attempt - 1), maxPauseMs));
+    }
+  }
+}
+
+const LOCK_NOT_AVAILABLE = '55P03';
+const DEADLOCK_DETECTED = '40P01';
+const isLockConflict = (error: unknown) =>
+  error instanceof pg.DatabaseError &&
+  (error.code === LOCK_NOT_AVAILABLE || error.code === DEADLOCK_DETECTED);
+
+/** The name of a migration is its file name: `0003_people.sql`. */
 interface SqlMigration {
   name: string;
   sql: string;
@@ -18,21 +134,36 @@ interface SqlMigration {
 export class EditedMigrationError extends Error {
   readonly files: string[];
 
-  constructor(files: string[]) {
+  constructor({ edited, removed }: Pick<MigrationState, 'edited' | 'removed'>) {
     super(
-      `Migration ${files.join(', ')} was changed or removed after it had been applied to this database. ` +
-        'Restore the file as it was released; a change to the schema is a new file.',
+      removed.length === 0
+        ? `Migration ${edited.join(', ')} was changed after it had been applied to this database. ` +
+            'Restore the file as it was released; a change to the schema is a new file.'
+        : otherMigrationsText(edited),
     );
     this.name = 'EditedMigrationError';
-    this.files = files;
+    this.files = edited;
   }
+}
+
+const NAMED_MIGRATIONS = 3;
+
+/** The message about a database whose applied migrations are not the first ones of this release. */
+function otherMigrationsText(edited: readonly string[]): string {
+  const more = edited.length - NAMED_MIGRATIONS;
+  const names = `${edited.slice(0, NAMED_MIGRATIONS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return (
+    `This database was created by other migrations than those of this release: ${names} were applied to it, and ` +
+    'this release does not have these files or has others under their names. A database of a version before the first ' +
+    'release cannot be upgraded: use an empty one. Otherwise restore the files as they were released.'
+  );
 }
 
 /** The folder of SQL files, beside `src` in a checkout and beside `dist` in an image. */
 export const MIGRATIONS_DIR = path.join(PROJECT_ROOT, 'migrations');
 
 /**
- * What Knex has to know beside the source. Each file has a transaction of its own, or none: in one transaction for all,
+ * Settings of Knex beside the source. Each file has a transaction of its own, or none: in one transaction for all,
  * the locks of the first would be held until the last is through. And Knex would refuse a database that a later release
  * has migrated, on which this one runs as well; `prepareMigrations` checks what is in order.
  */
@@ -121,7 +252,7 @@ export async function prepareMigrations(session: Knex, directory = MIGRATIONS_DI
   await takeMigrationLock(session);
   await session.raw(`create table if not exists muster_migration_checksums (
     name text primary key, sha256 char(64) not null, applied_at timestamptz(3) not null default now())`);
-  // Under our lock nobody else migrates: a Knex lock that is set belongs to a process that is gone.
+  // Under our lock no other process migrates: a Knex lock that is set belongs to a process that is gone.
   if (await session.schema.hasTable('knex_migrations_lock')) {
     await session('knex_migrations_lock').update({ is_locked: 0 });
   }
@@ -142,12 +273,14 @@ export async function takeMigrationLock(session: Knex): Promise<void> {
   }
 }
 
-/** What the database and the files of this program have of each other's migrations. */
+/** The migrations of the database compared with the files of this program. */
 export interface MigrationState {
   /** To be applied to the database. */
   pending: string[];
   /** Changed or removed after they were applied. */
   edited: string[];
+  /** Applied migrations without a file. */
+  removed: string[];
   /** Applied by a later release, on whose schema this one runs as well. */
   newer: string[];
 }
@@ -159,12 +292,14 @@ function compare(applied: readonly AppliedMigration[], files: readonly SqlMigrat
   const last = files.at(-1)?.name ?? '';
   const names = new Set(applied.map(({ name }) => name));
   const isNewer = (name: string) => !current.has(name) && name > last;
+  const edited = applied
+    .filter(({ name, sha256 }) => !isNewer(name) && current.get(name) !== sha256)
+    .map(({ name }) => name)
+    .sort();
   return {
     pending: files.map(({ name }) => name).filter((name) => !names.has(name)),
-    edited: applied
-      .filter(({ name, sha256 }) => !isNewer(name) && current.get(name) !== sha256)
-      .map(({ name }) => name)
-      .sort(),
+    edited,
+    removed: edited.filter((name) => !current.has(name)),
     newer: [...names].filter(isNewer).sort(),
   };
 }
@@ -174,7 +309,7 @@ export interface AppliedMigration {
   sha256: string;
 }
 
-/** In their order; none in a database that nobody has migrated. */
+/** In their order; none in a database that was never migrated. */
 export async function appliedMigrations(db: Knex): Promise<AppliedMigration[]> {
   const { rows } = await db.raw(`select to_regclass('${APPLIED}') is not null as present`);
   if (rows[0]?.present !== true) return [];
@@ -195,8 +330,8 @@ export async function compareMigrations(
 }
 
 async function assertUnedited(session: Knex, files: SqlMigration[]): Promise<void> {
-  const { edited } = compare(await appliedMigrations(session), files);
-  if (edited.length > 0) throw new EditedMigrationError(edited);
+  const state = compare(await appliedMigrations(session), files);
+  if (state.edited.length > 0) throw new EditedMigrationError(state);
 }
 
 export interface MigrateOptions {
@@ -207,7 +342,7 @@ export interface MigrateOptions {
 }
 
 /**
- * Applies what is pending and answers the names applied.
+ * Applies the pending migrations and returns their names.
  * @param lockSession  a pool of one connection, since the lock belongs to it
  */
 export async function migrate(
@@ -223,9 +358,62 @@ export async function migrate(
   return applied.map((migration) => (typeof migration === 'string' ? migration : migration.name));
 }
 
-/** What a server may know with the rights of the serving role: pending files, after a check that none was edited. */
+/** The pending files, which the serving role may read, after a check that no applied one was edited. */
 export async function pendingMigrations(db: Knex, directory = MIGRATIONS_DIR): Promise<string[]> {
-  const { pending, edited } = await migrationState(db, directory);
-  if (edited.length > 0) throw new EditedMigrationError(edited);
-  return pending;
+  const state = await migrationState(db, directory);
+  if (state.edited.length > 0) throw new EditedMigrationError(state);
+  return state.pending;
+}
+
+/** A migration as operators see it before it is applied. */
+interface MigrationNote {
+  name: string;
+  /** The migration runs beside all other work, however long it takes. */
+  isOnline: boolean;
+  /** Tables that exist already and that it locks, each for at most 300 ms before it gives way and tries again. */
+  locks: string[];
+  /** The migration removes or renames something that an older release might need. */
+  contracts: boolean;
+}
+
+export function migrationNotes(
+  names: readonly string[],
+  directory = MIGRATIONS_DIR,
+): Promise<MigrationNote[]> {
+  return Promise.all(
+    names.map(async (name) => ({ name, ...noteOf(await readFile(path.join(directory, name), 'utf8')) })),
+  );
+}
+
+const NAME = String.raw`(?:public\.)?"?(\w+)"?`;
+const LOCKING = [
+  `^alter table (?:if exists )?(?:only )?${NAME}`,
+  `^drop table (?:if exists )?${NAME}`,
+  `^create (?:unique )?index .*? on ${NAME}`,
+  `^create (?:constraint )?trigger .*? on ${NAME}`,
+  `^(?:update|delete from|lock table|truncate) (?:only )?${NAME}`,
+].map((form) => new RegExp(form, 'i'));
+const CONTRACTING =
+  /^drop (table|function|view|type|column)|^alter table .*\b(drop column|rename (to|column))\b/i;
+
+/** From the text alone. The bodies of functions run later, if at all. */
+export function noteOf(sql: string): Omit<MigrationNote, 'name'> {
+  const statements = sql
+    .replaceAll(/--.*$/gm, '')
+    .replaceAll(/\$(\w*)\$[\s\S]*?\$\1\$/g, "''")
+    .split(';')
+    .map((statement) => statement.replaceAll(/\s+/g, ' ').trim());
+  const made = new Set(
+    statements.flatMap((one) => new RegExp(`^create table ${NAME}`, 'i').exec(one)?.[1] ?? []),
+  );
+  const touched = statements.flatMap((one) => {
+    const table = LOCKING.map((form) => form.exec(one)?.[1]).find((name) => name !== undefined);
+    return table === undefined || made.has(table) ? [] : [table];
+  });
+  const online = isOnline(sql);
+  return {
+    isOnline: online,
+    locks: online ? [] : [...new Set(touched)].sort(),
+    contracts: statements.some((one) => CONTRACTING.test(one)),
+  };
 }

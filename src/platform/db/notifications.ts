@@ -1,12 +1,12 @@
 import pg from 'pg';
-import { clock, type Timer } from '../../../clock.ts';
-import type { Logger } from '../../logger.ts';
+import { clock, type Timer } from '../../clock.ts';
+import type { Logger } from '../logger.ts';
 
 /** The connection is asked this often whether it still leads to the database. */
 const PROBE_MS = 1000;
 /** A probe without an answer for so long means that the connection is dead. */
 const SILENCE_MS = 3000;
-/** What was last known counts for so long after the last probe that was answered. */
+/** The last state counts for so long after the last probe that was answered. */
 const IN_TOUCH_MS = 4000;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 2000;

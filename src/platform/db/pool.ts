@@ -1,7 +1,7 @@
 import knexModule, { type Knex } from 'knex';
 import type pg from 'pg';
-import { CONNECT_MS, ConnectionWatch } from './connections/connection-watch.ts';
-import { markThroughPooler } from './connections/pooler.ts';
+import { CONNECT_MS, ConnectionWatch } from './connection-watch.ts';
+import { markThroughPooler } from './pooler.ts';
 
 /** A pool of connections. Only `withTenant` and `withSystem` query through it. */
 export type Db = Knex;
@@ -33,7 +33,7 @@ interface PoolOptions {
   throughPooler?: boolean;
 }
 
-/** Opens a pool. Connections are made when first needed; nobody waits more than `acquireMs` for one. */
+/** Opens a pool. Connections are made when first needed; a caller waits `acquireMs` for one at most. */
 export function openPool(url: string, options: PoolOptions): Knex {
   return knexModule.knex({
     client: 'pg',
@@ -85,4 +85,8 @@ function watching(
       done(null, connection);
     },
   };
+}
+
+export async function answersQueries(pool: Db): Promise<boolean> {
+  return (await pool.raw('select 1 as up')).rows.length === 1;
 }

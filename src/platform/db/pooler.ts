@@ -37,12 +37,12 @@ export class PooledDatabaseError extends Error {
   }
 }
 
-/** Throws a `PooledDatabaseError` where the address does not keep one session of Postgres for each connection. */
+/** Throws a `PooledDatabaseError` if the address does not keep one session of Postgres for each connection. */
 export async function assertKeepsSession(url: string, variable: DatabaseVariable): Promise<void> {
   if (await isTransactionPooler(url)) throw new PooledDatabaseError(variable);
 }
 
-/** As `assertKeepsSession`, for an open pool to that address: a look is enough where it leads to Postgres itself. */
+/** As `assertKeepsSession`, for an open pool to that address: a look is enough if it leads to Postgres itself. */
 export async function assertPoolKeepsSession(
   pool: Knex,
   url: string,

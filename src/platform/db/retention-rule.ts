@@ -1,24 +1,30 @@
+import type { Tx } from './transaction.ts';
+
 /**
  * What ends the rows of a table. Each feature declares this for every table that it owns, and
- * test/contract/table-life.test.ts compares the declarations with the database catalogue.
+ * test/contract/retention-policies.test.ts compares the declarations with the database catalogue.
  *
  * - `cascade`: a foreign key removes them together with the row that they belong to.
  * - `bounded`: their number is limited, or they are the product's subject; `because` says which.
  * - `retention`: they are removed after some days, by the rule, or by a worker of the feature's own.
  */
-export type TableLife =
+export type RetentionPolicy =
   | { table: string; ends: 'cascade'; with: string }
   | { table: string; ends: 'bounded'; because: string }
   | { table: string; ends: 'retention'; rule: RetentionRule }
   | { table: string; ends: 'retention'; worker: string };
 
-export const cascade = (table: string, parent: string): TableLife => ({
+export const cascade = (table: string, parent: string): RetentionPolicy => ({
   table,
   ends: 'cascade',
   with: parent,
 });
-export const bounded = (table: string, because: string): TableLife => ({ table, ends: 'bounded', because });
-export const byRules = (rules: readonly RetentionRule[]): TableLife[] =>
+export const bounded = (table: string, because: string): RetentionPolicy => ({
+  table,
+  ends: 'bounded',
+  because,
+});
+export const byRules = (rules: readonly RetentionRule[]): RetentionPolicy[] =>
   rules.map((rule) => ({ table: rule.table, ends: 'retention', rule }));
 
 /** Which rows of a table are removed by age. `RowPruner` carries it out. */
@@ -36,12 +42,12 @@ export interface RetentionRule {
   organization?: {
     /** SQL: whose the row is. Default: `old.org_id`. */
     column?: string;
-    /** SQL: the days that the organization `o` has chosen; null where it has not. */
+    /** SQL: the days that the organization `o` has chosen; null if it has not. */
     chosenDays?: string;
-    /** SQL: whether `o` may have such rows, where it would take long to look for one. */
+    /** SQL: whether `o` may have such rows, if it would take long to look for one. */
     candidate?: string;
   };
-  /** How many rows one transaction removes; fewer where other rows go with each. */
+  /** How many rows one transaction removes; fewer if other rows go with each. */
   atOnce?: number;
 }
 
@@ -77,4 +83,33 @@ export function overdueOrganizations(rule: RetentionRule): string {
   return `select o.id, kept.days from organizations o
     cross join lateral (select coalesce(${chosenDays}, ${rule.days})::int as days) kept
     where ${candidate ?? hasSome} order by o.id`;
+}
+
+/**
+ * Waits until no other transaction removes rows of that table in batches: two that remove the same rows in different
+ * orders would block each other for ever.
+ */
+export async function lockForPruning(tx: Tx, table: string): Promise<void> {
+  await tx.raw(`select pg_advisory_xact_lock(hashtextextended('prune ' || ?, 0))`, [table]);
+}
+
+export async function findOverdueOrganizations(
+  tx: Tx,
+  rule: RetentionRule,
+): Promise<{ id: string; days: number }[]> {
+  const { rows } = await tx.raw<{ rows: { id: string; days: number }[] }>(overdueOrganizations(rule));
+  return rows;
+}
+
+/** Removes one batch of expired rows and returns how many they were. */
+export async function removeOverdue(
+  tx: Tx,
+  rule: RetentionRule,
+  { orgId, days }: { orgId: string | undefined; days: number },
+): Promise<number> {
+  const { rowCount } = await tx.raw<{ rowCount: number }>(
+    removeOverdueRows(rule, days),
+    orgId === undefined ? [] : [orgId],
+  );
+  return rowCount;
 }

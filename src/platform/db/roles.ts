@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { CONNECT_MS } from './connections/connection-watch.ts';
+import { CONNECT_MS } from './connection-watch.ts';
 
 /** The role that serves requests (SPEC 5.11). */
 export const APP_ROLE = 'svc_app';

@@ -1,7 +1,7 @@
 export const SCOPES = ['system', 'partner', 'organization'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** What a transaction may see: the part of a caller that the database enforces. */
+/** The scope of a transaction: the part of a caller that the database enforces. */
 export interface TenantScope {
   scope: Scope;
   userId: string | null;

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { goesThroughPooler } from './connections/pooler.ts';
-import { TRANSACTION_LIMITS } from './pool.ts';
+import { goesThroughPooler } from './pooler.ts';
+import { TRANSACTION_LIMITS, type Db } from './pool.ts';
 import { send, type Statement } from './statement.ts';
 import type { TenantScope } from './tenant-scope.ts';
 
@@ -11,7 +11,7 @@ export type Tx = Knex.Transaction & { readonly [opened]: true };
 
 /**
  * Opens a transaction that sees what `tenant` may see.
- * @param readOnly  refuses writes, and answers before the commit, which then can change nothing any more
+ * @param readOnly  refuses writes, and returns before the commit, which then cannot change anything
  */
 export async function withTenant<T>(
   db: Knex,
@@ -31,11 +31,19 @@ export async function withSystem<T>(db: Knex, _why: string, work: (tx: Tx) => Pr
 }
 
 /**
+ * Takes the lock of this name, and keeps it until the transaction ends. Another transaction that takes the same name
+ * waits.
+ */
+export async function lockByName(tx: Tx, name: string): Promise<void> {
+  await tx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name]);
+}
+
+/**
  * Runs one prepared statement in a transaction of its own across tenants, past Knex: for what is run many times a
  * second. A transaction of Knex makes some 20 kB of functions, which live until the next major collection
- * (docs/decisions/what-grows-old.md).
- * @param isFinal  whether what the statement has done is to stay, by the rows that it answers
- * @returns `undefined` where it is undone
+ * (docs/decisions/agent-wire.md).
+ * @param isFinal  whether the effect of the statement is to stay, by the rows that it returns
+ * @returns `undefined` if it is undone
  */
 export async function withSystemStatement<Row extends object>(
   db: Knex,
@@ -52,7 +60,7 @@ export async function withSystemStatement<Row extends object>(
     return isKept ? rows : undefined;
   } catch (error) {
     await send(connection, { text: 'rollback' }).catch((stuck: Error) => {
-      // Nobody else may be given what is left of the transaction.
+      // The rest of the transaction must not reach another caller.
       connection.__knex__disposed = stuck;
     });
     throw error;
@@ -92,7 +100,7 @@ function tenantSettings(tenant: TenantScope): string {
   return `select ${calls.join(', ')}`;
 }
 
-/** What Knex's transaction object has beside its documented side: how it sends BEGIN, on the turn after it was made. */
+/** The undocumented part of Knex's transaction object that sends BEGIN, on the turn after it was made. */
 interface Opening extends PromiseLike<unknown> {
   begin(connection: pg.ClientBase): Promise<unknown>;
   query(connection: pg.ClientBase, sql: string): Promise<unknown>;
@@ -116,7 +124,7 @@ async function open<T>(
   });
 }
 
-/** Made here, where the caller's work is out of sight (docs/decisions/what-grows-old.md). */
+/** Made here, where the caller's work is out of sight (docs/decisions/agent-wire.md). */
 function beginning(command: string, sees: string): Opening['begin'] {
   return function begin(this: Opening, connection) {
     return this.query(connection, beginText(command, sees, connection));
@@ -127,6 +135,28 @@ function beginning(command: string, sees: string): Opening['begin'] {
 const beginText = (command: string, sees: string, connection: pg.ClientBase) =>
   goesThroughPooler(connection) ? `${command}; ${TRANSACTION_LIMITS}; ${sees}` : `${command}; ${sees}`;
 
-/** Part of a transaction, which is undone where it fails. The rest of the transaction then still counts. */
+/** Part of a transaction, which is undone if it fails. The rest of the transaction then still counts. */
 export const withSavepoint = <T>(tx: Tx, work: (part: Tx) => Promise<T>): Promise<T> =>
   tx.transaction((part) => work(part as Tx));
+
+/**
+ * Runs it as it stands, past Knex: for the few statements that are run so often that building them counts. In a
+ * transaction it sees what the transaction sees; on the pool, without a tenant, nothing but what it is let at by a
+ * function of the database.
+ */
+export async function runPrepared<Row extends object>(
+  on: Db | Tx,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  // The connection may already serve another tenant.
+  if (on.isTransaction === true && 'isCompleted' in on && on.isCompleted()) {
+    throw new Error(`the transaction was over before ${statement.name}`);
+  }
+  const connection = (await on.client.acquireConnection()) as pg.Client;
+  try {
+    return (await send<Row>(connection, { ...statement, values: [...values] })).rows;
+  } finally {
+    await on.client.releaseConnection(connection);
+  }
+}

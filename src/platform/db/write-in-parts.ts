@@ -1,7 +1,7 @@
-import { postgresError } from '../database-errors.ts';
+import { postgresError } from './database-errors.ts';
 
 export interface BatchOutcome<T, R> {
-  /** What each part answered that was written, in the order of the records. */
+  /** The results of the parts that were written, in the order of the records. */
   written: R[];
   /** Records that the database refuses even alone. */
   refused: { record: T; error: unknown }[];
@@ -11,7 +11,7 @@ export interface BatchOutcome<T, R> {
 }
 
 /**
- * Writes a batch so that a record that cannot be stored keeps no other from being stored: where the database refuses the
+ * Writes a batch so that a record that cannot be stored keeps no other from being stored: if the database refuses the
  * batch because of what is in it, each half is written by itself, down to the single record. A batch without such a
  * record costs one call of `write`; each such record costs about two calls for every time that the batch can be halved.
  * @param write  stores all records of a part or none of them

@@ -1,18 +1,32 @@
 import type { Request } from 'express';
-import type { AgentCaller, Caller, ClientInfo } from '../context.ts';
-import { holds } from '../context.ts';
+import { type AgentCaller, type Caller, type ClientInfo, holds } from '../context.ts';
 import { AppError, notFound } from '../errors.ts';
 import type { Access, PeopleAccess } from './route.ts';
+import type { Scope } from '../db/tenant-scope.ts';
 
-/** What the pipeline needs from above to know who is calling. */
+const EVERY_SCOPE = ['organization', 'partner', 'system'] as const satisfies readonly Scope[];
+
+/** Access for callers of every scope who hold a permission such as `sites:read`, with API keys among them. */
+export const everyScope = <const P extends string>(permission: P) => ({ scopes: EVERY_SCOPE, permission });
+
+/**
+ * The same for people only; API keys are refused. For whatever gives people rights: a leaked key must not create an
+ * account that outlives it.
+ */
+export const peopleOfEveryScope = <const P extends string>(permission: P) => ({
+  ...everyScope(permission),
+  person: true as const,
+});
+
+/** What the pipeline needs from the features to identify the caller. */
 export interface Authenticator {
-  /** Answers the caller, or throws `unauthenticated`, or `partner_inactive` and the like. */
+  /** Returns the caller, or throws `unauthenticated`, or `partner_inactive` and the like. */
   authenticate(bearer: string, client: ClientInfo): Promise<Caller>;
 }
 
 /** The same of agents, which have tokens and a way in of their own, past the address list of people (SPEC 5.2). */
 export interface AgentAuthenticator {
-  /** Answers whose token it is, or throws `unauthenticated`, `tenant_inactive` or `rate_limited`. */
+  /** Returns the agent that the token belongs to, or throws `unauthenticated`, `tenant_inactive` or `rate_limited`. */
   authenticate(bearer: string): Promise<AgentCaller>;
 }
 
@@ -33,7 +47,7 @@ export async function signIn(
   return authenticator.authenticate(token, client);
 }
 
-/** Whose agent it is. To its token no other device exists: throws `not_found` for any other id. */
+/** The device of an agent. Throws `not_found` for any other id: to its token, no other device exists. */
 export async function signInAgent(request: Request, authenticator: AgentAuthenticator): Promise<AgentCaller> {
   const token = bearerToken(request);
   if (token === undefined) {

@@ -9,7 +9,7 @@ export interface Changes {
 
 const MASK = '(secret)';
 const TEXT_MAX = 500;
-/** Of the JSON of one side. What would go beyond it is only named. */
+/** The most JSON of one side of a change. Fields beyond it are only named. */
 const SIDE_MAX = 8000;
 const DEPTH_MAX = 6;
 
@@ -22,7 +22,7 @@ type Plain = Record<string, unknown>;
 
 /**
  * Dates become text and whatever JSON does not know goes, as it would in the entry. Of a model also what its answers leave
- * out: that a secret was changed is to be seen. When it was changed is what the entry itself says.
+ * out: the entry shows that a secret was changed. Its time is the time of the entry.
  */
 function asRecord(value: object): Plain {
   const { updatedAt: _at, ...fields } = Object.fromEntries(Object.entries(value));

@@ -33,7 +33,7 @@ export function validationError(issues: readonly z.core.$ZodIssue[]): AppError {
   return new AppError('validation_failed', message, { details });
 }
 
-/** What Express and its body parser throw for a request that is not well formed. */
+/** The errors of Express and its body parser for a request that is not well formed. */
 function bodyParserError(error: unknown): AppError | undefined {
   if (error instanceof URIError) return notFound('Route');
   if (typeof error !== 'object' || error === null) return undefined;

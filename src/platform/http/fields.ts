@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
+import { clock, DAY_MS } from '../../clock.ts';
 import { inNfc } from '../../nfc.ts';
 
 /** Building blocks of request and response schemas. */
@@ -10,7 +10,7 @@ export const Timestamp = z.preprocess(
   z.iso.datetime(),
 );
 
-/** An id in a request, in lower case, as the database answers ids: so it can be compared with those. */
+/** An id in a request, in lower case, as the database returns ids, so it can be compared with those. */
 export const Id = z.uuid().toLowerCase();
 
 export const IdParams = z.object({ id: Id });
@@ -18,7 +18,7 @@ export const IdParams = z.object({ id: Id });
 /** Free-form JSON object of a record, as answers carry it. */
 export const JsonColumn = z.record(z.string(), z.unknown());
 
-/** What Postgres cannot store, or would store as something else. */
+/** Characters that Postgres cannot store, or would store as others. */
 const isUnstorable = (value: string) => value.includes('\0') || /\p{Surrogate}/u.test(value);
 const UNSTORABLE_RULE = 'must not contain NUL characters or halves of surrogate pairs';
 
@@ -58,8 +58,7 @@ export const ClockTime = z
   .string()
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time from 00:00 to 23:59, such as 08:30');
 
-const DAY_MS = 86_400_000;
-// What both Postgres and four digits of a year can hold.
+// The range that both Postgres and four digits of a year can hold.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 

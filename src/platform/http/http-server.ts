@@ -8,11 +8,51 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { clock, type Timer } from '../../../clock.ts';
-import { AppError } from '../../errors.ts';
-import { bodyOfError } from '../error-body.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { AppError } from '../errors.ts';
+import { bodyOfError } from './error-body.ts';
+import type { RequestHandler } from 'express';
+import type { ClientInfo } from '../context.ts';
+import type { Logger } from '../logger.ts';
+import { requestState } from './request-state.ts';
 
-/** The server below Express: how long it waits for a request, and what it answers to what is none. */
+/** How often connections that have become idle are closed. */
+const CLOSE_IDLE_EVERY_MS = 50;
+/** Requests that take longer than this are cut off. */
+const PATIENCE_MS = 5000;
+
+/** Closes the keep-alive connections of an HTTP server once their current request has been answered. */
+export class ConnectionDrain {
+  readonly #server: Server;
+  #isDraining = false;
+
+  constructor(server: Server) {
+    this.#server = server;
+    server.prependListener('request', (_request, response) => {
+      if (this.#isDraining) response.setHeader('Connection', 'close');
+    });
+  }
+
+  /** From now on each answer is the last one of its connection. */
+  begin(): void {
+    this.#isDraining = true;
+  }
+
+  /** Accepts no new connection, and resolves when all are closed. Those that are not closed in time are cut off. */
+  async end(patienceMs = PATIENCE_MS): Promise<void> {
+    this.begin();
+    const closeIdle = clock.setInterval(() => this.#server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+    const cutOff = clock.setTimeout(() => this.#server.closeAllConnections(), patienceMs);
+    try {
+      await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    } finally {
+      clock.clear(closeIdle);
+      clock.clear(cutOff);
+    }
+  }
+}
+
+/** The server below Express: how long it waits for a request, and how it answers malformed ones. */
 
 export interface HttpPatience {
   /** For all headers of a request. */
@@ -128,7 +168,7 @@ interface Address {
  */
 const BACKLOG = 16_384;
 
-/** Answers the URL by which this machine reaches the server. Throws a `ListenError`. */
+/** Returns the URL by which this machine reaches the server. Throws a `ListenError`. */
 export async function listen(server: Server, { host, port }: Address): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => reject(new ListenError({ host, port }, error));
@@ -141,4 +181,35 @@ export async function listen(server: Server, { host, port }: Address): Promise<s
   const { address, family, port: taken } = server.address() as AddressInfo;
   const shown = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
   return `http://${family === 'IPv6' && shown.includes(':') ? `[${shown}]` : shown}:${taken}`;
+}
+
+/** One request to a service that speaks a protocol of others, and therefore has no rows in the route table. */
+export interface RawExchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Below the path of the service, as it was sent: nothing is decoded. */
+  path: string;
+  client: ClientInfo;
+  requestId: string;
+  log: Logger;
+  /** Aborted when the client goes away before it has its answer. */
+  signal: AbortSignal;
+}
+
+/** Answers the request, or throws an `AppError`, which is answered as everywhere. */
+export type RawService = (exchange: RawExchange) => Promise<void>;
+
+/** @param route  the name that its requests have in metrics */
+export function rawService(route: string, service: RawService): RequestHandler {
+  return async (request, response) => {
+    const state = requestState(request);
+    state.route = route;
+    const gone = new AbortController();
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+    });
+    const { client, requestId, log } = state;
+    const exchange = { request, response, path: request.url, client, requestId, log, signal: gone.signal };
+    await service(exchange);
+  };
 }

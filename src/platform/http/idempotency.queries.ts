@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
-import type { RetentionRule } from '../../db/retention/retention-rule.ts';
-import type { Tx } from '../../db/transaction.ts';
-import { AppError, invalid } from '../../errors.ts';
+import type { RetentionRule } from '../db/retention-rule.ts';
+import type { Tx } from '../db/transaction.ts';
+import { AppError, invalid } from '../errors.ts';
 
 const KEPT_DAYS = 1;
 
@@ -14,7 +14,7 @@ export const idempotencyRetention: RetentionRule = {
   isOver: (days) => `old.created_at < now() - make_interval(days => ${days})`,
 };
 
-/** A request that its sender may send again, by its `Idempotency-Key`: one key, one deed (SHAPES 1). */
+/** A request that its sender may send again, by its `Idempotency-Key`: each key takes effect once (SHAPES 1). */
 export interface OnceOnly {
   userId: string;
   key: string;
@@ -35,8 +35,8 @@ export function onceOnly(request: Request, userId: string, body: unknown): OnceO
 }
 
 /**
- * Takes the key, or answers what was answered to it before. One that comes while the first is under way waits for it.
- * Keys are kept for 24 hours. Throws `conflict` for a key that was used for another request.
+ * Takes the key, or returns the answer that was given to it before. A request that comes while the first is under way
+ * waits for it. Keys are kept for 24 hours. Throws `conflict` for a key that was used for another request.
  */
 export async function takeKey(
   tx: Tx,
@@ -62,7 +62,7 @@ export async function takeKey(
   return { answer: before.answer };
 }
 
-/** In the transaction of the deed: without it there is no answer to repeat. */
+/** Runs in the transaction of the request: if that is rolled back, there is no answer to repeat. */
 export async function keepAnswer(tx: Tx, { userId, key }: OnceOnly, answer: unknown): Promise<void> {
   await tx.raw('update idempotency_keys set answer = ?::jsonb where user_id = ? and key = ?', [
     JSON.stringify(answer),

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { parse as parseCookies } from 'cookie';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
-import type { Db } from '../../db/pool.ts';
+import type { Db } from '../db/pool.ts';
 import { z } from 'zod';
 import type {
   AgentCaller,
@@ -11,11 +11,11 @@ import type {
   DetachedAgentContext,
   DetachedContext,
   PublicContext,
-} from '../../context.ts';
-import type { TenantScope } from '../../db/tenant-scope.ts';
-import { withSystem, withTenant } from '../../db/transaction.ts';
-import { AppError, invalid, noFields, notFound } from '../../errors.ts';
-import type { ExpensiveWork } from '../../expensive-work.ts';
+} from '../context.ts';
+import type { TenantScope } from '../db/tenant-scope.ts';
+import { withSystem, withTenant } from '../db/transaction.ts';
+import { AppError, invalid, noFields, notFound } from '../errors.ts';
+import type { ExpensiveWork } from '../concurrency.ts';
 import {
   type AgentAuthenticator,
   type Authenticator,
@@ -23,29 +23,32 @@ import {
   bearerToken,
   signIn,
   signInAgent,
-} from '../authentication.ts';
-import type { AuditTrail } from '../audit.ts';
-import { StreamAnswer } from '../files/stream-answer.ts';
-import { isBrowserAnswer } from '../browser-answer.ts';
-import { type ByteBody, byteBody } from '../files/byte-body.ts';
+} from './authentication.ts';
+import { type AuditTrail, noteDenials } from './audit.ts';
+import { StreamAnswer, type ByteBody, byteBody } from './stream-answer.ts';
+import { isBrowserAnswer, Download, OpenDownload } from './file-answer.ts';
 import { type Changes, changesOf } from './changes.ts';
-import { noteDenials } from './denials.ts';
-import { Download, OpenDownload } from '../download.ts';
-import { validationError } from '../error-body.ts';
-import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.ts';
-import { jsonTextFault } from './json-text.ts';
-import { parseBody } from './parse-body.ts';
-import { isDeepPage, withoutPage } from '../pagination.ts';
-import { AuditedJson, RawJson } from '../raw-json.ts';
-import { requestState, type RequestState } from '../request-state.ts';
-import type { AnyRoute, Base, CookieOptions, Reply, RouteGroup } from '../route.ts';
+import { validationError } from './error-body.ts';
+import { keepAnswer, onceOnly, takeKey, type OnceOnly } from './idempotency.queries.ts';
+import { jsonTextFault, parseBody } from './parse-body.ts';
+import { isDeepPage, withoutPage } from './pagination.ts';
+import {
+  AuditedJson,
+  RawJson,
+  type AnyRoute,
+  type Base,
+  type CookieOptions,
+  type Reply,
+  type RouteGroup,
+} from './route.ts';
+import { requestState, type RequestState } from './request-state.ts';
 
 export interface Pipeline {
   db: Db;
   authenticator: Authenticator;
   agents: AgentAuthenticator;
   audit: AuditTrail;
-  /** What limits how many transactions of expensive rows run at once. */
+  /** Limits how many transactions of expensive rows run at once. */
   expensive: ExpensiveWork;
   reads: CoveredReads;
   /** Calls `onLost` once the caller's rights end or change. `close` ends the watch. */
@@ -179,7 +182,7 @@ function handle(row: AnyRoute, pipeline: Pipeline): RequestHandler {
   };
 }
 
-/** What is made while it is sent can take hours. It is cut off when the caller may not have it any more. */
+/** A streamed answer can take hours. It is cut off when the caller loses the right to it. */
 async function sendWhileAllowed(
   answer: OpenDownload | StreamAnswer,
   response: Response,
@@ -259,7 +262,7 @@ async function signedIn<C extends Context | AgentContext>(
 }
 
 type Opened = Pick<Context, 'tx' | 'afterCommit' | 'recordChange'>;
-/** What the handler has noted by `recordChange`. */
+/** The change that the handler has recorded by `recordChange`. */
 interface Recorded {
   changes?: Changes;
 }
@@ -269,7 +272,7 @@ function scopeOf({ orgId }: AgentCaller): TenantScope {
   return { scope: 'organization', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [orgId] };
 }
 
-/** What opens a transaction of the tenant, and after its commit does what waited for that. */
+/** Returns a function that opens a transaction of the tenant, and runs the work that waited for its commit. */
 function transactions<C>(
   row: AnyRoute,
   { db }: Pipeline,
@@ -299,7 +302,7 @@ type Within = <T>(work: (ctx: Context, recorded: Recorded) => PromiseLike<T>) =>
 const isExpensive = ({ cost }: AnyRoute, query: unknown) =>
   (typeof cost === 'function' ? cost(query) : cost) === 'expensive' || isDeepPage(query);
 
-/** Where there is a limit, opens each transaction when it is the caller's turn. */
+/** If there is a limit, opens each transaction when it is the caller's turn. */
 function limited(
   limit: ExpensiveWork | undefined,
   caller: Caller,
@@ -365,13 +368,13 @@ const isCovered = (row: AnyRoute, state: RequestState, input: Input, { reads }: 
   return read !== undefined && reads.isCovered(read);
 };
 
-/** The same for all pages of a read by one caller; `undefined` where each request has an entry of its own. */
+/** The same for all pages of a read by one caller; `undefined` if each request has an entry of its own. */
 function readOf(row: AnyRoute, { caller }: RequestState, { params, query }: Input): string | undefined {
   if (row.audit?.coversPages !== true || caller === undefined) return undefined;
   return JSON.stringify([caller.apiKeyId ?? caller.userId, row.path, params, withoutPage(query ?? {})]);
 }
 
-/** What the response lists, and nothing else. */
+/** The fields that the response lists, and no others. */
 function shaped(row: AnyRoute, answer: unknown): unknown {
   if (answer instanceof RawJson || answer instanceof Download || isBrowserAnswer(answer)) return answer;
   return row.response.parse(answer);

@@ -1,10 +1,23 @@
 import { z } from 'zod';
-import type { AppError, ErrorCode } from '../../errors.ts';
-import { ERROR_STATUS, wireCode } from '../../errors.ts';
-import { ErrorBody } from '../error-body.ts';
-import { refusesKeys } from '../authentication.ts';
-import type { Access, AnyRoute, RouteGroup } from '../route.ts';
-import { METRICS_PATH, SERVICE_TAG } from './service-paths.ts';
+import { type AppError, type ErrorCode, ERROR_STATUS, wireCode } from '../errors.ts';
+import { ErrorBody } from './error-body.ts';
+import { refusesKeys } from './authentication.ts';
+import type { Access, AnyRoute, RouteGroup } from './route.ts';
+
+/** The heading of the routes about the server itself, in the route table and beside it. */
+export const SERVICE_TAG = {
+  name: 'Service',
+  description: 'Health, metrics and documents of the server itself.',
+};
+
+/** Paths that are served beside the route table (SHAPES 2), because no client of the interface asks for it. */
+const METRICS_PATH = {
+  path: '/metrics',
+  summary: 'Read the metrics of this server',
+  description:
+    'In the text format of Prometheus. A request that came through a proxy, or from another machine, needs METRICS_TOKEN as bearer token.',
+  answer: { description: 'Metrics.', media: 'text/plain', schema: z.string() },
+};
 
 type Json = Record<string, unknown>;
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { clock } from '../../clock.ts';
 import type { Metrics } from '../metrics.ts';
 import { AppError } from '../errors.ts';
-import type { Mac } from '../secrets/mac.ts';
+import type { Mac } from '../secrets/tokens.ts';
 import { bearerToken } from './authentication.ts';
 import { contains, peerAddress, type ProxyTrust } from './client-address.ts';
 import { requestState } from './request-state.ts';
@@ -30,7 +30,7 @@ export const SelfCheck = z.object({
 });
 export type SelfCheck = z.infer<typeof SelfCheck>;
 
-/** What the token of a self-check signs is worth nothing anywhere else. */
+/** A token of a self-check is not valid for anything else. */
 export const SELF_CHECK_PURPOSE = 'self-check of the operator';
 /** The machine of the operator may have another time. */
 const SELF_CHECK_SECONDS = 300;
@@ -67,7 +67,9 @@ export function selfCheckRoute(mac: Mac, trust: ProxyTrust): Router {
   return router;
 }
 
-/** Answers are for who asked, in that moment: no browser and no proxy keeps one. A route may say otherwise of its own. */
+/**
+ * An answer is meant for its caller at that moment, so no browser and no proxy keeps it. A route can permit caching.
+ */
 export const neverStored: RequestHandler = (_request, response, next) => {
   response.setHeader('Cache-Control', 'no-store');
   next();

@@ -28,11 +28,11 @@ export type PageQuery = z.infer<typeof PageQuery>;
 
 const PAGE_FIELDS = new Set(['page', 'limit', 'after', 'refresh']);
 
-/** What a query asks for, whichever page of it, and from however fresh an answer. */
+/** The conditions of a query, without its page and the age of the answer. */
 export const withoutPage = (query: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(query).filter(([name]) => !PAGE_FIELDS.has(name)));
 
-/** Rows before the page, which the database reads and nobody is shown. */
+/** Rows before the page, which the database reads and skips. */
 const CHEAP_ROWS = 10_000;
 
 /** Whether a query, of any route, asks for a page so far behind the first that finding it takes long. */

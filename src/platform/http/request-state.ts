@@ -6,7 +6,7 @@ import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
 import { clientAddress, type ProxyTrust } from './client-address.ts';
 
-/** What the first step of the pipeline knows of a request, for all that follow. */
+/** The state of a request that the first step of the pipeline makes for all that follow. */
 export interface RequestState {
   requestId: string;
   log: Logger;

@@ -9,10 +9,31 @@ import type {
 } from '../context.ts';
 import type { Scope } from '../db/tenant-scope.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { BrowserAnswer } from './browser-answer.ts';
-import type { ByteBody } from './files/byte-body.ts';
-import type { Download } from './download.ts';
-import type { AuditedJson, RawJson } from './raw-json.ts';
+import type { BrowserAnswer, Download } from './file-answer.ts';
+import type { ByteBody } from './stream-answer.ts';
+
+/**
+ * A response body that the database has already serialized. It is sent unchanged, because parsing and serializing it
+ * again would cost more than the rest of the request. The caller guarantees that it matches the route's response
+ * schema; see `rowAsJson`.
+ */
+export class RawJson {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A serialized response together with the value that the route's audit note is built from. */
+export class AuditedJson<Source> extends RawJson {
+  readonly source: Source;
+
+  constructor(text: string, source: Source) {
+    super(text);
+    this.source = source;
+  }
+}
 
 /**
  * Who may call a route. It cannot be left out. `signed-in`: a person, or a program with an API key; `person`: a person
@@ -33,7 +54,7 @@ export type Access =
       mfa?: true;
     };
 
-/** Of routes that people and their keys may call. */
+/** The access of routes that people and their keys may call. */
 export type PeopleAccess = Exclude<Access, 'public' | 'agent'>;
 
 type ContextFor<A extends Access, T extends boolean> = A extends 'public'
@@ -53,7 +74,9 @@ type PathFor<A extends Access> = A extends 'agent' ? `/agents/:id/${string}` : s
 
 type Parsed<S extends z.ZodType | undefined> = S extends z.ZodType ? z.output<S> : undefined;
 
-/** What an answer carries beside its body. Applied when the answer is sent, so a rolled-back one sets nothing. */
+/**
+ * The headers and cookies of an answer. They are applied when the answer is sent, so a rolled-back one sets nothing.
+ */
 export interface Reply {
   header(name: string, value: string): void;
   cookie(name: string, value: string, options: CookieOptions): void;
@@ -68,7 +91,7 @@ export interface CookieOptions {
 
 export interface HandlerInput<A extends Access, T extends boolean, P, Q, B, X = undefined>
   extends RequestInput<A, T, P, Q, B> {
-  /** What `prepare` answered. */
+  /** The result of `prepare`. */
   prepared: X;
 }
 
@@ -87,13 +110,13 @@ interface RequestInput<A extends Access, T extends boolean, P, Q, B> {
   isFromBrowser: boolean;
   /** The bearer token as sent, also on public routes, where it is not checked. */
   bearer: A extends 'agent' ? string : string | undefined;
-  /** Of a row with `bodyType: 'bytes'`: its body, unread. Throws where the client's headers do not say what it is. */
+  /** For a row with `bodyType: 'bytes'`: its body, unread. Throws if the client's headers do not say what it is. */
   bytes: () => ByteBody;
 }
 
-/** What happened to which thing, for the audit trail; the rest (who, when, from where) is known. */
+/** The action and its subject for the audit trail; the actor, the time and the address are known. */
 export interface AuditNote {
-  /** Of a row that does one of several things: which it was. The row's own where it is left out. */
+  /** For a row that does one of several things: which it did. By default the row's own action. */
   action?: string;
   orgId?: string | null;
   partnerId?: string | null;
@@ -128,14 +151,14 @@ interface RouteBase<
   /** Largest body in bytes (default 100 kB). A row that takes bytes has to count along: see `ByteBody`. */
   bodyLimit?: number;
   status?: 200 | 201 | 202;
-  /** Answers with a redirect of the browser and never with a body; its `response` is `NoBody`. */
+  /** The route redirects the browser and never sends a body; its `response` is `NoBody`. */
   redirects?: true;
   /**
-   * Of a row whose statements may take long: `expensive`, or what says so of a request. Its transactions count in the
-   * share of the pool that a person and a partner may hold (docs/decisions/expensive-work.md).
+   * For a row whose statements may take long: `expensive`, or a function that decides it for a request. Its
+   * transactions count in the share of the pool that a person and a partner may hold (docs/decisions/rate-limits.md).
    */
   cost?: 'expensive' | ((query: Parsed<Q>) => 'expensive' | 'cheap');
-  /** Throws where this server does not offer the route, or does not offer it to this client any more: before anybody
+  /** Throws if this server does not offer the route, or does not offer it to this client any more: before anyone
    * signs in and anything of the body is read. */
   before?(client: ClientInfo): void | Promise<void>;
   /**
@@ -143,20 +166,20 @@ interface RouteBase<
    * answer is stored, so it is neither text that is ready to be sent nor a download.
    */
   idempotent?: I;
-  /** Of a row of agents: devices that wait for approval may use it as well. */
+  /** For a row of agents: devices that wait for approval may use it as well. */
   forPending?: true;
-  /** Of a row that may change something and has no `audit`: why. */
+  /** For a row that may change something: why it has no `audit`. */
   unaudited?: string;
   /** Codes beside those that every route of its kind can answer, for the documentation. */
   errors?: readonly ErrorCode[];
   response: R;
-  /** Answers with another status that are no failures, for the documentation. */
+  /** Successful answers with another status, for the documentation. */
   otherAnswers?: Readonly<Record<number, { description: string; schema: z.ZodType }>>;
-  /** Media types of the answer, where JSON is not the only one. */
+  /** Media types of the answer, if JSON is not the only one. */
   media?: readonly string[];
 }
 
-/** Of a row whose answers are not stored. */
+/** Answers that cannot be stored, which only rows without idempotency keys may return. */
 type Unstored<I, Answer> = I extends true ? never : Answer;
 
 export interface RouteDeclaration<
@@ -175,7 +198,7 @@ export interface RouteDeclaration<
   /** Runs before the transaction is opened, for what takes long without the database: passwords are hashed here, and
    * Redis is asked. Whether what it read still holds is the handler's to see. */
   prepare?(input: RequestInput<A, false, Parsed<P>, Parsed<Q>, Parsed<B>>): PromiseLike<X>;
-  /** What it answers may hold more than `response` lists: the rest is for the audit note, and is not sent. */
+  /** The result may hold more fields than `response` lists: the rest is for the audit note, and is not sent. */
   handler(
     input: HandlerInput<A, T, Parsed<P>, Parsed<Q>, Parsed<B>, X>,
   ):
@@ -187,12 +210,15 @@ export interface RouteDeclaration<
   audit?: {
     action: string;
     resource: string;
-    /** Of a route that sends customers' data out: each entry is written under this action too, which the compliance
+    /** For a route that sends customers' data out: each entry is written under this action too, which the compliance
      * report counts (SPEC 6). */
     alsoAs?: 'data.export' | 'data.access';
-    /** Of a read: its further pages, and the same read by the same caller within ten minutes, have no entry of their own. */
+    /**
+     * For a read: its further pages, and the same read by the same caller within ten minutes, have no entry of their
+     * own.
+     */
     coversPages?: true;
-    /** Several where more than one organization is concerned: each has an entry of its own. None where this time there is
+    /** Several if more than one organization is concerned: each has an entry of its own. None if this time there is
      * nothing to note. Of a row without a transaction, `ctx` has the one in which the entry is written. */
     note: (
       answer: H,

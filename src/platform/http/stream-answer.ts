@@ -1,15 +1,55 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
-import { clock, type Timer } from '../../../clock.ts';
-import { AppError } from '../../errors.ts';
-import { type ByteRange, byteRange } from './byte-range.ts';
+import { clock, type Timer } from '../../clock.ts';
+import { AppError, invalid } from '../errors.ts';
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * The body of a request that is a file. Nothing of it has been read, and nothing that the client says of it is proved:
+ * one that announces more than the row takes is refused, one that sends more is for the reader to refuse.
+ */
+export interface ByteBody {
+  /** Read once. What the reader leaves is dropped as it arrives, so that the client gets its answer. */
+  pieces: AsyncIterable<Buffer>;
+  /** As announced; `undefined` if the client sends pieces until it has no more. */
+  length: number | undefined;
+  /** SHA-256 that the bytes are to have, in lower case. */
+  sha256: string;
+}
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+export function byteBody(request: IncomingMessage, limit: number): ByteBody {
+  const announced = request.headers['content-length'];
+  const length = announced === undefined ? undefined : Number(announced);
+  if (length !== undefined && length > limit) {
+    throw new AppError('payload_too_large', `The file is larger than the ${limit} bytes that are taken.`);
+  }
+  const sha256 = String(request.headers['x-content-sha256'] ?? '').toLowerCase();
+  if (!SHA256.test(sha256)) {
+    throw invalid(
+      'headers.X-Content-SHA256',
+      'must be the SHA-256 of the body in 64 hexadecimal digits',
+      'Send the SHA-256 of the file in the header X-Content-SHA256, in 64 hexadecimal digits.',
+    );
+  }
+  return { pieces: piecesOf(request), length, sha256 };
+}
+
+async function* piecesOf(request: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    yield* request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  } finally {
+    request.resume();
+  }
+}
 
 /** How often a client that is being waited for has to have taken something. */
 const PATIENCE_MS = 60_000;
 /** So much in that time, which is 4 KiB a second: a client that takes less keeps others from their turn. */
 const LEAST_BYTES = 256 * 1024;
-/** What is handed to the network at a time. A piece of a stream can be larger. */
+/** The bytes handed to the network at a time. A piece of a stream can be larger. */
 const SLICE_BYTES = 64 * 1024;
 
 interface Noted {
@@ -21,17 +61,17 @@ interface Noted {
 export interface StreamAnswerOptions {
   fileName: string;
   type: string;
-  /** Where it is known, parts of it can be asked for. */
+  /** If it is known, parts of it can be asked for. */
   known?: { length: number; etag: string };
   read: (range: ByteRange | undefined) => AsyncIterable<Buffer>;
-  /** What the audit entry of it says. */
+  /** The details of its audit entry. */
   noted: Noted;
   patienceMs?: number;
 }
 
 /**
  * A file that is made while it is sent. No more of it is made than the client takes, and nothing more once the client has
- * left. Should it fail half-way, the connection is cut: nobody takes a part for the whole.
+ * left. Should it fail half-way, the connection is cut, so that a part is not taken for the whole.
  */
 export class StreamAnswer {
   readonly noted: Noted;
@@ -56,7 +96,7 @@ export class StreamAnswer {
     }
     const pace = { slices: 0 };
     const slices = slicesOf(read(range === 'all' ? undefined : range), pace);
-    // What cannot be read at all is answered as an error.
+    // A file that cannot be read at all is answered with an error.
     const first = await slices.next();
     if (response.destroyed) {
       await slices.return();
@@ -149,7 +189,7 @@ function watchPace(response: Response, pace: { slices: number }, patienceMs: num
     .unref();
 }
 
-/** RFC 6266: a name of harmless characters for everyone, and the real one for who understands RFC 5987. */
+/** RFC 6266: a name of harmless characters for everyone, and the real one for clients that understand RFC 5987. */
 export function contentDisposition(fileName: string): string {
   const name = shortened(fileName.replace(UNSAFE, '_'));
   const plain = name.replace(/[^\w.()+, -]/g, '_');
@@ -177,3 +217,26 @@ function shortened(name: string): string {
 
 const hasLeft = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
+
+/** Bytes of a file, both ends included. */
+export interface ByteRange {
+  first: number;
+  last: number;
+}
+
+/**
+ * What the header `Range` asks for of a file of `size` bytes (RFC 9110, 14.1.2). `all` if it is absent or has a form
+ * that is not supported, which the standard allows; `none` if the file has no such bytes.
+ */
+export function byteRange(header: string | undefined, size: number): ByteRange | 'all' | 'none' {
+  const [, from, to] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '') ?? [];
+  if (from === undefined || to === undefined || (from === '' && to === '')) return 'all';
+  if (from === '') {
+    const length = Math.min(Number(to), size);
+    return length === 0 ? 'none' : { first: size - length, last: size - 1 };
+  }
+  const first = Number(from);
+  const last = to === '' ? size - 1 : Math.min(Number(to), size - 1);
+  if (to !== '' && Number(to) < first) return 'all';
+  return first >= size ? 'none' : { first, last };
+}

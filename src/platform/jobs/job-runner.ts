@@ -1,9 +1,8 @@
 import { clock, type Timer } from '../../clock.ts';
 import { isDatabaseAway } from '../db/database-errors.ts';
 import type { Logger } from '../logger.ts';
-import type { JobStore } from './job-store.ts';
-import type { Kind } from './kind.ts';
-import { type Outcome, RunningJob } from './running-job.ts';
+import type { JobStore, ClaimedJob, Ending } from './job.queries.ts';
+import { type Kind, retryDelayMs, PermanentJobFailure } from './definition.ts';
 import type { Schedules } from './schedules.ts';
 
 export interface JobTiming {
@@ -32,7 +31,7 @@ interface Parts {
 /** Within this time after the last round that went well, the runner counts as working. */
 const WORKING_MS = 30_000;
 
-/** Of so many places one is kept for partners that have nothing running. */
+/** One of this many places is kept for partners that have nothing running. */
 const PLACES_FOR_EACH_RESERVED = 4;
 
 /** Looks for due jobs, runs them, and renews their leases. */
@@ -95,7 +94,7 @@ export class JobRunner {
       const wakes = this.#wakes;
       const hasFound = await this.#look();
       const running = [...this.#running.values()].filter(({ kind }) => !kind.resumes);
-      // What ended since the look began may have added more.
+      // Jobs that ended since the look began may have added more.
       if (!hasFound && running.length === 0 && this.#wakes === wakes) return;
       await Promise.all(running.map(({ ended }) => ended));
     }
@@ -259,3 +258,145 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   await Promise.race([work, clock.sleep(ms, { signal: late.signal }).catch(() => undefined)]);
   late.abort();
 }
+
+/** Between attempts to store how a job has ended, while the database is away. */
+const STORE_AGAIN_MS = 500;
+
+type StopReason = 'cancelled' | 'lease_lost' | 'closing';
+type Outcome = Ending['as'] | 'lost';
+
+interface RunParts {
+  store: JobStore;
+  log: Logger;
+  leaseMs: number;
+  /** When the claim was sent, by `clock.monotonic()`: the lease ends no earlier than counted from there. */
+  claimedAt: number;
+}
+
+/** One attempt at a job, from its claim until its end is stored or its lease is lost. */
+class RunningJob {
+  readonly kind: Kind;
+  readonly claimed: ClaimedJob;
+  /** Never rejects. */
+  readonly ended: Promise<Outcome>;
+  readonly #parts: RunParts;
+  readonly #log: Logger;
+  readonly #abort = new AbortController();
+  readonly #begunAt = clock.monotonic();
+  #heldUntil: number;
+  #stopped: StopReason | undefined;
+
+  constructor(kind: Kind, claimed: ClaimedJob, parts: RunParts) {
+    this.kind = kind;
+    this.claimed = claimed;
+    this.#parts = parts;
+    this.#heldUntil = parts.claimedAt + parts.leaseMs;
+    const { id, attempt, partnerId } = claimed;
+    this.#log = parts.log.child({
+      job: kind.name,
+      jobId: id,
+      attempt,
+      ...(partnerId === null ? {} : { partnerId }),
+    });
+    this.ended = this.#run();
+  }
+
+  /** Whether no other process can have begun the job again. */
+  get isHeld(): boolean {
+    return this.#stopped !== 'lease_lost' && clock.monotonic() < this.#heldUntil;
+  }
+
+  /** @param sentAt  when the renewal was sent, by `clock.monotonic()` */
+  renewed(sentAt: number): void {
+    this.#heldUntil = sentAt + this.#parts.leaseMs;
+  }
+
+  /** Aborts the handler, which decides how soon it ends. */
+  stop(reason: StopReason): void {
+    if (this.#stopped !== undefined && reason !== 'lease_lost') return;
+    this.#stopped = reason;
+    this.#abort.abort(new Error(STOP_MESSAGES[reason]));
+  }
+
+  async #run(): Promise<Outcome> {
+    const ending = await this.#attempt();
+    const outcome = await this.#store(ending.ending);
+    const ms = Math.round(clock.monotonic() - this.#begunAt);
+    this.#report(outcome, ending, ms);
+    return outcome;
+  }
+
+  async #attempt(): Promise<{ ending: Ending; error?: unknown }> {
+    try {
+      const result = await this.kind.attempt(this.claimed, {
+        signal: this.#abort.signal,
+        log: this.#log,
+        saveProgress: async (progress) => {
+          this.#abort.signal.throwIfAborted();
+          if (!(await this.#parts.store.saveProgress(this.claimed, progress))) this.stop('lease_lost');
+          this.#abort.signal.throwIfAborted();
+        },
+      });
+      return { ending: { as: 'succeeded', result } };
+    } catch (error) {
+      return { ending: this.#endingAfter(error), error };
+    }
+  }
+
+  #endingAfter(error: unknown): Ending {
+    const reason = (error instanceof Error ? error.message : String(error)).replaceAll('\0', '');
+    if (this.#stopped === 'cancelled') return { as: 'cancelled', reason: STOP_MESSAGES.cancelled };
+    if (this.#stopped === 'closing') return { as: 'handedBack', reason };
+    const { attempt, maxAttempts } = this.claimed;
+    if (attempt >= maxAttempts || error instanceof PermanentJobFailure) return { as: 'failed', reason };
+    return { as: 'again', reason, afterMs: retryDelayMs(attempt, this.kind.backOff, Math.random()) };
+  }
+
+  /** Tries for as long as the lease is held: after that the job runs again elsewhere. */
+  async #store(wanted: Ending): Promise<Outcome> {
+    let ending = wanted;
+    while (this.isHeld) {
+      try {
+        return (await this.#parts.store.end(this.claimed, ending)) ? ending.as : 'lost';
+      } catch (error) {
+        if (isDatabaseAway(error)) {
+          await clock.sleep(STORE_AGAIN_MS);
+        } else if (ending.as === 'succeeded') {
+          // The work is done, so it is not done again.
+          this.#log.error({ err: error }, 'job.result_not_stored');
+          ending = { as: 'failed', reason: 'The work is done, but its result could not be stored.' };
+        } else {
+          this.#log.error({ err: error }, 'job.end_not_stored');
+          return 'lost';
+        }
+      }
+    }
+    return 'lost';
+  }
+
+  #report(outcome: Outcome, { ending, error }: { ending: Ending; error?: unknown }, ms: number): void {
+    switch (outcome) {
+      case 'succeeded':
+        return this.#log.info({ ms }, 'job.succeeded');
+      case 'again':
+        return this.#log.warn(
+          { err: error, ms, retryMs: ending.as === 'again' ? ending.afterMs : 0 },
+          'job.attempt_failed',
+        );
+      case 'failed':
+        return this.#log.error({ err: error, ms }, 'job.failed');
+      case 'cancelled':
+        return this.#log.info({ ms }, 'job.cancelled');
+      case 'handedBack':
+        return this.#log.info({ ms }, 'job.handed_back');
+      case 'lost':
+        return this.#log.warn({ ...(error === undefined ? {} : { err: error }), ms }, 'job.lease_lost');
+    }
+  }
+}
+
+const STOP_MESSAGES: Record<StopReason, string> = {
+  cancelled: 'The job was cancelled.',
+  lease_lost: 'The lease of the job was lost: another server may have begun it again.',
+  closing: 'The server is stopping.',
+};

@@ -1,8 +1,11 @@
-import type { Statement } from '../db/statement.ts';
+import { z } from 'zod';
+import type { Db } from '../db/pool.ts';
+import { type Statement } from '../db/statement.ts';
+import { type Tx, withSystem, withSystemStatement, runPrepared } from '../db/transaction.ts';
 
 /** For how many days ended jobs are kept: their keys, results and errors. */
-export const SUCCEEDED_DAYS = 1;
-export const FAILED_DAYS = 14;
+const SUCCEEDED_DAYS = 1;
+const FAILED_DAYS = 14;
 
 const ENDED = (
   days: number,
@@ -12,7 +15,7 @@ const WAITING = 'lease_id = null, lease_until = null';
 const QUEUED_FAILED = `state = 'failed', ${ENDED(FAILED_DAYS)}`;
 
 /** $1 names that this process can begin, $2 ids that it runs, $3 names of schedules: what there is to do at this moment. */
-export const LOOK: Statement = {
+const LOOK: Statement = {
   name: 'jobs-look',
   text: `select
     array(select n from unnest($1::text[]) n where exists (
@@ -24,7 +27,7 @@ export const LOOK: Statement = {
 };
 
 /** Claims of one kind of job take turns, so that each sees what the one before it has taken. $1 name */
-export const LOCK_CLAIMS: Statement = {
+const LOCK_CLAIMS: Statement = {
   name: 'jobs-lock-claims',
   text: `select pg_advisory_xact_lock(hashtextextended('background_jobs ' || $1, 0))`,
 };
@@ -37,7 +40,7 @@ export const LOCK_CLAIMS: Statement = {
  * places go first. Of equal places, the partner goes first whose last job was begun the longest ago. Only the first jobs
  * of each turn are read, however many wait.
  */
-export const CLAIM: Statement = {
+const CLAIM: Statement = {
   name: 'jobs-claim',
   text: `with recursive turns as (
     (select turn from background_jobs where name = $1 and state = 'queued' order by turn limit 1)
@@ -75,7 +78,7 @@ export const CLAIM: Statement = {
 };
 
 /** $1 ids, $2 their leases, $3 seconds. Answers those that are still held. */
-export const RENEW: Statement = {
+const RENEW: Statement = {
   name: 'jobs-renew',
   text: `update background_jobs b set lease_until = clock_timestamp() + make_interval(secs => $3)
     from unnest($1::uuid[], $2::uuid[]) as held (id, lease_id)
@@ -83,13 +86,13 @@ export const RENEW: Statement = {
 };
 
 /** $1 id, $2 lease, $3 progress */
-export const SAVE_PROGRESS: Statement = {
+const SAVE_PROGRESS: Statement = {
   name: 'jobs-progress',
   text: 'update background_jobs set progress = $3::jsonb where id = $1 and lease_id = $2 returning id',
 };
 
-/** How an attempt ends. Each has $1 id, $2 lease; no row comes back where the lease is somebody else's by now. */
-export const END: Record<'succeeded' | 'failed' | 'cancelled' | 'again' | 'handedBack', Statement> = {
+/** How an attempt ends. Each has $1 id, $2 lease; no row comes back if the lease belongs to another attempt by now. */
+const END: Record<'succeeded' | 'failed' | 'cancelled' | 'again' | 'handedBack', Statement> = {
   /** $3 result */
   succeeded: ending(
     'succeeded',
@@ -118,10 +121,10 @@ function ending(name: string, change: string): Statement {
 }
 
 /**
- * Jobs whose lease nobody has renewed, and those that wait beyond their deadline. An attempt that its process did not
+ * Jobs whose lease was not renewed, and those that wait beyond their deadline. An attempt that its process did not
  * survive counts, and later ones wait a little, so that a job that kills its process does not do so without end.
  */
-export const TAKE_OVER: Statement = {
+const TAKE_OVER: Statement = {
   name: 'jobs-take-over',
   text: `with lost as (
     update background_jobs set
@@ -148,7 +151,7 @@ export const TAKE_OVER: Statement = {
 };
 
 /** $1 id. Answers the state in which the job is afterwards. */
-export const CANCEL: Statement = {
+const CANCEL: Statement = {
   name: 'jobs-cancel',
   text: `update background_jobs set
       cancel_requested = true,
@@ -160,16 +163,253 @@ export const CANCEL: Statement = {
 };
 
 /** $1 id */
-export const READ: Statement = {
+const READ: Statement = {
   name: 'jobs-read',
   text: 'select name, state, attempt, progress, result, error from background_jobs where id = $1',
 };
 
 /** By name and state: how many, and the age in seconds of the one that has been due for longest. */
-export const COUNT: Statement = {
+const COUNT: Statement = {
   name: 'jobs-count',
   text: `select name, state, count(*)::int as jobs,
       coalesce(extract(epoch from now() - min(run_at) filter (where state = 'queued' and run_at <= now())), 0)::float8
         as "oldestSeconds"
     from background_jobs where state in ('queued', 'running', 'failed') group by name, state`,
 };
+
+export const JobState = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
+export type JobState = z.infer<typeof JobState>;
+
+export interface ClaimedJob {
+  id: string;
+  leaseId: string;
+  partnerId: string | null;
+  attempt: number;
+  maxAttempts: number;
+  input: unknown;
+  sealedInput: string | null;
+  progress: unknown;
+}
+
+export interface Look {
+  /** Names of which at least one job is due. */
+  waiting: string[];
+  /** Ids of running jobs that were cancelled. */
+  cancelled: string[];
+  /** Whether leases or deadlines have passed. */
+  overdue: boolean;
+  /** Whether a recurring job is due. */
+  scheduled: boolean;
+}
+
+export interface TakenOver {
+  id: string;
+  name: string;
+  attempt: number;
+  state: JobState;
+  partnerId: string | null;
+}
+
+export interface JobCount {
+  name: string;
+  state: JobState;
+  jobs: number;
+  oldestSeconds: number;
+}
+
+/** How an attempt ended. */
+export type Ending =
+  | { as: 'succeeded'; result: unknown }
+  | { as: 'failed' | 'cancelled' | 'handedBack'; reason: string }
+  | { as: 'again'; reason: string; afterMs: number };
+
+export interface ClaimOptions {
+  name: string;
+  /** How many this process can begin now. */
+  free: number;
+  /** How many of those are kept for partners that have nothing running. */
+  reserved: number;
+  inCluster: number;
+  leaseMs: number;
+}
+
+/** The statements about jobs, each in a short transaction of its own. */
+export class JobStore {
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  async look(
+    names: readonly string[],
+    running: readonly string[],
+    schedules: readonly string[],
+  ): Promise<Look> {
+    const [found] = await this.#run<Look>(LOOK, [names, running, schedules]);
+    return found ?? { waiting: [], cancelled: [], overdue: false, scheduled: false };
+  }
+
+  async claim({ name, free, reserved, inCluster, leaseMs }: ClaimOptions): Promise<ClaimedJob[]> {
+    return this.inTransaction(async (tx) => {
+      await runPrepared(tx, LOCK_CLAIMS, [name]);
+      return runPrepared<ClaimedJob>(tx, CLAIM, [name, free, reserved, inCluster, leaseMs / 1000]);
+    });
+  }
+
+  /** Returns the ids that are still held by their leases. */
+  async renew(held: readonly Pick<ClaimedJob, 'id' | 'leaseId'>[], leaseMs: number): Promise<Set<string>> {
+    const rows = await this.#run<{ id: string }>(RENEW, [
+      held.map(({ id }) => id),
+      held.map(({ leaseId }) => leaseId),
+      leaseMs / 1000,
+    ]);
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Whether the lease was still held. */
+  async saveProgress(
+    { id, leaseId }: Pick<ClaimedJob, 'id' | 'leaseId'>,
+    progress: unknown,
+  ): Promise<boolean> {
+    return (await this.#run(SAVE_PROGRESS, [id, leaseId, JSON.stringify(progress)])).length > 0;
+  }
+
+  /** Whether the lease was still held, without which nothing is written. */
+  async end({ id, leaseId }: Pick<ClaimedJob, 'id' | 'leaseId'>, ending: Ending): Promise<boolean> {
+    const values: unknown[] = [id, leaseId];
+    if (ending.as === 'succeeded') {
+      values.push(ending.result === undefined ? null : JSON.stringify(ending.result));
+    } else {
+      values.push(ending.reason.slice(0, 1000));
+    }
+    if (ending.as === 'again') values.push(ending.afterMs / 1000);
+    return (await this.#run(END[ending.as], values)).length > 0;
+  }
+
+  async takeOver(): Promise<TakenOver[]> {
+    return this.#run<TakenOver>(TAKE_OVER, []);
+  }
+
+  /** `undefined` if the job has ended or does not exist. */
+  async cancel(id: string): Promise<JobState | undefined> {
+    const [found] = await this.#run<{ state: JobState }>(CANCEL, [id]);
+    return found?.state;
+  }
+
+  async read(id: string): Promise<Record<string, unknown> | undefined> {
+    return (await this.#run<Record<string, unknown>>(READ, [id]))[0];
+  }
+
+  async count(): Promise<JobCount[]> {
+    return this.#run<JobCount>(COUNT, []);
+  }
+
+  async inTransaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return withSystem(this.#db, 'work on jobs of all partners', work);
+  }
+
+  async #run<Row extends object>(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    const always = () => true;
+    return (
+      (await withSystemStatement<Row>(
+        this.#db,
+        'work on jobs of all partners',
+        { ...statement, values },
+        always,
+      )) ?? []
+    );
+  }
+}
+
+interface QueueState {
+  waiting: number;
+  /** For how long the first of those that are due has waited. */
+  lateSeconds: number;
+  /** Running by their records, of a process that does not renew its lease. */
+  lost: number;
+  failedToday: { name: string; count: number }[];
+}
+
+/** Figures about the background jobs, for operators. */
+export function queueState(db: Db): Promise<QueueState> {
+  return withSystem(db, 'the state of the background jobs', async (tx) => {
+    const { rows } = await tx.raw(
+      `select count(*) filter (where state = 'queued')::int as waiting,
+        coalesce(extract(epoch from now() - min(run_at) filter (where state = 'queued' and run_at <= now())), 0)::float8
+          as late_seconds,
+        count(*) filter (where state = 'running' and lease_until < now())::int as lost
+      from background_jobs where state in ('queued', 'running')`,
+    );
+    const { rows: failures } = await tx.raw(
+      `select name, count(*)::int as count from background_jobs
+      where state = 'failed' and finished_at > now() - interval '1 day' group by name order by count desc, name limit 20`,
+    );
+    return {
+      waiting: Number(rows[0]?.waiting),
+      lateSeconds: Number(rows[0]?.late_seconds),
+      lost: Number(rows[0]?.lost),
+      failedToday: failures as QueueState['failedToday'],
+    };
+  });
+}
+
+/** Stores when a schedule is due next, unless it is known already and unchanged. */
+export async function storeSchedule(
+  tx: Tx,
+  { name, cron, timeZone, nextAt }: { name: string; cron: string; timeZone: string; nextAt: Date },
+): Promise<void> {
+  await tx.raw(
+    `insert into job_schedules as s (name, cron, time_zone, next_at) values (?, ?, ?, ?)
+    on conflict (name) do update
+      set cron = excluded.cron, time_zone = excluded.time_zone, next_at = excluded.next_at
+      where (s.cron, s.time_zone) is distinct from (excluded.cron, excluded.time_zone)`,
+    [name, cron, timeZone, nextAt],
+  );
+}
+
+/** The schedules of these names that are due, locked; one that another server has locked is left out. */
+export async function lockDueSchedules(
+  tx: Tx,
+  names: readonly string[],
+): Promise<{ name: string; dueAt: Date }[]> {
+  const { rows } = await tx.raw<{ rows: { name: string; dueAt: Date }[] }>(
+    `select name, next_at as "dueAt" from job_schedules where name = any(?) and next_at <= now()
+        order by next_at for update skip locked`,
+    [[...names]],
+  );
+  return rows;
+}
+
+export async function setNextRun(tx: Tx, name: string, nextAt: Date): Promise<void> {
+  await tx.raw('update job_schedules set next_at = ? where name = ?', [nextAt, name]);
+}
+
+export async function databaseTime(tx: Tx): Promise<Date> {
+  const { rows } = await tx.raw<{ rows: [{ now: Date }] }>('select now() as now');
+  return rows[0].now;
+}
+
+interface NewJob {
+  id: string;
+  name: string;
+  key: string | null;
+  partnerId: string | null;
+  /** JSON. Null where the input is sealed. */
+  input: string | null;
+  sealedInput: string | null;
+  delaySeconds: number;
+  deadlineSeconds: number;
+  attempts: number;
+}
+
+/** Stores a job, unless one with its name and key is queued or running: then it returns that one. */
+export async function storeJob(tx: Tx, job: NewJob): Promise<{ id: string; added: boolean }> {
+  const { id, name, key, partnerId, input, sealedInput, delaySeconds, deadlineSeconds, attempts } = job;
+  const { rows } = await tx.raw<{ rows: [{ id: string; added: boolean }] }>(
+    'select id, added from enqueue_job(?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)',
+    // Knex takes nulls, which its types leave out.
+    [id, name, key, partnerId, input, sealedInput, delaySeconds, deadlineSeconds, attempts] as string[],
+  );
+  return rows[0];
+}

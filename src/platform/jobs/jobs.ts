@@ -1,22 +1,70 @@
+import { storeJob, JobState, JobStore, type JobCount } from './job.queries.ts';
 import { z } from 'zod';
 import type { Db } from '../db/pool.ts';
 import type { Tx } from '../db/transaction.ts';
 import { newId } from '../ids.ts';
 import type { Logger } from '../logger.ts';
 import type { Metrics } from '../metrics.ts';
-import type { Sealer } from '../secrets/sealed.ts';
-import type { Schedule } from './cron.ts';
-import type { Job, JobHandler } from './definition.ts';
-import { jobMetrics } from './job-metrics.ts';
+import type { Encryptor } from '../secrets/sealed.ts';
+import { type Schedule, Schedules } from './schedules.ts';
+import { type Job, type JobHandler, inputContext, kindOf } from './definition.ts';
 import { JOB_TIMING, JobRunner, type JobTiming } from './job-runner.ts';
-import { JobState, JobStore } from './job-store.ts';
-import { inputContext, kindOf } from './kind.ts';
-import { Schedules } from './schedules.ts';
+import { clock } from '../../clock.ts';
+
+/** The counts are of the whole cluster, and read from the database this often by each server. */
+const REFRESH_MS = 15_000;
+
+interface Parts {
+  store: JobStore;
+  metrics: Metrics | undefined;
+  /** All jobs that this server handles: those without any are reported as 0. */
+  names: () => readonly string[];
+}
+
+function jobMetrics({ store, metrics, names }: Parts) {
+  let counts: JobCount[] = [];
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  const gauge = (name: string, help: string, state: string, read: (count: JobCount) => number) =>
+    metrics?.labelledGauge(name, help, 'job', () => {
+      const byName: Record<string, number> = Object.fromEntries(names().map((one) => [one, 0]));
+      for (const count of counts) if (count.state === state) byName[count.name] = read(count);
+      return byName;
+    });
+  gauge('muster_jobs_queued', 'Background jobs that wait, by job.', 'queued', ({ jobs }) => jobs);
+  gauge('muster_jobs_running', 'Background jobs that run, by job.', 'running', ({ jobs }) => jobs);
+  gauge(
+    'muster_jobs_failed',
+    'Background jobs of the last 14 days that failed for good, by job.',
+    'failed',
+    ({ jobs }) => jobs,
+  );
+  gauge(
+    'muster_jobs_oldest_seconds',
+    'For how long the oldest due background job has waited, by job.',
+    'queued',
+    ({ oldestSeconds }) => oldestSeconds,
+  );
+  const ended = metrics?.counter(
+    'muster_job_attempts_total',
+    'Attempts at background jobs that this server made or took over, by how they ended.',
+    ['job', 'outcome'],
+  );
+  return {
+    ended(job: string, outcome: string): void {
+      ended?.inc({ job, outcome });
+    },
+    async refresh(): Promise<void> {
+      if (metrics === undefined || clock.monotonic() - refreshedAt < REFRESH_MS) return;
+      counts = await store.count();
+      refreshedAt = clock.monotonic();
+    },
+  };
+}
 
 export interface EnqueueOptions {
   /** A second job with the same name and key is not added: for 1 day after success, 14 days after failure. */
   key?: string;
-  /** For whom the work is done. Partners take turns, so that no partner waits for all work of another. */
+  /** The partner for which the work is done. Partners take turns, so that no partner waits for all work of another. */
   partnerId?: string | null;
   /** Not before this time has passed. */
   delayMs?: number;
@@ -29,20 +77,20 @@ export interface JobStatus<Result, Progress> {
   attempt: number;
   progress: Progress | undefined;
   result: Result | undefined;
-  /** What the last attempt failed with. */
+  /** The error of the last attempt. */
   error: string | null;
 }
 
 /** Durable background work: the only part of `platform/jobs` that features use, beside `defineJob`. */
 export interface Jobs {
-  /** Adds a job, in the transaction of the deed where one is given. Answers the earlier job where it has the same key. */
+  /** Adds a job, in the transaction of the caller if one is given. Returns the existing job if it has the same key. */
   enqueue<Input>(
     tx: Tx | undefined,
     job: Pick<Job<Input>, 'name' | 'input' | 'isSealed' | 'attempts'>,
     input: NoInfer<Input>,
     options?: EnqueueOptions,
   ): Promise<{ id: string; added: boolean }>;
-  /** Says who does the work. To be called before the start. */
+  /** Registers the handler of a kind of job. To be called before the start. */
   handle<Input, Result, Progress>(
     job: Job<Input, Result, Progress>,
     handler: JobHandler<NoInfer<Input>, NoInfer<Result>, NoInfer<Progress>>,
@@ -83,13 +131,13 @@ const StoredStatus = z.object({
 export interface JobsOptions {
   /** A pool of its own, so that background work and requests never wait for each other's connections. */
   db: Db;
-  sealer: Sealer;
+  encryptor: Encryptor;
   log: Logger;
   metrics?: Metrics;
   timing?: Partial<JobTiming>;
 }
 
-export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): RunningJobs {
+export function createJobs({ db, encryptor, log, metrics, timing }: JobsOptions): RunningJobs {
   const store = new JobStore(db);
   const schedules = new Schedules(store);
   const report = jobMetrics({ store, metrics, names: () => runner.names() });
@@ -124,27 +172,23 @@ export function createJobs({ db, sealer, log, metrics, timing }: JobsOptions): R
   ): Promise<{ id: string; added: boolean }> => {
     const id = newId();
     const text = JSON.stringify(job.input.parse(input));
-    const { rows } = await tx.raw<{ rows: [{ id: string; added: boolean }] }>(
-      'select id, added from enqueue_job(?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)',
-      [
-        id,
-        job.name,
-        key ?? null,
-        partnerId ?? null,
-        job.isSealed ? null : text,
-        job.isSealed ? sealer.seal(text, inputContext(id)) : null,
-        delayMs / 1000,
-        deadlineMs / 1000,
-        job.attempts,
-      ] as string[],
-    );
-    return rows[0];
+    return storeJob(tx, {
+      id,
+      name: job.name,
+      key: key ?? null,
+      partnerId: partnerId ?? null,
+      input: job.isSealed ? null : text,
+      sealedInput: job.isSealed ? encryptor.seal(text, inputContext(id)) : null,
+      delaySeconds: delayMs / 1000,
+      deadlineSeconds: deadlineMs / 1000,
+      attempts: job.attempts,
+    });
   };
 
   return {
     enqueue,
     handle(job, handler) {
-      runner.add(kindOf(job, handler, sealer));
+      runner.add(kindOf(job, handler, encryptor));
     },
     schedule(job, schedule, input) {
       const { name } = job;

@@ -1,14 +1,23 @@
 import { z } from 'zod';
-import { clock } from '../../../clock.ts';
-import type { Logger } from '../../logger.ts';
-import type { Db } from '../pool.ts';
-import { batchSize, overdueOrganizations, removeOverdueRows, type RetentionRule } from './retention-rule.ts';
-import { withSystem } from '../transaction.ts';
+import { clock } from '../../clock.ts';
+import type { Logger } from '../logger.ts';
+import type { Db } from '../db/pool.ts';
+import {
+  batchSize,
+  lockForPruning,
+  findOverdueOrganizations,
+  removeOverdue,
+  type RetentionRule,
+  expiredRows,
+} from '../db/retention-rule.ts';
+import { withSystem } from '../db/transaction.ts';
+import { defineJob } from './definition.ts';
+import type { Jobs } from './jobs.ts';
 
 /** A pause between batches, so that other work gets at the same rows and the same disk. */
 const PAUSE_MS = 50;
 
-export interface RowPrunerOptions {
+interface RowPrunerOptions {
   db: Db;
   rules: readonly RetentionRule[];
   log: Logger;
@@ -23,7 +32,7 @@ export const PruneRound = z.object({
 });
 export type PruneRound = z.infer<typeof PruneRound>;
 
-/** What one batch is taken from. */
+/** The source of one batch. */
 interface Share {
   rule: RetentionRule;
   orgId: string | undefined;
@@ -55,7 +64,7 @@ export class RowPruner {
     return round;
   }
 
-  /** Answers the shares that may have more. */
+  /** Returns the shares that may have more. */
   async #takeTurns(shares: readonly Share[], round: PruneRound, signal?: AbortSignal): Promise<Share[]> {
     const more: Share[] = [];
     for (const share of shares) {
@@ -84,24 +93,40 @@ export class RowPruner {
   async #shares(rule: RetentionRule): Promise<Share[]> {
     if (rule.organization === undefined) return [{ rule, orgId: undefined, days: rule.days }];
     return withSystem(this.#options.db, 'find the organizations with expired rows', async (tx) => {
-      const { rows } = await tx.raw<{ rows: { id: string; days: number }[] }>(overdueOrganizations(rule));
-      return rows.map(({ id, days }) => ({ rule, orgId: id, days }));
+      return (await findOverdueOrganizations(tx, rule)).map(({ id, days }) => ({ rule, orgId: id, days }));
     });
   }
 
-  /** Nothing where another server is at the same table, which then does the rest too. */
   async #removeSome({ rule, orgId, days }: Share): Promise<number> {
     return withSystem(this.#options.db, 'remove expired rows', async (tx) => {
-      const { rows } = await tx.raw<{ rows: { got: boolean }[] }>(
-        `select pg_try_advisory_xact_lock(hashtextextended('prune ' || ?, 0)) as got`,
-        [rule.table],
-      );
-      if (rows[0]?.got !== true) return 0;
-      const { rowCount } = await tx.raw<{ rowCount: number }>(
-        removeOverdueRows(rule, days),
-        orgId === undefined ? [] : [orgId],
-      );
-      return rowCount;
+      await lockForPruning(tx, rule.table);
+      return removeOverdue(tx, rule, { orgId, days });
     });
   }
 }
+
+const PRUNE_ROWS = defineJob({
+  name: 'database.prune-rows',
+  input: z.object({}),
+  result: PruneRound,
+  attempts: 3,
+  backOff: { firstMs: 300_000, longestMs: 3_600_000 },
+  inCluster: 1,
+  // Removed rows stay removed.
+  resumes: true,
+});
+
+/** Adds the daily round to the background jobs. */
+export function pruneRowsDaily(jobs: Jobs, options: RowPrunerOptions): void {
+  const pruner = new RowPruner(options);
+  jobs.handle(PRUNE_ROWS, async ({ signal, log }) => {
+    const round = await pruner.prune(signal);
+    signal.throwIfAborted();
+    log.info(round, 'database.old_rows_removed');
+    return round;
+  });
+  jobs.schedule(PRUNE_ROWS, { cron: '17 2 * * *', timeZone: 'UTC' }, {});
+}
+
+/** Ended jobs, once they have been kept for the days of their outcome. */
+export const jobRetention: readonly RetentionRule[] = [expiredRows('background_jobs', 'id', 0)];

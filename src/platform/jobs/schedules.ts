@@ -1,9 +1,9 @@
-import { clock } from '../../clock.ts';
 import type { Tx } from '../db/transaction.ts';
-import { nextRun, type Schedule } from './cron.ts';
-import type { JobStore } from './job-store.ts';
+import { clock } from '../../clock.ts';
+import { databaseTime, type JobStore, lockDueSchedules, setNextRun, storeSchedule } from './job.queries.ts';
+import { Cron } from 'croner';
 
-/** A late run is still begun for so long, even where the schedule is due again sooner. */
+/** A late run is still begun for so long, even if the schedule is due again sooner. */
 const SHORTEST_DEADLINE_MS = 60_000;
 
 export interface Recurring {
@@ -36,19 +36,13 @@ export class Schedules {
     return [...this.#byName.keys()];
   }
 
-  /** Notes when each is due for the first time, where that is not known or the schedule has changed. */
+  /** Notes when each is due for the first time, if that is not known or the schedule has changed. */
   async register(): Promise<void> {
     if (this.#isRegistered || this.#byName.size === 0) return;
     await this.#store.inTransaction(async (tx) => {
       const now = await databaseTime(tx);
       for (const { name, schedule } of this.#byName.values()) {
-        await tx.raw(
-          `insert into job_schedules as s (name, cron, time_zone, next_at) values (?, ?, ?, ?)
-          on conflict (name) do update
-            set cron = excluded.cron, time_zone = excluded.time_zone, next_at = excluded.next_at
-            where (s.cron, s.time_zone) is distinct from (excluded.cron, excluded.time_zone)`,
-          [name, schedule.cron, schedule.timeZone, nextRun(schedule, now)],
-        );
+        await storeSchedule(tx, { name, ...schedule, nextAt: nextRun(schedule, now) });
       }
     });
     this.#isRegistered = true;
@@ -56,11 +50,7 @@ export class Schedules {
 
   async enqueueDue(): Promise<void> {
     await this.#store.inTransaction(async (tx) => {
-      const { rows } = await tx.raw<{ rows: { name: string; dueAt: Date }[] }>(
-        `select name, next_at as "dueAt" from job_schedules where name = any(?) and next_at <= now()
-        order by next_at for update skip locked`,
-        [this.names()],
-      );
+      const rows = await lockDueSchedules(tx, this.names());
       const now = await databaseTime(tx);
       for (const { name, dueAt } of rows) {
         const recurring = this.#byName.get(name);
@@ -68,13 +58,25 @@ export class Schedules {
         const next = nextRun(recurring.schedule, now);
         const deadlineMs = Math.max(next.getTime() - now.getTime(), SHORTEST_DEADLINE_MS);
         await recurring.enqueue(tx, { key: dueAt.toISOString(), deadlineMs });
-        await tx.raw('update job_schedules set next_at = ? where name = ?', [next, name]);
+        await setNextRun(tx, name, next);
       }
     });
   }
 }
 
-async function databaseTime(tx: Tx): Promise<Date> {
-  const { rows } = await tx.raw<{ rows: [{ now: Date }] }>('select now() as now');
-  return rows[0].now;
+/** When recurring work is due: five cron fields (minute, hour, day, month, weekday), read in a time zone. */
+export interface Schedule {
+  cron: string;
+  /** IANA name, such as Europe/Berlin. */
+  timeZone: string;
+}
+
+/**
+ * The first time after `after` at which the schedule is due. If clocks are set forward over a due time, it is due at
+ * the moment of the change; if they are set back, a due time that comes twice counts once, the first time.
+ */
+export function nextRun({ cron, timeZone }: Schedule, after: Date): Date {
+  const next = new Cron(cron, { timezone: timeZone, mode: '5-part', paused: true }).nextRun(after);
+  if (next === null) throw new Error(`The schedule "${cron}" in ${timeZone} is never due.`);
+  return next;
 }

@@ -2,16 +2,117 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { isIP, type LookupFunction, type TcpNetConnectOpts } from 'node:net';
 import { OutboundError } from './outbound-error.ts';
-import { hostOf } from './target-url.ts';
+import { clock, type Timer } from '../../clock.ts';
+
+const LONGEST_URL = 2048;
+
+/** Ports above 1023 that browsers refuse as well (the Fetch standard's "bad ports"): other protocols live there. */
+const BAD_PORTS = new Set([
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697,
+  10080,
+]);
+
+/**
+ * Checks what the text of a URL alone can show: scheme, port, credentials. Numbers that stand for an IPv4 address in
+ * decimal, octal or hexadecimal form come out as its usual form, because the WHATWG parser writes them so.
+ */
+export function targetUrl(
+  text: string,
+  base?: URL,
+  { allowHttp = false, longest = LONGEST_URL }: { allowHttp?: boolean; longest?: number } = {},
+): URL {
+  const url = URL.canParse(text, base?.href) ? new URL(text, base?.href) : undefined;
+  if (url === undefined || url.href.length > longest) throw new OutboundError('url_refused');
+  const isScheme = url.protocol === 'https:' || (allowHttp && url.protocol === 'http:');
+  const hasCredentials = url.username !== '' || url.password !== '';
+  if (!isScheme || hasCredentials || url.hostname === '' || !isPort(url.port)) {
+    throw new OutboundError('url_refused');
+  }
+  url.hash = '';
+  return url;
+}
+
+/** The port as `URL` has it: empty if it is the scheme's own. */
+function isPort(text: string): boolean {
+  const port = Number(text);
+  return text === '' || port === 443 || (port >= 1024 && !BAD_PORTS.has(port));
+}
+
+/** The host without the brackets of an IPv6 address. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1');
+
+export interface TimeLimits {
+  /** Until a name is resolved and a secured connection stands. */
+  connectMs: number;
+  /** From there until the head of the answer is read. */
+  headersMs: number;
+  /** Between two pieces of a body that is read as it arrives. */
+  pieceMs: number;
+  /** For the whole call with all its redirects. */
+  totalMs: number;
+}
+
+/** The time limits of one call: `signal` is aborted with the failure that the caller sees. */
+export class Deadline {
+  readonly #limits: TimeLimits;
+  readonly #controller = new AbortController();
+  readonly #whole: Timer;
+  readonly #caller: AbortSignal | undefined;
+  readonly #onAbort = () => this.#controller.abort(this.#caller?.reason);
+  #phase: Timer | undefined;
+
+  constructor(limits: TimeLimits, caller: AbortSignal | undefined) {
+    this.#limits = limits;
+    this.#caller = caller;
+    this.#whole = this.#abortAfter(limits.totalMs, 'timed_out');
+    if (caller?.aborted === true) this.#onAbort();
+    caller?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  connecting(): void {
+    this.#begin(this.#limits.connectMs, 'unreachable');
+  }
+
+  awaitingHead(): void {
+    this.#begin(this.#limits.headersMs, 'timed_out');
+  }
+
+  awaitingPiece(): void {
+    this.#begin(this.#limits.pieceMs, 'timed_out');
+  }
+
+  readingBody(): void {
+    clock.clear(this.#phase);
+  }
+
+  end(): void {
+    clock.clear(this.#whole);
+    clock.clear(this.#phase);
+    this.#caller?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #begin(ms: number, reason: 'unreachable' | 'timed_out'): void {
+    clock.clear(this.#phase);
+    this.#phase = this.#abortAfter(ms, reason);
+  }
+
+  #abortAfter(ms: number, reason: 'unreachable' | 'timed_out'): Timer {
+    return clock.setTimeout(() => this.#controller.abort(new OutboundError(reason)), ms);
+  }
+}
 
 /** One request and its answer, over a connection that leads to a permitted address only. */
 export interface Exchange {
   url: URL;
-  /** Those that were checked: a new connection is made to one of them. */
+  /** The addresses that were checked: a new connection is made to one of them. */
   addresses: readonly string[];
   /** Whether a connection to this address, which was made before, may still be used. */
   isPermitted: (address: string) => boolean;
-  /** Keeps connections for later requests; a connection is closed after its request where this is absent. */
+  /** Keeps connections for later requests; a connection is closed after its request if this is absent. */
   kept: KeptConnections | undefined;
   method: string;
   headers: Readonly<Record<string, string>>;
@@ -94,7 +195,7 @@ export function exchange(call: Exchange): Promise<http.IncomingMessage> {
   });
 }
 
-/** What the network said, for the log, beside what the caller may see. */
+/** The error of the network, for the log, beside what the caller may see. */
 export class FailedExchange extends Error {
   readonly shown: OutboundError;
   /** The connection was kept from an earlier request, and the other side has closed it without an answer to this one. */
@@ -110,7 +211,7 @@ export class FailedExchange extends Error {
 const isReset = (error: NodeJS.ErrnoException): boolean =>
   error.code === 'ECONNRESET' || error.code === 'EPIPE';
 
-/** Answers each look-up with the addresses that were checked, so that a second answer of the DNS has no say. */
+/** Answers each look-up with the addresses that were checked, so that a second answer of the DNS cannot change them. */
 function pinnedTo(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, done) => {

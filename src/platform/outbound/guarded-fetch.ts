@@ -1,12 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../logger.ts';
 import { type AddressRules, addressClass, AddressPolicy } from './address-policy.ts';
-import { Deadline, type TimeLimits } from './deadline.ts';
-import { exchange, FailedExchange, KeptConnections } from './exchange.ts';
+import {
+  Deadline,
+  type TimeLimits,
+  exchange,
+  FailedExchange,
+  KeptConnections,
+  hostOf,
+  targetUrl,
+} from './exchange.ts';
 import { OutboundError } from './outbound-error.ts';
-import { assertIdentity, mediaType, readBody } from './read-body.ts';
-import { resolveHost } from './resolve-host.ts';
-import { hostOf, targetUrl } from './target-url.ts';
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
 
 /** Requests to URLs that a tenant supplied (docs/decisions/outbound.md). */
 
@@ -29,15 +35,15 @@ export interface GuardedRequest {
    * another answer of another type comes without its body. Absent: the body of the answer is never read.
    */
   accept?: readonly string[];
-  /** Of the body, in bytes; 1 MiB when absent. */
+  /** The most bytes of the body; 1 MiB by default. */
   maxBytes?: number;
   /** How many redirects a GET or HEAD follows; none when absent. Headers of the caller stay with the first origin. */
   maxRedirects?: number;
-  /** Refuses a redirect to a place that it answers false for. Absent: all that `fetch` would reach are followed. */
+  /** Refuses a redirect to each URL for which it returns false. By default all that `fetch` may reach are followed. */
   mayRedirectTo?: (url: URL) => boolean;
   /**
-   * For whom the connection is made: it stays open for two seconds, for other requests with the same text. Two tenants must
-   * never give the same. Absent: the connection is closed after the request.
+   * The tenant for which the connection is made: it stays open for two seconds, for other requests with the same text.
+   * Two tenants must never give the same. Absent: the connection is closed after the request.
    */
   keepFor?: string;
   signal?: AbortSignal;
@@ -47,7 +53,7 @@ export interface GuardedRequest {
 export interface OpenAnswer {
   status: number;
   headers: Headers;
-  /** Throws `OutboundError` where it does not arrive whole. Ends the connection when it is left before its end. */
+  /** Throws `OutboundError` if it does not arrive whole. Ends the connection when it is left before its end. */
   body: AsyncIterable<Buffer>;
   /** For a body that is not read at all. */
   leave(): void;
@@ -126,7 +132,7 @@ export class GuardedFetch {
       assertIdentity(message);
       deadline.awaitingPiece();
       for await (const piece of message as AsyncIterable<Buffer>) {
-        // What the reader does with it takes its own time.
+        // The reader's own work does not count in the time limit.
         deadline.readingBody();
         yield piece;
         deadline.awaitingPiece();
@@ -180,7 +186,7 @@ export class GuardedFetch {
     }
   }
 
-  /** Throws where the host has no address, or one that may not be reached. */
+  /** Throws if the host has no address, or one that may not be reached. */
   async #addressesOf(url: URL, signal: AbortSignal): Promise<string[]> {
     const { nameServers } = this.#options.testing ?? {};
     const addresses = await resolveHost(hostOf(url), { signal, servers: nameServers });
@@ -269,7 +275,7 @@ export class GuardedFetch {
       const body = isReadable && !isEmpty ? await readBody(message, maxBytes ?? MAX_BYTES) : null;
       return new Response(body, { status, headers: headersOf(message) });
     } finally {
-      // One that was read to its end leaves its connection to the next request, where it is kept.
+      // One that was read to its end leaves its connection to the next request, if it is kept.
       if (!message.complete) message.destroy();
     }
   }
@@ -309,4 +315,56 @@ function headersOf(message: IncomingMessage): Headers {
     for (const value of values ?? []) headers.append(name, value);
   }
   return headers;
+}
+
+/**
+ * The addresses of a host, by DNS alone; empty when there are none. Node's usual `dns.lookup` is avoided: it reads the
+ * hosts file of the machine, and it holds a thread of the process for as long as the name server of a tenant takes.
+ */
+async function resolveHost(
+  host: string,
+  { signal, servers }: { signal: AbortSignal; servers?: readonly string[] | undefined },
+): Promise<string[]> {
+  if (isIP(host) !== 0) return [host];
+  const resolver = new Resolver({ timeout: 2000, tries: 2 });
+  if (servers !== undefined) resolver.setServers(servers);
+  const cancel = () => resolver.cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    signal.throwIfAborted();
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+/**
+ * Reads the body of an answer up to a limit. Compressed answers are refused, although they were not asked for, so that
+ * no small answer can grow large in memory.
+ */
+async function readBody(message: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  assertIdentity(message);
+  if (Number(message.headers['content-length'] ?? 0) > maxBytes) throw new OutboundError('too_large');
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of message as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw new OutboundError('too_large');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Throws if the body is compressed. */
+function assertIdentity(message: IncomingMessage): void {
+  const encoding = message.headers['content-encoding'];
+  if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
+  message.destroy();
+  throw new OutboundError('invalid_response');
+}
+
+/** The media type without its parameters, such as `application/json`. */
+function mediaType(message: IncomingMessage): string {
+  return (message.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 }

@@ -2,17 +2,17 @@ import { Resolver } from 'node:dns/promises';
 import { clock } from '../../clock.ts';
 import { OutboundError } from './outbound-error.ts';
 
-/** Of one look-up with all its tries, whatever the name servers of the domain do. */
+/** The time limit of one look-up with all its tries, whatever the name servers of the domain do. */
 const LIMIT_MS = 8000;
-/** What the DNS answers where there is no such record. */
+/** The errors of the DNS if there is no such record. */
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA']);
 
 export type TxtLookup = (name: string) => Promise<string[]>;
 
 /**
- * Looks up TXT records, each as one text; none where the name has none. An answer of the DNS has at most 64 kB, so there
+ * Looks up TXT records, each as one text; none if the name has none. An answer of the DNS has at most 64 kB, so there
  * is no other bound.
- * @throws OutboundError  `timed_out` where nobody answers, or nobody who knows
+ * @throws OutboundError  `timed_out` if no name server answers, or none that knows
  */
 export function createTxtLookup({
   nameServers,

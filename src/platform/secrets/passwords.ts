@@ -3,14 +3,14 @@ import { hash, hashRaw, verify } from '@node-rs/argon2';
 /** argon2id (the library's default) at OWASP's minimum: 19 MiB, two passes, one lane; about 25 ms of one core. */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** A hash nobody knows the password of: checked against for unknown users, so that they take as long as known ones. */
+/** A hash whose password is unknown: checked against for unknown users, so that they take as long as known ones. */
 let decoy: Promise<string> | undefined;
 
 export async function hashPassword(password: string): Promise<string> {
   return inTurn(() => hash(password, PARAMETERS));
 }
 
-/** Whether the password fits the hash; equal work where there is no hash. */
+/** Whether the password fits the hash; equal work if there is no hash. */
 export async function verifyPassword(
   passwordHash: string | null | undefined,
   password: string,

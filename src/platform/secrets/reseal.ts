@@ -1,18 +1,12 @@
+import { lockNextSealed, newestSealed, oneSealedOfEach, type SealedColumn } from './secrets.queries.ts';
 import type { Db } from '../db/pool.ts';
 import { withSystem } from '../db/transaction.ts';
-import { SealBrokenError, sealContext, type Sealer } from './sealed.ts';
-
-/** A column that holds sealed secrets, and the one that names the row in its seal. */
-export interface SealedColumn {
-  table: string;
-  column: string;
-  id: string;
-}
+import { SealBrokenError, sealContext, type Encryptor } from './sealed.ts';
 
 export interface ResealCount {
   /** All sealed values of the column. */
   seen: number;
-  /** Those that were under an old key, and now are under the newest. */
+  /** The number of values that were under an old key and now are under the newest. */
   resealed: number;
 }
 
@@ -21,26 +15,19 @@ const BATCH = 200;
 /** Seals every value of a column with the newest key. Values that change at the same time are skipped: the change has sealed them already. */
 export async function resealColumn(
   db: Db,
-  sealer: Sealer,
+  encryptor: Encryptor,
   { table, column, id }: SealedColumn,
 ): Promise<ResealCount> {
   const count: ResealCount = { seen: 0, resealed: 0 };
   let after: string | undefined;
   for (;;) {
     const rows = await withSystem(db, 'seal secrets with the newest key', async (tx) => {
-      // The column is compared in its own type: it is an id, or a hash.
-      const rest = after === undefined ? 'true' : '?? > ?';
-      const { rows: batch } = await tx.raw(
-        `select ??::text as id, ?? as sealed from ?? where ?? is not null and ${rest}
-        order by ?? limit ${BATCH} for update`,
-        [id, column, table, column, ...(after === undefined ? [] : [id, after]), id],
-      );
-      const found = batch as { id: string; sealed: string }[];
+      const found = await lockNextSealed(tx, { table, column, id }, { after, limit: BATCH });
       for (const row of found) {
-        if (!sealer.isStale(row.sealed)) continue;
+        if (!encryptor.isStale(row.sealed)) continue;
         const context = sealContext(table, column, row.id);
-        const { text } = sealer.open(row.sealed, context);
-        await tx(table).where(id, row.id).update(column, sealer.seal(text, context));
+        const { text } = encryptor.open(row.sealed, context);
+        await tx(table).where(id, row.id).update(column, encryptor.seal(text, context));
         count.resealed++;
       }
       return found;
@@ -57,43 +44,32 @@ const SOME = 5;
 /** Opens the last values of a column, to learn if the keys fit. Throws `SealBrokenError`. */
 export async function openSome(
   db: Db,
-  sealer: Sealer,
+  encryptor: Encryptor,
   { table, column, id }: SealedColumn,
 ): Promise<{ opened: number; stale: number }> {
-  const rows = await withSystem(db, 'open some secrets', async (tx) => {
-    const { rows: found } = await tx.raw(
-      `select ??::text as id, ?? as sealed from ?? where ?? is not null order by ?? desc limit ${SOME}`,
-      [id, column, table, column, id],
-    );
-    return found as { id: string; sealed: string }[];
-  });
-  const opened = rows.map((row) => sealer.open(row.sealed, sealContext(table, column, row.id)));
+  const rows = await withSystem(db, 'open some secrets', (tx) =>
+    newestSealed(tx, { table, column, id }, SOME),
+  );
+  const opened = rows.map((row) => encryptor.open(row.sealed, sealContext(table, column, row.id)));
   return { opened: opened.length, stale: opened.filter(({ stale }) => stale).length };
 }
 
 /**
  * Opens one value of each column, to refuse a start with a key that is not that of the database: what it sealed from then
- * on would be under another key than everything else. Throws `SealBrokenError` where some values are there and none opens;
- * answers what does not open where others do.
+ * on would be under another key than everything else. Throws `SealBrokenError` if some values are there and none opens;
+ * returns the values that do not open if others do.
  */
 export async function assertSecretsOpen(
   db: Db,
-  sealer: Sealer,
+  encryptor: Encryptor,
   columns: readonly SealedColumn[],
 ): Promise<{ broken: string[] }> {
-  const one = `(select ?::text as context, ??::text as id, ?? as sealed from ?? where ?? is not null limit 1)`;
-  const rows = await withSystem(db, 'find out if the keys fit', async (tx) => {
-    const { rows: found } = await tx.raw(
-      columns.map(() => one).join(' union all '),
-      columns.flatMap(({ table, column, id }) => [`${table} ${column}`, id, column, table, column]),
-    );
-    return found as { context: string; id: string; sealed: string }[];
-  });
+  const rows = await withSystem(db, 'find out if the keys fit', (tx) => oneSealedOfEach(tx, columns));
   const faults: SealBrokenError[] = [];
   for (const { context, id, sealed } of rows) {
     const [table = '', column = ''] = context.split(' ');
     try {
-      sealer.open(sealed, sealContext(table, column, id));
+      encryptor.open(sealed, sealContext(table, column, id));
     } catch (error) {
       if (!(error instanceof SealBrokenError)) throw error;
       faults.push(error);

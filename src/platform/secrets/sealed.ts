@@ -5,7 +5,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
  * `v1.<key id>.<iv>.<ciphertext and tag>`, AES-256-GCM. The seal covers where the secret lies, so that it opens in no
  * other row or column.
  */
-export interface Sealer {
+export interface Encryptor {
   seal(text: string, context: string): string;
   /** Throws `SealBrokenError`. `stale`: sealed with an old key, so it is due to be sealed again. */
   open(sealed: string, context: string): { text: string; stale: boolean };
@@ -43,7 +43,7 @@ const AT_REST = 'secrets at rest';
 /** Names a key, as every secret that is sealed with it does, and gives nothing of it away. */
 export const keyIdOf = (secret: string) => derive(secret, AT_REST).id;
 
-export function createSealer(keys: SecretKeys, purpose = AT_REST): Sealer {
+export function createEncryptor(keys: SecretKeys, purpose = AT_REST): Encryptor {
   const current = derive(keys.current, purpose);
   const ring = new Map(
     [...keys.old.map((secret) => derive(secret, purpose)), current].map((key) => [key.id, key]),

@@ -1,10 +1,31 @@
-import { createPrivateKey } from 'node:crypto';
+import { statementTime, type SealedColumn } from './secrets.queries.ts';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { Db } from '../db/pool.ts';
 import { type Tx, withSystem } from '../db/transaction.ts';
 import { newId } from '../ids.ts';
-import { newKeyPair, publicKeyOf, type SigningKey } from './key-pair.ts';
-import type { SealedColumn } from './reseal.ts';
-import { sealContext, type Sealer } from './sealed.ts';
+import { sealContext, type Encryptor } from './sealed.ts';
+
+/** Ed25519 key pairs in PEM form. */
+interface KeyPair {
+  publicKey: string;
+  privateKey: string;
+}
+
+/** A private key that is ready to sign, and the id under which others find the public one. */
+export interface SigningKey {
+  keyId: string;
+  privateKey: KeyObject;
+}
+
+export const newKeyPair = (): KeyPair =>
+  generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+
+/** The public key that belongs to a private one, both as PEM. */
+const publicKeyOf = (privateKey: string): string =>
+  createPublicKey(createPrivateKey(privateKey)).export({ type: 'spki', format: 'pem' }).toString();
 
 export interface KeyRow {
   id: string;
@@ -24,11 +45,11 @@ export async function keyRows<Row extends KeyRow = KeyRow>(tx: Tx, table: string
  * ones stay so that their signatures can be verified.
  */
 export class StoredSigningKeys {
-  readonly #secrets: Sealer;
+  readonly #secrets: Encryptor;
   readonly #column: SealedColumn;
   #last: SigningKey | undefined;
 
-  constructor(secrets: Sealer, column: SealedColumn) {
+  constructor(secrets: Encryptor, column: SealedColumn) {
     this.#secrets = secrets;
     this.#column = column;
   }
@@ -45,7 +66,7 @@ export class StoredSigningKeys {
   async replace(tx: Tx): Promise<string> {
     await tx(this.#table)
       .whereNull('retired_at')
-      .update({ retired_at: tx.raw('clock_timestamp()') });
+      .update({ retired_at: statementTime(tx) });
     return this.#make(tx);
   }
 
@@ -86,7 +107,7 @@ export class StoredSigningKeys {
         public_key: pair.publicKey,
         sealed_private_key: this.#secrets.seal(pair.privateKey, this.#contextOf(id)),
         // Not when the transaction began: it may have waited for one that made the key before.
-        created_at: tx.raw('clock_timestamp()'),
+        created_at: statementTime(tx),
       })
       .onConflict()
       .ignore();

@@ -1,5 +1,6 @@
-import { createHash, randomInt } from 'node:crypto';
+import { createHash, randomInt, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { SecretKeys } from './sealed.ts';
 
 /**
  * Tokens that a program carries: a prefix that says what it opens, 40 random base62 characters (238 bits) and a
@@ -36,7 +37,7 @@ export function isWellFormed(kind: TokenKind, token: string): boolean {
   return /^[0-9A-Za-z]+$/.test(body) && token.endsWith(checksum(body));
 }
 
-/** What is stored and looked up: 64 hexadecimal digits. */
+/** The hash that is stored and looked up: 64 hexadecimal digits. */
 export function tokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
@@ -49,4 +50,31 @@ function checksum(body: string): string {
     value = Math.floor(value / ALPHABET.length);
   }
   return text;
+}
+
+/** Signs texts that the server gets back from outside, such as in a cookie. */
+export interface Mac {
+  /** HMAC-SHA256 in base64url. */
+  sign(text: string): string;
+  /** In constant time. A signature by an old key counts as well. */
+  isSignatureOf(text: string, signature: string): boolean;
+}
+
+/** @param purpose  its signatures are worth nothing for any other purpose */
+export function createMac({ current, old }: SecretKeys, purpose: string): Mac {
+  const [key, ...oldKeys] = [current, ...old].map((secret) =>
+    Buffer.from(hkdfSync('sha256', secret, '', purpose, 32)),
+  );
+  const signedWith = (secret: Buffer, text: string) => createHmac('sha256', secret).update(text).digest();
+  if (key === undefined) throw new Error('There is no key.');
+  return {
+    sign: (text) => signedWith(key, text).toString('base64url'),
+    isSignatureOf(text, signature) {
+      const given = Buffer.from(signature, 'base64url');
+      return [key, ...oldKeys].some((secret) => {
+        const expected = signedWith(secret, text);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+    },
+  };
 }

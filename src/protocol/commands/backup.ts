@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportedText, text } from '../../primitives.ts';
+import { reportedText, text } from '../primitives.ts';
 import {
   BackupDestination,
   BackupRepositoryAccess,
@@ -11,18 +11,20 @@ import {
   NamedPaths,
   PartitionNumber,
   BACKUP_TIMEOUT_SECONDS,
-} from './backup-parts.ts';
-import { PATH_TEXT_MAX } from '../../path-text.ts';
-import type { CommandTable } from '../shape.ts';
+} from './snapshots.ts';
+import { PATH_TEXT_MAX } from '../path-text.ts';
+import type { CommandTable } from './shape.ts';
 
-/** Backups on a device. People start them by routes of their own, so a device is sent nothing that they have written. */
+/**
+ * Backups on a device. Users start them by separate routes, so a device never gets a payload that a user has written.
+ */
 
-/** How many snapshots one command copies at most. */
+/** The most snapshots that one command copies. */
 export const VAULT_SYNC_SNAPSHOTS_MAX = 100;
 
 /**
- * Among the capabilities of an agent: it has the commands of backups, but restic is not on its machine. An agent that
- * finds restic later connects again without it.
+ * A capability: the agent supports backups, but restic is not installed. When restic is installed later, the agent
+ * connects again without this capability.
  */
 export const ENGINE_MISSING_CAPABILITY = 'backup.engine-missing';
 
@@ -33,13 +35,8 @@ const RestoreOrder = z.object({
   restoreId: z.uuid(),
   repository: BackupRepositoryAccess,
   snapshotId: EngineId,
-  selectedPaths: z
-    .array(pathTextOf())
-    .min(1)
-    .max(1000)
-    .optional()
-    .describe('Everything where it is left out.'),
-  targetPath: pathTextOf().optional().describe('A new folder of the agent where it is left out.'),
+  selectedPaths: z.array(pathTextOf()).min(1).max(1000).optional().describe('Default: everything.'),
+  targetPath: pathTextOf().optional().describe('Default: a new folder of the agent.'),
   overwrite: z.enum(['never', 'ifNewer', 'always']),
   dryRun: z.boolean(),
   timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
@@ -50,7 +47,7 @@ const RestoredFiles = z.object({
   targetPath: reportedText(PATH_TEXT_MAX, 0),
   filesRestored: Count,
   bytesRestored: Count,
-  filesSkipped: Count.describe('Those that were there and that `overwrite` keeps.'),
+  filesSkipped: Count.describe('Existing files that `overwrite` keeps.'),
   seconds: z.number().nonnegative(),
   failed: NamedPaths,
   planned: z
@@ -103,7 +100,7 @@ export const BACKUP_COMMANDS = {
       from: pathTextOf()
         .optional()
         .describe(
-          'A file or a folder of the snapshot, which comes to `targetPath` itself and not below its whole path.',
+          'A file or a folder of the snapshot, which is restored as `targetPath` itself and not below its whole path.',
         ),
     }),
     output: RestoredFiles,
@@ -116,7 +113,7 @@ export const BACKUP_COMMANDS = {
         .object({
           imagePath: text(4096).describe('The archive of the machine in the snapshot.'),
           disk: text(100),
-          partition: PartitionNumber.optional().describe('Left out for a disk without partitions.'),
+          partition: PartitionNumber.optional().describe('Absent for a disk without partitions.'),
         })
         .describe('Selected paths begin at its root.'),
     }),
@@ -129,12 +126,10 @@ export const BACKUP_COMMANDS = {
       restoreId: z.uuid(),
       repository: BackupRepositoryAccess,
       snapshotId: EngineId,
-      disk: text(100)
-        .optional()
-        .describe('The name of a disk of the image. The only one where it is left out.'),
+      disk: text(100).optional().describe('The name of a disk of the image. Default: the only one.'),
       targetPath: text(4096).describe('A file, which is made sparse, or a whole disk.'),
       overwrite: z.enum(['never', 'always']),
-      grow: z.boolean().describe('The last partition reaches the end of a larger target.'),
+      grow: z.boolean().describe('Grows the last partition to the end of a larger target.'),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
     }),
     output: z.object({
@@ -145,7 +140,7 @@ export const BACKUP_COMMANDS = {
       filesSkipped: Count,
       seconds: z.number().nonnegative(),
       failed: NamedPaths.describe('The checks that have failed.'),
-      sha256: EngineId.describe('Of the disk as it was read back from the target.'),
+      sha256: EngineId.describe('Hash of the disk as it was read back from the target.'),
     }),
   },
   'backup.verify': {
@@ -163,7 +158,7 @@ export const BACKUP_COMMANDS = {
         .array(
           z.object({
             path: reportedText(PATH_TEXT_MAX, 0),
-            sha256: EngineId.nullable().describe('Of the restored file; null where it was not restored.'),
+            sha256: EngineId.nullable().describe('Hash of the restored file; null if it was not restored.'),
             sizeBytes: Count,
           }),
         )
@@ -182,7 +177,7 @@ export const BACKUP_COMMANDS = {
         .array(EngineId)
         .min(1)
         .max(VAULT_SYNC_SNAPSHOTS_MAX)
-        .describe('The snapshots of the source that the vault has to have.'),
+        .describe('The snapshots of the source that the vault must contain.'),
       uploadKiBps: z.number().int().positive().optional(),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
     }),
@@ -190,7 +185,7 @@ export const BACKUP_COMMANDS = {
       copies: z
         .array(z.object({ source: EngineId, copy: EngineId }))
         .max(VAULT_SYNC_SNAPSHOTS_MAX)
-        .describe('Those that the vault has now, also from earlier. A copy has an id of its own.'),
+        .describe('The copies that the vault contains now, including earlier ones. A copy has its own id.'),
       seconds: z.number().nonnegative(),
       destinationRoom: DestinationRoom,
     }),

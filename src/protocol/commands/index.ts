@@ -1,34 +1,33 @@
 import type { z } from 'zod';
-import { BACKUP_COMMANDS } from './backups/backup.ts';
-import { DATABASE_COMMANDS } from './backups/databases.ts';
-import { EVENT_LOG_COMMANDS } from './event-logs.ts';
-import { INVENTORY_COMMANDS } from './inventory.ts';
-import type { Lane } from './lanes.ts';
+import { BACKUP_COMMANDS } from './backup.ts';
+import { DATABASE_COMMANDS, SQL_SERVER_COMMANDS, SHADOW_COPY_COMMANDS } from './databases.ts';
+import {
+  EVENT_LOG_COMMANDS,
+  INVENTORY_COMMANDS,
+  SCRIPT_COMMANDS,
+  POWER_COMMANDS,
+  UPDATE_COMMANDS,
+  RECOVERY_COMMANDS,
+} from './device.ts';
+import type { Lane, CommandShape, CommandTable } from './shape.ts';
 import { MACHINE_COMMANDS } from './machines.ts';
-import { POWER_COMMANDS } from './power.ts';
-import { RECOVERY_COMMANDS } from './recovery.ts';
-import { SCRIPT_COMMANDS } from './scripts.ts';
-import { SHADOW_COPY_COMMANDS } from './shadow-copies.ts';
-import { SQL_SERVER_COMMANDS } from './sql-server.ts';
-import type { CommandShape, CommandTable } from './shape.ts';
-import { UPDATE_COMMANDS } from './updates.ts';
-import { VM_RESTORE_COMMANDS } from './vms/vm-restores.ts';
+import { VM_RESTORE_COMMANDS } from './vm-restores.ts';
 
-export * from './backups/backup-parts.ts';
-export * from './backups/backup.ts';
-export * from './backups/databases.ts';
-export * from './lanes.ts';
+export * from './snapshots.ts';
+export * from './backup.ts';
+export * from './databases.ts';
+export * from './shape.ts';
 export * from './machines.ts';
-export * from './outcome.ts';
-export * from './recovery.ts';
-export * from './scripts.ts';
-export * from './secrets.ts';
-export * from './shadow-copies.ts';
-export * from './sql-server.ts';
-export * from './backups/snapshot-details.ts';
-export * from './vms/vm-restores.ts';
+export * from './shape.ts';
+export * from './device.ts';
+export * from './device.ts';
+export * from './shape.ts';
+export * from './databases.ts';
+export * from './databases.ts';
+export * from './snapshots.ts';
+export * from './vm-restores.ts';
 
-/** Everything the server can ask of an agent. An agent lists in its handshake the types that it supports. */
+/** All commands that the server can send to an agent. An agent lists the supported types in its handshake. */
 export const COMMANDS = {
   ...EVENT_LOG_COMMANDS,
   ...SCRIPT_COMMANDS,
@@ -54,7 +53,7 @@ export type CommandRow<T extends CommandType> = (typeof COMMANDS)[T] extends {
   ? z.infer<R>
   : never;
 
-/** The row schema of a command that streams, `undefined` for one that does not. */
+/** The row schema of a command that streams, `undefined` for any other. */
 export function rowSchema(type: CommandType): z.ZodType | undefined {
   const shape: CommandShape = COMMANDS[type];
   return shape.row;
@@ -70,7 +69,7 @@ export function isDurable(type: string): type is DurableCommandType {
 }
 export const DURABLE_COMMAND_TYPES = COMMAND_TYPES.filter(isDurable);
 
-/** The durable commands that people can send; the others are made by the server for a purpose of its own. */
+/** The durable commands that users can send directly; the server makes the others for its own purposes. */
 export type SendableCommandType = {
   [T in DurableCommandType]: (typeof COMMANDS)[T] extends { isOfServer: true } ? never : T;
 }[DurableCommandType];
@@ -78,7 +77,7 @@ export const SENDABLE_COMMAND_TYPES = DURABLE_COMMAND_TYPES.filter(
   (type): type is SendableCommandType => !('isOfServer' in COMMANDS[type]),
 );
 
-/** The lane of a durable command. A type of another release, which this one does not know, runs as `work`. */
+/** The lane of a durable command. A type of another release, which is unknown here, runs as `work`. */
 export function laneOf(type: string): Lane {
   return isDurable(type) ? COMMANDS[type].lane : 'work';
 }

@@ -7,20 +7,18 @@ import {
   Count,
   EngineId,
   NamedPaths,
-} from './backups/backup-parts.ts';
-import {
   BootMode,
   Consistency,
   HypervisorKind,
   MachineId,
   MACHINES_PER_SNAPSHOT,
   MachinesDetails,
-} from './backups/snapshot-details.ts';
+} from './snapshots.ts';
 import type { CommandTable } from './shape.ts';
 
 /** Guests of a hypervisor on a device. */
 
-/** Among the capabilities of an agent: this hypervisor is on its machine. */
+/** A capability: this hypervisor is installed on the agent's machine. */
 export const hypervisorCapability = (kind: HypervisorKind): string => `hypervisor.${kind}`;
 
 export const MachineName = text(256).refine(
@@ -29,7 +27,7 @@ export const MachineName = text(256).refine(
 );
 
 export const MACHINES_MAX = 1000;
-const DISKS_MAX = 64;
+export const MACHINE_DISKS_MAX = 64;
 export const CHECKPOINTS_MAX = 200;
 
 export const MachineState = z.enum(['running', 'off', 'paused', 'saved', 'changing', 'unknown']);
@@ -48,20 +46,21 @@ export const Machine = z.object({
   name: reportedLine(256),
   state: MachineState,
   bootMode: BootMode.nullable(),
-  generation: z.number().int().min(1).max(99).nullable().describe('Of Hyper-V.'),
+  generation: z.number().int().min(1).max(99).nullable().describe('For Hyper-V only.'),
   memoryBytes: Count.nullable(),
   processors: z.number().int().min(1).max(100_000).nullable(),
   disks: z
     .array(
       z.object({
-        path: reportedLine(1024).describe('As the hypervisor sees it.'),
-        sizeBytes: Count.nullable().describe('On the disk of the host.'),
-        isPassthrough: z.boolean().describe('A disk of the host itself, which no export contains.'),
+        path: reportedLine(1024).describe('The path that the hypervisor uses.'),
+        sizeBytes: Count.nullable().describe('The space used on the disk of the host.'),
+        isPassthrough: z.boolean().describe('A disk of the host itself, which exports do not contain.'),
       }),
     )
-    .max(DISKS_MAX),
+    .max(MACHINE_DISKS_MAX),
   tracksChanges: z.boolean().nullable(),
   checkpoints: z.array(MachineCheckpoint).max(CHECKPOINTS_MAX),
+  isCut: z.boolean().optional().describe('True if it has more disks or checkpoints than are listed.'),
 });
 export type Machine = z.infer<typeof Machine>;
 
@@ -70,7 +69,7 @@ export type CheckpointAction = z.infer<typeof CheckpointAction>;
 export const MachineAction = z.enum(['start', 'stop', 'force_stop', 'pause', 'resume', 'save']);
 export type MachineAction = z.infer<typeof MachineAction>;
 
-/** Why work with a guest did not succeed, beside the codes of the engine. */
+/** Error codes of commands for guests, besides the codes of the engine. */
 export const MachineErrorCode = {
   hypervisorMissing: 'HYPERVISOR_MISSING',
   machineMissing: 'MACHINE_MISSING',
@@ -89,14 +88,17 @@ export const MachineErrorCode = {
 /** The file of a snapshot that names the machines beside it. */
 export const MACHINE_MANIFEST = 'muster-machines.json';
 
-/** What lies beside the exported machines in their snapshot. It is parsed: those who hold the key of a repository can write anything there. */
+/**
+ * The list of exported machines in their snapshot. It is untrusted input: anyone with the key of the repository can
+ * write it.
+ */
 export const MachineManifest = z.object({
   version: z.literal(1),
   hypervisor: HypervisorKind,
   machines: z
     .array(
       MachinesDetails.shape.machines.element.extend({
-        folder: MachineId.describe('The folder beside this file that has its files.'),
+        folder: MachineId.describe('The folder beside this file that contains its files.'),
       }),
     )
     .min(1)
@@ -111,7 +113,7 @@ const ofMachine = {
   timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
 };
 const afterwards = z.object({
-  machine: Machine.nullable().describe('As it is now; null where it could not be read again.'),
+  machine: Machine.nullable().describe('The current state; null if it could not be read again.'),
 });
 
 export const MACHINE_COMMANDS = {
@@ -119,7 +121,7 @@ export const MACHINE_COMMANDS = {
     payload: z.object({ hypervisor: HypervisorKind }),
     output: z.object({
       machines: atMost(MACHINES_MAX, Machine),
-      truncated: z.boolean().describe(`There are more than ${MACHINES_MAX}.`),
+      truncated: z.boolean().describe(`True if there are more than ${MACHINES_MAX}.`),
     }),
   },
   'backup.vm-checkpoint': {
@@ -128,8 +130,8 @@ export const MACHINE_COMMANDS = {
     payload: z.object({
       ...ofMachine,
       action: CheckpointAction,
-      checkpointName: MachineName.optional().describe('Of a new one.'),
-      checkpointId: MachineId.optional().describe('Of the one to delete or to apply.'),
+      checkpointName: MachineName.optional().describe('Name of a new checkpoint.'),
+      checkpointId: MachineId.optional().describe('Id of the checkpoint to delete or to apply.'),
     }),
     output: afterwards,
   },
@@ -181,11 +183,11 @@ export const MACHINE_COMMANDS = {
       snapshotId: EngineId,
       hypervisor: HypervisorKind,
       machine: MachineName.optional().describe(
-        'The name or id of one in the snapshot; left out where there is only one.',
+        'The name or id of one in the snapshot; may be left out if there is only one.',
       ),
-      vmName: MachineName.optional().describe('Its own where it is left out.'),
+      vmName: MachineName.optional().describe('Default: its original name.'),
       generateNewId: z.boolean(),
-      targetPath: text(4096).optional().describe('A folder of the hypervisor where it is left out.'),
+      targetPath: text(4096).optional().describe('Default: a folder of the hypervisor.'),
       timeoutSeconds: ofMachine.timeoutSeconds,
     }),
     output: z.object({

@@ -1,22 +1,22 @@
 import { z } from 'zod';
-import { reportedLine, reportedText, text } from '../../primitives.ts';
+import { reportedLine, reportedText, text } from '../primitives.ts';
 import {
   BACKUP_TIMEOUT_SECONDS,
   BackupRepositoryAccess,
   BackupResult,
   Count,
   EngineId,
-} from '../backups/backup-parts.ts';
-import type { CommandTable } from '../shape.ts';
-import { ImageDetails } from '../backups/snapshot-details.ts';
+  ImageDetails,
+} from './snapshots.ts';
+import type { CommandTable } from './shape.ts';
 
-/** Snapshots of whole machines that become virtual machines on a device. */
+/** Snapshots of whole machines that are restored as virtual machines on a device. */
 
 const Port = z.number().int().min(1).max(65_535);
 
 export const VM_FORWARDS_MAX = 16;
 
-/** What a restored machine reaches. Its original may still run, so it reaches nothing unless that is asked for. */
+/** The network of a restored machine. Its original may still run, so it has no network access by default. */
 export const VmNetwork = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
   z.strictObject({
@@ -24,27 +24,32 @@ export const VmNetwork = z.discriminatedUnion('type', [
     isIsolated: z
       .boolean()
       .default(true)
-      .describe('False: it reaches the networks and the services of its host, with the address of the host.'),
+      .describe(
+        'True: no network access. False: the machine reaches the networks and services of its host, with the address of the host.',
+      ),
     forwards: z
       .array(Port)
       .max(VM_FORWARDS_MAX)
       .default([])
-      .describe('Ports of the machine that are reached at ports of the loopback address of its host.'),
+      .describe('Ports of the machine that are forwarded from the loopback address of its host.'),
   }),
   z.strictObject({
     type: z.literal('bridge'),
     bridge: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/, 'must be the name of a network interface')
-      .describe('The network of this bridge of the host, as a machine of its own.'),
+      .describe('Connects the machine to this bridge of the host, with its own address.'),
   }),
 ]);
 export type VmNetwork = z.infer<typeof VmNetwork>;
 
+/** A host with more machines that run from snapshots lists only some of them. */
+export const VM_BOOTS_MAX = 200;
+
 const Forward = z.object({ hostPort: Port, guestPort: Port });
 const Warnings = z.array(reportedText(500)).max(50);
 
-/** Where people reach a machine on its host. */
+/** The console of a machine on its host. */
 const VmAccess = z.object({
   console: reportedText(4096)
     .nullable()
@@ -52,17 +57,19 @@ const VmAccess = z.object({
   forwards: z.array(Forward).max(VM_FORWARDS_MAX),
 });
 
-/** `faulty`: its disk cannot be read or written, and it waits. `unknown`: it runs and does not answer its host. */
+/**
+ * `faulty`: its disk cannot be read or written, and it is paused. `unknown`: it runs and does not respond to its host.
+ */
 export const VmState = z.enum(['running', 'paused', 'faulty', 'stopped', 'unknown']);
 export type VmState = z.infer<typeof VmState>;
 
-/** It becomes part of a path on a mount of the snapshot. */
+/** The path becomes part of a path on a mount of the snapshot. */
 const ImagePath = text(4096).refine(
   (path) => path.startsWith('/') && !path.split('/').some((name) => name === '.' || name === '..'),
   'must be a path from the root of the snapshot',
 );
 
-/** `vhdx`: for Hyper-V. No machine is made of it on the device. */
+/** `vhdx`: for Hyper-V. The device creates no machine from it. */
 export const VmDiskFormat = z.enum(['qcow2', 'raw', 'vhdx']);
 export type VmDiskFormat = z.infer<typeof VmDiskFormat>;
 
@@ -76,7 +83,7 @@ const Wanted = z.object({
   memoryMb: z.number().int().min(64).max(4_194_304),
   cpuCount: z.number().int().min(1).max(255),
   network: VmNetwork,
-  targetPath: text(4096).optional().describe('A folder for its disks. Default: one of the agent.'),
+  targetPath: text(4096).optional().describe('A folder for its disks. Default: a folder of the agent.'),
 });
 
 const RestoreOnly = z.object({ restoreId: z.uuid() });
@@ -92,11 +99,11 @@ export const VM_RESTORE_COMMANDS = {
         .min(1)
         .max(65_536)
         .optional()
-        .describe('The first disk grows to this size.'),
+        .describe('Grows the first disk to this size.'),
       grow: z
         .boolean()
         .optional()
-        .describe('The last partition of the first disk grows with it, and an ext file system in that.'),
+        .describe('Grows the last partition of the first disk with it, and its ext file system.'),
       format: VmDiskFormat,
       start: z.boolean(),
       timeoutSeconds: z.number().int().min(1).max(BACKUP_TIMEOUT_SECONDS),
@@ -158,13 +165,17 @@ export const VM_RESTORE_COMMANDS = {
           z.object({
             restoreId: z.uuid(),
             state: VmState,
-            isPermanent: z.boolean().describe('It needs its snapshot no more.'),
+            isPermanent: z.boolean().describe('It no longer needs its snapshot.'),
             isBaseThere: z
               .boolean()
               .describe('Whether the snapshot can be read. Without it, the machine waits.'),
           }),
         )
-        .max(200),
+        .max(VM_BOOTS_MAX),
+      isCut: z
+        .boolean()
+        .optional()
+        .describe('True if there are more. The state of those not listed is unknown.'),
     }),
   },
 } as const satisfies CommandTable;

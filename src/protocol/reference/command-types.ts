@@ -1,11 +1,33 @@
-import { COMMANDS, type CommandType, isDurable, laneOf } from '../commands/index.ts';
-import { type CommandExample, PURPOSE_ID, REPOSITORY, SNAPSHOT_ID } from './command-example.ts';
-import { MACHINE_EXAMPLES } from './machine-commands.ts';
-import { RECOVERY_EXAMPLES } from './recovery-commands.ts';
-import { VM_RESTORE_EXAMPLES } from './vm-restore-commands.ts';
-import { DATABASE_PARTS } from './database-examples.ts';
+import { COMMANDS, type CommandType, isDurable, laneOf, type RECOVERY_COMMANDS } from '../commands/index.ts';
+import {
+  type CommandExample,
+  PURPOSE_ID,
+  REPOSITORY,
+  SNAPSHOT_ID,
+  DATABASE_PARTS,
+  MACHINE_EXAMPLES,
+  VM_RESTORE_EXAMPLES,
+  WINDOWS_EXAMPLES,
+} from './command-examples.ts';
 import type { SocketMessage } from './message.ts';
-import { WINDOWS_EXAMPLES } from './windows-commands.ts';
+
+const RECOVERY_EXAMPLES: {
+  [T in keyof typeof RECOVERY_COMMANDS & CommandType]: CommandExample<T>;
+} = {
+  'recovery.check': {
+    summary: 'Checks whether a service answers the device.',
+    payload: {
+      check: { type: 'http', host: '127.0.0.1', port: 40_443, path: '/health', secure: false },
+      timeoutSeconds: 120,
+    },
+    output: { passed: true, message: 'It answered with status 200.', attempts: 3, seconds: 2.4 },
+  },
+  'recovery.discard-restore': {
+    summary: 'Removes the files of a restore without a target from the folder of the agent.',
+    payload: { restoreId: PURPOSE_ID },
+    output: { wasThere: true },
+  },
+};
 
 const LOG = {
   name: 'System',
@@ -47,12 +69,12 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     output: { entry: LOG_ENTRY },
   },
   'eventlogs.tail': {
-    summary: 'Streams new entries as rows until the command is cancelled or its time is over.',
+    summary: 'Streams new entries as rows until the command is cancelled or its time limit ends.',
     payload: { name: 'System', text: 'password' },
     output: {},
   },
   'script.run': {
-    summary: 'Runs a script. What it prints is streamed as rows while somebody watches.',
+    summary: 'Runs a script. Its output is streamed as rows while a dashboard watches.',
     payload: {
       language: 'bash',
       content: 'echo "$PARAM_greeting"',
@@ -62,7 +84,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     output: { exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false },
   },
   'agent.set-auto-update': {
-    summary: 'Sets whether the agent installs offered releases by itself.',
+    summary: 'Sets whether the agent installs offered releases automatically.',
     payload: { enabled: false },
     output: {},
   },
@@ -184,7 +206,7 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     output: { instances: [DATABASE_PARTS.instance] },
   },
   'backup.database': {
-    summary: 'Backs up a database server: all of it, or what has changed since.',
+    summary: 'Backs up a database server: all of it, or the changes since the last backup.',
     payload: {
       ...DATABASE_PARTS.order,
       jobId: PURPOSE_ID,

@@ -1,5 +1,4 @@
-import { AGENT_REFERENCE } from './agents.ts';
-import { DASHBOARD_REFERENCE } from './dashboards.ts';
+import { AGENT_REFERENCE, DASHBOARD_REFERENCE } from './messages.ts';
 import type { SocketNamespace } from './message.ts';
 
 /** The reference of the socket messages: their schemas, and an example for each. */

@@ -7,7 +7,7 @@ export interface SocketMessage {
   summary: string;
   payload: z.ZodType;
   example: unknown;
-  /** What the receiver acknowledges the message with on success. Left out where there is no acknowledgement. */
+  /** The successful acknowledgement of the receiver. Absent if the message is not acknowledged. */
   ack?: z.ZodType;
   ackExample?: unknown;
 }

@@ -2,18 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { writeOfferState } from '../../../../src/agent/capabilities/update/offer-file.ts';
-import { saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
-import { AGENT_VERSION } from '../../../../src/agent/core/version.ts';
-import { DiagnosticLog } from '../../../../src/agent/os/diagnostics/diagnostic-log.ts';
-import { LogLine } from '../../../../src/agent/os/diagnostics/log-files.ts';
-import { writeAttempt } from '../../../../src/agent/os/upgrades/attempt-file.ts';
-import { recordFailure } from '../../../../src/agent/os/upgrades/failed-attempts.ts';
-import { note } from '../../../../src/agent/os/upgrades/upgrade-journal.ts';
-import { agentCommand, startAgent, type AgentProgram } from '../../../support/agent-program.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { type ScriptedHub, startScriptedHub } from '../../../support/scripted-hub.ts';
-import { temporaryFolder } from '../../../support/agent/test-agent.ts';
+import { writeOfferState } from '../../../src/agent/capabilities/update/offer.ts';
+import { saveCredentials } from '../../../src/agent/core/settings.ts';
+import { AGENT_VERSION } from '../../../src/agent/core/version.ts';
+import { DiagnosticLog, LogLine } from '../../../src/agent/os/diagnostic-log.ts';
+import { writeAttempt, recordFailure, note } from '../../../src/agent/os/releases/upgrade-files.ts';
+import { agentCommand, startAgent, type AgentProgram } from '../../support/agent-program.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type ScriptedHub, startScriptedHub } from '../../support/scripted-hub.ts';
+import { temporaryFolder } from '../../support/agent/test-agent.ts';
 
 const TOKEN = `magt_${'A'.repeat(46)}`;
 

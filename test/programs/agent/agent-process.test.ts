@@ -1,14 +1,14 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
-import { openDeviceFolder } from '../../../../src/agent/core/state/device-folder.ts';
-import { processMark } from '../../../../src/agent/os/processes/process-mark.ts';
-import type { CommandOutput } from '../../../../src/protocol/index.ts';
-import { startAgent, type AgentProgram } from '../../../support/agent-program.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
-import { temporaryFolder } from '../../../support/agent/test-agent.ts';
+import { saveCredentials } from '../../../src/agent/core/settings.ts';
+import { openDeviceFolder } from '../../../src/agent/core/remove-data.ts';
+import { processMark } from '../../../src/agent/os/process-group.ts';
+import type { CommandOutput } from '../../../src/protocol/index.ts';
+import { startAgent, type AgentProgram } from '../../support/agent-program.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startScriptedHub, type ScriptedHub } from '../../support/scripted-hub.ts';
+import { temporaryFolder } from '../../support/agent/test-agent.ts';
 
 /** The real agent as a process, killed where it hurts; what it did is in a file of effects. */
 describe('the agent program and durable commands', function () {

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createServer, type Server } from 'node:tls';
 import { expect } from 'chai';
-import { DiagnosticLog } from '../../../../src/agent/os/diagnostics/diagnostic-log.ts';
-import { loadCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
-import { type DeviceSession, startSession } from '../../../../src/agent/session/device-session.ts';
-import { type AgentProgram, agentCommand, startAgent } from '../../../support/agent-program.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { buildEnrollmentKey, buildTenant } from '../../../support/factories.ts';
-import { type ForwardProxy, startForwardProxy } from '../../../support/forward-proxy.ts';
-import { TEST_AUTHORITY } from '../../../support/https-server.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
-import { startUpgradeBlocker, type UpgradeBlocker } from '../../../support/upgrade-blocker.ts';
+import { DiagnosticLog } from '../../../src/agent/os/diagnostic-log.ts';
+import { loadCredentials } from '../../../src/agent/core/settings.ts';
+import { type DeviceSession, startSession } from '../../../src/agent/device-session.ts';
+import { type AgentProgram, agentCommand, startAgent } from '../../support/agent-program.ts';
+import { eventually } from '../../support/eventually.ts';
+import { buildEnrollmentKey, buildTenant } from '../../support/factories.ts';
+import { type ForwardProxy, startForwardProxy } from '../../support/forward-proxy.ts';
+import { TEST_AUTHORITY } from '../../support/https-server.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { startUpgradeBlocker, type UpgradeBlocker } from '../../support/upgrade-blocker.ts';
 
 const SECRET = 'pass-word-of-the-proxy';
 const pem = async (name: string) =>

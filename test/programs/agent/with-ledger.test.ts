@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { agentCommand, startAgent, type AgentProgram } from '../../../support/agent-program.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { buildEnrollmentKey, buildTenant } from '../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { agentCommand, startAgent, type AgentProgram } from '../../support/agent-program.ts';
+import { eventually } from '../../support/eventually.ts';
+import { buildEnrollmentKey, buildTenant } from '../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 /** The ledger of a real server and the journal of a real agent, with either of them killed in between. */
 describe('durable commands from the API to the effect', function () {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { tmpdir } from 'node:os';
-import { checkStored } from '../../../src/features/audit/verification/stored-check.ts';
+import { checkStored } from '../../../src/features/audit/stored-check.ts';
 import { type AuditBench, createAuditBench } from '../../support/audit/audit-support.ts';
 import { startOperatorProgram } from '../../support/muster-program.ts';
 import { environmentOf, runMuster } from '../../support/run-muster.ts';
@@ -22,7 +22,7 @@ describe('muster audit prune with an archive', function () {
     await bench.close();
   });
 
-  it('loses nothing where the process is killed between the copy and the removal', async () => {
+  it('loses nothing if the process is killed between the copy and the removal', async () => {
     const env = {
       ...environmentOf(bench.database, tmpdir()),
       AUDIT_ARCHIVE_BUCKET: 'archive',

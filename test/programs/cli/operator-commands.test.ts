@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
 import { runCheck, type CheckResult } from '../../../src/cli/doctor/check.ts';
-import { verificationCheck } from '../../../src/cli/doctor/checks/audit-verification.ts';
-import { redisCheck } from '../../../src/cli/doctor/checks/redis.ts';
-import { judgeAddresses } from '../../../src/cli/doctor/checks/outside.ts';
-import { nodeVersion } from '../../../src/cli/upgrade/run-upgrade-check.ts';
+import { verificationCheck } from '../../../src/cli/doctor/database-checks.ts';
+import { redisCheck } from '../../../src/cli/doctor/local-checks.ts';
+import { judgeAddresses } from '../../../src/cli/doctor/outside-checks.ts';
+import { nodeVersion } from '../../../src/cli/run-upgrade-check.ts';
 import { readConfig } from '../../../src/config.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
-import { noteOf } from '../../../src/platform/db/migrations/migration-notes.ts';
+import { noteOf } from '../../../src/platform/db/migrations.ts';
 import { SELF_CHECK_PURPOSE, selfCheckToken } from '../../../src/platform/http/operations.ts';
-import { createMac } from '../../../src/platform/secrets/mac.ts';
+import { createMac } from '../../../src/platform/secrets/tokens.ts';
 import { buildPerson, buildTenant, giveSecondFactor, PASSWORD } from '../../support/factories.ts';
 import { startRedis } from '../../support/redis.ts';
 import { environmentOf, runMuster } from '../../support/run-muster.ts';
@@ -140,7 +140,7 @@ describe('the commands of the operator', function () {
     });
 
     it('finds an unsafe role, a migration that is missing, and a chain whose end was changed', async () => {
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const asSuperuser = await report(['doctor', '--no-outside'], {
         ...env,
         DATABASE_URL_APP: app.database.ownerUrl,
@@ -155,7 +155,7 @@ describe('the commands of the operator', function () {
         token: tenant.admin.token,
         body: { name: 'Here' },
       });
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       await asOwner(
         app.database.ownerUrl,
         'alter table audit_chain_heads disable trigger user; update audit_chain_heads set seq = seq + 1; alter table audit_chain_heads enable trigger user',
@@ -181,7 +181,7 @@ describe('the commands of the operator', function () {
       const { orgId, siteId, admin } = await buildTenant(app);
       const patched = { token: admin.token, body: { name: 'Here' } };
       await app.call('PATCH', `/orgs/sites/${siteId}`, patched);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       expect(await state()).to.include({
         state: 'warning',
         message: 'All chains together were never verified.',
@@ -321,7 +321,9 @@ describe('the commands of the operator', function () {
       const { code, out, err } = await runMuster([...first, '--json'], { env });
       expect([code, err]).to.deep.equal([0, '']);
       const made = JSON.parse(out);
-      expect(made).to.deep.include({ ok: true, file: null, set: [], installLine: null, hasRelease: false });
+      expect(made).to.deep.include({ ok: true, file: null, set: [], hasRelease: false });
+      // The key is not shown again, so its line is there before there is something to install.
+      expect(made.installLine).to.contain(`/install.sh?key=${made.key.value}'`);
       expect(made.administrator).to.deep.include({ email: 'first@example.com', isNew: true });
       const { email, password } = made.administrator;
       expect((await app.call('POST', '/auth/login', { body: { email, password } })).status).to.equal(200);
@@ -340,7 +342,39 @@ describe('the commands of the operator', function () {
         expect(known[part], part).to.deep.equal({ ...made[part], isNew: false });
       }
       const spoken = await runMuster(first, { env });
-      expect(spoken.out).to.contain('Bright Smile, there already').and.contain('releases add dist/agent');
+      expect(spoken.out).to.contain('Bright Smile, there already');
+      const next = spoken.out.slice(spoken.out.indexOf('Next:'));
+      const order = ['build:agent', 'releases add dist/agent', 'npm start', 'on a machine: curl -fsSL'];
+      const places = order.map((step) => next.indexOf(step));
+      expect(places, next).to.not.include(-1);
+      expect(places).to.deep.equal(places.toSorted((a, b) => a - b));
+    });
+
+    it('says of an install line that it is for the machine of the server only, if others cannot reach it', async () => {
+      const lineAt = async (more: Record<string, string>) => {
+        const { PUBLIC_URL: _publicUrl, ...own } = env;
+        const { code, out, err } = await runMuster(
+          ['init', '--admin-email', 'first@example.com', ...names, '--key', 'Here'],
+          {
+            env: { ...own, ...more },
+          },
+        );
+        expect(code, err).to.equal(0);
+        const [, server] = /curl -fsSL '([^']*)\/install\.sh/.exec(out) ?? [];
+        return { server, isNoted: out.includes('This line is for the machine of the server itself.') };
+      };
+      for (const [more, server, isNoted] of [
+        [{}, 'http://127.0.0.1:3000', true],
+        [{ HOST: '::1', PORT: '3001' }, 'http://[::1]:3001', true],
+        // Everywhere: by which of its addresses others reach the machine, nothing here knows.
+        [{ HOST: '0.0.0.0' }, 'http://localhost:3000', true],
+        [{ HOST: '::' }, 'http://localhost:3000', true],
+        [{ HOST: '192.0.2.7' }, 'http://192.0.2.7:3000', false],
+        [{ PUBLIC_URL: 'https://rmm.example.com/' }, 'https://rmm.example.com', false],
+        [{ PUBLIC_URL: 'http://localhost:8080' }, 'http://localhost:8080', true],
+      ] as const) {
+        expect(await lineAt(more), JSON.stringify(more)).to.deep.equal({ server, isNoted });
+      }
     });
 
     it('creates all or nothing, and says which name is missing', async () => {
@@ -363,7 +397,7 @@ describe('the commands of the operator', function () {
       expect(rows).to.deep.equal([]);
     });
 
-    it('writes the file first where there is none, and reads it where there is', async () => {
+    it('writes the file first if there is none, and reads it if there is', async () => {
       const dataDir = path.join(folder, 'fresh');
       const file = path.join(folder, 'fresh.env');
       const { DATABASE_URL = '', ...rest } = env;
@@ -407,6 +441,95 @@ describe('the commands of the operator', function () {
       );
       expect(unnamed.code).to.equal(2);
       expect(unnamed.err).to.contain('--component');
+    });
+  });
+
+  describe('api-keys', () => {
+    const create = (person: string, ...args: string[]) =>
+      runMuster(['api-keys', 'create', '--person', person, ...args], { env });
+    const devices = (token: string) => app.call('GET', '/devices', { token }).then(({ status }) => status);
+
+    it('creates a key that acts for a person, prints it once, and ends it', async () => {
+      const tenant = await buildTenant(app);
+      const wanted = ['--name', 'Inventory', '--permission', 'devices:read', 'filters:read'];
+      const made = await create(tenant.admin.email, ...wanted, '--json');
+      expect(made, made.err).to.include({ code: 0, err: '' });
+      const { key, ...shown } = JSON.parse(made.out).apiKey;
+      expect(shown).to.include({ name: 'Inventory', rateLimit: 1000, revokedAt: null });
+      expect(shown.scopes).to.deep.equal(['devices:read', 'filters:read']);
+      expect(await devices(key)).to.equal(200);
+      expect((await app.call('GET', '/scripts', { token: key })).status).to.equal(403);
+
+      const listed = await runMuster(['api-keys', 'list', '--json'], { env });
+      expect(listed.out).not.to.contain(key);
+      const [found] = JSON.parse(listed.out).apiKeys.filter(({ id }: { id: string }) => id === shown.id);
+      expect(found).to.deep.equal({ ...shown, person: tenant.admin.email });
+
+      const ended = await runMuster(['api-keys', 'revoke', shown.id], { env });
+      expect(ended).to.include({ code: 0, out: 'The key "Inventory" opens nothing any more.\n' });
+      expect(await devices(key)).to.equal(401);
+      const again = await runMuster(['api-keys', 'revoke', shown.id], { env });
+      expect(again.out).to.contain('was revoked before');
+      await app.server.chainWriter.flush();
+      const entries = await asOwner(
+        app.database.ownerUrl,
+        `select action, actor_type, details ->> 'by' as by from audit_logs where resource_id = $1 order by seq`,
+        [shown.id],
+      );
+      expect(entries).to.deep.equal(
+        ['api_key.create', 'api_key.revoke'].map((action) => ({
+          action,
+          actor_type: 'system',
+          by: 'operator',
+        })),
+      );
+    });
+
+    it('prints the key alone, so that a program can take it', async () => {
+      const tenant = await buildTenant(app);
+      const { out, err } = await create(
+        tenant.admin.email,
+        '--name',
+        'Pipe',
+        '--permission',
+        'devices:read',
+        '--expires-at',
+        '2099-01-01',
+      );
+      expect(await devices(out.trim())).to.equal(200);
+      expect(err).to.contain(`acts for ${tenant.admin.email}`);
+    });
+
+    it('is for one organization if the person may go everywhere', async () => {
+      const tenant = await buildTenant(app);
+      const admin = await buildPerson(app, { scope: 'system' });
+      const wanted = ['--name', 'Nightly', '--permission', 'devices:read'];
+      const everywhere = await create(admin.email, ...wanted);
+      expect(everywhere).to.include({ code: 2, out: '' });
+      expect(everywhere.err).to.contain('API keys cannot have system scope');
+      const made = await create(admin.email, ...wanted, '--organization', tenant.orgId, '--json');
+      expect(JSON.parse(made.out).apiKey).to.include({ orgId: tenant.orgId });
+    });
+
+    it('refuses what the person may not do, unknown people and organizations, and wrong options', async () => {
+      const tenant = await buildTenant(app);
+      const { email } = tenant.admin;
+      const wanted = ['--name', 'Too much', '--permission'];
+      for (const [run, message] of [
+        [await create(email, ...wanted, 'system:write'), '--permission'],
+        [await create('nobody@example.com', ...wanted, 'devices:read'), 'No user with the address'],
+        [
+          await create(email, ...wanted, 'devices:read', '--organization', 'None'),
+          'There is no organization',
+        ],
+        [await create(email, ...wanted, 'devices:read', '--expires-at', '2001-01-01'), '--expires-at'],
+        [await create(email, ...wanted, 'devices:read', '--rate-limit', 'many'), '--rate-limit'],
+        [await runMuster(['api-keys', 'revoke', 'all'], { env }), 'is no id of an API key'],
+        [await runMuster(['api-keys', 'revoke', tenant.orgId], { env }), 'not found'],
+      ] as const) {
+        expect([run.code, run.out], run.err).to.deep.equal([2, '']);
+        expect(run.err).to.contain(message);
+      }
     });
   });
 
@@ -454,7 +577,7 @@ describe('the commands of the operator', function () {
       expect(signedIn.body.tokens).to.be.an('object');
       const other = await runMuster(['admin', 'disable-mfa', '--email', tenant.admin.email], { env });
       expect(other).to.include({ code: 2, err: `System administrator ${tenant.admin.email} not found\n` });
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const entries = await asOwner(
         app.database.ownerUrl,
         `select action, actor_type, org_id, partner_id, details from audit_logs
@@ -491,7 +614,7 @@ describe('the commands of the operator', function () {
       ]).to.deep.equal(['failed', 'warning', 'ok']);
     });
 
-    it('is ready where nothing is to be done, and names variables by older names', async () => {
+    it('is ready if nothing is to be done, and names variables by older names', async () => {
       const { SECRET_ENCRYPTION_KEY = '', ...rest } = env;
       const { ok, states, of } = await report(['upgrade', 'check'], {
         ...rest,

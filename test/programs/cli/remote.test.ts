@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
-import { visible, visibleJson, visibleLines } from '../../../src/cli/remote/terminal/terminal-text.ts';
+import { visible, visibleJson, visibleLines } from '../../../src/cli/remote/output.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice, type Person } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';

@@ -13,7 +13,7 @@ describe('the program rotate-secrets', function () {
   });
   after(() => database.drop());
 
-  it('names each column of secrets, and fails with 1 where the configuration is wrong', async () => {
+  it('names each column of secrets, and fails with 1 if the configuration is wrong', async () => {
     const env = environmentOf(database, tmpdir());
     const rotated = await startOperatorProgram('src/cli/rotate-secrets.ts', [], { env }).ended;
     expect([rotated.code, rotated.err]).to.deep.equal([0, '']);

@@ -399,7 +399,7 @@ describe('the TypeScript client', function () {
       expect([waitIn('-1 day', now), waitIn('soon', now), waitIn(null, now)].at(-1)).to.equal(undefined);
     });
 
-    it('streams a file without reading it, and sends neither key nor request where they do not belong', async () => {
+    it('streams a file without reading it, and sends neither key nor request if they do not belong', async () => {
       const { client, seen } = await serving((response) => response.writeHead(200).end('bytes'));
       const response = await client.stream('GET /c2c/items/{id}/content', { params: { id: 'a/../b' } });
       expect(await response.text()).to.equal('bytes');

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
-import { conductRollouts } from '../../../src/features/releases/rollout-control/conductor.ts';
+import { advanceRollouts } from '../../../src/features/agent-upgrades/rollout.work.ts';
 import { enableSecondFactor } from '../../support/auth/second-factor-support.ts';
-import { query, upload } from '../../support/releases/registry/release-support.ts';
-import { buildFleet, recordAttempts, stopOwnRounds } from '../../support/releases/rollouts/rollout-fleet.ts';
+import { query, upload } from '../../support/releases/release-support.ts';
+import { buildFleet, recordAttempts, stopOwnRounds } from '../../support/agent-upgrades/rollout-fleet.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildPerson, buildTenant, giveSecondFactor } from '../../support/factories.ts';
@@ -121,6 +121,10 @@ describe('the pages of administration', () => {
     await page.getByRole('link', { name: 'Retention' }).click();
     const events = page.getByRole('textbox', { name: 'Stored events' });
     await events.fill('41');
+    const full = page.getByRole('combobox', { name: 'When the stored logs reach their budget' });
+    await shows(full, 'Refuse new logs');
+    await full.click();
+    await page.getByRole('option', { name: 'Remove the oldest logs, by whole days' }).click();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Saved.').waitFor();
     const audit = page.getByRole('textbox', { name: 'Days that audit entries are kept' });
@@ -129,6 +133,13 @@ describe('the pages of administration', () => {
     await page.getByText('The retention is saved.').waitFor();
     await page.reload();
     await shows(events, '41 days');
+    await shows(full, 'Remove the oldest logs, by whole days');
+    const kept = await dashboard.app.call(
+      'GET',
+      `/orgs/organizations/${tenant.orgId}/log-retention`,
+      tenant.admin,
+    );
+    expect(kept.body).to.include({ eventDays: 41, whenFull: 'remove_oldest' });
     await shows(audit, '444');
   });
 
@@ -162,11 +173,11 @@ describe('the pages of administration', () => {
     await entries.getByRole('link', { name: 'User login' }).first().waitFor();
   });
 
-  it('verify the audit chains, and lead to the entry that somebody has changed', async () => {
+  it('verify the audit chains, and lead to the entry that a person has changed', async () => {
     const { app } = dashboard;
     const { orgId, admin } = tenant;
     await app.call('POST', '/orgs/sites', { token: admin.token, body: { orgId, name: 'Harbour' } });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const page = await dashboard.open('/audit/chain', { person: admin });
     const chains = page.getByRole('table', { name: 'Verified chains' });
     await page.getByRole('button', { name: 'Verify now' }).click();
@@ -298,7 +309,7 @@ describe('the pages of administration', () => {
       app,
       failing.map((device) => ({ rolloutId, device, state: 'failed' as const, at })),
     );
-    await conductRollouts({ db: app.server.database.jobPool, log: quietLog }, { now: at, isWhole: false });
+    await advanceRollouts({ db: app.server.database.jobPool, log: quietLog }, { now: at, isWhole: false });
     await page.reload();
     const reason = drawer.getByRole('alert').filter({ hasText: '3 devices failed one after another' });
     await reason.waitFor();

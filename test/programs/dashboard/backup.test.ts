@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { BackupSnapshot } from '../../../src/features/backup/snapshots/snapshot.model.ts';
+import type { BackupSnapshot } from '../../../src/features/backup/snapshot.model.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
 import { type ProofDevice, proofDevice } from '../proofs/backup/support/device.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../../support/backup/snapshot-support.ts';
@@ -175,7 +175,7 @@ describe('the pages of backup', () => {
     await page.getByText('There is no snapshot of this device.').waitFor();
     await page.getByRole('button', { name: 'Protect this device' }).click();
     await page.getByRole('table', { name: 'Snapshots' }).getByRole('link').waitFor();
-    await page.getByText('There are snapshots, but nobody has verified that they can be read.').waitFor();
+    await page.getByText('There are snapshots, but it was not verified that they can be read.').waitFor();
     await assertAccessible(page);
     await page.getByRole('button', { name: 'Verify now' }).click();
     await page.getByText('There is a snapshot, and the backups were verified.').waitFor();

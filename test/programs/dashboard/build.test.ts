@@ -3,8 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { ensureBuild, currentBuild } from '../../../src/server/dashboard/dashboard-build.ts';
-import { openDashboard } from '../../../src/server/dashboard/dashboard.ts';
+import { ensureBuild, currentBuild, openDashboard } from '../../../src/server/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
 
@@ -157,7 +156,7 @@ describe('the build of the dashboard', () => {
     expect(dashboard.lines.map(({ event }) => event)).to.not.include('dashboard.build_failed');
   });
 
-  it('is served as it is where there are no sources or no tools, and otherwise the page says what to run', async () => {
+  it('is served as it is if there are no sources or no tools, and otherwise the page says what to run', async () => {
     await ensureBuild(root, page('from elsewhere'));
     await rm(path.join(root, 'node_modules'), { recursive: true });
     await change('src/dashboard/app/main.tsx', 'newer');

@@ -269,7 +269,7 @@ describe('the pages of cloud backup', () => {
     await row.waitFor({ state: 'detached' });
   });
 
-  it('show what there is to somebody who may only look, and nothing to another tenant', async () => {
+  it('show what there is to a person who may only look, and nothing to another tenant', async () => {
     const person = await buildPerson(dashboard.app, {
       scope: 'organization',
       orgId: cloud.tenant.orgId,

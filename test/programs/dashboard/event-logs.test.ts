@@ -159,7 +159,7 @@ describe('the event log in a browser', () => {
     expect(lines[1]).to.contain('2026-03-01T02:00:00.000Z,Error,disk,7,A bad block at 0x120.');
   });
 
-  it('reads on from a part of the picture, and the address shows somebody else the same', async () => {
+  it('reads on from a part of the picture, and the address shows another person the same', async () => {
     const page = await openLog();
     const picture = page.getByRole('slider', { name: /^Entries over time/ });
     await picture.focus();
@@ -191,7 +191,7 @@ describe('the event log in a browser', () => {
     );
   });
 
-  it('follows new entries, stands still while somebody reads, and goes on after a lost connection', async () => {
+  it('follows new entries, stands still while a person reads, and goes on after a lost connection', async () => {
     const page = await openLog();
     await message(page, 'A bad block at 0x120.').waitFor();
     let lose = async () => {};
@@ -246,6 +246,36 @@ describe('the event log in a browser', () => {
     await page.getByRole('button', { name: 'Show stored events' }).click();
     await message(page, 'A stored bad block.').waitFor();
     await assertAccessible(page);
+  });
+
+  it('has one tab of the device for both sources, with a switch between them', async () => {
+    const entry = { timestamp: '2026-03-01T00:00:00.000Z', category: 'system', source: 'disk', eventId: '7' };
+    await dashboard.app.call('PUT', `/agents/${device.deviceId}/eventlogs`, {
+      token: device.token,
+      body: { events: [{ ...entry, level: 'error', message: 'A stored bad block.' }] },
+    });
+    const page = await dashboard.open(`/devices/${device.deviceId}`, { person: tenant.admin });
+    const tabs = page.getByRole('tab', { name: /event/i });
+    await tabs.first().waitFor();
+    expect(await tabs.allTextContents()).to.deep.equal(['Event log']);
+    await tabs.click();
+    const source = (name: string) => page.getByRole('radio', { name, exact: true });
+    const choose = (name: string) => page.locator('label', { hasText: name }).click();
+    await message(page, 'A bad block at 0x120.').waitFor();
+    expect(await source('Live from the device').isChecked()).to.equal(true);
+
+    await choose('Stored on the server');
+    await message(page, 'A stored bad block.').waitFor();
+    expect(await message(page, 'A bad block at 0x120.').count()).to.equal(0);
+    expect(new URL(page.url()).searchParams.get('stored')).to.equal('true');
+    await assertAccessible(page);
+    // Back in the browser leads back to what was shown before.
+    await page.goBack();
+    await message(page, 'A bad block at 0x120.').waitFor();
+    expect(await source('Live from the device').isChecked()).to.equal(true);
+    await page.goForward();
+    await choose('Live from the device');
+    await message(page, 'A bad block at 0x120.').waitFor();
   });
 
   it('of many devices tells how each of them answered', async () => {

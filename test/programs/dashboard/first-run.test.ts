@@ -39,6 +39,7 @@ describe('an empty server', () => {
     await steps.getByRole('link', { name: 'Create a provider' }).click();
 
     await heading(page, 'Providers').waitFor();
+    await page.getByRole('note', { name: 'The next step' }).getByText('Press “New provider”.').waitFor();
     await assertAccessible(page);
     await page.getByRole('button', { name: 'New provider' }).first().click();
     await page.getByRole('dialog').getByRole('textbox', { name: 'Name', exact: true }).fill('Calm IT');
@@ -66,6 +67,7 @@ describe('an empty server', () => {
     await page.getByRole('button', { name: 'Create key' }).click();
     const line = await page.getByLabel('Installation on Linux', { exact: true }).textContent();
     expect(line).to.match(new RegExp(`^curl -fsSL '${dashboard.url}/install\\.sh\\?key=menr_`));
+    await page.getByText('This line is for the machine of the server itself').waitFor();
     await page.getByRole('tab', { name: 'Windows' }).waitFor({ state: 'detached' });
     await page.getByRole('note', { name: 'The next step' }).getByText('Run the install line').waitFor();
 
@@ -85,8 +87,17 @@ describe('an empty server', () => {
   /** By way of the profile, because publishing needs a second factor. */
   async function registerRelease(page: Page): Promise<void> {
     await upload(page);
-    await page.getByRole('dialog', { name: 'Set up two-factor authentication' }).waitFor();
-    await page.getByRole('link', { name: 'Go to the profile' }).click();
+    const asked = page.getByRole('dialog', { name: 'Set up two-factor authentication' });
+    await asked.waitFor();
+    // Escape leaves the form beneath as it was filled in.
+    await page.keyboard.press('Escape');
+    await asked.waitFor({ state: 'detached' });
+    const form = page.getByRole('dialog', { name: 'Upload a release' });
+    expect(await form.getByRole('textbox', { name: 'Version' }).inputValue()).to.equal('0.0.1');
+    await form.getByText('Publishing needs two-factor authentication').waitFor();
+    await assertAccessible(page);
+    await form.getByRole('button', { name: 'Upload' }).click();
+    await asked.getByRole('link', { name: 'Go to the profile' }).click();
     await page.getByRole('button', { name: 'Set up' }).click();
     await page.getByLabel('Your password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Continue' }).click();

@@ -64,7 +64,7 @@ describe('the dashboard in a browser', () => {
     answered = /^\/assets\/|\/auth\//;
     await Promise.all(held.splice(0).map((route) => route.continue().catch(() => undefined)));
     await connection;
-    await isAsked(/\/alerts$/, /\/audit-logs$/, /\/backup\/dashboard$/, /\/organizations$/, /\/sites$/);
+    await isAsked(/\/alerts$/, /\/audit-logs\/logs$/, /\/backup\/dashboard$/, /\/organizations$/, /\/sites$/);
   });
 
   it('is fit for assistive technology in light and in dark', async () => {
@@ -91,7 +91,7 @@ describe('the dashboard in a browser', () => {
     expect(await connect('ws://127.0.0.1:9/hub/')).to.match(/forbidden: connect-src|SecurityError/);
   });
 
-  it('runs no script that somebody has put into the page', async () => {
+  it('runs no script that a person has put into the page', async () => {
     const page = await dashboard.open('/');
     dashboard.allow(/Content Security Policy/);
     await page.evaluate(`{
@@ -118,7 +118,7 @@ describe('the dashboard in a browser', () => {
     await isLive(page);
   });
 
-  it('shows nothing of what somebody else has read who was signed in before', async () => {
+  it('shows nothing of what another person has read who was signed in before', async () => {
     const [first, second] = [await buildTenant(dashboard.app), await buildTenant(dashboard.app)];
     await asOwner(dashboard.app.database.ownerUrl, 'update organizations set name = $1 where id = $2', [
       'Of the first person',
@@ -183,12 +183,12 @@ describe('the dashboard in a browser', () => {
     await isLive(page);
   });
 
-  it('says that Muster was updated, lets somebody finish, and loads the next page with the new version', async () => {
+  it('says that Muster was updated, lets a person finish, and loads the next page with the new version', async () => {
     const { admin } = await buildTenant(dashboard.app);
     const page = await dashboard.open('/devices?q=desk', { person: admin });
     await isLive(page);
     await mark(page);
-    dashboard.allow(/ERR_|WebSocket|status of 404|could not be loaded/);
+    dashboard.allow(/ERR_|WebSocket|status of 404|could not be loaded|Refused to apply style/);
     await dashboard.stopServer();
     await dashboard.startServer({ isUpdated: true });
     await page.getByRole('button', { name: 'New version' }).waitFor();
@@ -201,10 +201,11 @@ describe('the dashboard in a browser', () => {
     await isLive(page);
   });
 
-  it('is loaded again, once, where the part that it needs went with an update', async () => {
+  it('is loaded again, once, if the part that it needs went with an update', async () => {
     const page = await dashboard.open('/login');
     await page.getByRole('heading', { name: 'Sign in to Muster' }).waitFor();
-    dashboard.allow(/status of 404|could not be loaded/);
+    // Scripts and styles of the former version are gone.
+    dashboard.allow(/status of 404|could not be loaded|Refused to apply style/);
     await dashboard.stopServer();
     await dashboard.startServer({ isUpdated: true });
     let loads = 0;
@@ -214,7 +215,7 @@ describe('the dashboard in a browser', () => {
     expect(loads).to.equal(1);
   });
 
-  it('recovers by itself after an hour of sleep, and sends nothing later that somebody wanted before', async () => {
+  it('recovers by itself after an hour of sleep, and sends nothing later that a person wanted before', async () => {
     const { admin, orgId } = await buildTenant(dashboard.app);
     const page = await dashboard.newPage();
     await page.clock.install();
@@ -248,7 +249,7 @@ describe('the dashboard in a browser', () => {
     expect(await isMarked(page)).to.equal(true);
   });
 
-  it('asks again where a request was lost without a word', async () => {
+  it('asks again if a request was lost without a word', async () => {
     const { admin } = await buildTenant(dashboard.app);
     const page = await dashboard.newPage();
     await page.clock.install();

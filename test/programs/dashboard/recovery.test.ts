@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
-import { buildRecoveryWorld, type RecoveryWorld } from '../../support/recovery/recovery-support.ts';
+import { buildRecoveryWorld, type RecoveryWorld } from '../../support/disaster-recovery/recovery-support.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { buildPerson, buildTenant } from '../../support/factories.ts';
 
@@ -198,7 +198,7 @@ describe('the pages of recovery', () => {
     await page.waitForURL(/\/backup\/snapshots\//);
   });
 
-  it('show what there is to somebody who may only look, and nothing to another tenant', async () => {
+  it('show what there is to a person who may only look, and nothing to another tenant', async () => {
     const role = await world.post('/roles', {
       scope: 'organization',
       name: 'Onlooker',

@@ -46,7 +46,7 @@ describe('the link by which the demo signs a person in', () => {
     const { admin } = await buildTenant(app);
     const code = await codeFor(admin.id);
     await exchange(code);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const entries = await app.call('GET', '/audit-logs/logs?action=user.login', { token: admin.token });
     expect(entries.body.data.map(({ user }: { user: { id: string } }) => user.id)).to.include(admin.id);
     expect(JSON.stringify(app.log)).to.not.include(code);

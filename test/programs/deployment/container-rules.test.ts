@@ -91,7 +91,7 @@ describe('the compose file', () => {
     this.skip();
   });
 
-  it('is what docker compose takes, where it is installed', () => {
+  it('is what docker compose takes, if it is installed', () => {
     if (spawnSync('docker', ['compose', 'version']).status !== 0) {
       // oxlint-disable-next-line no-console -- the rules below are checked all the same
       console.warn('      not asked: docker compose is not installed');

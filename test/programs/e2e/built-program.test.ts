@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { lineWriter } from '../../../src/cli/audit/export-to-file.ts';
-import { exportBundle } from '../../../src/features/audit/export/export-bundle.ts';
+import { lineWriter } from '../../../src/cli/audit/installation-audit.ts';
+import { exportBundle } from '../../../src/features/audit/export.service.ts';
 import { type BuiltPrograms, BUILT_PROGRAMS_VARIABLE, buildPrograms } from '../../support/built-programs.ts';
 import { type AuditBench, createAuditBench } from '../../support/audit/audit-support.ts';
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { clockFinding } from '../../../src/agent/cli/doctor/checks.ts';
+import { clockFinding } from '../../../src/agent/cli/doctor.ts';
 import { agentCommand } from '../../support/agent-program.ts';
 import { buildEnrollmentKey, buildTenant } from '../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';

@@ -7,11 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { WATCHDOG_VERSION } from '../../../src/watchdog/version.ts';
-import {
-  createReleaseBench,
-  type ReleaseBench,
-  upload,
-} from '../../support/releases/registry/release-support.ts';
+import { createReleaseBench, type ReleaseBench, upload } from '../../support/releases/release-support.ts';
 import { builtAgent } from '../../support/built-agent.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildEnrollmentKey, buildTenant } from '../../support/factories.ts';
@@ -122,7 +118,7 @@ describe('install.sh', function () {
     const credentialsBefore = await readFile(credentials, 'utf8');
     const again = await sh(await script(`?key=${key}`));
     expect(again.code, again.output).to.equal(0);
-    expect(again.output).to.contain('is installed').and.to.contain('is enrolled');
+    expect(again.output).to.contain('is installed').and.to.contain('is already enrolled');
     expect(await filesOf('opt')).to.deep.equal(before.files);
     expect(await readFile(credentials, 'utf8')).to.equal(credentialsBefore);
     // Questions only: nothing was started again.
@@ -160,7 +156,7 @@ describe('install.sh', function () {
     expect(stored.server).to.equal(server());
   });
 
-  it('says how to run the agent where nothing starts services, and enrolls only where that is wanted', async () => {
+  it('says how to run the agent if nothing starts services, and enrolls only if that is wanted', async () => {
     await rm(path.join(machine, 'run'), { recursive: true });
     const isEnrolled = () => existsSync(path.join(machine, 'var/lib/muster-agent/credentials.json'));
     const before = (await devices()).length;
@@ -176,7 +172,7 @@ describe('install.sh', function () {
     expect(isEnrolled()).to.equal(true);
   });
 
-  it('does nothing where it was cut off, wherever that is', async () => {
+  it('does nothing if it was cut off, wherever that is', async () => {
     const text = await script(`?key=${key}`);
     const cuts = [...Array(Math.ceil(text.length / 100)).keys()].map((at) => text.slice(0, at * 100));
     const whole = text.trimEnd();
@@ -233,7 +229,7 @@ describe('install.sh', function () {
     it('options that it does not know', async () => {
       const { code, output } = await sh(await script(), ['--uninstal']);
       expect(code).to.equal(1);
-      expect(output).to.contain('There is no option --uninstal');
+      expect(output).to.contain('Unknown option --uninstal');
     });
   });
 

@@ -14,7 +14,7 @@ import {
   type Repository,
   restore,
 } from '../../../src/engine/index.ts';
-import { RestoreObserver } from '../../../src/engine/operations/restore-report.ts';
+import { RestoreObserver } from '../../../src/engine/operations/restore.ts';
 import { mountSmallDisk, needsSmallDisk } from '../../support/small-disk.ts';
 import { failureOf, openWorkbench, stockRestic, type Workbench, writeFiles } from './engine-support.ts';
 
@@ -111,7 +111,7 @@ describe('backup and restore with restic', function () {
     expect((await failureOf(restore(bench.engine, repository, none))).code).to.equal('PATH_MISSING');
   });
 
-  it('calls a backup partial where a path does not exist, and fails where none does', async () => {
+  it('calls a backup partial if a path does not exist, and fails if none does', async () => {
     const made = await backup(bench.engine, repository, input([source, '/no/such\nfolder']));
     expect(made.status).to.equal('partial');
     expect(made.snapshotId).to.match(/^[0-9a-f]{64}$/);
@@ -220,7 +220,7 @@ describe('backup and restore with restic', function () {
     expect((await readdir(path.join(folder, 'in'))).sort()).to.deep.equal(['a: open ', 'f: open ', 'mode']);
   });
 
-  it('names a file that was never created by the list of the snapshot, where its name holds a colon', async () => {
+  it('names a file that was never created by the list of the snapshot, if its name holds a colon', async () => {
     const observed = new RestoreObserver();
     for (const line of [
       'ignoring error for /large: of',

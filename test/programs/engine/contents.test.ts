@@ -11,10 +11,12 @@ import {
   type Repository,
   type RepositoryReader,
 } from '../../../src/engine/index.ts';
-import type { ObjectKey } from '../../../src/engine/reader/decrypt.ts';
-import type { ObjectSource } from '../../../src/engine/reader/object-source.ts';
+import {
+  type ObjectKey,
+  encryptObject,
+  type ObjectSource,
+} from '../../../src/engine/repository/object-encoding.ts';
 import { failureOf, openWorkbench, PASSWORD, type Workbench, writeFiles } from './engine-support.ts';
-import { encryptObject } from '../../../src/engine/creation/encrypt.ts';
 import {
   masterKeyOf,
   putIndex,
@@ -107,7 +109,7 @@ describe('the contents of snapshots', function () {
     expect((await failureOf(reader.openContent({ snapshotId, path: '/' }, gone))).code).to.equal('CANCELLED');
   });
 
-  describe('where an attacker knows the key', () => {
+  describe('if an attacker knows the key', () => {
     let key: ObjectKey;
     before(async () => {
       key = await masterKeyOf(place, PASSWORD);
@@ -207,7 +209,7 @@ describe('the contents of snapshots', function () {
       expect((await failureOf(differences(first, second, '/none'))).code).to.equal('PATH_MISSING');
     });
 
-    it('also where a folder has tens of thousands of entries, or is many folders at once', async () => {
+    it('even if a folder has tens of thousands of entries, or is many folders at once', async () => {
       const key = await masterKeyOf(place, PASSWORD);
       const many = (size: number) =>
         Array.from({ length: 30_000 }, (_, at) => ({

@@ -11,7 +11,7 @@ import {
   type Repository,
 } from '../../../src/engine/index.ts';
 import { forgeRepository } from '../../support/engine/repository-forge.ts';
-import { capabilitiesOf, OLDEST_VERSION } from '../../../src/engine/program/capabilities.ts';
+import { capabilitiesOf, OLDEST_VERSION } from '../../../src/engine/engine.ts';
 
 export interface Workbench {
   folder: string;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { EngineError } from '../../../src/engine/index.ts';
-import { openExt } from '../../../src/engine/filesystems/ext/ext-file-system.ts';
+import { openExt } from '../../../src/engine/filesystems/ext-file-system.ts';
 import { volumeOf } from '../../../src/engine/filesystems/volume-bytes.ts';
 import { needsDiskPrograms, onDisk } from '../../support/disk-image.ts';
 
@@ -221,7 +221,7 @@ describe('an ext file system in an image', function () {
     expect(await reader.openContent('/big.bin', small)).to.equal('too_large');
   });
 
-  it('is refused with a code where it is of another kind', async () => {
+  it('is refused with a code if it is of another kind', async () => {
     expect(await codeOf(readerOf(Buffer.alloc(100_000)))).to.equal('FILE_SYSTEM_UNSUPPORTED');
     expect(await codeOf(readerOf(Buffer.alloc(10)))).to.equal('FILE_SYSTEM_UNSUPPORTED');
     const cut = (volumes.get('ext4') ?? Buffer.alloc(0)).subarray(0, 2 ** 20);
@@ -261,7 +261,7 @@ describe('an ext file system in an image', function () {
     );
   });
 
-  it('ends where a folder holds itself, and where a map leads back into itself', async () => {
+  it('ends if a folder holds itself, and if a map leads back into itself', async () => {
     const file = path.join(folder, 'circle.raw');
     const handle = await open(file, 'wx');
     await handle.truncate(8 * 2 ** 20);

@@ -19,7 +19,7 @@ import {
   type Repository,
   restore,
 } from '../../../src/engine/index.ts';
-import { randomPolynomial } from '../../../src/engine/creation/polynomial.ts';
+import { randomPolynomial } from '../../../src/engine/repository/keys.ts';
 import {
   failureOf,
   openWorkbench,
@@ -182,7 +182,7 @@ describe('keys and the care of a repository', function () {
     expect(stockRestic(to, 'check')).to.include('no errors were found');
   });
 
-  it('reads where it may not write, without a lock', async () => {
+  it('reads if it may not write, without a lock', async () => {
     const repository = await bench.repository('read-only');
     const id = await save(repository);
     await rm(path.join(folderOf(repository), 'locks'), { recursive: true });

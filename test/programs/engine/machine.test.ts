@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,7 +11,6 @@ import {
   openMachine,
   writeMachine,
 } from '../../../src/engine/index.ts';
-import { decodeHeader, encodeHeader } from '../../../src/engine/machine/tar-block.ts';
 
 /** The one file of the snapshot of a machine: an ordinary tar archive with a description and whole disks. */
 
@@ -107,20 +106,7 @@ describe('the archive of a machine', () => {
     }
   });
 
-  it('has headers for members of every size, as GNU tar writes them', () => {
-    fc.assert(
-      fc.property(fc.maxSafeNat(), (size) => {
-        const header = { name: 'disks/sda.raw', size };
-        expect(decodeHeader(encodeHeader(header, new Date(0)))).to.deep.equal(header);
-      }),
-    );
-    const large = encodeHeader({ name: 'disks/sda.raw', size: 2 ** 43 }, new Date(0));
-    // The content is not there, which tar reports after the list.
-    const { stdout: listed } = spawnSync('tar', ['-tvf', '-'], { input: large, encoding: 'utf8' });
-    expect(listed).to.contain(String(2 ** 43));
-  });
-
-  it('is not written where a disk gives more or fewer bytes than it had', async () => {
+  it('is not written if a disk gives more or fewer bytes than it had', async () => {
     for (const length of [0, 99, 101, 5000]) {
       const failure = await failureOf(written(machineOf({ sda: 100 }), { sda: Buffer.alloc(length) }));
       expect(failure).to.be.instanceOf(EngineError).and.include({ code: 'SOURCE_UNREADABLE' });
@@ -153,7 +139,7 @@ describe('the archive of a machine', () => {
     );
   });
 
-  it('is refused where it is cut off, and where its description speaks of other disks', async () => {
+  it('is refused if it is cut off, and if its description speaks of other disks', async () => {
     const contents = { sda: Buffer.alloc(700, 1) };
     const file = await written(machineOf(sizesOf(contents)), contents);
     const refused = async (bytes: Buffer) =>

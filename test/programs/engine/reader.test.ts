@@ -9,11 +9,13 @@ import {
   openRepository,
   type Repository,
 } from '../../../src/engine/index.ts';
-import { encryptObject } from '../../../src/engine/creation/encrypt.ts';
-import { BlobIndex } from '../../../src/engine/reader/blob-index.ts';
-import type { ObjectKey } from '../../../src/engine/reader/decrypt.ts';
-import { contentLength } from '../../../src/engine/reader/unpack.ts';
-import { unquoteName } from '../../../src/engine/reader/unquote-name.ts';
+import {
+  encryptObject,
+  type ObjectKey,
+  contentLength,
+} from '../../../src/engine/repository/object-encoding.ts';
+import { BlobIndex } from '../../../src/engine/repository/blob-index.ts';
+import { unquoteName } from '../../../src/engine/repository/tree.ts';
 import {
   failureOf,
   openWorkbench,

@@ -17,7 +17,7 @@ import {
   type Repository,
   unlockOwn,
 } from '../../../src/engine/index.ts';
-import { runDocument, runLines } from '../../../src/engine/process/run-engine.ts';
+import { runDocument, runLines } from '../../../src/engine/process/start-engine.ts';
 import { eventually } from '../../support/eventually.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 import {
@@ -65,7 +65,7 @@ describe('a scripted program in place of restic', function () {
     });
   });
 
-  it('is stopped where its answer is larger than it may be', async () => {
+  it('is stopped if its answer is larger than it may be', async () => {
     await withScript('trap "" PIPE; yes', async ({ engine }) => {
       const failure = await failureOf(runDocument(engine, call, 100_000));
       expect(failure.code).to.equal('ENGINE_FAILED');
@@ -94,7 +94,7 @@ describe('a scripted program in place of restic', function () {
     });
   });
 
-  it('is not started where the operation was cancelled before', async () => {
+  it('is not started if the operation was cancelled before', async () => {
     await withScript('echo started > "$RESTIC_CACHE_DIR/started"', async ({ engine, at }) => {
       const work = runDocument(engine, { ...call, signal: AbortSignal.abort() });
       expect((await failureOf(work)).code).to.equal('CANCELLED');
@@ -123,7 +123,7 @@ describe('a scripted program in place of restic', function () {
     }
   });
 
-  it('reads its secrets from files where the system has no descriptors, which are gone afterwards', async () => {
+  it('reads its secrets from files if the system has no descriptors, which are gone afterwards', async () => {
     const { program, remove } = await scriptedEngine(
       'while [ $# -gt 0 ]; do [ "$1" = --password-file ] && cat "$2"; shift; done; ls -l "$RESTIC_CACHE_DIR/../secrets"',
     );
@@ -151,7 +151,7 @@ describe('a scripted program in place of restic', function () {
     });
   });
 
-  it('is missing where it vanishes after it was found', async () => {
+  it('is missing if it vanishes after it was found', async () => {
     const { program, remove } = await scriptedEngine('exit 0');
     const bench = await workbenchWith(program);
     await remove();
@@ -164,7 +164,7 @@ describe('a scripted program in place of restic', function () {
     await bench.remove();
   });
 
-  it('is interrupted where it would try again although the destination is full', async () => {
+  it('is interrupted if it would try again although the destination is full', async () => {
     const retrying = [
       'trap "exit 130" INT',
       'echo "Save(<data/ab>) returned error, retrying after 500ms: unexpected EOF" >&2',
@@ -219,7 +219,7 @@ describe('a scripted program in place of restic', function () {
       });
     });
 
-    it('goes on while the backup gets further, and where the time is not over', async () => {
+    it('goes on while the backup gets further, and if the time is not over', async () => {
       const impatient = { giveUpAfterMs: 1000 };
       for (const [bytes, settings] of [
         ['$i', impatient],
@@ -248,7 +248,7 @@ describe('a scripted program in place of restic', function () {
     expect(await probe('exit 1')).to.equal('ENGINE_MISSING');
   });
 
-  it('is asked for its version once, and again where it was replaced', async () => {
+  it('is asked for its version once, and again if it was replaced', async () => {
     const { program, remove } = await scriptedEngine('echo x >> "$0.runs"; echo restic 0.14.0');
     const runs = async () => (await readFile(`${program.path}.runs`, 'utf8')).length / 2;
     const probe = new EngineProbe();

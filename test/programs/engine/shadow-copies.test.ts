@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { withShadowCopies } from '../../../src/agent/capabilities/backup/shadow-copies.ts';
+import { withShadowCopies } from '../../../src/agent/capabilities/backup/run-backup.ts';
 import { backup } from '../../../src/engine/index.ts';
-import { failureText } from '../../../src/engine/output/failure-texts.ts';
+import { failureText } from '../../../src/engine/process/error-output.ts';
 import { failureOf, PASSWORD, scriptedEngine, type Workbench, workbenchWith } from './engine-support.ts';
 
 /** Lines of restic for Windows, as its users have reported them (restic issues 3390, 4875 and 4986). */
@@ -67,7 +67,7 @@ describe('backups from shadow copies', function () {
     });
   });
 
-  it('is partial where files could not be read as well', async () => {
+  it('is partial if files could not be read as well', async () => {
     const lines = [
       itemError('c:\\', { message: NO_ROOM }),
       itemError('C:\\pagefile.sys', { message: 'in use' }),
@@ -79,7 +79,7 @@ describe('backups from shadow copies', function () {
     });
   });
 
-  it('is made without them where Windows refuses, and says so', async () => {
+  it('is made without them if Windows refuses, and says so', async () => {
     await withLines({ lines: [DENIED], exitCode: 1 }, async (make) => {
       expect((await failureOf(make(true))).code).to.equal('SHADOW_COPY_DENIED');
       const { made, shadowCopies } = await withShadowCopies(true, make);

@@ -7,7 +7,7 @@ import { violations } from './violations.ts';
 
 /**
  * `npm run test:faults`: a cluster of real programs under load while its parts fail, see
- * docs/decisions/fault-suite.md. FAULTS_SEED repeats a run, FAULTS_MINUTES says how long it lasts, FAULTS_LOAD multiplies
+ * docs/decisions/tests.md. FAULTS_SEED repeats a run, FAULTS_MINUTES says how long it lasts, FAULTS_LOAD multiplies
  * its load (default 1), and FAULTS_WITHOUT=kill,restart leaves kinds of faults out: servers that are never restarted show
  * what grows in them.
  */

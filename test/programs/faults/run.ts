@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { saveCredentials } from '../../../src/agent/core/enrollment/credentials.ts';
+import { saveCredentials } from '../../../src/agent/core/settings.ts';
 import { openPool } from '../../../src/platform/db/pool.ts';
 import { type AgentProgram, startAgent } from '../../support/agent-program.ts';
 import { buildTenant, type Ground, signIn } from '../../support/factories.ts';

@@ -1,4 +1,4 @@
-import { fraction } from '../../../src/agent/simulator/random.ts';
+import { fraction } from '../../../src/agent/simulator/synthetic-machine.ts';
 
 /** The faults of a run: nothing but a seed decides them, so that a run can be repeated. */
 

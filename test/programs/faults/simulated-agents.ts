@@ -1,11 +1,11 @@
 import { LiveRunner } from '../../../src/agent/work/live-runner.ts';
-import { environmentNetwork } from '../../../src/agent/os/network/open-network.ts';
-import { AgentConnection } from '../../../src/agent/core/connection/connection.ts';
+import { environmentNetwork } from '../../../src/agent/os/network/network.ts';
+import { AgentConnection } from '../../../src/agent/core/connection.ts';
 import { CommandStore } from '../../../src/agent/work/command-store.ts';
 import { DurableRunner } from '../../../src/agent/work/durable-runner.ts';
-import { ServerClock } from '../../../src/agent/core/server/server-clock.ts';
-import { memoryJournal } from '../../../src/agent/simulator/synthetic-work.ts';
-import { fixedToken } from '../../../src/agent/core/enrollment/tokens.ts';
+import { ServerClock } from '../../../src/agent/core/server-clock.ts';
+import { memoryJournal } from '../../../src/agent/simulator/simulated-machine.ts';
+import { fixedToken } from '../../../src/agent/core/tokens.ts';
 import type { FleetDevice } from '../e2e/faults/support/fleet.ts';
 
 const AGENT_VERSION = '1.0.0';

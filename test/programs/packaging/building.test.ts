@@ -3,10 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { assetNames } from '../../../src/packaging/build-agent.ts';
-import { bundle } from '../../../src/packaging/bundle.ts';
-import { UnpackedRuntimes } from '../../../src/packaging/runtime-cache.ts';
-import { isPlatform, PLATFORMS, runtimeForBuilding, runtimeOf } from '../../../src/packaging/runtimes.ts';
+import { assetNames, bundle } from '../../../src/packaging/build-agent.ts';
+import {
+  UnpackedRuntimes,
+  isPlatform,
+  PLATFORMS,
+  runtimeForBuilding,
+  runtimeOf,
+} from '../../../src/packaging/runtimes.ts';
 
 const ALL = Object.keys(PLATFORMS).filter(isPlatform);
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { removeCluster } from '../../../src/platform/db/embedded/index.ts';
-import { processState } from '../../../src/platform/db/embedded/processes.ts';
+import { processState } from '../../../src/platform/db/embedded/postmaster.ts';
 import { Stage, failure, kill, postmasterPid } from './embedded-postgres-stage.ts';
 
 describe('embedded Postgres after a crash', function () {
@@ -52,7 +52,7 @@ describe('embedded Postgres after a crash', function () {
     expect(parent.exitCode).to.equal(0);
   });
 
-  it('starts after a while where the parent never takes note', async () => {
+  it('starts after a while if the parent never takes note', async () => {
     const parent = await writeZombie(60);
     const started = await stage.start(dataDir);
     await started.stop();

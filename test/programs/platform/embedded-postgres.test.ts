@@ -9,15 +9,15 @@ import {
   readdirSync,
   rmSync,
   statSync,
+  unlinkSync,
+  writeFileSync,
 } from 'node:fs';
-import { unlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { namingDataDir } from '../../../src/platform/db/embedded/errors.ts';
+import { namingDataDir, freePort } from '../../../src/platform/db/embedded/installation.ts';
 import { clusterLocation, removeCluster } from '../../../src/platform/db/embedded/index.ts';
-import { freePort } from '../../../src/platform/db/embedded/machine.ts';
 import {
   Stage,
   ask,
@@ -116,7 +116,7 @@ describe('embedded Postgres', function () {
   describe('ports', () => {
     const dataDir = stage.path('ports');
 
-    it('tries another port where the first was taken in between, and says why where all are', async () => {
+    it('tries another port if the first was taken in between, and says why if all are', async () => {
       const blocker = createServer().listen(0, '127.0.0.1');
       await once(blocker, 'listening');
       const taken = (blocker.address() as AddressInfo).port;
@@ -135,7 +135,7 @@ describe('embedded Postgres', function () {
   });
 
   describe('data folders that can not be used', () => {
-    it('names the folder where a file is in its place', async () => {
+    it('names the folder if a file is in its place', async () => {
       const file = join(stage.base, 'file');
       writeFileSync(file, '');
       for (const path of [file, join(file, 'below')]) {
@@ -145,7 +145,7 @@ describe('embedded Postgres', function () {
       }
     });
 
-    it('names the folder where the file system is read-only', async () => {
+    it('names the folder if the file system is read-only', async () => {
       const fault = Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS' });
       const error = await failure(namingDataDir('/mnt/data', () => Promise.reject(fault)));
       expect(error.code).to.equal('data_dir_unwritable');
@@ -204,7 +204,7 @@ describe('embedded Postgres', function () {
     });
 
     if (isRoot) {
-      it('as root, are copied once to where the other user reaches them, also by starts at the same time', async () => {
+      it('as root, are copied once to if the other user reaches them, also by starts at the same time', async () => {
         chmodSync(install, 0o700);
         unlinkSync(link);
         const started = await Promise.all(
@@ -248,7 +248,7 @@ describe('embedded Postgres', function () {
       await started.stop();
     });
 
-    it('as root with a data folder in a closed home, keeps the cluster elsewhere and says where', async () => {
+    it('as root with a data folder in a closed home, keeps the cluster elsewhere and says if', async () => {
       const home = stage.dir('home', 0o700);
       const dataDir = stage.dir('home/data');
       const homes = { clustersHome: join(stage.base, 'var-lib') };

@@ -12,12 +12,10 @@ import { startEmbeddedPostgres } from '../../../src/platform/db/embedded/index.t
 import {
   BlockedMigrationError,
   type LockPatience,
-} from '../../../src/platform/db/migrations/locking-migration.ts';
-import {
   EditedMigrationError,
   migrate,
   MIGRATIONS_DIR,
-} from '../../../src/platform/db/migrations/migrations.ts';
+} from '../../../src/platform/db/migrations.ts';
 import { openSession } from '../../../src/platform/db/pool.ts';
 import { startServer } from '../../../src/server.ts';
 import { startFailureText } from '../../../src/start-failure.ts';
@@ -171,6 +169,37 @@ describe('migrations', () => {
       expect(await owner(`select to_regclass('brand_new') as found`)).to.deep.equal([{ found: null }]);
     });
 
+    it('refuse a database whose applied migrations are not the first ones of the release, and say so', async () => {
+      await database.drop();
+      database = await createTestDatabase({ migrated: false });
+      const others = await mkdtemp(path.join(tmpdir(), 'muster-other-migrations-'));
+      try {
+        const names = [
+          '0001_isolation.sql',
+          '0002_first.sql',
+          '0003_second.sql',
+          '0004_third.sql',
+          '9001_last.sql',
+        ];
+        const readable = 'grant select on muster_migration_checksums to svc_app';
+        for (const name of names) await writeFile(path.join(others, name), readable);
+        expect(await apply(others)).to.deep.equal(names);
+      } finally {
+        await rm(others, { recursive: true });
+      }
+      for (const AUTO_MIGRATE of ['true', 'false']) {
+        const error = await fails(start({ AUTO_MIGRATE }));
+        expect(error).to.be.instanceOf(EditedMigrationError);
+        expect(startFailureText(error)).to.equal(
+          'This database was created by other migrations than those of this release: 0001_isolation.sql, ' +
+            '0002_first.sql, 0003_second.sql and 1 more were applied to it, and this release does not have these files or ' +
+            'has others under their names. A database of a version before the first release cannot be upgraded: use an ' +
+            'empty one. Otherwise restore the files as they were released.',
+        );
+      }
+      expect(await owner(`select to_regclass('partners') as found`)).to.deep.equal([{ found: null }]);
+    });
+
     it('are not stopped by the lock that a killed Knex has left', async () => {
       await owner('update knex_migrations_lock set is_locked = 1');
       await writeFile(file('9001_new.sql'), 'create table brand_new (id int)');
@@ -283,7 +312,7 @@ describe('migrations', () => {
       expect(await apply(directory, PATIENCE)).to.deep.equal(['9001_two.sql']);
     });
 
-    it('build an index online: nobody waits for it, and it is recorded when it is there', async () => {
+    it('build an index online: no statement waits for it, and it is recorded when it exists', async () => {
       await write(
         '9001_online.sql',
         '-- online\n-- Why.\ncreate index concurrently if not exists busy_by_note\n  on busy (note);\n',
@@ -357,7 +386,7 @@ describe('migrations', () => {
       }
     });
 
-    it('are not applied again where a process was killed before Knex had noted one', async () => {
+    it('are not applied again if a process was killed before Knex had noted one', async () => {
       await write('9001_column.sql', 'alter table busy add column more int');
       await apply(directory, PATIENCE);
       await owner('delete from knex_migrations');
@@ -478,7 +507,7 @@ describe('migrations of an owner who is no superuser', () => {
     }
   });
 
-  it('need the administrator first where another owner made the roles', async () => {
+  it('need the administrator first if another owner made the roles', async () => {
     await asOwner(postgres.ownerUrl, `create role other login createrole password 'other'`);
     const database = await ownedBy('other', 'third');
     const refused = await fails(createTestApp({ database }));
@@ -489,56 +518,8 @@ describe('migrations of an owner who is no superuser', () => {
     await app.close();
   });
 
-  it('go on where the same owner has another Muster database on the cluster', async () => {
+  it('go on if the same owner has another Muster database on the cluster', async () => {
     const app = await createTestApp({ database: await ownedBy('managed', 'second') });
     await app.close();
   });
-
-  it('lead the audit entries of earlier releases into their chains, in their order', async () => {
-    const database = await ownedBy('managed', 'audited');
-    const earlier = await mkdtemp(path.join(tmpdir(), 'muster-earlier-'));
-    await cp(MIGRATIONS_DIR, earlier, { recursive: true });
-    for (const name of await readdir(earlier)) if (name >= '0015') await rm(path.join(earlier, name));
-    const session = openSession(database.ownerUrl, 'test-migrate');
-    const lockSession = openSession(database.ownerUrl, 'test-migrate-lock');
-    await migrate(session, lockSession, { directory: earlier });
-    await session.destroy();
-    await lockSession.destroy();
-    await rm(earlier, { recursive: true });
-    const superuser = new URL(postgres.ownerUrl);
-    superuser.pathname = '/audited';
-    await asOwner(
-      superuser.href,
-      `insert into partners (id, name, slug, status) values ('${PARTNER}', 'P', 'p', 'active');
-      insert into organizations (id, partner_id, name, slug) values ('${ORG}', '${PARTNER}', 'O', 'o');
-      insert into audit_logs (id, org_id, partner_id, "timestamp", actor_type, actor_id, action, resource_type, result)
-      select gen_random_uuid(), org, partner, now() - n * interval '1 hour', 'user', gen_random_uuid(), 'n.' || n, 'x', 'success'
-      from (values (1, '${ORG}'::uuid, '${PARTNER}'::uuid), (2, '${ORG}', null), (3, null, '${PARTNER}'), (4, null, null)) v (n, org, partner)`,
-    );
-
-    const app = await createTestApp({ database });
-    try {
-      await app.server.auditSealer.flush();
-      const rows = await asOwner(
-        superuser.href,
-        'select action, chain_id, seq::int from audit_logs order by action',
-      );
-      expect(rows).to.deep.equal([
-        { action: 'n.1', chain_id: ORG, seq: 2 },
-        { action: 'n.2', chain_id: ORG, seq: 1 },
-        { action: 'n.3', chain_id: PARTNER, seq: 1 },
-        { action: 'n.4', chain_id: '00000000-0000-0000-0000-000000000000', seq: 1 },
-      ]);
-      const forced = await asOwner(
-        superuser.href,
-        `select bool_and(relforcerowsecurity) as forced from pg_class where relname like 'audit\\_%' and relkind = 'r'`,
-      );
-      expect(forced).to.deep.equal([{ forced: true }]);
-    } finally {
-      await app.close();
-    }
-  });
 });
-
-const PARTNER = '01a1fd47-0000-7000-8000-000000000001';
-const ORG = '01a1fd47-0000-7000-8000-000000000002';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { S3Store, type S3Options } from '../../../src/platform/storage/s3.ts';
+import { S3Store, type S3Options } from '../../../src/platform/s3.ts';
 import { S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../support/s3-server.ts';
 
 const MIB = 1 << 20;

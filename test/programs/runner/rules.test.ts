@@ -22,6 +22,14 @@ const BREAKING: [Rule, string][] = [
     `const { createServer } = await import('node:net'); const server = createServer().listen(18765, '127.0.0.1');
      await new Promise((resolve) => server.once('listening', resolve)); server.close()`,
   ],
+  // About 5 s where the limit of 2 s was set, and in the same proportion elsewhere.
+  [
+    'duration',
+    `const text = JSON.stringify(Array.from({ length: 200 }, (_, id) => ({ id, name: 'device ' + id, tags: ['a', 'b'] })));
+     for (let turn = 0; turn < 12_000; turn++) {
+       const rows = JSON.parse(text); rows.sort((one, other) => (other.name < one.name ? -1 : 1)); JSON.stringify(rows);
+     }`,
+  ],
 ];
 const ALLOWED = [
   `const timer = setTimeout(() => {}, 60_000); clearTimeout(timer)`,
@@ -74,7 +82,9 @@ describe('the rules of the tiers', () => {
   });
 
   it('are not for the tests of whole programs', async () => {
-    const all = BREAKING.map(([, body]) => `{ ${body} }`).join(';\n');
+    const all = BREAKING.filter(([rule]) => rule !== 'duration')
+      .map(([, body]) => `{ ${body} }`)
+      .join(';\n');
     expect(await run('programs', all))
       .to.contain('1 passing')
       .and.not.to.contain('failing');

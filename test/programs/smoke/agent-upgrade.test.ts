@@ -5,12 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { AGENT_VERSION } from '../../../src/agent/core/version.ts';
-import { bundle } from '../../../src/packaging/bundle.ts';
-import {
-  createReleaseBench,
-  type ReleaseBench,
-  upload,
-} from '../../support/releases/registry/release-support.ts';
+import { bundle } from '../../../src/packaging/build-agent.ts';
+import { createReleaseBench, type ReleaseBench, upload } from '../../support/releases/release-support.ts';
 import { builtAgent } from '../../support/built-agent.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildEnrollmentKey, buildTenant } from '../../support/factories.ts';

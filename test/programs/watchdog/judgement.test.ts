@@ -1,15 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { nextTryAt } from '../../../src/agent/os/upgrades/failed-attempts.ts';
+import { nextTryAt } from '../../../src/agent/os/releases/upgrade-files.ts';
 import { waitAfterFailure } from '../../../src/protocol/index.ts';
-import { dataDirIn, isOfRelease, launcherOptions } from '../../../src/watchdog/launcher/agent-command.ts';
-import { aliveEveryMs, inheritedSocket } from '../../../src/watchdog/service/service-manager.ts';
-import {
-  afterEnd,
-  FIRST_START,
-  type RestartState,
-} from '../../../src/watchdog/supervision/restart-policy.ts';
-import { afterQuestion, judge, startFacts } from '../../../src/watchdog/trial/judge.ts';
+import { dataDirIn, isOfRelease, launcherOptions } from '../../../src/watchdog/agent-script.ts';
+import { aliveEveryMs, inheritedSocket } from '../../../src/watchdog/watchdog-command.ts';
+import { afterEnd, FIRST_START, type RestartState } from '../../../src/watchdog/supervised-child.ts';
+import { afterQuestion, judge, startFacts } from '../../../src/watchdog/judge.ts';
 
 const LIMITS = { firstHeartbeatMs: 120, heartbeatsMs: 180, heartbeatsInARow: 3, unservedMs: 1000 };
 const RESTARTS = { restartMs: 1000, restartMaxMs: 60_000, steadyMs: 60_000, crashLoop: 5 };
@@ -27,7 +23,7 @@ describe('the judgement of a release on trial', () => {
     });
   });
 
-  it('blames the release only where the server was there for a whole period', () => {
+  it('blames the release only if the server was there for a whole period', () => {
     expect(judge(facts, '1.1.0', 121, LIMITS).is).to.equal('ask_server');
     expect(judge({ ...facts, inARow: 1 }, '1.1.0', 121, LIMITS).is).to.equal('open');
     expect(afterQuestion(facts, true, 121, LIMITS).judgement).to.include({ code: 'NOT_CONNECTED' });
@@ -95,7 +91,7 @@ describe('the restarts of an agent that ends', () => {
 });
 
 describe('the wait after a failed upgrade', () => {
-  it('is none at first where the failure may pass, and never longer than an hour', () => {
+  it('is none at first if the failure may pass, and never longer than an hour', () => {
     expect(waitAfterFailure({ count: 1, isTemporary: true })).to.equal(0);
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), (count) => {

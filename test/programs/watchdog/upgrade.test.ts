@@ -37,7 +37,7 @@ describe('an upgrade of the agent', function () {
       (status) => status.phase === phase,
     )?.error;
 
-  it('goes back where the release ends at once, and says with which exit code and which last words', async () => {
+  it('goes back if the release ends at once, and says with which exit code and which last words', async () => {
     bench.start();
     await bench.runs('1.0.0');
     bench.offer(await bench.agentRelease('1.1.0', 'console.error("no such setting"); process.exit(3);'));
@@ -48,7 +48,7 @@ describe('an upgrade of the agent', function () {
     );
   });
 
-  it('goes back where the release ends again and again after its trial', async () => {
+  it('goes back if the release ends again and again after its trial', async () => {
     bench.start();
     await bench.runs('1.0.0');
     // Each start lasts longer than the trial and is connected.

@@ -3,12 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DEMO_PEOPLE, type DemoEmail, seedDemo } from '../../../seeds/demo.ts';
-import { signInTo } from '../../../src/cli/demo/client.ts';
-import { publishDemoReleases } from '../../../src/cli/demo/releases.ts';
+import { signInTo, publishDemoReleases } from '../../../src/cli/demo/data.ts';
 import { setUpWork } from '../../../src/cli/demo/work.ts';
 import { readConfig } from '../../../src/config.ts';
 import { SigningKeys } from '../../../src/features/audit/index.ts';
-import { checkStored } from '../../../src/features/audit/verification/stored-check.ts';
+import { checkStored } from '../../../src/features/audit/stored-check.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { hashPassword } from '../../../src/platform/secrets/passwords.ts';
 import { buildDevice } from '../../support/factories.ts';
@@ -73,7 +72,7 @@ describe('the data of the demo', () => {
   });
 
   it('has thirty days of audit entries, marked as made up, in chains that hold', async () => {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const report = await checkStored(app.server.database.pool, {
       own: new SigningKeys(app.server.secrets),
     });
@@ -114,7 +113,7 @@ describe('the data of the demo', () => {
     expect(group.deviceCount).to.be.greaterThan(0);
   });
 
-  it('publishes candidates that nobody is offered by promotion, and starts one rollout, once', async () => {
+  it('publishes candidates that promotion offers to no device, and starts one rollout, once', async () => {
     const config = { ...readConfig({ environment: {} }), dataDir };
     for (const _again of [1, 2]) await publishDemoReleases(app.server, config, quietLog);
     const { body } = await app.call('GET', '/agent-versions', { token });

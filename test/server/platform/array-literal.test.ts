@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { arrayLiteral } from '../../../src/platform/db/bulk/array-literal.ts';
+import { arrayLiteral } from '../../../src/platform/db/statement.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
 
 describe('an array written out for Postgres', () => {

@@ -3,8 +3,8 @@ import pg from 'pg';
 import { Site } from '../../../src/features/sites/site.model.ts';
 import { databaseAppError } from '../../../src/platform/db/database-errors.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
-import { runPrepared } from '../../../src/platform/db/prepared.ts';
-import { withSystem, withTenant } from '../../../src/platform/db/transaction.ts';
+
+import { withSystem, withTenant, runPrepared } from '../../../src/platform/db/transaction.ts';
 import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';

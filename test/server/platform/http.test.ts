@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import express from 'express';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { addressList, type ProxyTrust } from '../../../src/platform/http/client-address.ts';
 import { errorHandler } from '../../../src/platform/http/error-body.ts';
-import { createHttpServer } from '../../../src/platform/http/server/http-server.ts';
+import { createHttpServer } from '../../../src/platform/http/http-server.ts';
 import { metricsRoute } from '../../../src/platform/http/operations.ts';
 import { AppError, type ErrorCode } from '../../../src/platform/errors.ts';
 import { beginRequest } from '../../../src/platform/http/request-state.ts';

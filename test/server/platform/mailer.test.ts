@@ -2,9 +2,7 @@ import { expect } from 'chai';
 import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import path from 'node:path';
-import { createDelivery } from '../../../src/platform/mail/delivery.ts';
-import { createMailer } from '../../../src/platform/mail/mailer.ts';
-import { tidyMailFolder } from '../../../src/platform/mail/mail-folder.ts';
+import { createDelivery, tidyMailFolder, createMailer } from '../../../src/platform/mail.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createMailbox, type Mailbox } from '../../support/mailbox.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
@@ -65,7 +63,7 @@ describe('the delivery of mails', () => {
     };
   };
 
-  it('writes files that only their owner reads where there is no server, and keeps the text out of the log', async () => {
+  it('writes files that only their owner reads if there is no server, and keeps the text out of the log', async () => {
     const { deliver, lines } = delivery();
     await deliver(MAIL);
     const [file] = await mailbox.files();
@@ -170,7 +168,7 @@ describe('the outbox of mails', () => {
     expect(await stored()).to.contain('"sealed_input":null');
   });
 
-  it('tries again where the mail server defers a mail', async () => {
+  it('tries again if the mail server defers a mail', async () => {
     const sink = await smtpSink({ busy: 1 });
     const { server, mailer } = mailServer(sink.url);
     server.start();

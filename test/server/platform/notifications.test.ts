@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DatabaseNotifications } from '../../../src/platform/db/connections/notifications.ts';
+import { DatabaseNotifications } from '../../../src/platform/db/notifications.ts';
 import { eventually } from '../../support/eventually.ts';
 import { quietLog } from '../../support/quiet-log.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
@@ -72,7 +72,7 @@ describe('notifications of the database', function () {
     await comes('again');
   });
 
-  it('cannot be relied on either where the connection is silent and looks open', async () => {
+  it('cannot be relied on either if the connection is silent and looks open', async () => {
     proxy.freeze();
     // A second until the next probe, and three in which it is not answered.
     await testClock.advance(4000);

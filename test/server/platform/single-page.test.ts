@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { compressPageFiles, readPageFiles } from '../../../src/platform/http/single-page/page-files.ts';
-import type { PageState } from '../../../src/platform/http/single-page/single-page.ts';
+import { compressPageFiles, readPageFiles, type PageState } from '../../../src/platform/http/single-page.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 const HTML = '<!doctype html><title>Planted</title>';
@@ -64,7 +63,7 @@ describe('a page of one file', () => {
     });
   }
 
-  it("is what a browser gets for each path that is nobody else's", async () => {
+  it('is what a browser gets for each path that no other route has', async () => {
     for (const asked of [
       '/',
       '/index.html',

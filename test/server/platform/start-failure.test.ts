@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createServer } from 'node:http';
-import { createHttpServer, listen } from '../../../src/platform/http/server/http-server.ts';
+import { createHttpServer, listen } from '../../../src/platform/http/http-server.ts';
 import { startFailureText } from '../../../src/start-failure.ts';
 import { buildTenant, giveSecondFactor } from '../../support/factories.ts';
 import { recordingLog } from '../../support/quiet-log.ts';
@@ -20,7 +20,7 @@ describe('a start that fails at the address to listen on', () => {
     return 'no failure';
   };
 
-  it('blames HOST where the name is not known or the address is another machine’s', async () => {
+  it('blames HOST if the name is not known or the address is another machine’s', async () => {
     for (const host of ['no-such-host.invalid', '203.0.113.1']) {
       expect(await failureAt(host), host)
         .to.include('HOST')
@@ -29,7 +29,7 @@ describe('a start that fails at the address to listen on', () => {
     }
   });
 
-  it('blames PORT where that is taken', async () => {
+  it('blames PORT if that is taken', async () => {
     const other = createServer();
     const url = await listen(other, { host: '127.0.0.1', port: 0 });
     const { port } = new URL(url);
@@ -49,7 +49,7 @@ describe('a start that fails at the address to listen on', () => {
 describe('a start with another key than that of the secrets in the database', () => {
   const OTHER = 'a-key-with-which-nothing-was-sealed-so-far';
 
-  it('is refused with what to set, and goes on where the right key is named among the old ones', async () => {
+  it('is refused with what to set, and goes on if the right key is named among the old ones', async () => {
     const database = await createTestDatabase();
     const startWith = async (env: Record<string, string>) => {
       const { log, lines } = recordingLog();

@@ -1,8 +1,8 @@
-import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
-import { type Tx, withSystem } from '../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../src/platform/ids.ts';
-import { buildOrganization, buildPartner, buildSite } from '../../factories.ts';
-import type { TestApp } from '../../test-app.ts';
+import { UPGRADE_CAPABILITY } from '../../../src/protocol/index.ts';
+import { type Tx, withSystem } from '../../../src/platform/db/transaction.ts';
+import { newId } from '../../../src/platform/ids.ts';
+import { buildOrganization, buildPartner, buildSite } from '../factories.ts';
+import type { TestApp } from '../test-app.ts';
 
 /** Devices in numbers, as rows: enrolling thousands would take the time of the test. */
 

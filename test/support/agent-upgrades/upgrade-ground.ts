@@ -1,10 +1,10 @@
-import type { Upgrade as DeviceUpgrade } from '../../../../src/features/releases/upgrades/upgrade.schema.ts';
-import { UPGRADE_CAPABILITY, type Upgrade } from '../../../../src/protocol/index.ts';
-import { eventually } from '../../eventually.ts';
-import { buildDevice, buildTenant, type EnrolledDevice } from '../../factories.ts';
-import { connectDevice, type FakeDevice } from '../../fake-device.ts';
-import type { TestApp, TestAppOptions } from '../../test-app.ts';
-import { createReleaseBench, type ReleaseBench, upload } from '../registry/release-support.ts';
+import type { Upgrade as DeviceUpgrade } from '../../../src/features/agent-upgrades/upgrade.schema.ts';
+import { UPGRADE_CAPABILITY, type Upgrade } from '../../../src/protocol/index.ts';
+import { eventually } from '../eventually.ts';
+import { buildDevice, buildTenant, type EnrolledDevice } from '../factories.ts';
+import { connectDevice, type FakeDevice } from '../fake-device.ts';
+import type { TestApp, TestAppOptions } from '../test-app.ts';
+import { createReleaseBench, type ReleaseBench, upload } from '../releases/release-support.ts';
 
 /** A server with agent 1.1.0 promoted, and devices that run 1.0.0. */
 export interface UpgradeGround extends ReleaseBench {

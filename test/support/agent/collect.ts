@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { EventLogReader } from '../../../src/agent/capabilities/event-logs/reader.ts';
+import type { EventLogReader } from '../../../src/agent/capabilities/event-logs/log-reader.ts';
 import type { LogEntry, LogQuery, LogQuerySummary } from '../../../src/protocol/index.ts';
 
 export const never = new AbortController().signal;

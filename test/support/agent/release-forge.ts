@@ -6,8 +6,8 @@ import {
   programFile,
   RELEASE_FILE,
   releaseFolder,
-} from '../../../src/agent/os/installation/layout.ts';
-import type { SignedRelease } from '../../../src/agent/os/installation/release-check.ts';
+} from '../../../src/agent/os/releases/layout.ts';
+import type { SignedRelease } from '../../../src/agent/os/releases/release-check.ts';
 import {
   canonicalManifest,
   canonicalReleaseKey,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { AuditSealer, SigningKeys } from '../../../src/features/audit/index.ts';
-import type { SealerTiming } from '../../../src/features/audit/sealing/sealer.ts';
+import { ChainWriter, SigningKeys } from '../../../src/features/audit/index.ts';
+import type { ChainWriterTiming } from '../../../src/features/audit/chain-writer.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
 import type { Logger } from '../../../src/platform/logger.ts';
-import { createSealer } from '../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../src/platform/secrets/sealed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../test-postgres.ts';
 
@@ -14,7 +14,7 @@ export interface AuditBench {
   database: TestDatabase;
   db: Db;
   keys: SigningKeys;
-  sealer: AuditSealer;
+  sealer: ChainWriter;
   partnerId: string;
   orgId: string;
   owner<Row extends object>(sql: string, values?: unknown[]): Promise<(Row & Record<string, unknown>)[]>;
@@ -22,17 +22,17 @@ export interface AuditBench {
   add(count: number, chain?: { orgId?: string | null; name?: string; daysAgo?: number }): Promise<void>;
   organization(): Promise<string>;
   anotherSealer(
-    timing?: Partial<SealerTiming>,
+    timing?: Partial<ChainWriterTiming>,
     log?: Logger,
     onSealed?: (lagSeconds: number) => void,
-  ): AuditSealer;
+  ): ChainWriter;
   close(): Promise<void>;
 }
 
 export async function createAuditBench(options: { durable?: boolean } = {}): Promise<AuditBench> {
   const database = await createTestDatabase(options);
   const db = openPool(database.appUrl, { max: 8, name: 'audit' });
-  const keys = new SigningKeys(createSealer(SECRET));
+  const keys = new SigningKeys(createEncryptor(SECRET));
   await keys.ensure(db);
   const owner = <Row extends object>(sql: string, values?: unknown[]) =>
     asOwner<Row & Record<string, unknown>>(database.ownerUrl, sql, values);
@@ -50,15 +50,15 @@ export async function createAuditBench(options: { durable?: boolean } = {}): Pro
     return id;
   };
   const orgId = await organization();
-  const sealers: AuditSealer[] = [];
+  const sealers: ChainWriter[] = [];
   const anotherSealer = (
-    timing: Partial<SealerTiming> = {},
+    timing: Partial<ChainWriterTiming> = {},
     log: Logger = quietLog,
     onSealed: (lagSeconds: number) => void = () => {},
   ) => {
-    const made = new AuditSealer({
+    const made = new ChainWriter({
       db,
-      keys: new SigningKeys(createSealer(SECRET)),
+      keys: new SigningKeys(createEncryptor(SECRET)),
       log,
       onSealed,
       timing: { sweepMs: 3_600_000, ...timing },

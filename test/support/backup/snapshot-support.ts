@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { BackupRepository } from '../../../src/features/backup/repositories/repository.model.ts';
-import { createRepository } from '../../../src/features/backup/repositories/repository.service.ts';
-import { BackupSnapshot } from '../../../src/features/backup/snapshots/snapshot.model.ts';
+import { BackupRepository } from '../../../src/features/backup-store/repository.model.ts';
+import { createRepository } from '../../../src/features/backup-store/repository.service.ts';
+import { BackupSnapshot } from '../../../src/features/backup/snapshot.model.ts';
 import { buildDevice } from '../factories.ts';
 import { type Restic, resticFor } from '../restic.ts';
 import type { TestApp } from '../test-app.ts';

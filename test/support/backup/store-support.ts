@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createRepository } from '../../../src/features/backup/repositories/repository.service.ts';
+import { createRepository } from '../../../src/features/backup-store/repository.service.ts';
 import {
   endCredential,
   type IssuedCredential,
   issueCredential,
   type NewCredential,
-} from '../../../src/features/backup/store/records/credentials.ts';
+} from '../../../src/features/backup-store/credentials.ts';
 import type { Db } from '../../../src/platform/db/pool.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';

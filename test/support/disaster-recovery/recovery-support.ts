@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { BackupSnapshot } from '../../../src/features/backup/snapshots/snapshot.model.ts';
-import { createRepository } from '../../../src/features/backup/repositories/repository.service.ts';
+import { BackupSnapshot } from '../../../src/features/backup/snapshot.model.ts';
+import { createRepository } from '../../../src/features/backup-store/repository.service.ts';
 import { newId } from '../../../src/platform/ids.ts';
 import {
   COMMAND_TYPES,

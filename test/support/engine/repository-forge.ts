@@ -1,10 +1,12 @@
 import { createHash, randomBytes, scryptSync } from 'node:crypto';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { encryptObject } from '../../../src/engine/creation/encrypt.ts';
-import type { ObjectKey } from '../../../src/engine/reader/decrypt.ts';
-import { openMasterKey } from '../../../src/engine/reader/keys.ts';
-import { folderSource } from '../../../src/engine/reader/folder-source.ts';
+import {
+  encryptObject,
+  type ObjectKey,
+  folderSource,
+} from '../../../src/engine/repository/object-encoding.ts';
+import { openMasterKey } from '../../../src/engine/repository/keys.ts';
 
 /** Writes objects of a repository as a device could that knows its key. */
 

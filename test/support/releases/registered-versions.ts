@@ -1,6 +1,6 @@
-import { newId } from '../../../../src/platform/ids.ts';
-import type { TestApp } from '../../test-app.ts';
-import { asOwner } from '../../test-postgres.ts';
+import { newId } from '../../../src/platform/ids.ts';
+import type { TestApp } from '../test-app.ts';
+import { asOwner } from '../test-postgres.ts';
 
 /** Registers versions of the agent and the watchdog that nobody downloads: what a pin may name. */
 export async function registerVersions({ database }: TestApp, ...versions: string[]): Promise<void> {

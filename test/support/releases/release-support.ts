@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { withSystem } from '../../../../src/platform/db/transaction.ts';
-import { buildPerson, giveSecondFactor, type Person } from '../../factories.ts';
-import { type Answer, createTestApp, type TestApp, type TestAppOptions } from '../../test-app.ts';
+import { withSystem } from '../../../src/platform/db/transaction.ts';
+import { buildPerson, giveSecondFactor, type Person } from '../factories.ts';
+import { type Answer, createTestApp, type TestApp, type TestAppOptions } from '../test-app.ts';
 
 /** A server with a data folder of its own, and a system administrator with a second factor. */
 export interface ReleaseBench {

@@ -1,8 +1,8 @@
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { type Tx, withSystem } from '../../../src/platform/db/transaction.ts';
 import { newId } from '../../../src/platform/ids.ts';
-import { clientSecretContext } from '../../../src/features/sso/sealed-columns.ts';
-import { createSealer } from '../../../src/platform/secrets/sealed.ts';
+import { clientSecretContext } from '../../../src/features/sso/sso.model.ts';
+import { createEncryptor } from '../../../src/platform/secrets/sealed.ts';
 import type { OidcProvider } from '../oidc-provider.ts';
 import { TEST_AUTHORITY } from '../https-server.ts';
 import { signingKey } from '../saml-certificates.ts';
@@ -68,7 +68,7 @@ export async function insertOidcProvider(
 ): Promise<string> {
   const id = newId();
   const { clientId, clientSecret } = idp.addClient(`${browserUrl(app)}/api/v1/sso/callback`);
-  const sealer = createSealer({ current: TEST_ENCRYPTION_KEY, old: [] });
+  const sealer = createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] });
   return insertProvider(app, owner, {
     id,
     type: 'oidc',

@@ -1,13 +1,15 @@
 import { expect } from 'chai';
-import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
-import { selfCheck } from '../../../../src/agent/session/self-check.ts';
-import { memoryJournal } from '../../../../src/agent/simulator/synthetic-work.ts';
-import { CommandStore } from '../../../../src/agent/work/command-store.ts';
-import { DurableRunner } from '../../../../src/agent/work/durable-runner.ts';
-import { LiveRunner, type LiveHandlers } from '../../../../src/agent/work/live-runner.ts';
-import { eventLogHandlers } from '../../../../src/agent/capabilities/event-logs/handlers.ts';
-import type { EventLogReader } from '../../../../src/agent/capabilities/event-logs/reader.ts';
-import { useTestClock } from '../../../support/use-test-clock.ts';
+import { ServerClock } from '../../../src/agent/core/server-clock.ts';
+import { selfCheck } from '../../../src/agent/device-session.ts';
+import { memoryJournal } from '../../../src/agent/simulator/simulated-machine.ts';
+import { CommandStore } from '../../../src/agent/work/command-store.ts';
+import { DurableRunner } from '../../../src/agent/work/durable-runner.ts';
+import { LiveRunner, type LiveHandlers } from '../../../src/agent/work/live-runner.ts';
+import {
+  eventLogHandlers,
+  type EventLogReader,
+} from '../../../src/agent/capabilities/event-logs/log-reader.ts';
+import { useTestClock } from '../../support/use-test-clock.ts';
 
 const LOG = { name: 'System', displayName: 'System', recordCount: 1, sizeBytes: 1 };
 
@@ -45,7 +47,7 @@ describe('what an agent proves to its watchdog', () => {
     expect(durable.isIdle).to.equal(true);
   });
 
-  it('is less where logs cannot be read, where a query hangs, and where nothing can be written', async () => {
+  it('is less if logs cannot be read, if a query hangs, and if nothing can be written', async () => {
     const unreadable = reader({
       query() {
         throw new Error('Access is denied.');
@@ -57,7 +59,7 @@ describe('what an agent proves to its watchdog', () => {
     });
     const hangs = await check(eventLogHandlers(reader({ list: () => new Promise(() => {}) })));
     expect(hangs.works).to.deep.equal(['command_ledger']);
-    expect(hangs.faults[0]).to.deep.equal({ check: 'live_query', message: 'It gave no answer within 10 s.' });
+    expect(hangs.faults[0]).to.deep.equal({ check: 'live_query', message: 'It did not answer within 10 s.' });
     const full = { ...memoryJournal(), write: () => Promise.reject(new Error('ENOSPC')) };
     expect((await check(eventLogHandlers(reader()), ledger(full))).faults).to.deep.equal([
       { check: 'command_ledger', message: 'ENOSPC' },

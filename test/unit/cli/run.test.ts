@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Writable } from 'node:stream';
 import { type CommandIo, written } from '../../../src/cli/io.ts';
-import { createOutput } from '../../../src/cli/remote/terminal/output.ts';
+import { createOutput } from '../../../src/cli/remote/output.ts';
 import { run, runMuster, startCommand } from '../../support/run-muster.ts';
 
 describe('a command of muster, run in the process of its caller', () => {
@@ -34,7 +34,7 @@ describe('a command of muster, run in the process of its caller', () => {
     }
   });
 
-  it('asks for nothing where there is no terminal', async () => {
+  it('asks for nothing if there is no terminal', async () => {
     const ran = await runMuster(['login', '--server', 'https://rmm.example.com']);
     expect(ran).to.deep.equal({
       code: 2,
@@ -55,7 +55,7 @@ describe('a command of muster, run in the process of its caller', () => {
     expect(await widest(150)).to.be.within(91, 150);
   });
 
-  it('returns when all of its output is written, also where that takes a while', async () => {
+  it('returns when all of its output is written, even if that takes a while', async () => {
     let text = '';
     const slow = new Writable({
       decodeStrings: false,
@@ -87,7 +87,7 @@ describe('output of remote commands', () => {
     return { state: texts.join(), err: err() };
   };
 
-  it('comes to its end when nobody reads it any more, and no remark follows', async () => {
+  it('comes to its end when its output is read no more, and no remark follows', async () => {
     const broken = new Writable({
       write: (_piece, _encoding, done) => done(Object.assign(new Error('broken pipe'), { code: 'EPIPE' })),
     });

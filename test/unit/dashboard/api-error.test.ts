@@ -18,7 +18,7 @@ describe('a refusal of the API in a form', () => {
     });
   });
 
-  it('has no fields where the details are something else', () => {
+  it('has no fields if the details are something else', () => {
     expect(refused(undefined).fields).to.deep.equal({});
     expect(refused({ loginUrl: '/sso' }).fields).to.deep.equal({});
   });

@@ -5,17 +5,17 @@ import {
   firstValue,
   OPERATORS,
   shapeOf,
-} from '../../../src/dashboard/features/filters/builder/fields.ts';
+} from '../../../src/dashboard/features/filters/fields.ts';
 import {
   checkConditions,
   fromQuery,
   isComplete,
   toQuery,
-} from '../../../src/dashboard/features/filters/builder/conditions.ts';
+} from '../../../src/dashboard/features/filters/conditions.ts';
 import { EXAMPLES } from '../../../src/dashboard/features/filters/examples.ts';
 import { conditionFaults } from '../../../src/features/conditions/index.ts';
-import { fieldNamed } from '../../../src/features/conditions/fields/fields.ts';
-import { operatorOf, operatorsOf } from '../../../src/features/conditions/language/operators.ts';
+import { fieldNamed } from '../../../src/features/conditions/fields.ts';
+import { operatorOf, operatorsOf } from '../../../src/features/conditions/operators.ts';
 
 describe('the builder of filters', () => {
   it('offers fields that the server knows, as it knows them', () => {
@@ -29,7 +29,7 @@ describe('the builder of filters', () => {
   });
 
   for (const [kind, operators] of Object.entries(OPERATORS)) {
-    it(`offers the operators of the server for ${kind}, and asks for a value where there is one`, () => {
+    it(`offers the operators of the server for ${kind}, and asks for a value if there is one`, () => {
       const field = FIELDS.find((each) => each.kind === kind)?.kind ?? 'boolean';
       expect([...operators].sort()).to.deep.equal(operatorsOf(field).sort());
       for (const operator of operators) {
@@ -69,7 +69,7 @@ describe('the builder of filters', () => {
     expect(checkConditions(deep)).to.have.property('fault').that.includes('too deeply');
   });
 
-  it('reads a custom field as text where organizations define it differently, as the server does', () => {
+  it('reads a custom field as text if organizations define it differently, as the server does', () => {
     const defined = (type: 'number' | 'date') => ({ key: 'rack', name: 'Rack', type });
     expect(customFields([defined('date'), defined('date')])).to.have.nested.property('[0].kind', 'datetime');
     expect(customFields([defined('date'), defined('number')])).to.have.nested.property('[0].kind', 'string');

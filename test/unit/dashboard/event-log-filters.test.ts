@@ -5,23 +5,21 @@ import {
   parseEventIds,
   onlyEventId,
   matchesEventIds,
-} from '../../../src/dashboard/features/event-logs/model/event-ids.ts';
-import {
   deviceConditions,
   localMatcher,
   matcherOf,
   valueOf,
   withField,
   withoutField,
-} from '../../../src/dashboard/features/event-logs/model/log-filter.ts';
+  narrowings,
+} from '../../../src/dashboard/features/event-logs/log-filter.ts';
 import {
   isBare,
   LogSearch,
   rememberedPart,
   viewOf,
-} from '../../../src/dashboard/features/event-logs/model/log-search.ts';
-import { narrowings } from '../../../src/dashboard/features/event-logs/model/narrowing.ts';
-import { endsOf } from '../../../src/dashboard/features/event-logs/model/time-range.ts';
+} from '../../../src/dashboard/features/event-logs/log-search.ts';
+import { endsOf } from '../../../src/dashboard/features/event-logs/log-time.ts';
 import { rowOf, T0 } from './log-rows.ts';
 
 const NAMES = fc.constantFrom('log', 'level', 'source', 'ids', 'text', 'range', 'from', 'to', 'only', 'not');
@@ -42,13 +40,13 @@ describe('the conditions of the event log viewer', () => {
       expect(shown).to.deep.equal(['7', '1000', '1002']);
     });
 
-    it('is refused where it is anything else', () => {
+    it('is refused if it is anything else', () => {
       for (const text of ['x', '7-', '-7', '9-3', '1.5', '7 8', '12345678901']) {
         expect(parseEventIds(text), text).to.equal(undefined);
       }
     });
 
-    it('goes to the device where it is one id, and is applied here otherwise', () => {
+    it('goes to the device if it is one id, and is applied here otherwise', () => {
       expect(onlyEventId(parseEventIds('7') ?? [])).to.equal(7);
       const one = searchOf({ ids: '7' });
       expect(deviceConditions(one, T0)).to.deep.equal({ eventId: 7 });

@@ -1,20 +1,24 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { collapsedLines, linesOf } from '../../../src/dashboard/features/event-logs/model/collapse.ts';
 import {
+  collapsedLines,
+  linesOf,
+  curlOf,
+  mergeRows,
+  type LogRow,
   readContext,
   type ReadBetween,
-} from '../../../src/dashboard/features/event-logs/model/context-window.ts';
-import { curlOf } from '../../../src/dashboard/features/event-logs/model/curl.ts';
-import { jsonLinesOf, tableOf, xmlOf } from '../../../src/dashboard/features/event-logs/model/export-rows.ts';
-import { markMatches } from '../../../src/dashboard/features/event-logs/model/highlight.ts';
+} from '../../../src/dashboard/features/event-logs/log-row.ts';
 import {
-  describeHistogram,
-  histogramOf,
-} from '../../../src/dashboard/features/event-logs/model/histogram.ts';
-import { mergeRows, type LogRow } from '../../../src/dashboard/features/event-logs/model/log-row.ts';
-import { instantIn, timeIn } from '../../../src/dashboard/features/event-logs/model/log-time.ts';
-import { prettyJson, prettyXml } from '../../../src/dashboard/features/event-logs/model/pretty.ts';
+  jsonLinesOf,
+  tableOf,
+  xmlOf,
+  markMatches,
+  prettyJson,
+  prettyXml,
+} from '../../../src/dashboard/features/event-logs/entry-text.ts';
+import { describeHistogram, histogramOf } from '../../../src/dashboard/features/event-logs/histogram.ts';
+import { instantIn, timeIn } from '../../../src/dashboard/features/event-logs/log-time.ts';
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { rowOf, T0 } from './log-rows.ts';
 
@@ -29,7 +33,7 @@ describe('the entries of the event log viewer', () => {
     expect(mergeRows(rows, [rowOf(2)]).rows).to.equal(rows);
   });
 
-  it('are dropped from the oldest end where there are too many, and that is counted', () => {
+  it('are dropped from the oldest end if there are too many, and that is counted', () => {
     const { rows, dropped } = mergeRows([rowOf(1), rowOf(2)], [rowOf(3), rowOf(4)], 3);
     expect(numbers(rows)).to.deep.equal([4, 3, 2]);
     expect(dropped).to.equal(1);
@@ -88,7 +92,7 @@ describe('the entries of the event log viewer', () => {
       rowOf(1, { message: 'Bad block at 0x9f' }),
     ];
 
-    it('are one line where only numbers differ, and not where the level differs or another stands between', () => {
+    it('are one line if only numbers differ, and not if the level differs or another stands between', () => {
       const lines = collapsedLines(rows, new Set());
       expect(lines.map(({ row, count }) => [row.recordId, count])).to.deep.equal([
         [5, 2],
@@ -98,7 +102,7 @@ describe('the entries of the event log viewer', () => {
       ]);
     });
 
-    it('are each shown where the line is opened', () => {
+    it('are each shown if the line is opened', () => {
       const opened = new Set([rows[0]?.key ?? '']);
       const lines = collapsedLines(rows, opened);
       expect(lines.map(({ row, isRepeat }) => [row.recordId, isRepeat]).slice(0, 2)).to.deep.equal([
@@ -110,7 +114,7 @@ describe('the entries of the event log viewer', () => {
     });
   });
 
-  describe('in which somebody looks for a word', () => {
+  describe('in which a person looks for a word', () => {
     it('keep their text, and every match is marked in any case', () => {
       expect(markMatches('Disk full: DISK 1', ['disk'])).to.deep.equal([
         { text: 'Disk', isMatch: true },
@@ -242,7 +246,7 @@ describe('the entries of the event log viewer', () => {
       ['a second apart', 1],
       ['an hour apart', 3_600],
     ] as const) {
-      it(`are the 20 before and after it, where entries are ${name}`, async () => {
+      it(`are the 20 before and after it, if entries are ${name}`, async () => {
         const rows = Array.from({ length: 3_000 }, (_, id) =>
           rowOf(id, { timeCreated: new Date(T0 + id * apart * 1000).toISOString() }),
         );

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { type FirstFound, nextOf, stepsOf } from '../../../src/dashboard/features/getting-started/steps.ts';
+import {
+  type FirstFound,
+  nextOf,
+  pathOf,
+  stepsOf,
+} from '../../../src/dashboard/features/getting-started/steps.ts';
 
 const NOTHING: FirstFound = {
   scope: 'system',
@@ -38,5 +43,18 @@ describe('the first steps of an installation', () => {
     const ofOne = stepsOf({ ...NOTHING, isOfOne: true, organizations: [ACME] });
     expect(ofOne.map(({ title }) => title)).to.not.include('Create a provider');
     expect(ofOne.find(({ title }) => title.startsWith('Register'))).to.have.property('page');
+  });
+
+  it('each name their page, and what to do there', () => {
+    const steps = stepsOf({ ...NOTHING, organizations: [ACME] });
+    expect(steps.map(({ page }) => page && pathOf(page))).to.deep.equal([
+      '/providers',
+      '/organizations',
+      '/organizations/acme',
+      '/agents',
+      '/enrollment',
+      '/enrollment',
+    ]);
+    for (const { title, here } of steps) expect(here, title).to.match(/^[A-Z].*\.$/);
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { releaseTargetOf } from '../../../src/protocol/index.ts';
-import { endsOfDay, formatField, formatRelative } from '../../../src/dashboard/ui/format.ts';
+import { endsOfDay, formatField, formatRelative, partSentence } from '../../../src/dashboard/ui/format.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -20,6 +20,24 @@ describe('what people read on the pages of the dashboard', () => {
       [800 * DAY, '2'],
     ] as const) {
       expect(ago(ms), `${ms}`).to.match(new RegExp(`^${figure} .*ago$`));
+    }
+  });
+
+  it('says how long something still lasts by the nearest figure, so that a week does not begin with six days', () => {
+    const now = Date.parse('2026-11-24T12:00:00Z');
+    const ahead = (ms: number) => formatRelative(new Date(now + ms), now);
+    expect(ahead(7 * DAY - 5000)).to.equal('in 7 days');
+    expect(ahead(7 * DAY + 5000)).to.equal('in 7 days');
+    expect(ahead(61 * 60_000)).to.equal('in 1 hr.');
+    expect(ahead(5000)).to.equal('now');
+  });
+
+  it('says of a list that it is a part, and of a whole one nothing', () => {
+    expect(partSentence(64, { total: 70 })).to.equal('Only the first 64 of 70 are listed.');
+    expect(partSentence(20, { total: 31, which: 'newest' })).to.equal('Only the newest 20 of 31 are listed.');
+    expect(partSentence(100, { isCut: true })).to.equal('Only the first 100 are listed.');
+    for (const whole of [{}, { total: 64 }, { total: undefined }, { isCut: false }]) {
+      expect(partSentence(64, whole)).to.equal(undefined);
     }
   });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { jobOutcome, tallyText } from '../../../src/dashboard/ui/job-outcome.ts';
+import { jobOutcome, tallyText } from '../../../src/dashboard/ui/format.ts';
 import { exitCodeIn, type JobState } from '../../../src/protocol/index.ts';
 
 const ofScript = (exitCode: number | null) =>
@@ -10,7 +10,7 @@ const ofScript = (exitCode: number | null) =>
 const ofState = (state: JobState, output?: unknown) => jobOutcome({ state, exitCode: exitCodeIn(output) });
 
 describe('the outcome of a job', () => {
-  it('is the exit code of a script where that is not 0, and counts as bad', () => {
+  it('is the exit code of a script if that is not 0, and counts as bad', () => {
     const outcomes = [ofScript(0), ofScript(1), ofScript(-1073741510), ofScript(null)];
     expect(outcomes.map(({ text, group }) => `${text}: ${group}`)).to.deep.equal([
       'Succeeded: good',

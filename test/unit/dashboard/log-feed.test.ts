@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { QueryOutcome } from '../../../src/protocol/index.ts';
-import { LogFeed, type AskLogs } from '../../../src/dashboard/features/event-logs/feed/log-feed.ts';
-import { MAX_ROWS } from '../../../src/dashboard/features/event-logs/model/log-row.ts';
+import { LogFeed, type AskLogs } from '../../../src/dashboard/features/event-logs/log-feed.ts';
+import { MAX_ROWS } from '../../../src/dashboard/features/event-logs/log-row.ts';
 import { eventually } from '../../support/eventually.ts';
 import { DEVICE, entryOf } from './log-rows.ts';
 
@@ -102,7 +102,7 @@ describe('the feed of the event log viewer', () => {
     expect(shown()).to.deep.equal([1]);
   });
 
-  it('says that a query was cancelled where the hub does not answer any more', async () => {
+  it('says that a query was cancelled if the hub does not answer any more', async () => {
     const query = await started();
     query.send(1);
     await shows(1);
@@ -143,7 +143,7 @@ describe('the feed of the event log viewer', () => {
     expect(hub.last('query').call.query.message).to.include({ text: 'x', name: 'System', limit: 500 });
   });
 
-  it('cancels a query that the hub accepts after nobody waits for it any more', async () => {
+  it('cancels a query that the hub accepts after the page has gone', async () => {
     feed.start(TARGET, {});
     feed.close();
     await eventually(
@@ -152,7 +152,7 @@ describe('the feed of the event log viewer', () => {
     );
   });
 
-  it('reads older entries from the time of the oldest, and stops where none is new', async () => {
+  it('reads older entries from the time of the oldest, and stops if none is new', async () => {
     feed.start(TARGET, { startTime: '2026-01-01T00:00:00.000Z' }, 2);
     await asked();
     const first = hub.last('query');
@@ -196,7 +196,7 @@ describe('the feed of the event log viewer', () => {
       return hub.last('tail');
     }
 
-    it('first reads what was written while nobody followed', async () => {
+    it('first reads what was written while it was not following', async () => {
       await following();
       expect(hub.last('query').call.query.message).to.include({ startTime: '2026-01-31T08:00:02.000Z' });
       hub.last('query').send(3, 2);
@@ -268,7 +268,7 @@ describe('the feed of the event log viewer', () => {
       expect(shown()).to.deep.equal([3, 2, 1]);
     });
 
-    it('goes on as it was when a lost connection is back, and only where nobody has ended it', async () => {
+    it('goes on as it was when a lost connection is back, and only if it was not ended', async () => {
       const stands = (wanted: string) =>
         eventually(
           () => feed.state.tail.state,

@@ -1,5 +1,5 @@
 import type { LogEntry } from '../../../src/protocol/index.ts';
-import { rowOfEntry, type LogRow } from '../../../src/dashboard/features/event-logs/model/log-row.ts';
+import { rowOfEntry, type LogRow } from '../../../src/dashboard/features/event-logs/log-row.ts';
 
 export const DEVICE = '0198f1d2-3333-7abc-8def-000000000003';
 export const T0 = Date.parse('2026-01-31T08:00:00.000Z');

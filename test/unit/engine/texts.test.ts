@@ -7,25 +7,21 @@ import {
   parseBackupLine,
   parseNotRestored,
   parseUnreadable,
-} from '../../../src/engine/output/backup-output.ts';
-import { failureText } from '../../../src/engine/output/failure-texts.ts';
-import type { EngineEntry } from '../../../src/engine/output/documents.ts';
-import { errorNumberText } from '../../../src/engine/output/error-numbers.ts';
-import { ExactNames } from '../../../src/engine/output/exact-names.ts';
-import { BackupObserver } from '../../../src/engine/operations/backup.ts';
-import { ErrorOutput } from '../../../src/engine/process/error-output.ts';
-import { RetryWatch } from '../../../src/engine/process/retry-watch.ts';
-import { includePattern, literalPattern } from '../../../src/engine/output/literal-pattern.ts';
-import { maskSecrets } from '../../../src/engine/output/mask.ts';
-import { PathList } from '../../../src/engine/output/path-list.ts';
-import { measuredBackup, ProgressMeter } from '../../../src/engine/output/progress.ts';
-import { LineSplitter } from '../../../src/engine/process/lines.ts';
+  measuredBackup,
+  ProgressMeter,
+} from '../../../src/engine/process/progress.ts';
 import {
-  capabilitiesOf,
-  isAtLeast,
-  OLDEST_VERSION,
-  parseEngineVersion,
-} from '../../../src/engine/program/capabilities.ts';
+  failureText,
+  ErrorOutput,
+  RetryWatch,
+  LineSplitter,
+} from '../../../src/engine/process/error-output.ts';
+import { type EngineEntry, ExactNames } from '../../../src/engine/process/documents.ts';
+import { errorNumberText } from '../../../src/engine/process/messages.ts';
+import { BackupObserver } from '../../../src/engine/operations/backup.ts';
+import { includePattern, literalPattern, PathList } from '../../../src/engine/operations/paths.ts';
+import { maskSecrets } from '../../../src/engine/process/start-engine.ts';
+import { capabilitiesOf, isAtLeast, OLDEST_VERSION, parseEngineVersion } from '../../../src/engine/engine.ts';
 
 describe('what restic prints', () => {
   const CODES: [string, EngineCode | undefined][] = [
@@ -77,7 +73,7 @@ describe('what restic prints', () => {
     });
   }
 
-  it('is no failure where restic tries again, prints its stack, or speaks of one file', () => {
+  it('is no failure if restic tries again, prints its stack, or speaks of one file', () => {
     for (const line of [
       'Load(<data/4f>, 1, 0) returned error, retrying after 552ms: connection refused',
       '\tgithub.com/restic/restic/main.go:12',
@@ -175,7 +171,7 @@ describe('the error output of restic', () => {
     return seen;
   };
 
-  it('is whole where a line names the longest path three times, each byte of it escaped', () => {
+  it('is whole if a line names the longest path three times, each byte of it escaped', () => {
     const item = `/${'\u0001'.repeat(4094)}`;
     const line = JSON.stringify({
       message_type: 'error',

@@ -43,7 +43,7 @@ describe('the token of a request', () => {
     }
   });
 
-  it('decides who is calling, with where the call came from', async () => {
+  it('identifies the caller, with the address that the call came from', async () => {
     const authenticator = {
       authenticate: async (token: string, client: ClientInfo) =>
         token === 'good' && client === CLIENT ? CALLER : Promise.reject(new Error('wrong')),
@@ -60,6 +60,15 @@ describe('the token of a request', () => {
     expect(await signInAgent(request('Bearer a', 'DEVICE-1'), authenticator)).to.equal(agent);
     expect(await outcome('Bearer a', 'device-2')).to.equal('not_found');
     expect(await outcome(undefined)).to.equal('unauthenticated');
+  });
+
+  it('of an agent also names its device by the id under which it was enrolled, and means the device', async () => {
+    const agent = { deviceId: 'device-1', enrolledAs: 'device-0' } as never;
+    for (const named of ['DEVICE-0', 'device-1']) {
+      const asked = request('Bearer a', named);
+      expect(await signInAgent(asked, { authenticate: async () => agent })).to.equal(agent);
+      expect(asked.params['id'], named).to.equal('device-1');
+    }
   });
 });
 

@@ -25,7 +25,7 @@ const PERSON: Caller = {
 const WITH_MFA: Caller = { ...PERSON, mfa: true };
 const KEY: Caller = { ...PERSON, kind: 'api_key', sessionId: null, apiKeyId: 'k' };
 
-describe('who may call a route', () => {
+describe('the access of a route', () => {
   const answer = (caller: Caller, access: PeopleAccess) => {
     try {
       authorize(caller, access);
@@ -53,7 +53,7 @@ describe('who may call a route', () => {
     expect(answer(PERSON, { scopes: ['partner'], permission: 'devices:read' })).to.equal('forbidden');
   });
 
-  it('is one with a second factor where the route asks for it, which is only revealed to callers who are otherwise allowed', () => {
+  it('is one with a second factor if the route asks for it, which is only revealed to callers who are otherwise allowed', () => {
     expect(all({ scopes: ['partner'], mfa: true })).to.deep.equal([
       'mfa_required',
       'allowed',

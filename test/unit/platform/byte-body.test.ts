@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { byteBody } from '../../../src/platform/http/files/byte-body.ts';
+import { byteBody } from '../../../src/platform/http/stream-answer.ts';
 
 describe('a body of bytes that its reader leaves half-way', () => {
   let server: Server;

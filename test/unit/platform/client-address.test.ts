@@ -7,8 +7,8 @@ import {
   contains,
   countedAddress,
   networkOf,
+  addressLimiter,
 } from '../../../src/platform/http/client-address.ts';
-import { addressLimiter } from '../../../src/platform/http/address-limits.ts';
 
 const proxies = addressList(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
 const behindProxies = { proxies, cfConnectingIp: false };
@@ -59,7 +59,7 @@ describe('the client address', () => {
     ],
     ['IPv6', 'fd00::1', { 'x-forwarded-for': '2001:db8::5' }, behindProxies, '2001:db8::5', true],
     [
-      'x-real-ip where there is nothing else',
+      'x-real-ip if there is nothing else',
       '127.0.0.1',
       { 'x-real-ip': '198.51.100.7' },
       behindProxies,
@@ -75,7 +75,7 @@ describe('the client address', () => {
       true,
     ],
     [
-      'the CDN’s header only where it is trusted',
+      'the CDN’s header only if it is trusted',
       '127.0.0.1',
       { 'cf-connecting-ip': '8.8.8.8', 'x-forwarded-for': '198.51.100.7' },
       behindProxies,
@@ -83,7 +83,7 @@ describe('the client address', () => {
       true,
     ],
     [
-      'the CDN’s header first where it is',
+      'the CDN’s header first if it is',
       '127.0.0.1',
       { 'cf-connecting-ip': '8.8.8.8', 'x-forwarded-for': '198.51.100.7' },
       behindCdn,
@@ -101,7 +101,7 @@ describe('the client address', () => {
       true,
     ],
     [
-      'the furthest, where all are proxies of ours',
+      'the furthest, if all are proxies of ours',
       '127.0.0.1',
       { 'x-forwarded-for': '10.0.0.8, 10.0.0.9', 'x-real-ip': '8.8.8.8' },
       behindProxies,
@@ -109,7 +109,7 @@ describe('the client address', () => {
       true,
     ],
     [
-      'the header Forwarded where there is nothing else',
+      'the header Forwarded if there is nothing else',
       '127.0.0.1',
       { forwarded: 'for=6.6.6.6, for="[2001:DB8::5]:443";proto=https;by=10.0.0.2, For=10.0.0.1' },
       behindProxies,
@@ -139,7 +139,7 @@ describe('the client address', () => {
     });
   }
 
-  it('is unreadable where a proxy of ours names none, whatever the other headers say', () => {
+  it('is unreadable if a proxy of ours names none, whatever the other headers say', () => {
     const others = { 'x-real-ip': '198.51.100.7', forwarded: 'for=198.51.100.7' };
     const unreadable: [Record<string, string>, typeof behindProxies][] = [
       [{ 'x-forwarded-for': 'unknown' }, behindProxies],
@@ -212,7 +212,7 @@ describe('the client address', () => {
     );
   });
 
-  it('is never trusted and never falls to another header where the nearest hop is no address', () => {
+  it('is never trusted and never falls to another header if the nearest hop is no address', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 40 }), (text) => {
         const hop = `x${text.replaceAll(',', '')}`;
@@ -224,7 +224,7 @@ describe('the client address', () => {
     );
   });
 
-  it('is nobody’s to rely on where no proxies are configured', () => {
+  it('cannot be relied on if no proxies are configured', () => {
     const headers = { 'x-forwarded-for': '1.1.1.1' };
     expect(
       clientAddress({ peer: '203.0.113.9', headers }, { proxies: undefined, cfConnectingIp: true }),
@@ -306,7 +306,7 @@ describe('an address that is counted', () => {
     expect(await take('203.0.113.9')).to.equal('taken');
   });
 
-  it('is what a proxy reports that nobody configured, or none, as everyone behind it has its address', () => {
+  it('is the reported one behind a proxy that is not configured, or none, because everyone behind it has its address', () => {
     const nobody = { proxies: undefined, cfConnectingIp: false };
     const counted = (peer: string, headers: Record<string, string>, trust = nobody) =>
       countedAddress(clientAddress({ peer, headers }, trust));

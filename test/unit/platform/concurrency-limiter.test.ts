@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { ConcurrencyLimiter } from '../../../src/platform/concurrency-limiter.ts';
+import { ConcurrencyLimiter, ExpensiveWork } from '../../../src/platform/concurrency.ts';
 import { AppError } from '../../../src/platform/errors.ts';
-import { ExpensiveWork } from '../../../src/platform/expensive-work.ts';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -93,7 +92,7 @@ describe('work that has limits', () => {
     }
   });
 
-  it('leaves the queue when nobody waits for its answer any more', async () => {
+  it('leaves the queue when its caller has gone', async () => {
     const limiter = new ConcurrencyLimiter();
     const work = works((one, options) => limiter.run([{ key: 'a', max: 1 }], one, options));
     const gone = new AbortController();

@@ -36,7 +36,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('takes where people reach it from the first variable of three, and cookies go by its scheme', () => {
+  it('takes the address for people from the first variable of three, and cookies go by its scheme', () => {
     const of = (env: Record<string, string>) => {
       const { publicUrl, secureCookies } = read(env) as Config;
       return [publicUrl, secureCookies];
@@ -63,7 +63,7 @@ describe('the configuration', () => {
     expect(() => (config.port = 1)).to.throw(TypeError);
   });
 
-  it('wants the serving role named twice where one address leads past a pooler', () => {
+  it('wants the serving role named twice if one address leads past a pooler', () => {
     const url = 'postgres://svc_app:secret@127.0.0.1:5432/muster';
     expect(faults({ DATABASE_URL_SESSION: url }).join()).to.contain('set DATABASE_URL_APP as well');
     expect(
@@ -192,7 +192,7 @@ describe('the configuration', () => {
       expect(appUrl(read(given))).to.equal('postgresql://other:first@elsewhere/muster');
     });
 
-    it('serves without the owner where the operator migrates by other means', () => {
+    it('serves without the owner if the operator migrates by other means', () => {
       const config = read({ DATABASE_URL_APP: 'postgres://svc_app:pw@db/muster', ...SECRETS });
       expect(config.database).to.deep.equal({
         kind: 'external',
@@ -210,7 +210,7 @@ describe('the configuration', () => {
       }
     });
 
-    it('takes APP_ENCRYPTION_KEY where SECRET_ENCRYPTION_KEY is absent, and old keys separated by commas', () => {
+    it('takes APP_ENCRYPTION_KEY if SECRET_ENCRYPTION_KEY is absent, and old keys separated by commas', () => {
       const app = 'another-key-of-more-than-thirty-two-characters';
       expect(read({ APP_ENCRYPTION_KEY: app }).encryptionKey).to.equal(app);
       expect(read({ APP_ENCRYPTION_KEY: app, SECRET_ENCRYPTION_KEY }).encryptionKey).to.equal(

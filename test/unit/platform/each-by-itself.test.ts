@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { eachByItself } from '../../../src/platform/each-by-itself.ts';
+import { eachByItself } from '../../../src/platform/concurrency.ts';
 
 describe('work that is done for each item by itself', () => {
   it('goes on behind an item that fails, and says how many have', async () => {
@@ -20,7 +20,7 @@ describe('work that is done for each item by itself', () => {
     ]);
   });
 
-  it('ends where the database is away, because no other item would fare better', async () => {
+  it('ends if the database is away, because no other item would fare better', async () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const tried: number[] = [];
     const work = async (item: number) => {

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { FairSlots, type SlotHolder } from '../../../src/platform/fair-slots.ts';
+import { FairSlots, type SlotHolder, Pace } from '../../../src/platform/fair-slots.ts';
 import { AppError } from '../../../src/platform/errors.ts';
-import { Pace } from '../../../src/platform/pace.ts';
 import { clock } from '../../../src/clock.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 
@@ -122,7 +121,7 @@ describe('slots that are shared out', () => {
     expect(waits.map(({ state }) => state.has)).to.deep.equal([false, true]);
   });
 
-  it('are taken over after a minute from who has more, the slowest first', async () => {
+  it('are taken over after a minute from callers with more of them, the slowest first', async () => {
     const { begin } = ground(8);
     const partners = ['A', 'B', 'C', 'D'].flatMap((partner) =>
       Array.from({ length: 4 }, (_, n) => begin(ofPartner(partner, `${partner}${n}`), 10_000 - 1000 * n)),
@@ -142,7 +141,7 @@ describe('slots that are shared out', () => {
     expect(taken).to.deep.equal([3]);
   });
 
-  it('stay with a slow line, unless somebody with fewer waits', async () => {
+  it('stay with a slow line, unless a person with fewer waits', async () => {
     const { begin } = ground(2);
     const slow = begin(ofPartner('A', '1'), 8);
     const sameOffice = begin(ofPartner('A', '2'));
@@ -162,7 +161,7 @@ describe('slots that are shared out', () => {
     expect([quick.state.outcome, again.state.has], 'nobody has two more').to.deep.equal(['', false]);
   });
 
-  it('are refused after the wait, at once where too many wait, and to those who have left', async () => {
+  it('are refused after the wait, at once if too many wait, and to those who have left', async () => {
     const { slots, begin } = ground(1);
     begin(device('A', 'A', '1'), 10_000);
     const left = new AbortController();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { jsonTextFault } from '../../../src/platform/http/mount/json-text.ts';
+import { jsonTextFault } from '../../../src/platform/http/parse-body.ts';
 
 function repeatedKey(json: string): string | undefined {
   const fault = jsonTextFault(json);
@@ -16,7 +16,7 @@ describe('a key that stands twice in an object', () => {
     expect(repeatedKey('{"__proto__":1,"__proto__":2}')).to.equal('__proto__');
   });
 
-  it('is not seen where there is none', () => {
+  it('is not seen if there is none', () => {
     expect(repeatedKey('{"a":{"a":[{"a":1},{"a":1}]},"b":"a","c":"{\\"a\\":1,\\"a\\":2}"}')).to.equal(
       undefined,
     );

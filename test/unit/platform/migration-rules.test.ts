@@ -1,10 +1,6 @@
 import { expect } from 'chai';
 import type pg from 'pg';
-import {
-  isOnline,
-  onlineStatements,
-  runOnline,
-} from '../../../src/platform/db/migrations/online-migration.ts';
+import { isOnline, onlineStatements, runOnline } from '../../../src/platform/db/migrations.ts';
 import { BIG_TABLES, breachesOf, statementsOf } from '../../contract/migration-rules.ts';
 
 const rulesOf = (sql: string) => breachesOf(sql).map((breach) => breach.slice(0, breach.indexOf(':')));
@@ -121,7 +117,7 @@ describe('an online migration', () => {
     }
   });
 
-  it('has only statements that block nobody and can be repeated', () => {
+  it('has only statements that block no others and can be repeated', () => {
     const sql = `-- online
       create unique index concurrently if not exists a on devices (id); -- one
       drop index concurrently if exists b;

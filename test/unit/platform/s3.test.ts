@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
-import { S3Store, type S3Options } from '../../../src/platform/storage/s3.ts';
+import { S3Store, type S3Options } from '../../../src/platform/s3.ts';
 import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../support/s3-server.ts';
 
 const MIB = 1 << 20;
@@ -32,7 +32,7 @@ describe('objects in S3-compatible storage', function () {
       (error: Error) => error.message,
     );
 
-  it('is sent at once where it is small, and in parts where it is not', async () => {
+  it('is sent at once if it is small, and in parts if it is not', async () => {
     expect(await storeWith().put('a/small.txt', pieces(2))).to.deep.equal({ bytes: 2 * MIB });
     expect(server.calls.splice(0)).to.deep.equal(['PUT', 'GET']);
     await storeWith().put('a/large.txt', pieces(12));
@@ -52,7 +52,7 @@ describe('objects in S3-compatible storage', function () {
     expect(server.objects.get('a/none.txt')?.length).to.equal(0);
   });
 
-  it('takes back its parts where anything fails, and leaves what was there', async () => {
+  it('takes back its parts if anything fails, and leaves what was there', async () => {
     server.objects.set('a/large.txt', Buffer.from('earlier'));
     const faults: [string, Fault, RegExp][] = [
       ['POST begin', { status: 403, code: 'AccessDenied' }, /answered POST with 403: AccessDenied/],
@@ -77,7 +77,7 @@ describe('objects in S3-compatible storage', function () {
     expect(server.objects.get('a/large.txt')?.toString()).to.equal('earlier');
   });
 
-  it('is read back, and refused where it is another', async () => {
+  it('is read back, and refused if it is another', async () => {
     for (const [call, fault, count] of [
       ['PUT', 'damage', 2],
       ['PUT part', 'damage', 12],
@@ -118,7 +118,7 @@ describe('objects in S3-compatible storage', function () {
     expect(server.objects.size).to.equal(0);
   });
 
-  it('is refused where a byte changes on the way', async () => {
+  it('is refused if a byte changes on the way', async () => {
     const { port } = new URL(server.url);
     const open: Socket[] = [];
     const meddler = createTcpServer((near) => {

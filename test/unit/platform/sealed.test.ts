@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createSealer, SealBrokenError, sealContext } from '../../../src/platform/secrets/sealed.ts';
+import { createEncryptor, SealBrokenError, sealContext } from '../../../src/platform/secrets/sealed.ts';
 
 const NEW = 'the newest key, of thirty-two characters at least';
 const OLD = 'the key of last year, of thirty-two characters or so';
 const HERE = sealContext('user_mfa', 'secret', '1');
 
 describe('a sealed secret', () => {
-  const sealer = createSealer({ current: NEW, old: [OLD] });
-  const before = createSealer({ current: OLD, old: [] });
+  const sealer = createEncryptor({ current: NEW, old: [OLD] });
+  const before = createEncryptor({ current: OLD, old: [] });
   const refused = (sealed: string, context = HERE, by = sealer) =>
     expect(() => by.open(sealed, context), sealed).to.throw(SealBrokenError);
 
@@ -98,6 +98,6 @@ describe('a sealed secret', () => {
   });
 
   it('opens for its own purpose only', () => {
-    refused(createSealer({ current: NEW, old: [] }, 'something else').seal('text', HERE));
+    refused(createEncryptor({ current: NEW, old: [] }, 'something else').seal('text', HERE));
   });
 });

@@ -83,7 +83,7 @@ describe('passwords', () => {
     }
   });
 
-  it('fit nobody who has none, not even the one that the decoy was made of', async () => {
+  it('fit no person without a password, not even the one that the decoy was made of', async () => {
     for (const none of [null, undefined]) {
       expect(await verifyPassword(none, 'no one has this password')).to.equal(false);
       expect(await verifyPassword(none, '')).to.equal(false);

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import express from 'express';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
-import { contentDisposition, StreamAnswer } from '../../../src/platform/http/files/stream-answer.ts';
+import { type AddressInfo, connect } from 'node:net';
+import { contentDisposition, StreamAnswer } from '../../../src/platform/http/stream-answer.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const PIECE = 4 * 1024 * 1024;
@@ -99,7 +98,7 @@ describe('an answer that is made while it is sent', () => {
     });
   });
 
-  it('is an error where its first piece cannot be made, and cut off where a later one cannot', async () => {
+  it('is an error if its first piece cannot be made, and cut off if a later one cannot', async () => {
     const failing = (after: number) => () =>
       new StreamAnswer({
         fileName: 'f',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isAboutRecords, writeInParts } from '../../../src/platform/db/bulk/write-in-parts.ts';
+import { isAboutRecords, writeInParts } from '../../../src/platform/db/write-in-parts.ts';
 
 const dataException = () => Object.assign(new Error('unsupported Unicode escape'), { code: '22P05' });
 const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });

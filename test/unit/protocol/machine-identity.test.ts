@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { HostName, MachineIdentity, tellingSerial } from '../../../src/protocol/index.ts';
+import {
+  HostName,
+  MachineIdentity,
+  Network,
+  NetworkInterface,
+  tellingSerial,
+} from '../../../src/protocol/index.ts';
 
 describe('what a machine says about itself', () => {
   it('is one short line that can be seen and stored, whatever was sent', () => {
@@ -32,6 +38,24 @@ describe('what a machine says about itself', () => {
     expect(MachineIdentity.parse({ macAddresses })).to.deep.equal({
       macAddresses: ['02:00:00:00:00:01', 'aa:bb:cc:00:11:22'],
     });
+    const spellings = [
+      'AABB.CC00.1122',
+      'aabbcc001122',
+      'AA BB CC 00 11 22',
+      'aa:bb:cc:0:11:22',
+      'AA-BB-CC-0-11-22',
+    ];
+    expect(MachineIdentity.parse({ macAddresses: spellings })).to.deep.equal({
+      macAddresses: ['aa:bb:cc:00:11:22'],
+    });
+    for (const macAddress of spellings) {
+      expect(NetworkInterface.parse({ name: 'a', macAddress }).macAddress).to.equal('aa:bb:cc:00:11:22');
+      expect(Network.parse({ macAddress }).macAddress).to.equal('aa:bb:cc:00:11:22');
+    }
+    const longer = '80:00:00:48:fe:80:00:00:00:00:00:00:f4:52:14:03:00:7b:cb:a1';
+    expect(NetworkInterface.parse({ name: 'ib0', macAddress: longer.toUpperCase() }).macAddress).to.equal(
+      longer,
+    );
     const many = Array.from(
       { length: 5000 },
       (_, n) => `02:00:00:00:${(n >> 8).toString(16)}:${(n & 255).toString(16)}`,

@@ -5,7 +5,7 @@ import { canonicalPath, escapeLiteral, pathBytes, pathText } from '../../../src/
 const latin = (text: string) => Buffer.from(text, 'latin1');
 
 describe('paths of devices as text', () => {
-  it('are what they are where they are UTF-8, and name each other byte', () => {
+  it('are what they are if they are UTF-8, and name each other byte', () => {
     for (const path of [
       '/srv/é 日本 👩‍💻',
       'C:\\Users',

@@ -36,7 +36,7 @@ describe('the tests of programs that a change concerns', () => {
     ]);
   });
 
-  it('are none where documents or the support of all tests has changed', () => {
+  it('are none if documents or the support of all tests has changed', () => {
     expect(concerned('docs/security.md', 'test/support/program.ts')).to.deep.equal([]);
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { LastLines } from '../../../src/watchdog/supervision/last-lines.ts';
-import { endedInTrial, withOutput } from '../../../src/watchdog/trial/cause.ts';
+import { LastLines } from '../../../src/watchdog/supervised-child.ts';
+import { endedInTrial, withOutput } from '../../../src/watchdog/observation.ts';
 
 const CRASH = { how: 'It ended with exit code 7.', isSilent: false, output: ['first', 'last'] };
 const HANG = { how: 'It stopped answering for 40 s and was killed.', isSilent: true, output: [] };

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { chooseRelease, currentRelease } from '../../../src/agent/os/installation/current-release.ts';
-import { releaseFolder } from '../../../src/agent/os/installation/layout.ts';
-import { changeProven, provenReleases } from '../../../src/agent/os/installation/proven-releases.ts';
-import { waitingStatuses } from '../../../src/agent/os/upgrades/status-outbox.ts';
-import { readTrial, type Trial } from '../../../src/agent/os/upgrades/trial-file.ts';
-import { countEnd, observed, recordEnd, verdict } from '../../../src/watchdog/trial/observation.ts';
-import { decideHealthy, decideRollback, type Settling } from '../../../src/watchdog/trial/settle.ts';
+import { chooseRelease, currentRelease, releaseFolder } from '../../../src/agent/os/releases/layout.ts';
+import { changeProven, provenReleases } from '../../../src/agent/os/releases/installed-release.ts';
+import { waitingStatuses, readTrial, type Trial } from '../../../src/agent/os/releases/upgrade-files.ts';
+import { countEnd, observed, recordEnd, verdict } from '../../../src/watchdog/observation.ts';
+import { decideHealthy, decideRollback, type Settling } from '../../../src/watchdog/settle.ts';
 import { temporaryFolder } from '../../support/agent/test-agent.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 
@@ -115,6 +113,33 @@ describe('the day after a trial', () => {
       undefined,
       undefined,
     ]);
+  });
+
+  it('does not count ends that lie in the future, from before the clock was set back', async () => {
+    await end('1.0.0');
+    await end('1.0.0');
+    testClock.jump(-3_600_000);
+    await end('1.0.0');
+    await decideHealthy(place, trial);
+    expect((await observed(place.dataDir, '1.1.0'))?.before).to.equal(1);
+  });
+
+  it('names no time below zero if the clock was set back since the trial', async () => {
+    await decideHealthy(place, trial);
+    testClock.jump(-DAY_MS);
+    await end();
+    await end();
+    expect((await end())?.message).to.include('3 times within 0 s after its trial');
+  });
+
+  it('gives no verdict on an end that could not be written down', async () => {
+    await decideHealthy(place, trial);
+    const observation = (await observed(place.dataDir, '1.1.0'))!;
+    const file = path.join(place.dataDir, 'upgrades', 'observation.json');
+    await rm(file);
+    await mkdir(file);
+    const counted = { ...observation, count: 2 };
+    expect(await countEnd(place.dataDir, counted, CRASH).catch(() => 'failed')).to.equal('failed');
   });
 
   it('never ends for fewer than three ends more than before', () => {

@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { chooseRelease, currentRelease } from '../../../src/agent/os/installation/current-release.ts';
-import { releaseFolder } from '../../../src/agent/os/installation/layout.ts';
-import { changeProven, provenReleases } from '../../../src/agent/os/installation/proven-releases.ts';
-import { readAttempt, writeAttempt } from '../../../src/agent/os/upgrades/attempt-file.ts';
-import { failuresOf, nextTryAt, recordFailure } from '../../../src/agent/os/upgrades/failed-attempts.ts';
-import { waitingStatuses } from '../../../src/agent/os/upgrades/status-outbox.ts';
-import { readTrial, type Trial, writeTrial } from '../../../src/agent/os/upgrades/trial-file.ts';
-import { readJournal } from '../../../src/agent/os/upgrades/upgrade-journal.ts';
+import { chooseRelease, currentRelease, releaseFolder } from '../../../src/agent/os/releases/layout.ts';
+import { changeProven, provenReleases } from '../../../src/agent/os/releases/installed-release.ts';
+import {
+  readAttempt,
+  writeAttempt,
+  readTrial,
+  type Trial,
+  writeTrial,
+  failuresOf,
+  nextTryAt,
+  recordFailure,
+  waitingStatuses,
+  readJournal,
+} from '../../../src/agent/os/releases/upgrade-files.ts';
 import {
   carryOut,
   decideHealthy,
@@ -17,7 +23,7 @@ import {
   removeOthers,
   removeParts,
   type Settling,
-} from '../../../src/watchdog/trial/settle.ts';
+} from '../../../src/watchdog/settle.ts';
 import { temporaryFolder } from '../../support/agent/test-agent.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 
@@ -89,7 +95,7 @@ describe('the end of a trial', () => {
       expect(await failuresOf(place.dataDir)).to.deep.equal([]);
     });
 
-    it('switches to it where its trial came before the switch, as that of a watchdog', async () => {
+    it('switches to it if its trial came before the switch, as that of a watchdog', async () => {
       await chooseRelease(place.programs, 'agent', '1.0.0');
       await decideHealthy(place, trial);
       expect([await current(), await steps()]).to.deep.equal([
@@ -146,7 +152,7 @@ describe('the end of a trial', () => {
       expect((await statuses()).map(({ error }) => error?.length)).to.deep.equal([2000]);
     });
 
-    it('goes back to the agent of the executable where that ran before', async () => {
+    it('goes back to the agent of the executable if that ran before', async () => {
       await decideRollback(place, { ...trial, from: null }, REASON);
       expect(await current()).to.equal(undefined);
     });
@@ -197,6 +203,59 @@ describe('the end of a trial', () => {
     });
   });
 
+  describe('whose next step fails', () => {
+    /** A folder in the place of a file that is written or removed, or a file in the place of a folder. */
+    const obstacles: Record<string, { file: string; isFolder: boolean }> = {
+      'where a release is proven': { file: 'proven.json', isFolder: true },
+      'where its day is observed': { file: 'observation.json', isFolder: true },
+      'where its failure is recorded': { file: 'failures.json', isFolder: true },
+      'where its end is reported': { file: 'statuses', isFolder: false },
+      'where its attempt is removed': { file: 'attempt.json', isFolder: true },
+    };
+    const begins = {
+      healthy: () => decideHealthy(place, trial),
+      'rolled back': () => decideRollback(place, trial, REASON),
+    };
+    const stands = async () => {
+      const left = await readTrial(place.dataDir);
+      expect(left?.verdict?.is, 'the decision was written before').to.be.oneOf(['healthy', 'rolled_back']);
+      return left!;
+    };
+    const isOver = async (release: string) => {
+      expect([await current(), ...(await leftOpen())]).to.deep.equal([release, undefined, undefined]);
+      expect(await statuses()).to.have.length(1);
+    };
+
+    for (const [where, { file, isFolder }] of Object.entries(obstacles)) {
+      for (const [verdict, decide] of Object.entries(begins)) {
+        if (file === (verdict === 'healthy' ? 'failures.json' : 'observation.json')) continue;
+        it(`${where}, stays decided as ${verdict}, and is carried out later`, async () => {
+          const target = path.join(place.dataDir, 'upgrades', file);
+          await rm(target, { recursive: true, force: true });
+          await (isFolder ? mkdir(target) : writeFile(target, ''));
+          expect(await decide().catch(() => 'failed')).to.equal('failed');
+          const left = await stands();
+          await rm(target, { recursive: true });
+          await carryOut(place, left);
+          await isOver(verdict === 'healthy' ? '1.1.0' : '1.0.0');
+        });
+      }
+    }
+
+    for (const [verdict, decide] of Object.entries(begins)) {
+      it(`if releases are switched, stays decided as ${verdict}, and is carried out later`, async () => {
+        const programs = path.join(place.programs, 'agent');
+        await rename(programs, `${programs}.away`);
+        expect(await decide().catch(() => 'failed')).to.equal('failed');
+        const left = await stands();
+        expect(await statuses(), 'nothing was reported yet').to.deep.equal([]);
+        await rename(`${programs}.away`, programs);
+        await carryOut(place, left);
+        await isOver(verdict === 'healthy' ? '1.1.0' : '1.0.0');
+      });
+    }
+  });
+
   it('has not come while there is no verdict', async () => {
     await carryOut(place, trial);
     expect([await current(), await readTrial(place.dataDir), await statuses()]).to.deep.equal([
@@ -216,7 +275,7 @@ describe('the end of a trial', () => {
     expect(left.sort()).to.deep.equal(['1.0.0', '1.1.0', 'current']);
   });
 
-  it('leaves a healthy release that neither is chosen nor runs, where those two differ', async () => {
+  it('leaves a healthy release that neither is chosen nor runs, if those two differ', async () => {
     await decideHealthy(place, trial);
     await mkdir(releaseFolder(place.programs, 'agent', '1.2.0'), { recursive: true });
     await removeOthers(place, 'agent', '1.0.0');

@@ -1,13 +1,7 @@
 import { expect } from 'chai';
-import {
-  Ability,
-  afterQuestion,
-  judge,
-  startFacts,
-  type Judgement,
-} from '../../../src/watchdog/trial/judge.ts';
-import { HealthCheck } from '../../../src/agent/os/supervision/messages.ts';
-import { TrialRun } from '../../../src/watchdog/trial/trial-run.ts';
+import { Ability, afterQuestion, judge, startFacts, type Judgement } from '../../../src/watchdog/judge.ts';
+import { HealthCheck } from '../../../src/agent/os/supervision.ts';
+import { TrialRun } from '../../../src/watchdog/supervised-run.ts';
 import { useTestClock } from '../../support/use-test-clock.ts';
 
 const LIMITS = { firstHeartbeatMs: 120_000, heartbeatsMs: 180_000, heartbeatsInARow: 3, unservedMs: 600_000 };
@@ -103,7 +97,7 @@ describe('a release on trial', () => {
     expect([codes(), questions]).to.deep.equal([['healthy'], 0]);
   });
 
-  it('fails without a heartbeat in the first period where the server serves this machine', async () => {
+  it('fails without a heartbeat in the first period if the server serves this machine', async () => {
     trial.hello('1.1.0');
     await testClock.advance(LIMITS.firstHeartbeatMs);
     expect([codes(), questions]).to.deep.equal([[], 0]);
@@ -153,12 +147,12 @@ describe('a release on trial', () => {
     expect(codes()).to.deep.equal(['NOT_CONNECTED']);
   });
 
-  it('also fails where it is silent from the beginning', async () => {
+  it('also fails if it is silent from the beginning', async () => {
     await testClock.advance(FIRST_PERIOD_MS);
     expect(codes()).to.deep.equal(['NOT_CONNECTED']);
   });
 
-  describe('while the server serves nobody', () => {
+  describe('while the server serves no device', () => {
     beforeEach(() => {
       isServed = async () => false;
       trial.hello('1.1.0');
@@ -216,7 +210,7 @@ describe('a release on trial', () => {
       expect(codes()).to.deep.equal(['SERVER_UNREACHABLE']);
     });
 
-    it('takes a question that fails for a server that serves nobody', async () => {
+    it('takes a question that fails for a server that serves no device', async () => {
       isServed = () => Promise.reject(new Error('no network'));
       await testClock.advance(FIRST_PERIOD_MS);
       expect([codes(), questions]).to.deep.equal([[], 1]);
@@ -316,6 +310,18 @@ describe('a release on trial', () => {
       expect(codes()).to.deep.equal(['NOT_CONNECTED']);
     });
 
+    it('counts heartbeats over its socket anew after it was connected over HTTP only', () => {
+      trial.health({ works: [...CHECKS], faults: [] });
+      trial.connection(OVER_SOCKET);
+      beats(2);
+      trial.connection(OVER_HTTP);
+      trial.connection(OVER_SOCKET);
+      beats(2);
+      expect(codes()).to.deep.equal([]);
+      beats(1);
+      expect(codes()).to.deep.equal(['healthy']);
+    });
+
     it('fails when it cannot prove what the one before could, and says what and why', async () => {
       trial.connection(OVER_SOCKET);
       beats();
@@ -331,7 +337,7 @@ describe('a release on trial', () => {
           is: 'failed',
           code: 'NOT_HEALTHY',
           message:
-            'The release before could do what this one has not proved within 180 s: read an event log (No journal files were found.); keep commands (it gave no answer).',
+            'The former release passed checks that this one has not passed within 180 s: read an event log (No journal files were found.); keep commands (it did not answer).',
         },
       ]);
     });

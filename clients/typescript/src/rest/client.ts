@@ -136,7 +136,7 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /** A new value for `idempotencyKey`: one for each deed, the same for each attempt at it. */
-export { newIdempotencyKey } from '../../../../src/dashboard/api/idempotency-key.ts';
+export { newIdempotencyKey } from '../../../../src/dashboard/api/typed-route.ts';
 
 const partsOf = (input: object | undefined): InputParts => input ?? {};
 

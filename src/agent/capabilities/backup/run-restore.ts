@@ -1,25 +1,37 @@
+import { lstat, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { clock } from '../../../../clock.ts';
-import type { CommandOutput, CommandPayload } from '../../../../protocol/index.ts';
-import { type PathReport, SelectedPaths } from '../../../../engine/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
-import type { OpenFolder } from '../../../os/files/open-folder.ts';
-import { nameBytes, oneText } from '../../../os/files/path-bytes.ts';
-import { AGENT_STOPS, type DurableContext, type Progress } from '../../../work/durable-handler.ts';
-import type { BackupParts } from '../../../repository/backup-parts.ts';
-import { STOP_MS } from '../../../repository/local-engine.ts';
-import { namedPaths, progressOf } from '../../../repository/reports.ts';
-import { snapshotNames } from '../../../repository/snapshot-names.ts';
-import { type RepositoryWork, withRepository } from '../../../repository/repository-work.ts';
-import { placeAll, type Placed, type PlaceOptions } from './place.ts';
-import { RestorePlan } from './plan.ts';
-import { type Amount, assertRoom } from '../../../repository/room.ts';
-import { type RestoreSource, snapshotSource } from './restore-source.ts';
-import { type ChosenEntry, findEntry, openStaged } from './chosen-entry.ts';
+import { clock } from '../../../clock.ts';
+import { type PathReport, SelectedPaths, EngineError } from '../../../engine/index.ts';
+import { type CommandOutput, type CommandPayload, canonicalPath } from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { OpenFolder, nameBytes, oneText } from '../../os/files/open-folder.ts';
+import { hasCode } from '../../os/files/private-file.ts';
+import { type BackupParts, STOP_MS, targetError } from '../../repository/local-engine.ts';
+import { snapshotNames } from '../../repository/repository-source.ts';
+import {
+  type RepositoryWork,
+  withRepository,
+  namedPaths,
+  progressOf,
+} from '../../repository/repository-work.ts';
+import {
+  type Amount,
+  assertRoom,
+  checkTargetPath,
+  findTarget,
+  openTarget,
+} from '../../repository/target-folder.ts';
+import { AGENT_STOPS, type DurableContext, type Progress } from '../../work/handler.ts';
+import {
+  placeAll,
+  type Placed,
+  type PlaceOptions,
+  RestorePlan,
+  type RestoreSource,
+  snapshotSource,
+} from './restore-plan.ts';
 import type { StagedRestore, StagingFolders, StagingPlace } from './staging.ts';
-import { checkTargetPath, findTarget, openTarget } from '../../../repository/target-folder.ts';
-import { openVolume } from './volume/open-volume.ts';
-import { volumeSource } from './volume/volume-source.ts';
+import { openVolume, volumeSource } from './volume-source.ts';
 
 type Payload = CommandPayload<'backup.restore'>;
 type Output = CommandOutput<'backup.restore'>;
@@ -35,11 +47,11 @@ interface Work extends RepositoryWork {
   source: RestoreSource;
   target: string;
   progress: (progress: Progress) => void;
-  /** Whether somebody has cancelled the restore; not so where the agent stops or the time has expired. */
+  /** True if the restore was cancelled; false if the agent stops or the time has expired. */
   isCancelled: () => boolean;
 }
 
-/** Of a restore that names no target. */
+/** Folder of restores without a target. */
 export const ownFolder = ({ folder }: Pick<RestoreParts, 'folder'>, restoreId: string): string =>
   path.join(folder, 'restored', restoreId);
 
@@ -75,8 +87,8 @@ interface Given {
 }
 
 /**
- * The files are fetched into a private folder and then moved to their place, so that nobody who may write to the target
- * can lead the restore elsewhere, and nothing at the target is touched before everything is there.
+ * Files are fetched into a private folder and then moved into place. So nothing at the target changes before
+ * everything is fetched, and a user who can write to the target cannot redirect the restore.
  */
 async function run(
   parts: RestoreParts,
@@ -126,7 +138,7 @@ async function restoreFiles(work: Work): Promise<Result> {
     if (payload.targetPath !== undefined) checkTargetPath(target.text, parts.dataDir);
     return await restoreInto(target, work, entry);
   } catch (error) {
-    // Who cancels a restore does not want its files. One that was interrupted goes on with them later.
+    // Cancelled: discard the staged files. Interrupted: keep them, so that the restore can go on with them.
     if (work.isCancelled()) await parts.staging.remove(payload.restoreId);
     throw error;
   } finally {
@@ -161,7 +173,7 @@ async function restoreInto(target: OpenFolder, work: Work, entry?: ChosenEntry):
   return resultOf(target.text, { written, skipped, failed });
 }
 
-/** Nothing is created before it is certain that the snapshot has the files and the disk has room for them. */
+/** Creates nothing before it is certain that the snapshot has the files and the disk has room for them. */
 async function fetchTo(left: StagedRestore | undefined, where: StagingPlace, work: Work) {
   const { source, payload, progress } = work;
   const { staging } = work.parts;
@@ -203,7 +215,7 @@ const missingPaths = (missing: readonly string[]): PathReport => ({
   count: missing.length,
 });
 
-/** Each path once, with the first reason that was given for it. */
+/** Each path once, with its first reason. */
 function together(...reports: readonly PathReport[]): PathReport {
   const first = new Map<string, PathReport['paths'][number]>();
   let count = 0;
@@ -224,8 +236,8 @@ interface Outcome {
 }
 
 /**
- * Throws where there is nothing to place of what should be. A folder above a selected file is none of it.
- * @param failed  what could not be fetched
+ * Throws if nothing was fetched that could be placed. A folder above a selected file does not count.
+ * @param failed  the paths that could not be fetched
  */
 function assertSomething(
   failed: PathReport,
@@ -254,3 +266,68 @@ function nothingRestored({ paths, count }: PathReport): AgentError {
   const more = count > named.length ? [`And ${count - named.length} more.`] : [];
   return new AgentError('NOTHING_RESTORED', ['Nothing could be restored.', ...named, ...more].join(' '));
 }
+
+/** The file or folder of a snapshot that becomes the target itself. */
+interface ChosenEntry {
+  /** The parts of its path, as `pathText` writes them. */
+  names: string[];
+  name: string;
+  isFolder: boolean;
+}
+
+/** Throws if the snapshot does not contain it, or if a file would have to be renamed. */
+async function findEntry(
+  source: Pick<RestoreSource, 'select'>,
+  { from, target }: { from: string; target: string },
+): Promise<ChosenEntry> {
+  const names = canonicalPath(from)
+    .split('/')
+    .filter((name) => name !== '');
+  const wanted = `/${names.join('/')}`;
+  let type: string | undefined;
+  await source.select([wanted], (entry) => {
+    if (entry.path === wanted) ({ type } = entry);
+  });
+  const name = names.at(-1);
+  if (type === undefined || name === undefined) throw new EngineError('PATH_MISSING');
+  const isFolder = type === 'dir';
+  if (!isFolder && path.basename(target) !== name) {
+    throw targetError('TARGET_UNSAFE', 'A file keeps its name when it is restored to a place of its own.');
+  }
+  return { names, name, isFolder };
+}
+
+/** The fetched folder whose content is placed. No part of its path may be a link. */
+async function openStaged(staged: string, entry: ChosenEntry | undefined): Promise<OpenFolder> {
+  let folder = await OpenFolder.open(staged);
+  if (entry === undefined) return folder;
+  for (const name of entry.isFolder ? entry.names : entry.names.slice(0, -1)) {
+    let next: OpenFolder;
+    try {
+      next = await folder.folder(nameBytes(name));
+    } finally {
+      await folder.close();
+    }
+    folder = next;
+  }
+  return folder;
+}
+
+/** Removes the files of a restore from the agent's folder, whether it was completed or not. */
+export const discardRestore =
+  (parts: RestoreParts) =>
+  async ({
+    restoreId,
+  }: CommandPayload<'recovery.discard-restore'>): Promise<CommandOutput<'recovery.discard-restore'>> => {
+    await parts.staging.remove(restoreId);
+    const folder = ownFolder(parts, restoreId);
+    const wasThere = await lstat(folder).then(
+      () => true,
+      (error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return false;
+        throw error;
+      },
+    );
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    return { wasThere };
+  };

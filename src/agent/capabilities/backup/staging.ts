@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { clock } from '../../../../clock.ts';
-import { hasCode, readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
-import { nameBytes } from '../../../os/files/path-bytes.ts';
-import { openPrivateFolder } from '../../../os/files/private-folder.ts';
-import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
+import { clock } from '../../../clock.ts';
+import { hasCode, readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+import { nameBytes } from '../../os/files/open-folder.ts';
+import { openPrivateFolder } from '../../os/files/private-folder.ts';
+import { isWriteRefused, targetError } from '../../repository/local-engine.ts';
 
 const FailedPaths = z.array(z.object({ path: z.string(), reason: z.string() }));
 
@@ -19,11 +19,11 @@ const Fetched = z.object({
     .or(FailedPaths.transform((paths) => ({ paths, count: paths.length }))),
 });
 
-/** What a restore that was interrupted leaves for the next run of the same restore. */
+/** State that an interrupted restore keeps for its next run. */
 const StagedRestore = z.object({
   folder: z.string(),
   snapshotId: z.string(),
-  /** Present when everything has been fetched, and the files are being moved to their place. */
+  /** Present once everything is fetched and the files are being moved into place. */
   fetched: Fetched.optional(),
 });
 export type StagedRestore = z.infer<typeof StagedRestore>;
@@ -35,13 +35,13 @@ export interface StagingPlace {
   disk: bigint;
 }
 
-/** How long the files of an interrupted restore wait for its next run. */
+/** How long the files of an interrupted restore are kept. */
 const KEPT_MS = 7 * 24 * 3_600_000;
 
 /**
- * Private folders that restores fetch into before anything is moved to its place. restic follows links that lie in its
- * target, so nobody else may be able to write there, or to exchange a folder above it. Each is on the disk of the final
- * place, so that moving is quick and keeps everything that belongs to a file.
+ * Private folders that restores fetch into. restic follows links in its target, so no other user may be able
+ * to write there or to replace a folder above it. Each folder is on the disk of the final target, so moving
+ * is fast and keeps all file attributes.
  */
 export class StagingFolders {
   readonly #folder: string;
@@ -56,7 +56,7 @@ export class StagingFolders {
     this.#warn = warn;
   }
 
-  /** Begins to remove what interrupted restores have left long ago, which may take minutes. */
+  /** Starts to remove old files of interrupted restores, which may take minutes. */
   clear(): void {
     this.#clearing = this.#removeOld().catch((error: unknown) => {
       this.#warn(`What earlier restores have left could not be removed: ${String(error)}`);
@@ -74,7 +74,10 @@ export class StagingFolders {
     }
   }
 
-  /** What an earlier run of the restore has left of the same snapshot, if it is on the disk of the target. */
+  /**
+   * The files that an earlier run of the restore has fetched from the same snapshot, if they are on the
+   * target's disk.
+   */
   async find(restoreId: string, { snapshotId, disk }: StagingPlace): Promise<StagedRestore | undefined> {
     await this.#clearing;
     const record = StagedRestore.safeParse(
@@ -99,7 +102,7 @@ export class StagingFolders {
     return staged;
   }
 
-  /** The bytes of the path of the folder that `create` would make. */
+  /** The path, in bytes, of the folder that `create` would make. */
   async lengthFor(restoreId: string, target: string): Promise<number> {
     const name = shortName(restoreId);
     const present = await nearest(nameBytes(target));
@@ -134,11 +137,11 @@ export class StagingFolders {
   }
 }
 
-/** Each path that is restored is below it, and has to be one that the system opens. The end of an id is random. */
+/** Each restored path lies below it and must not exceed the system's limit. The id ends with random characters. */
 const shortName = (restoreId: string) => restoreId.slice(-12);
 const OTHER = '.muster-';
 
-/** The folder, or the nearest one above it that is there. */
+/** The folder, or the nearest existing one above it. */
 async function nearest(folder: Buffer): Promise<Buffer> {
   const isThere = await stat(folder).then(
     () => true,
@@ -150,7 +153,7 @@ async function nearest(folder: Buffer): Promise<Buffer> {
 
 const diskOf = async (folder: string | Buffer) => (await stat(folder, { bigint: true })).dev;
 
-/** As close to the root of the disk as possible, where other users can change the least. */
+/** As close to the root of the disk as possible, where other users have the least rights. */
 async function onOtherDisk(target: Buffer, disk: bigint, name: string): Promise<string> {
   for (const parent of withParents(target)) {
     if ((await diskOf(parent)) !== disk) continue;
@@ -169,7 +172,7 @@ async function onOtherDisk(target: Buffer, disk: bigint, name: string): Promise<
   throw targetError('TARGET_NOT_WRITABLE', 'The agent may not create a folder on the disk to restore to.');
 }
 
-/** From the root down. Below a name that is not UTF-8 there is no folder that restic could be given. */
+/** From the root down. restic cannot be given a path that is not UTF-8. */
 function withParents(folder: Buffer): string[] {
   const text = folder.toString('utf8');
   const names = text.split(path.sep);

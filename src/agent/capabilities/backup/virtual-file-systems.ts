@@ -2,11 +2,11 @@ import { includePattern } from '../../../engine/index.ts';
 import type { Mount } from '../../os/files/mounts.ts';
 
 /**
- * File systems of Linux that hold no files: what they show is made up when it is read, and some of it has no end. A backup
- * leaves them out, also those of a chroot or a container below its sources.
+ * Linux file systems that hold no files: their content is generated when it is read, and some of it is
+ * endless. A backup leaves them out, also those of a chroot or a container below its sources.
  */
 
-/** They belong to the running system wherever they are. */
+/** Folders that belong to the running system wherever they are mounted. */
 const SYSTEM_FOLDERS = ['/proc', '/sys', '/dev', '/run'];
 
 const VIRTUAL_TYPES = new Set([
@@ -40,28 +40,28 @@ const VIRTUAL_TYPES = new Set([
   'fuse.gvfsd-fuse',
   'fuse.portal',
 ]);
-/** They hold files, until the next start. */
+/** File systems that hold files only until the next start. */
 const MEMORY_TYPES = new Set(['tmpfs', 'ramfs']);
 
 /** Paths are as `pathText` writes them. */
 export interface Source {
   /** As the configuration names it. */
   path: string;
-  /** The same without symbolic links among the folders above it. */
+  /** The same path with symbolic links above it resolved. */
   real: string;
 }
 
 export interface LeftOut {
   path: string;
-  /** Of the file system. */
+  /** Type of the file system. */
   type: string;
 }
 
 export interface ChosenSources {
   paths: string[];
-  /** Patterns for restic. They stand after those of people, which could take something in again. */
+  /** Exclude patterns for restic. They come after those of the configuration, which could include something again. */
   patterns: string[];
-  /** These take in a source below a virtual file system, so they stand before those of people. */
+  /** Include patterns for a source below a virtual file system. They come before those of the configuration. */
   firstPatterns: string[];
   /** The virtual file systems below the sources. */
   leftOut: LeftOut[];
@@ -104,8 +104,8 @@ export function chooseSources(sources: readonly Source[], mounts: readonly Mount
 }
 
 /**
- * A disk that is mounted below /run, or /dev/shm, can be a source of its own beside one that has /run or /dev below it. Of
- * each folder on the way to it everything else stays left out.
+ * A disk that is mounted below /run, or /dev/shm, can be a source beside one that contains /run or /dev. All
+ * other entries of the folders on the way to it stay excluded.
  */
 function exceptionFor(source: string, folder: string): string[] {
   if (!isWithin(source, folder)) return [];
@@ -131,19 +131,19 @@ function virtualFolders(mounts: ReadonlyMap<string, Mount>): Folders {
   return new Map([...all].filter(([path]) => nearest(all, dirname(path)) === undefined));
 }
 
-/** Where a system has its processes, in a chroot or a container, its devices and its sockets are in memory. */
+/** Where a system, a chroot or a container mounts its processes, its devices and its sockets. */
 function isOfSystem(path: string, mounts: ReadonlyMap<string, Mount>): boolean {
   const [, root] = /^(.*)\/(dev|run)$/.exec(path) ?? [];
   return root !== undefined && mounts.get(`${root}/proc`)?.type === 'proc';
 }
 
-/** Whether a file system that holds files is mounted between the folder of a virtual one and the source: a disk, /dev/shm. */
+/** Whether a file system with files, such as a disk or /dev/shm, is mounted between the virtual one and the source. */
 function holdsFiles(real: string, around: LeftOut, mounts: ReadonlyMap<string, Mount>): boolean {
   const mount = nearest(mounts, real);
   return mount !== undefined && mount.point.length > around.path.length && !VIRTUAL_TYPES.has(mount.type);
 }
 
-/** Those that a path leads to: another one can be mounted on the same folder, or on one above it. */
+/** The mounts that are visible: another one can be mounted over the same folder, or over one above it. */
 function visibleMounts(mounts: readonly Mount[]): ReadonlyMap<string, Mount> {
   const ids = new Set(mounts.map(({ id }) => id));
   const at = new Map<string, Mount[]>();
@@ -162,7 +162,7 @@ function visibleMounts(mounts: readonly Mount[]): ReadonlyMap<string, Mount> {
   return visible;
 }
 
-/** What stands at a folder, or at the next one above it that has something. */
+/** The mount at a folder, or at the nearest one above it. */
 function nearest<T>(places: ReadonlyMap<string, T>, folder: string): T | undefined {
   for (let at = folder; ; at = dirname(at)) {
     const found = places.get(at);

@@ -1,12 +1,12 @@
 import type { FileHandle } from 'node:fs/promises';
-import { targetError } from '../../repository/backup-error.ts';
+import { targetError } from '../../repository/local-engine.ts';
 import { checkTargetPath, findTarget } from '../../repository/target-folder.ts';
 import type { OpenFolder } from '../../os/files/open-folder.ts';
 import type { SystemUser } from './program.ts';
 
 /**
- * The folder that a database is restored into. While files are laid there it belongs to the agent alone, so that nobody
- * can lead the agent elsewhere; then all of it belongs to the user of the database, who it belonged to before.
+ * The folder that a database is restored into. During the restore it belongs to the agent, so that no other
+ * user can redirect the agent; afterwards all of it belongs to the database user, who owned it before.
  */
 export class EmptyTarget {
   readonly path: string;
@@ -23,7 +23,7 @@ export class EmptyTarget {
     this.user = user;
   }
 
-  /** Throws `AgentError` where the folder cannot be used. Nothing is changed. */
+  /** Throws `AgentError` if the folder cannot be used. Nothing is changed. */
   static async open(target: string, forbidden: string): Promise<EmptyTarget> {
     checkTargetPath(target, forbidden);
     const folder = await findTarget(target);
@@ -52,7 +52,7 @@ export class EmptyTarget {
     }
   }
 
-  /** From now on, until `handOver`, nobody else can reach what is in it. */
+  /** From here until `handOver`, no other user can access the folder. */
   async take(): Promise<void> {
     await this.#folder.setOwner(process.getuid?.() ?? 0, process.getgid?.() ?? 0);
     await this.#folder.setMode(0o700);
@@ -67,7 +67,7 @@ export class EmptyTarget {
     this.#made.push(names.join('/'));
   }
 
-  /** A new file, which belongs to the user of the database. One of this name is replaced. */
+  /** Creates a file for the database user, and replaces an existing one. */
   async newFile(names: readonly string[]): Promise<FileHandle> {
     const parent = await this.#at(names.slice(0, -1));
     const name = names.at(-1) ?? '';
@@ -83,7 +83,7 @@ export class EmptyTarget {
     return (await this.#at(names.slice(0, -1))).appendTo(names.at(-1) ?? '');
   }
 
-  /** In a target that belongs to the user of the database. */
+  /** Writes into a target that belongs to the database user. */
   async makeFolderOfUser(name: string): Promise<void> {
     const made = await this.#folder.makeFolder(name);
     try {
@@ -116,7 +116,7 @@ export class EmptyTarget {
   /** Gives everything to the user of the database. */
   async handOver(): Promise<void> {
     const { uid, gid } = this.user;
-    // The innermost first: what is below a folder of another user cannot be trusted any more.
+    // Innermost first: once a folder belongs to another user, nothing below it can be trusted.
     for (const names of this.#made.map((each) => each.split('/')).sort((a, b) => b.length - a.length)) {
       await (await this.#at(names)).setOwner(uid, gid);
     }
@@ -125,7 +125,7 @@ export class EmptyTarget {
     await this.#folder.setOwner(uid, gid);
   }
 
-  /** Makes the folder as it was. */
+  /** Empties the folder again. */
   async empty(): Promise<void> {
     await this.take();
     await this.#closeOpen();
@@ -138,7 +138,7 @@ export class EmptyTarget {
     await this.#folder.close();
   }
 
-  /** Files come folder by folder, so the last one is held open. */
+  /** Files come folder by folder, so the last folder stays open. */
   async #at(names: readonly string[]): Promise<OpenFolder> {
     if (names.length === 0) return this.#folder;
     if (this.#open?.names.join('/') === names.join('/')) return this.#open.folder;

@@ -1,20 +1,21 @@
-import type {
-  CommandPayload,
-  DatabaseDetails,
-  DatabaseEngine,
-  DatabaseInstance,
+import {
+  type CommandPayload,
+  type DatabaseDetails,
+  type DatabaseEngine,
+  type DatabaseInstance,
+  DATABASES_MAX,
 } from '../../../protocol/index.ts';
 import type { EmptyTarget } from './empty-target.ts';
 
-/** How one kind of database servers is backed up and restored. */
+/** Backup and restore of one kind of database server. */
 export interface DatabasePort {
   engine: DatabaseEngine;
-  /** The servers that run on this machine. Without it, something else lists them. */
+  /** Lists the running servers. Absent if another command lists them. */
   discover?: (signal: AbortSignal) => Promise<DatabaseInstance[]>;
   openBackup(order: BackupOrder): Promise<OpenBackup>;
-  /** Into a folder, in which a server of its own is recovered. */
+  /** Restores into a folder, where a server started by the agent runs the recovery. */
   openRestore?: (order: RestoreOrder) => Promise<OpenRestore>;
-  /** As a new database of a server that runs. */
+  /** Restores as a new database of a running server. */
   openFileRestore?: (order: FileRestoreOrder) => Promise<OpenFileRestore>;
 }
 
@@ -36,9 +37,9 @@ export interface BackupOrder
 export interface OpenBackup {
   fileName: string;
   content: AsyncIterable<Uint8Array>;
-  /** How much it will be about, for the progress. */
+  /** The approximate size, for the progress. */
   expectedBytes: number | null;
-  /** Asked after the end of the content. Rejects where the content is not whole. */
+  /** Called after the end of the content. Rejects if the content is incomplete. */
   finish: () => Promise<DatabaseDetails>;
   close: () => Promise<void>;
 }
@@ -51,7 +52,7 @@ export interface RestoreOrder
   /** A private folder of the agent, which is removed afterwards. */
   spool: string;
   warn: (message: string) => void;
-  /** Records a process that a later agent has to end. */
+  /** Records a process that a later agent has to end if this one is killed. */
   record: (pid: number) => Promise<() => Promise<void>>;
 }
 
@@ -61,17 +62,17 @@ export interface Recovered {
   position: string | null;
 }
 
-/** A restore whose tools are there and whose parts join: nothing has been written yet. */
+/** A restore whose tools are installed and whose parts join. Nothing has been written yet. */
 export interface OpenRestore {
-  /** The parts are written by the user of the database, and not by the agent, to whom the target belongs otherwise. */
+  /** True if the database user writes the parts; otherwise the target belongs to the agent during the restore. */
   isWrittenByUser?: boolean;
   /** The name of the only file of the snapshot of a part. */
   fileNameOf(part: ChainPart): string;
-  /** Writes a part into the target, which may belong to the agent meanwhile. */
+  /** Writes a part into the target, which may belong to the agent during the restore. */
   write(part: ChainPart, content: AsyncIterable<Uint8Array>, target: EmptyTarget): Promise<void>;
-  /** After all parts, while the target still belongs to the agent. */
+  /** Called after all parts, while the target still belongs to the agent. */
   beforeHandOver?: (target: EmptyTarget) => Promise<void>;
-  /** At the end. The target belongs to the user of the database again. */
+  /** The last step. The target belongs to the database user again. */
   recover(target: EmptyTarget): Promise<Recovered>;
 }
 
@@ -91,15 +92,21 @@ export interface FileRestoreOrder
   warn: (message: string) => void;
 }
 
-/** A restore whose server answers and has no such database: nothing has been written yet. */
+/** A restore whose server answers and does not have the database yet. Nothing has been written yet. */
 export interface OpenFileRestore {
-  /** Where files lie while they are restored, as this process sees it. */
+  /** Folder of the files during the restore, as this process sees it. */
   folder: string;
   fileNameOf(part: ChainPart): string;
-  /** Applies one part after another. Returns how many bytes it has read. */
+  /** Applies the parts one after another. Returns how many bytes it has read. */
   apply(part: ChainPart, content: AsyncIterable<Uint8Array>): Promise<number>;
-  /** At the end, after the last part. */
+  /** The last step, after all parts. */
   finish(): Promise<Recovered>;
-  /** After a failure: what was made of the parts so far is removed. */
+  /** Called after a failure: removes the partly restored database. */
   undo(): Promise<void>;
 }
+
+/** As many databases as fit into a message, and their number if there are more. */
+export const listedDatabases = <T>(databases: readonly T[]): { databases: T[]; databaseCount?: number } =>
+  databases.length <= DATABASES_MAX
+    ? { databases: [...databases] }
+    : { databases: databases.slice(0, DATABASES_MAX), databaseCount: databases.length };

@@ -1,13 +1,19 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { findProgram } from '../../../os/processes/find-program.ts';
-import { databaseError, toolMissing } from '../database-error.ts';
-import { lastLine, runProgram, type SystemUser } from '../program.ts';
-import { listeningSockets, serverProcesses } from '../server-processes.ts';
+import { findProgram } from '../../os/child-process.ts';
+import {
+  databaseError,
+  toolMissing,
+  lastLine,
+  runProgram,
+  type SystemUser,
+  listeningSockets,
+  serverProcesses,
+} from './program.ts';
 
 /** A MariaDB server that runs on this machine. */
 export interface MariadbServer {
-  /** The socket that it listens at. */
+  /** The socket that it listens on. */
   instance: string;
   dataFolder: string;
   programFolder: string;
@@ -44,10 +50,10 @@ export const STREAM_TOOL = ['mbstream'] as const;
 
 /** The name of the only file of a backup. */
 export const STREAM = 'backup.xbstream';
-/** Without it, nothing is whole, whatever the exit code says. */
+/** A backup without this message is incomplete, whatever the exit code is. */
 export const COMPLETED = /completed OK!\s*$/;
 
-/** root of the system is root of the server, by its socket. */
+/** By the socket, root of the system signs in as root of the server. */
 export const ownUser = (): SystemUser => ({ uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 });
 
 const State = z.object({
@@ -58,7 +64,7 @@ const State = z.object({
 });
 export type MariadbState = Omit<z.infer<typeof State>, 'databases'> & {
   databases: { name: string; sizeBytes: number }[];
-  /** By the clock of the server. */
+  /** In the time of the server's clock. */
   now: string;
 };
 
@@ -73,11 +79,11 @@ const NOW = `select date_format(utc_timestamp(), '%Y-%m-%dT%H:%i:%s.000Z')`;
 export async function stateOf(server: MariadbServer, signal: AbortSignal): Promise<MariadbState> {
   const [state = '', now = ''] = await ask(server, [STATE, NOW], signal);
   const { databases, ...known } = State.parse(JSON.parse(state));
-  // Down to the second: what was committed before it is older than the backup.
+  // Truncated to the second: what was committed before it is in the backup.
   return { ...known, databases: databases ?? [], now };
 }
 
-/** Each statement gives one line. */
+/** Each statement prints one line. */
 async function ask(
   server: MariadbServer,
   statements: readonly string[],
@@ -100,7 +106,7 @@ async function ask(
     user: ownUser(),
     signal,
   });
-  if (code !== 0) throw failureOf(stderr, 'The server of the database refused a question');
+  if (code !== 0) throw failureOf(stderr, 'The server of the database refused a query');
   return stdout.trimEnd().split('\n');
 }
 

@@ -1,17 +1,7 @@
-import { constants } from 'node:fs';
-import { chown, chmod, open, stat, statfs } from 'node:fs/promises';
-import path from 'node:path';
-import { databaseError } from '../database-error.ts';
-import type { BackupOrder, OpenBackup } from '../engine-port.ts';
-import { GIVEN_FOLDER, runProgram } from '../program.ts';
-import {
-  beginOfSegment,
-  endOfSegment,
-  parsePosition,
-  segmentName,
-  timelineOf,
-  writePosition,
-} from './positions.ts';
+import { clock } from '../../../clock.ts';
+import { type DatabaseDetails, shortened } from '../../../protocol/index.ts';
+import { databaseError, startProgram, GIVEN_FOLDER, runProgram } from './program.ts';
+import { type BackupOrder, type OpenBackup, listedDatabases } from './engine-port.ts';
 import {
   ask,
   branchOf,
@@ -21,9 +11,133 @@ import {
   findTool,
   type PostgresServer,
   type PostgresState,
+  holdLogs,
   recycled,
-} from './server.ts';
-import { releaseLogs } from './slot.ts';
+  releaseLogs,
+} from './postgresql-server.ts';
+import { constants } from 'node:fs';
+import { chown, chmod, open, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+
+/** WAL positions of PostgreSQL, and the segment files that contain them. */
+
+export function parsePosition(position: string): bigint {
+  const [high = '0', low = '0'] = position.split('/');
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+}
+
+export function writePosition(position: bigint): string {
+  const hex = (value: bigint) => value.toString(16).toUpperCase();
+  return `${hex(position >> 32n)}/${hex(position & 0xffffffffn)}`;
+}
+
+/** The name of the segment file that begins at a position. */
+export function segmentName(timeline: number, begin: bigint, segmentBytes: bigint): string {
+  const number = begin / segmentBytes;
+  const perId = 0x100000000n / segmentBytes;
+  return [BigInt(timeline), number / perId, number % perId]
+    .map((part) => part.toString(16).toUpperCase().padStart(8, '0'))
+    .join('');
+}
+
+export const beginOfSegment = (position: bigint, segmentBytes: bigint) =>
+  position - (position % segmentBytes);
+const endOfSegment = (position: bigint, segmentBytes: bigint) =>
+  beginOfSegment(position + segmentBytes - 1n, segmentBytes);
+
+/** The timeline of a branch as `branchOf` writes it. */
+export const timelineOf = (branch: string | null): number => Number(branch?.split('/')[1] ?? 'NaN');
+
+/** The name of the only file of a full backup. */
+export const BASE = 'base.tar';
+
+const OBSERVE_MS = 10_000;
+
+interface Observation {
+  at: string;
+  position: bigint;
+}
+
+/** A time and a position: what was committed before the time lies before the position. */
+const OBSERVE = `select concat_ws(' ', to_char(date_trunc('milliseconds', clock_timestamp()) at time zone 'UTC',
+  'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), pg_current_wal_insert_lsn()::text)`;
+
+/** The whole server as one archive, including the WAL that it needs, so it can be restored alone. */
+export async function fullBackup(
+  server: PostgresServer,
+  state: PostgresState,
+  { signal, chainId, warn }: BackupOrder,
+): Promise<OpenBackup> {
+  const file = await findTool('pg_basebackup', server.major, server.programFolder);
+  const logsHeldBy = await holdLogs(server, state, { chainId, signal, warn });
+  const observe = async (): Promise<Observation> => {
+    const [at = '', position = ''] = (await ask(server, [OBSERVE], signal)).join('').split(' ');
+    return { at, position: parsePosition(position) };
+  };
+  const seen = [await observe()];
+  const program = startProgram({
+    file,
+    args: [
+      ...connectArguments(server),
+      '--pgdata',
+      '-',
+      '--format',
+      'tar',
+      '--wal-method',
+      'fetch',
+      '--checkpoint',
+      'fast',
+      '--verbose',
+    ],
+    user: server.user,
+    env: environmentOf(server),
+    signal,
+  });
+  const over = new AbortController();
+  const observing = (async () => {
+    for (;;) {
+      await clock.sleep(OBSERVE_MS, { signal: over.signal });
+      seen.push(await observe());
+    }
+    // Ends with the backup, or when the server stops answering, which the backup notices itself.
+  })().catch(() => {});
+  return {
+    fileName: BASE,
+    content: program.stdout,
+    expectedBytes: state.totalBytes,
+    async finish(): Promise<DatabaseDetails> {
+      const { code, stderr } = await program.ended;
+      if (code !== 0) throw failureOf(stderr, 'pg_basebackup has failed');
+      const [, from, timeline] = /start point: (\S+) on timeline (\d+)/.exec(stderr) ?? [];
+      const [, to] = /end point: (\S+)/.exec(stderr) ?? [];
+      if (from === undefined || timeline === undefined || to === undefined) {
+        throw databaseError('DATABASE_FAILED', 'pg_basebackup has not reported the positions of the backup.');
+      }
+      const end = parsePosition(to);
+      const after = await observe();
+      return {
+        kind: 'database',
+        engine: 'postgresql',
+        instance: server.instance,
+        ...listedDatabases(state.databases.map(({ name }) => shortened(name, 255))),
+        backupType: 'full',
+        version: state.version,
+        from,
+        to,
+        branch: branchOf({ cluster: state.cluster, timeline: Number(timeline).toString(16) }),
+        basedOn: null,
+        recoverableFrom: after.at,
+        recoverableTo: seen.findLast(({ position }) => position <= end)?.at ?? null,
+        logsHeldBy,
+      };
+    },
+    async close() {
+      over.abort();
+      program.stop();
+      await Promise.all([observing, program.ended]);
+    },
+  };
+}
 
 /** The name of the only file of a log backup: the segments one after another. */
 export const LOG = 'log.wal';
@@ -35,8 +149,8 @@ const broken = (why: string) =>
   );
 
 /**
- * What the server has logged since the last backup, in whole segments. The settings of the server stay as they are: its log
- * is fetched as a standby would do.
+ * The WAL since the last backup, in whole segments. It is received as a standby would, so the settings of the server
+ * stay as they are.
  */
 export async function logBackup(
   server: PostgresServer,
@@ -44,8 +158,8 @@ export async function logBackup(
   order: BackupOrder,
 ): Promise<OpenBackup> {
   const { previous, signal } = order;
-  if (previous?.to == null) throw broken('the server of Muster names none');
-  if (previous.instance !== server.instance) throw broken('it is of another server');
+  if (previous?.to == null) throw broken('the Muster server knows no earlier backup');
+  if (previous.instance !== server.instance) throw broken('it belongs to another server');
   const branch = branchOf(state);
   if (previous.branch !== branch) throw broken('the server is another one now, or on another timeline');
   const logsHeldBy = await releaseLogs(server, previous.to, order);
@@ -73,7 +187,7 @@ export async function logBackup(
         kind: 'database',
         engine: 'postgresql',
         instance: server.instance,
-        databases: state.databases.map(({ name }) => name.slice(0, 255)),
+        ...listedDatabases(state.databases.map(({ name }) => shortened(name, 255))),
         backupType: 'log',
         version: state.version,
         from: writePosition(begin),
@@ -89,8 +203,8 @@ export async function logBackup(
 }
 
 /**
- * Ends the segment that the server writes to. A transaction of ours comes after the instant that is noted: a restore up to
- * this instant has something to stop before, and does not fail because the log ends too early.
+ * Ends the current segment. A transaction of ours follows the recorded time: a restore up to this time can stop before
+ * it, and does not fail because the log ends too early.
  */
 async function switchLog(server: PostgresServer, segmentBytes: bigint, signal: AbortSignal) {
   const [at = '', , switched = ''] = await ask(
@@ -105,7 +219,7 @@ async function switchLog(server: PostgresServer, segmentBytes: bigint, signal: A
   return { at, end: endOfSegment(parsePosition(switched), segmentBytes) };
 }
 
-/** Where the server has it no more, its answer to a program that asks for it may come late. */
+/** The server may report late that it no longer has the segment. */
 async function assertThere(server: PostgresServer, name: string, signal: AbortSignal): Promise<void> {
   const [size = ''] = await ask(server, [`select size from pg_stat_file('pg_wal/${name}', true)`], signal);
   if (size === '') throw recycled();
@@ -118,7 +232,7 @@ async function assertRoom(spool: string, bytes: number): Promise<void> {
   if (bytes + KEEP_FREE_BYTES <= bavail * bsize) return;
   throw databaseError(
     'SPOOL_FULL',
-    `The log since the last backup has ${Math.ceil(bytes / 1024 ** 2)} MiB, for which the disk of the agent has no room.`,
+    `The log since the last backup takes ${Math.ceil(bytes / 1024 ** 2)} MiB, which do not fit on the disk of the agent.`,
   );
 }
 
@@ -135,7 +249,7 @@ async function receive(
   { spool, signal }: BackupOrder,
 ): Promise<void> {
   const file = await findTool('pg_receivewal', server.major, server.programFolder);
-  // It begins after the newest segment in its folder, of which it looks at the name and the size only.
+  // pg_receivewal continues after the newest segment in its folder, of which it checks only the name and the size.
   const planted = await open(
     path.join(spool, segmentName(timeline, begin - segmentBytes, segmentBytes)),
     'wx',
@@ -146,14 +260,14 @@ async function receive(
   await planted.close();
   await chmod(spool, 0o700);
   await chown(spool, server.user.uid, server.user.gid);
-  // The user of the database cannot reach the private folder by its path, and need not.
+  // The database user cannot reach the private folder by its path, so it gets an open descriptor.
   const folder = await open(spool, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const { code, stderr } = await runProgram({
       file,
       args: [
         ...connectArguments(server),
-        // It stops when it has passed this position, which is the last one of a segment.
+        // It stops after this position, which is the last one of a segment.
         '--directory',
         GIVEN_FOLDER,
         '--endpos',
@@ -174,7 +288,7 @@ async function receive(
 
 async function* contentOf(files: readonly string[]): AsyncGenerator<Uint8Array, void> {
   for (const file of files) {
-    // The folder belongs to the user of the database, who could lead us to a file of somebody else by a link.
+    // The folder belongs to the database user, who could place a link to a file of another user.
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     for await (const bytes of handle.createReadStream({ highWaterMark: 1024 * 1024 })) {
       if (bytes instanceof Uint8Array) yield bytes;

@@ -1,14 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { findProgram } from '../../../os/processes/find-program.ts';
-import { databaseError, toolMissing } from '../database-error.ts';
-import { lastLine, runProgram, type SystemUser } from '../program.ts';
-import { serverProcesses, userOf } from '../server-processes.ts';
+import { findProgram } from '../../os/child-process.ts';
+import {
+  databaseError,
+  toolMissing,
+  lastLine,
+  runProgram,
+  type SystemUser,
+  serverProcesses,
+  userOf,
+} from './program.ts';
+import type { BackupOrder } from './engine-port.ts';
 
 /** A PostgreSQL server that runs on this machine. */
 export interface PostgresServer {
-  /** The socket that it listens at. */
+  /** The socket that it listens on. */
   instance: string;
   socketFolder: string;
   port: number;
@@ -41,7 +48,7 @@ export async function postgresServers(): Promise<PostgresServer[]> {
   return found;
 }
 
-/** What a server writes of itself into its folder: its process, folder, start, port, and the folder of its socket. */
+/** The lines of postmaster.pid: process, folder, start, port, and the folder of the socket. */
 async function readPidFile(folder: string) {
   const lines = (await readFile(path.join(folder, 'postmaster.pid'), 'utf8')).split('\n');
   const major = Number.parseInt(await readFile(path.join(folder, 'PG_VERSION'), 'utf8'), 10);
@@ -51,8 +58,8 @@ async function readPidFile(folder: string) {
 }
 
 /**
- * A program of the release of the server, or of a newer one. The one in the search path may be a wrapper of the
- * distribution, which chooses a release by itself, so it comes last.
+ * A program of the server's release or a newer one. The one on the search path comes last: it may be a wrapper of the
+ * distribution, which chooses a release by itself.
  */
 export async function findTool(name: string, major: number, programFolder?: string): Promise<string> {
   const own = programFolder === undefined ? [] : [programFolder];
@@ -78,7 +85,7 @@ export const connectArguments = ({ socketFolder, port, userName }: PostgresServe
   userName,
 ];
 
-/** Messages have to be in English to be understood. */
+/** The messages are parsed, so they must be in English. */
 export const environmentOf = ({ home }: Pick<PostgresServer, 'home'>) => ({
   HOME: home,
   PGOPTIONS: '-c lc_messages=C',
@@ -86,7 +93,7 @@ export const environmentOf = ({ home }: Pick<PostgresServer, 'home'>) => ({
   PGAPPNAME: 'muster',
 });
 
-/** Runs statements one after another, each in its own transaction. Each gives one line of one column. */
+/** Runs statements one after another, each in its own transaction. Each prints one line with one column. */
 export async function ask(
   server: PostgresServer,
   statements: readonly string[],
@@ -111,7 +118,7 @@ export async function ask(
     env: environmentOf(server),
     signal,
   });
-  if (code !== 0) throw failureOf(stderr, 'The server of the database refused a question');
+  if (code !== 0) throw failureOf(stderr, 'The server of the database refused a query');
   return stdout.trimEnd().split('\n');
 }
 
@@ -120,7 +127,7 @@ const DENIED =
 const UNREACHABLE = /could not connect|connection to server|Connection refused|shutting down|starting up/;
 export const RECYCLED = /requested WAL segment .* has already been removed/;
 
-/** What a program of PostgreSQL has complained of. */
+/** The failure that a PostgreSQL program has printed. */
 export function failureOf(stderr: string, what: string) {
   const detail = lastLine(stderr);
   if (RECYCLED.test(stderr)) return recycled();
@@ -175,7 +182,7 @@ export async function stateOf(server: PostgresServer, signal: AbortSignal): Prom
   return State.parse(JSON.parse((await ask(server, [STATE], signal)).join('\n')));
 }
 
-/** Why a server cannot be backed up as it is. */
+/** Why a server cannot be backed up with its current settings. */
 export function problemsOf(state: PostgresState): { code: string; message: string }[] {
   const problems: string[] = [];
   if (state.number < 130_000) problems.push('PostgreSQL is older than 13.');
@@ -186,7 +193,60 @@ export function problemsOf(state: PostgresState): { code: string; message: strin
   return problems.map((message) => ({ code: 'DATABASE_UNSUPPORTED', message }));
 }
 
-/** A cluster and its timeline: logs join on one of them only. */
+/** A cluster and its timeline: logs join only within one of them. */
 export function branchOf({ cluster, timeline }: Pick<PostgresState, 'cluster' | 'timeline'>): string {
   return `${cluster}/${Number.parseInt(timeline ?? '0', 16)}`;
+}
+
+/**
+ * A replication slot keeps the WAL on the server until the next backup. It is used only if the server limits how much
+ * a slot may keep (max_slot_wal_keep_size): otherwise the slot of an agent that is gone would fill the customer's
+ * disk.
+ */
+
+type Parts = Pick<BackupOrder, 'chainId' | 'signal' | 'warn'>;
+
+/** Only hexadecimal digits and a word, so that it can be part of a statement. */
+const nameOf = (chainId: string) => `muster_${chainId.replaceAll(/[^0-9a-f]/g, '')}`;
+
+const isBounded = ({ slotKeepMb }: PostgresState) => slotKeepMb !== null && slotKeepMb >= 0;
+
+/** Keeps the WAL from now on. */
+export async function holdLogs(
+  server: PostgresServer,
+  state: PostgresState,
+  { chainId, signal, warn }: Parts,
+): Promise<'slot' | 'nobody'> {
+  const slot = nameOf(chainId);
+  const drop = `select pg_drop_replication_slot(slot_name) is null from pg_replication_slots where slot_name = '${slot}' and not active`;
+  try {
+    // The slot of an earlier chain may be lost, or may keep WAL that is no longer needed.
+    await ask(server, [drop], signal);
+    if (!isBounded(state)) return 'nobody';
+    await ask(server, [`select pg_create_physical_replication_slot('${slot}', true) is null`], signal);
+    return 'slot';
+  } catch (error) {
+    signal.throwIfAborted();
+    warn(`No replication slot keeps the log of the database: ${String(error)}`);
+    return 'nobody';
+  }
+}
+
+/** Releases the WAL that the backups contain by now. */
+export async function releaseLogs(
+  server: PostgresServer,
+  upTo: string,
+  { chainId, signal }: Parts,
+): Promise<'slot' | 'nobody'> {
+  const slot = nameOf(chainId);
+  const advance = `select count(pg_replication_slot_advance(slot_name, '${upTo}'::pg_lsn)) from pg_replication_slots
+    where slot_name = '${slot}' and not active and restart_lsn < '${upTo}'::pg_lsn`;
+  const known = `select count(*) from pg_replication_slots where slot_name = '${slot}' and wal_status <> 'lost'`;
+  try {
+    const [, count] = await ask(server, [advance, known], signal);
+    return count === '1' ? 'slot' : 'nobody';
+  } catch {
+    signal.throwIfAborted();
+    return 'nobody';
+  }
 }

@@ -1,14 +1,18 @@
-import { clock } from '../../../../clock.ts';
-import type { LogEntry, LogMetadata, LogQuery, LogQuerySummary } from '../../../../protocol/index.ts';
-import { logNotFound, recordNotFound } from '../../../core/agent-error.ts';
-import { printable } from '../../../core/plain-text.ts';
-import { ChildFailure, readOutput, streamText } from '../../../os/processes/child-process.ts';
-import { entryMatcher } from '../conditions.ts';
-import { findLog } from '../find-log.ts';
-import { inBatches, pageOf } from '../page.ts';
-import { sayOmitted, type EventLogReader } from '../reader.ts';
-import { recordTimes } from '../record-id.ts';
-import { ScanReport } from '../scan-report.ts';
+import { clock } from '../../../clock.ts';
+import type { LogEntry, LogMetadata, LogQuery, LogQuerySummary } from '../../../protocol/index.ts';
+import { logNotFound, recordNotFound } from '../../core/agent-error.ts';
+import { printable } from '../../core/plain-text.ts';
+import { ChildFailure, readOutput, streamText } from '../../os/child-process.ts';
+import {
+  entryMatcher,
+  sayOmitted,
+  type EventLogReader,
+  findLog,
+  ScanReport,
+  inBatches,
+  pageOf,
+  recordTimes,
+} from './log-reader.ts';
 import {
   bootLog,
   countArguments,
@@ -21,10 +25,12 @@ import {
   tailArguments,
   unitLog,
   type JournalLog,
-} from './journal-arguments.ts';
-import { NO_SOURCE, parseJournalLine, SOURCE_FIELDS } from './journal-format.ts';
-import { JournalLines } from './journal-lines.ts';
-import { JournalSurvey } from './journal-survey.ts';
+  JournalSurvey,
+  NO_SOURCE,
+  parseJournalLine,
+  SOURCE_FIELDS,
+  JournalLines,
+} from './journal-format.ts';
 
 const COUNT_MAX = 20_000;
 const LIST_BUDGET_MS = 3_000;
@@ -37,13 +43,13 @@ export interface JournaldOptions {
   prefix?: readonly string[];
 }
 
-/** True where journalctl runs and returns at least one entry. */
+/** True if journalctl runs and returns at least one entry. */
 export async function hasJournal(options: JournaldOptions = {}): Promise<boolean> {
   const args = [...(options.prefix ?? []), '--no-pager', '--quiet', '--lines=1', '--output=json'];
   try {
     return (await readOutput(options.command ?? 'journalctl', args, { timeoutMs: 5_000 })).includes('{');
   } catch {
-    // The program, the rights or the journal are missing, so the logs must be read from text files.
+    // The program, the rights or the journal are missing, so logs are read from text files.
     return false;
   }
 }
@@ -84,7 +90,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
   }
 
   async function bootLogs(signal: AbortSignal): Promise<JournalLog[]> {
-    // journalctl fails here without a journal of the present boot. The other logs can still be read.
+    // journalctl fails here if there is no journal of the current boot. The other logs can still be read.
     const boots = await readOutput(command, [...prefix, '--no-pager', '--quiet', '--list-boots'], {
       signal,
     }).catch(() => '');
@@ -94,7 +100,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
       .reverse();
   }
 
-  /** Looks up only the kind of log that the name can belong to. */
+  /** Looks up only the type of log that the name can belong to. */
   async function logNamed(name: string, signal: AbortSignal): Promise<JournalLog> {
     const wanted = name.toLowerCase();
     const fixed = FIXED_LOGS.find((log) => log.name.toLowerCase() === wanted);
@@ -104,7 +110,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     throw logNotFound(name);
   }
 
-  /** The matches of journalctl for a source, whose case is that of the journal; `undefined` where there are none. */
+  /** The journalctl matches for a source, in the case that the journal uses; `undefined` if there are none. */
   async function sourceMatches(
     source: string | undefined,
     signal: AbortSignal,
@@ -143,7 +149,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
     return metadataOf(log, { count, lastWriteTime, note });
   }
 
-  /** The metadata of one log of many. */
+  /** The metadata of one log in a list of logs. */
   async function summarize(
     log: JournalLog,
     survey: JournalSurvey,
@@ -159,7 +165,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
       const lastWriteTime = new Date(found.newestAt).toISOString();
       return metadataOf(log, { count: found.count, lastWriteTime, note });
     }
-    // Its entries are older than those that were counted.
+    // Its entries are older than the counted ones.
     if (clock.monotonic() < until) {
       return metadataOf(log, { count: 0, lastWriteTime: await newestTime(log, signal), note });
     }
@@ -193,7 +199,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
       const takeSurvey = async () => {
         for await (const line of lines(surveyArguments(COUNT_MAX), signal)) survey.add(line);
       };
-      // A list that cannot be read hides nothing of the rest; without the journal itself, nothing is listed.
+      // A failing list does not hide the others; without the journal itself, nothing is listed.
       const [units, boots] = await Promise.all([
         unitLogs(signal).catch(() => []),
         bootLogs(signal),
@@ -222,7 +228,7 @@ export function journaldReader(options: JournaldOptions = {}): EventLogReader {
         return yield* selected(log, query, signal);
       } catch (error) {
         if (query.text === undefined || !canGrep || !(error instanceof ChildFailure)) throw error;
-        // As grep does, journalctl ends with 1 where it has found nothing.
+        // Like grep, journalctl exits with 1 if it finds nothing.
         if (error.code === 1 && error.detail === '') return { scanned: 0, truncated: false, total: 0 };
         // Some systems build it without the library for patterns, and old ones do not know the option. Then the messages
         // are compared here.
@@ -267,7 +273,7 @@ function metadataOf(
   };
 }
 
-/** A log whose newest entry cannot be read is listed all the same. */
+/** A log whose newest entry cannot be read is still listed. */
 const unreadable = (log: JournalLog, error: unknown): LogMetadata =>
   metadataOf(log, {
     count: 0,

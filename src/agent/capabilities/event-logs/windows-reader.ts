@@ -1,33 +1,39 @@
-import { clock } from '../../../../clock.ts';
-import type { LogEntry, LogMetadata, LogQuery, LogQuerySummary } from '../../../../protocol/index.ts';
-import { logNotFound, recordNotFound } from '../../../core/agent-error.ts';
-import { readOutput, streamText } from '../../../os/processes/child-process.ts';
-import { entryMatcher } from '../conditions.ts';
-import { findLog } from '../find-log.ts';
-import { inBatches, pageOf } from '../page.ts';
-import { sayOmitted, type EventLogReader } from '../reader.ts';
-import { ScanReport } from '../scan-report.ts';
-import { EventSplitter } from './event-splitter.ts';
-import { parseEventXml, windowsEncoding } from './event-xml.ts';
-import { countOf, readLogStates, timeOf, type LogState, type ReadLogStates } from './log-states.ts';
+import { z } from 'zod';
+import { clock } from '../../../clock.ts';
+import type {
+  LogEntry,
+  LogMetadata,
+  LogQuery,
+  LogQuerySummary,
+  LogConditions,
+  LogLevel,
+} from '../../../protocol/index.ts';
+import { logNotFound, recordNotFound } from '../../core/agent-error.ts';
+import { readOutput, streamText, systemProgram } from '../../os/child-process.ts';
 import {
-  eventXPath,
-  FOLDED_XPATH,
-  isExact,
-  isLogName,
-  listedLogs,
-  parseNames,
-  parseProperties,
-  RECORDS_PER_XPATH,
-  recordsXPath,
-} from './wevtutil-text.ts';
+  EventSplitter,
+  parseEventXml,
+  windowsEncoding,
+  AUDIT_FAILURE,
+  HIGHEST_LEVEL,
+  windowsLevels,
+} from './event-xml.ts';
+import {
+  entryMatcher,
+  sayOmitted,
+  type EventLogReader,
+  findLog,
+  ScanReport,
+  inBatches,
+  pageOf,
+} from './log-reader.ts';
 
 const TAIL_POLL_MS = 2_000;
 const PROVIDERS_KEPT_MS = 600_000;
 const STATE_READERS = 8;
 const LISTED_MAX = 60;
 
-/** `plain` has no messages and is a thousand times faster. */
+/** `plain` output has no messages and is a thousand times faster. */
 type Rendering = 'plain' | 'rendered';
 
 /** Reads Windows event logs with wevtutil, which is part of every supported Windows release. */
@@ -42,7 +48,7 @@ export function windowsReader(
     return parseNames(await read(['el'], signal)).map((name) => ({ name }));
   }
 
-  /** Throws `LOG_NOT_FOUND`. Most queries cost less than this, so it is asked only where nothing was found. */
+  /** Throws `LOG_NOT_FOUND`. Most queries are cheaper than this check, so it runs only if nothing was found. */
   async function assertLog(name: string, signal: AbortSignal): Promise<void> {
     if (!signal.aborted) findLog(await names(signal), name);
   }
@@ -75,14 +81,14 @@ export function windowsReader(
   }
 
   let known: { names: readonly string[]; at: number } | undefined;
-  /** The names of the providers that differ from the source only in their case; `undefined` where none is known. */
+  /** The names of the providers that differ from the source only in their case; `undefined` if none is known. */
   async function providersOf(
     source: string | undefined,
     signal: AbortSignal,
   ): Promise<readonly string[] | undefined> {
     if (source === undefined) return undefined;
     if (known === undefined || clock.monotonic() - known.at > PROVIDERS_KEPT_MS) {
-      // Without the list, the sources of all events are compared here.
+      // Without the list of providers, the sources of all events are compared here.
       const found = await read(['ep'], signal).catch(() => '');
       known = { names: parseNames(found), at: clock.monotonic() };
     }
@@ -108,7 +114,7 @@ export function windowsReader(
     };
   }
 
-  /** Where PowerShell cannot be used: one process a log, and no sizes. */
+  /** Fallback without PowerShell: one process per log, and no sizes. */
   async function statesOneByOne(listed: readonly string[], signal: AbortSignal) {
     const states = new Map<string, LogState>();
     const left = [...listed];
@@ -127,7 +133,7 @@ export function windowsReader(
     return states;
   }
 
-  /** Puts the messages into entries that were read without. */
+  /** Adds the messages to entries that were read without them. */
   async function* withMessages(
     name: string,
     entries: readonly LogEntry[],
@@ -156,7 +162,7 @@ export function windowsReader(
     const xpath = eventXPath(query, { providers });
     const exact = isExact(query, providers);
     const isFirstPage = exact && query.page === 1;
-    // A text can only be looked for in the messages, so those of all other matches are rendered.
+    // Text can only be searched in the messages, so the messages of all other matches are rendered.
     if (query.text === undefined && !isFirstPage) return yield* pageRendered({ query, xpath, exact }, signal);
     const report = new ScanReport();
     const more = ['/rd:true', ...(isFirstPage ? [`/c:${query.limit}`] : [])];
@@ -252,4 +258,187 @@ function metadataOf(name: string, state: LogState | undefined): LogMetadata {
       note: 'Windows did not let the agent read what it keeps about this log; it may need higher rights.',
     }),
   };
+}
+
+/** What Windows knows about a log as a whole. */
+interface LogState {
+  recordCount: number;
+  /** In bytes. */
+  maxSize: number;
+  /** ISO 8601; empty if nothing was written. */
+  lastWriteTime: string;
+}
+
+/** Asks for the state of many logs at once. Throws if PowerShell cannot be used. */
+type ReadLogStates = (
+  names: readonly string[],
+  signal: AbortSignal,
+) => Promise<ReadonlyMap<string, LogState>>;
+
+/** The names are passed by the environment, so that none becomes part of the script. */
+const SCRIPT = String.raw`
+$ErrorActionPreference = 'SilentlyContinue'
+$ProgressPreference = 'SilentlyContinue'
+[Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)
+$session = [Diagnostics.Eventing.Reader.EventLogSession]::GlobalSession
+$states = @(foreach ($name in (ConvertFrom-Json -InputObject $env:MUSTER_LOGS)) {
+  $settings = [Diagnostics.Eventing.Reader.EventLogConfiguration]::new($name)
+  $state = $session.GetLogInformation($name, 'LogName')
+  @{
+    name = "$name"; count = "$($state.RecordCount)"; maxSize = "$($settings.MaximumSizeInBytes)"
+    written = $(if ($state.LastWriteTime) { $state.LastWriteTime.ToUniversalTime().ToString('o') } else { '' })
+  }
+})
+[Console]::Out.WriteLine((ConvertTo-Json -InputObject $states -Depth 3 -Compress))
+`;
+
+const Answer = z.array(
+  z.object({ name: z.string(), count: z.string(), maxSize: z.string(), written: z.string() }),
+);
+
+const TIMEOUT_MS = 15_000;
+
+/** One start of PowerShell for all logs takes a second; wevtutil needs two starts for each log. */
+const readLogStates: ReadLogStates = async (names, signal) => {
+  const encoded = Buffer.from(SCRIPT, 'utf16le').toString('base64');
+  const output = await readOutput(
+    systemProgram('powershell'),
+    ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-EncodedCommand', encoded],
+    { signal, timeoutMs: TIMEOUT_MS, env: { ...process.env, MUSTER_LOGS: JSON.stringify(names) } },
+  );
+  return parseLogStates(output);
+};
+
+export function parseLogStates(output: string): ReadonlyMap<string, LogState> {
+  const states = Answer.parse(JSON.parse(output));
+  return new Map(
+    states.map(({ name, count, maxSize, written }) => [
+      name,
+      { recordCount: countOf(count), maxSize: countOf(maxSize), lastWriteTime: timeOf(written) },
+    ]),
+  );
+}
+
+function countOf(text: string | undefined): number {
+  const value = Number(text ?? 0);
+  return Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
+function timeOf(text: string | undefined): string {
+  const at = new Date(text ?? '');
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}
+
+/** The queries for wevtutil, and a parser for its plain-text output. */
+
+interface XPathOptions {
+  /** The exact names of the providers that the condition on the source means. */
+  providers?: readonly string[] | undefined;
+  afterRecord?: number;
+}
+
+/**
+ * The conditions that the event log can check itself. Text is compared on the entries, because the log does not store
+ * messages: Windows renders each from the texts of its provider, which takes a thousand times longer than reading it.
+ */
+export function eventXPath(conditions: LogConditions, options: XPathOptions = {}): string {
+  const terms: string[] = [];
+  const providers = quotedNames(options.providers);
+  if (providers !== undefined) terms.push(`Provider[${anyOf(providers.map((name) => `@Name=${name}`))}]`);
+  if (conditions.level !== undefined) terms.push(levelTerm(conditions.level));
+  if (conditions.eventId !== undefined) terms.push(`(EventID=${conditions.eventId})`);
+  const times: string[] = [];
+  if (conditions.startTime !== undefined) times.push(`@SystemTime>='${instant(conditions.startTime)}'`);
+  // The log stores units of 100 ns, so an end of .123 must include that whole millisecond.
+  if (conditions.endTime !== undefined) times.push(`@SystemTime<='${instant(conditions.endTime, '9999')}'`);
+  if (times.length > 0) terms.push(`TimeCreated[${times.join(' and ')}]`);
+  if (options.afterRecord !== undefined) terms.push(`(EventRecordID>${options.afterRecord})`);
+  return terms.length === 0 ? '*' : `*[System[${terms.join(' and ')}]]`;
+}
+
+/** Whether the expression selects exactly the matching entries, so that no entry has to be parsed. */
+export function isExact(conditions: LogConditions, providers: readonly string[] | undefined): boolean {
+  if (conditions.text !== undefined) return false;
+  if (conditions.source !== undefined && quotedNames(providers) === undefined) return false;
+  const level = conditions.level ?? [];
+  // XPath has no negation here, so failed audits cannot be left out of the information.
+  return !level.includes('information') || level.includes('warning');
+}
+
+function levelTerm(levels: readonly LogLevel[]): string {
+  const terms = windowsLevels(levels).map((level) => `Level=${level}`);
+  if (levels.includes('information')) terms.push(`Level>${HIGHEST_LEVEL}`);
+  else if (levels.includes('warning')) {
+    const informative = windowsLevels(['information']).map((level) => `Level=${level}`);
+    terms.push(
+      `((${anyOf([...informative, `Level>${HIGHEST_LEVEL}`])}) and band(Keywords,${AUDIT_FAILURE}))`,
+    );
+  }
+  return `(${anyOf(terms)})`;
+}
+
+const anyOf = (terms: readonly string[]) => terms.join(' or ');
+
+/** `undefined` if there are none, or XPath cannot write one: it has no escapes for a name with both kinds of quotes. */
+function quotedNames(names: readonly string[] | undefined): string[] | undefined {
+  if (names === undefined || names.length === 0) return undefined;
+  if (names.some((name) => name.includes("'") && name.includes('"'))) return undefined;
+  return names.map((name) => (name.includes("'") ? `"${name}"` : `'${name}'`));
+}
+
+function instant(text: string, more = ''): string {
+  return new Date(text).toISOString().replace('Z', `${more}Z`);
+}
+
+/** The records with these ids: about twenty at most, because Windows refuses longer expressions. */
+export function recordsXPath(recordIds: readonly number[]): string {
+  return `*[System[(${anyOf(recordIds.map((id) => `EventRecordID=${id}`))})]]`;
+}
+
+const RECORDS_PER_XPATH = 20;
+
+/** The records whose ids are too large for JSON. */
+const FOLDED_XPATH = `*[System[(EventRecordID>${Number.MAX_SAFE_INTEGER})]]`;
+
+/** Parses lines of `name: value`, as `wevtutil gli` and `gl` print them. */
+export function parseProperties(text: string): Map<string, string> {
+  const properties = new Map<string, string>();
+  for (const line of text.split(/\r?\n/)) {
+    const at = line.indexOf(':');
+    if (at > 0) properties.set(line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim());
+  }
+  return properties;
+}
+
+/** Parses the names that `wevtutil el` and `ep` print, one per line. */
+export function parseNames(text: string): string[] {
+  return text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && line.length <= 255);
+}
+
+/** A name that wevtutil accepts as a log: a single line that is not an option. */
+export function isLogName(name: string): boolean {
+  return /^[^/\-\p{Cc}"][^\p{Cc}"]*$/u.test(name);
+}
+
+const FIRST = ['application', 'system', 'security', 'setup'];
+
+/** The listed logs, the usual ones first. The hundreds of analytic channels can still be read by name. */
+export function listedLogs(names: readonly string[]): string[] {
+  const rank = (name: string) => {
+    const at = FIRST.indexOf(name.toLowerCase());
+    return at === -1 ? FIRST.length : at;
+  };
+  return names
+    .filter(
+      (name) =>
+        !name.includes('/') ||
+        /^Microsoft-Windows-(?:TaskScheduler|WindowsUpdateClient|GroupPolicy|Windows Defender|PowerShell|TerminalServices-\w+|NetworkProfile)\/Operational$/.test(
+          name,
+        ),
+    )
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }

@@ -12,21 +12,25 @@ import {
   MACHINES_PER_SNAPSHOT,
   type MachinesDetails,
   NAMED_PATHS_MAX,
+  shortened,
 } from '../../../protocol/index.ts';
 import { AgentError, describeError } from '../../core/agent-error.ts';
 import { firstCharacters } from '../../core/plain-text.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
-import type { BackupParts } from '../../repository/backup-parts.ts';
-import { STOP_MS } from '../../repository/local-engine.ts';
-import { progressOf } from '../../repository/reports.ts';
-import { type RepositoryWork, withRepository } from '../../repository/repository-work.ts';
-import { assertRoom } from '../../repository/room.ts';
-import { destinationRoom, jobTag, processorsFor, resultOf } from '../../repository/snapshot-facts.ts';
-import type { DurableContext } from '../../work/durable-handler.ts';
-import { chooseMachines } from './choose-machines.ts';
-import { bytesBelow } from './folder-size.ts';
-import type { Hypervisor } from './hypervisor.ts';
-import type { Hypervisors } from './hypervisors.ts';
+import { type BackupParts, STOP_MS } from '../../repository/local-engine.ts';
+import {
+  progressOf,
+  destinationRoom,
+  jobTag,
+  processorsFor,
+  resultOf,
+  type RepositoryWork,
+  withRepository,
+} from '../../repository/repository-work.ts';
+import { assertRoom } from '../../repository/target-folder.ts';
+import type { DurableContext } from '../../work/handler.ts';
+import { chooseMachines, type Hypervisors } from './hypervisors.ts';
+import { bytesBelow, type Hypervisor } from './hypervisor.ts';
 
 type Payload = CommandPayload<'backup.machine'>;
 type Context = DurableContext<'backup.machine'>;
@@ -35,7 +39,9 @@ type Problem = { path: string; message: string };
 
 const spoolOf = ({ folder }: BackupParts) => path.join(folder, 'machines');
 
-/** Removes exports that an earlier agent has left. What the hypervisor still writes stays until the next time. */
+/**
+ * Removes exports that an earlier agent has left. Files that the hypervisor is still writing stay until the next time.
+ */
 export async function clearExports(parts: BackupParts): Promise<void> {
   for (const name of await readdir(spoolOf(parts)).catch(() => [])) {
     await removeExport(path.join(spoolOf(parts), name), parts.warn);
@@ -86,7 +92,7 @@ interface Work {
   use: RepositoryWork;
 }
 
-/** A machine that cannot be exported does not keep the others from being backed up. */
+/** A machine that cannot be exported does not stop the backup of the others. */
 async function exportAll(
   hypervisor: Hypervisor,
   { spool, payload, context, use }: Work & { spool: string },
@@ -142,7 +148,7 @@ interface OneExport {
   signal: AbortSignal;
 }
 
-/** Where the programs in a machine cannot be asked to pause, it is saved as after a power cut, and that is told. */
+/** If the guest cannot pause its programs, the machine is saved in a crash-consistent state, which is reported. */
 async function exportOne(
   hypervisor: Hypervisor,
   { machine, folder, payload: { consistency }, report, signal }: OneExport,
@@ -159,7 +165,7 @@ async function exportOne(
       { folder, consistency: 'crash', onBytes: report },
       signal,
     );
-    const note = `It could only be saved as after a power cut: ${error.message}`;
+    const note = `Only a crash-consistent state could be saved: ${error.message}`;
     return { ...reached, note: firstCharacters(note, 500) };
   }
 }
@@ -172,7 +178,7 @@ async function snapshot(spool: string, { payload, context: { progress }, use }: 
     { paths: [spool], host: payload.host, tags: [jobTag(payload.jobId)] },
     {
       ...options,
-      // The server knows what arrives in its store, and with whose credential.
+      // The server counts what arrives in its store, and knows the credential.
       isSnapshotKnown: repository.destination.type === 'rest',
       uploadKiBps: payload.uploadKiBps,
       processors: processorsFor(payload.cpuPercent),
@@ -195,7 +201,7 @@ const sizeOf = ({ disks }: Machine) => disks.reduce((sum, { sizeBytes }) => sum 
 
 const factsOf = ({ id, name, generation, bootMode, memoryBytes, processors }: Machine) => ({
   id,
-  name: name.slice(0, 255),
+  name: shortened(name, 255),
   generation,
   bootMode,
   memoryBytes,

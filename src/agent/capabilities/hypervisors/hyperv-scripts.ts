@@ -1,14 +1,22 @@
 import { z } from 'zod';
-import { CHECKPOINTS_MAX, MACHINES_MAX, MachineErrorCode } from '../../../../protocol/index.ts';
-import { listOf } from './powershell.ts';
+import {
+  CHECKPOINTS_MAX,
+  MACHINE_DISKS_MAX,
+  MACHINES_MAX,
+  MachineErrorCode,
+  shortened,
+} from '../../../protocol/index.ts';
+import { clock } from '../../../clock.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { printable } from '../../core/plain-text.ts';
+import { readOutput } from '../../os/child-process.ts';
 
 /**
- * The scripts for Hyper-V. Machines are found by their id only, because names may be patterns, and objects are never
- * printed whole, because they contain one another. Each is an expression: its value is the answer.
+ * The scripts for Hyper-V. Machines are found by their id only, because a name may be a pattern, and objects are never
+ * printed whole, because they are cyclic. Each script is an expression whose value is the result.
  */
 
-const DISKS_MAX = 64;
-/** Of a disk with checkpoints. */
+/** The base file of a disk with checkpoints. */
 const PARENTS_MAX = 64;
 
 const number = z
@@ -42,7 +50,7 @@ export type RawMachine = z.output<typeof RawMachine>;
 
 const DESCRIBE = `
 function Describe($vm) {
-  $disks = @(Get-VMHardDiskDrive -VM $vm | Select-Object -First ${DISKS_MAX} | ForEach-Object {
+  $disks = @(Get-VMHardDiskDrive -VM $vm | Select-Object -First ${MACHINE_DISKS_MAX + 1} | ForEach-Object {
     $size = $null
     if ($_.Path -and $null -eq $_.DiskNumber) {
       try {
@@ -56,7 +64,7 @@ function Describe($vm) {
     }
     @{ path = "$($_.Path)"; size = $size; passthrough = ($null -ne $_.DiskNumber) }
   })
-  $checkpoints = @(Get-VMSnapshot -VM $vm | Select-Object -First ${CHECKPOINTS_MAX} | ForEach-Object {
+  $checkpoints = @(Get-VMSnapshot -VM $vm | Select-Object -First ${CHECKPOINTS_MAX + 1} | ForEach-Object {
     @{ id = "$($_.Id)"; name = "$($_.Name)"; parent = "$($_.ParentSnapshotId)"
       created = $_.CreationTime.ToUniversalTime().ToString('yyyy-MM-ddTHH:mm:ssZ') }
   })
@@ -100,7 +108,7 @@ export const APPLY_CHECKPOINT = {
   result: nothing,
 };
 
-/** In which states an action is possible, and in which one it has nothing to do. */
+/** From which states an action is possible, and in which state it has nothing to do. */
 export const SET_STATE = {
   body: `${FIND}
 $from = @{ start = @('Off', 'Saved', 'Paused'); stop = @('Running'); force_stop = @('Running', 'Paused', 'Starting', 'Stopping')
@@ -138,7 +146,7 @@ elseif ($state -eq 'Running' -or $state -eq 'Paused') {
   result: z.object({ consistency: z.enum(['application', 'crash']) }),
 };
 
-/** The number of a switch that the machine was connected to and that this host does not have. */
+/** The number of network cards whose switch does not exist on this host. */
 const MISSING_SWITCH = 33012;
 
 export const IMPORT = {
@@ -164,3 +172,110 @@ export const DEFAULT_FOLDER = {
   body: `@{ folder = "$((Get-VMHost).VirtualMachinePath)" }`,
   result: z.object({ folder: z.string().min(1).max(4096) }),
 };
+
+/** Runs fixed scripts. Their input is passed by the environment and never becomes part of a script. */
+
+const OUTPUT_MAX = 16_000_000;
+const ARGUMENTS = [
+  '-NoLogo',
+  '-NoProfile',
+  '-NonInteractive',
+  '-ExecutionPolicy',
+  'Bypass',
+  '-EncodedCommand',
+];
+/** Modules print texts of their own, so the result is marked. */
+const MARK = 'MUSTER-ANSWER:';
+/** Scripts throw it with a code of `MachineErrorCode`. */
+const REFUSAL = 'MUSTER-REFUSAL:';
+
+/** PowerShell 5.1 turns a list of one entry into the entry, and prints progress to the error output by default. */
+const wrapped = (body: string) => `
+$ErrorActionPreference = 'Stop'
+$ProgressPreference = 'SilentlyContinue'
+$WarningPreference = 'SilentlyContinue'
+$ConfirmPreference = 'None'
+[Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)
+$p = ConvertFrom-Json -InputObject $env:MUSTER_PARAMETERS
+function Refuse([string]$code, [string]$text) { throw "${REFUSAL}\${code}:\${text}" }
+try {
+  Import-Module Hyper-V
+  $result = & {
+${body}
+  }
+  $answer = @{ ok = $true; result = $result }
+} catch {
+  $answer = @{ ok = $false; message = "$($_.Exception.Message)"; id = "$($_.FullyQualifiedErrorId)" }
+}
+[Console]::Out.WriteLine('${MARK}' + (ConvertTo-Json -InputObject $answer -Depth 6 -Compress))
+`;
+
+const Answer = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), result: z.unknown() }),
+  z.object({ ok: z.literal(false), message: z.string(), id: z.string().default('') }),
+]);
+
+export type PowerShell = <S extends z.ZodType>(
+  script: { body: string; result: S },
+  parameters: Readonly<Record<string, string | boolean | null>>,
+  limits: { signal: AbortSignal; timeoutMs: number },
+) => Promise<z.output<S>>;
+
+/** @param program  a full path, or a name that is looked up on the search path */
+export const powerShell =
+  (program: string): PowerShell =>
+  async ({ body, result }, parameters, { signal, timeoutMs }) => {
+    const encoded = Buffer.from(wrapped(body), 'utf16le').toString('base64');
+    const limit = clock.timeoutSignal(timeoutMs);
+    const ends = AbortSignal.any([signal, limit]);
+    let output: string;
+    try {
+      output = await readOutput(program, [...ARGUMENTS, encoded], {
+        signal: ends,
+        timeoutMs,
+        maxLength: OUTPUT_MAX,
+        env: { ...process.env, MUSTER_PARAMETERS: JSON.stringify(parameters) },
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failed(error instanceof Error ? error.message : String(error));
+    }
+    // Ignore the output of a program that was stopped.
+    signal.throwIfAborted();
+    if (limit.aborted) throw failed(`PowerShell has not answered within ${timeoutMs / 1000} s.`);
+    const answer = answerOf(output);
+    if (!answer.ok) throw refusalOf(answer.message);
+    const parsed = result.safeParse(answer.result);
+    if (!parsed.success) {
+      throw failed(`PowerShell has answered in another form: ${parsed.error.issues[0]?.message}`);
+    }
+    return parsed.data;
+  };
+
+function answerOf(output: string): z.output<typeof Answer> {
+  const at = output.lastIndexOf(MARK);
+  if (at === -1) throw failed(`PowerShell has printed no answer: ${shortened(output, 200)}`);
+  try {
+    return Answer.parse(JSON.parse(output.slice(at + MARK.length)));
+  } catch {
+    throw failed('PowerShell has printed an answer that cannot be read.');
+  }
+}
+
+const CODES = new Set<string>(Object.values(MachineErrorCode));
+
+function refusalOf(message: string): AgentError {
+  const [, code = '', text = ''] = new RegExp(`^${REFUSAL}([A-Z_]{1,64}):(.*)$`, 's').exec(message) ?? [];
+  return CODES.has(code) ? new AgentError(code, printable(text, 500)) : failed(message);
+}
+
+const failed = (text: string) => new AgentError(MachineErrorCode.failed, `Hyper-V: ${printable(text, 500)}`);
+
+/** A list from PowerShell 5.1, which prints one entry without its list, and an empty list as nothing. */
+function listOf<S extends z.ZodType>(entry: S) {
+  return z.preprocess(
+    (value) =>
+      value === null || value === undefined || value === '' ? [] : Array.isArray(value) ? value : [value],
+    z.array(entry),
+  );
+}

@@ -1,26 +1,33 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { clock } from '../../../../clock.ts';
+import { clock } from '../../../clock.ts';
 import {
   Machine,
   MachineErrorCode,
   MachineId,
   type MachineState,
   type MachineAction,
-} from '../../../../protocol/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
-import { firstCharacters, printable } from '../../../core/plain-text.ts';
-import { bytesBelow } from '../folder-size.ts';
-import type { Exported, ExportTarget, Hypervisor, WantedCheckpoint, WantedMachine } from '../hypervisor.ts';
-import type { PowerShell } from './powershell.ts';
-import * as scripts from './scripts.ts';
+} from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { firstCharacters, printable } from '../../core/plain-text.ts';
+import type { PowerShell } from './hyperv-scripts.ts';
+import * as scripts from './hyperv-scripts.ts';
+import {
+  listedParts,
+  bytesBelow,
+  type Exported,
+  type ExportTarget,
+  type Hypervisor,
+  type WantedCheckpoint,
+  type WantedMachine,
+} from './hypervisor.ts';
 
 const LOOK_MS = 60_000;
-/** Also for many machines with many disks. */
+/** Long enough for many machines with many disks. */
 const LIST_MS = 300_000;
 /** A checkpoint waits for the programs in the machine, and a deleted one is merged. */
 const CHANGE_MS = 3_600_000;
-/** A command has a limit of its own. */
+/** Commands have their own limit. */
 const EXPORT_MS = 86_400_000;
 const MEASURE_MS = 2000;
 const FILES_MAX = 10_000;
@@ -102,7 +109,7 @@ export class HyperV implements Hypervisor {
     return { machineId: machineId.data, vmName: printable(name, 256) };
   }
 
-  /** Its exports leave nothing in the machines. */
+  /** Exports of Hyper-V leave nothing behind in the machines. */
   recover(): void {}
 
   async defaultFolder(signal: AbortSignal): Promise<string> {
@@ -126,12 +133,14 @@ const STATES: Readonly<Record<string, MachineState>> = {
 
 const EMPTY_ID = '00000000-0000-0000-0000-000000000000';
 
-/** `undefined` for what has no id that could be used. */
+/** `undefined` if there is no usable id. */
 function machineOf(raw: scripts.RawMachine): Machine | undefined {
   const { generation = null, memory = null, processors = null } = raw;
   const parent = (id: string | null | undefined) =>
     id === null || id === undefined || id === '' || id === EMPTY_ID ? null : id.toLowerCase();
+  const listed = listedParts(raw.disks, raw.checkpoints);
   const machine = Machine.safeParse({
+    ...listed,
     id: raw.id.toLowerCase(),
     name: firstCharacters(raw.name, 256),
     state: STATES[raw.state] ?? 'unknown',
@@ -139,13 +148,13 @@ function machineOf(raw: scripts.RawMachine): Machine | undefined {
     generation,
     memoryBytes: memory,
     processors: processors === 0 ? null : processors,
-    disks: raw.disks.slice(0, 64).map(({ path: file, size = null, passthrough }) => ({
+    disks: listed.disks.map(({ path: file, size = null, passthrough }) => ({
       path: firstCharacters(file, 1024),
       sizeBytes: size,
       isPassthrough: passthrough,
     })),
     tracksChanges: null,
-    checkpoints: raw.checkpoints.slice(0, 200).map(({ id, name, parent: parentId, created = null }) => ({
+    checkpoints: listed.checkpoints.map(({ id, name, parent: parentId, created = null }) => ({
       id: id.toLowerCase(),
       name: firstCharacters(name, 256),
       parentId: parent(parentId),
@@ -155,7 +164,7 @@ function machineOf(raw: scripts.RawMachine): Machine | undefined {
   return machine.data;
 }
 
-/** Reports how much of an export is there, because Hyper-V says nothing in numbers. */
+/** Reports the size of the exported files, because Hyper-V reports no numbers. */
 async function measure(folder: string, onBytes: (bytes: number) => void, ends: AbortSignal): Promise<void> {
   for (;;) {
     await clock.sleep(MEASURE_MS, { signal: ends }).catch(() => undefined);
@@ -164,7 +173,7 @@ async function measure(folder: string, onBytes: (bytes: number) => void, ends: A
   }
 }
 
-/** The configuration of the machine, beside which those of its checkpoints lie in other folders. */
+/** The configuration of the machine. Those of its checkpoints are in other folders. */
 async function configurationIn(folder: string): Promise<string> {
   const found: string[] = [];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -178,7 +187,7 @@ async function configurationIn(folder: string): Promise<string> {
   if (configuration === undefined || found.length > 1) {
     throw new AgentError(
       MachineErrorCode.incompatible,
-      `The snapshot has ${found.length} configurations of Hyper-V in the folder of the machine, and not one.`,
+      `The snapshot has ${found.length} configurations of Hyper-V in the folder of the machine; exactly one is expected.`,
     );
   }
   return configuration;

@@ -1,9 +1,13 @@
-import type {
-  CheckpointAction,
-  Consistency,
-  HypervisorKind,
-  Machine,
-  MachineAction,
+import { lstat, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  type CheckpointAction,
+  type Consistency,
+  type HypervisorKind,
+  type Machine,
+  type MachineAction,
+  CHECKPOINTS_MAX,
+  MACHINE_DISKS_MAX,
 } from '../../../protocol/index.ts';
 
 /** The guests of one hypervisor on this machine. Every failure is an `AgentError` with a code of `MachineErrorCode`. */
@@ -20,22 +24,22 @@ export interface Hypervisor {
   setState(machineId: string, action: MachineAction, signal: AbortSignal): Promise<void>;
 
   /**
-   * Writes everything that the machine consists of into the folder, which exists and is empty. A machine that runs goes on
-   * running. Aborted or failed, it leaves nothing behind but files in that folder; killed, what `recover` finds.
+   * Writes the whole machine into an existing empty folder. A running machine keeps running. If it is aborted or
+   * fails, it leaves nothing behind except files in that folder; if the agent is killed, `recover` cleans up.
    */
   exportTo(machineId: string, target: ExportTarget, signal: AbortSignal): Promise<Exported>;
 
-  /** Makes a machine of what `exportTo` has written. It moves or copies the files; it does not start the machine. */
+  /** Creates a machine from an export. It moves or copies the files and does not start the machine. */
   importFrom(
     folder: string,
     wanted: WantedMachine,
     signal: AbortSignal,
   ): Promise<{ machineId: string; vmName: string }>;
 
-  /** Undoes in the background what an agent that was killed has left in the machines. */
+  /** Starts to undo in the background what a killed agent has left in the machines. */
   recover(): void;
 
-  /** Where the hypervisor keeps the files of new machines. */
+  /** The default folder of the hypervisor for new machines. */
   defaultFolder(signal: AbortSignal): Promise<string>;
 }
 
@@ -48,20 +52,47 @@ export interface WantedCheckpoint {
 export interface ExportTarget {
   folder: string;
   consistency: 'application' | 'crash';
-  /** What was written so far, as often as it is convenient. */
+  /** Called with the number of bytes written so far, as often as it is convenient. */
   onBytes?: (bytes: number) => void;
 }
 
 export interface Exported {
-  /** What was reached: the guest may not be able to do what was wanted. */
+  /** The consistency that was reached, which may be less than requested. */
   consistency: Consistency;
 }
 
 export interface WantedMachine {
-  /** Its own where it is left out. */
+  /** Absent: the original name. */
   vmName?: string | undefined;
-  /** False: it gets the id that it had, which fails where a machine has it. */
+  /** False: the machine keeps its original id. The import fails if a machine has it. */
   generateNewId: boolean;
-  /** An existing empty folder for its files. */
+  /** An existing empty folder for the files of the machine. */
   targetFolder: string;
+}
+
+const FILES_MAX = 100_000;
+
+/** The bytes of all files below a folder. Files that disappear during the count are ignored. */
+export async function bytesBelow(folder: string): Promise<number> {
+  let bytes = 0;
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  for (const entry of entries.slice(0, FILES_MAX)) {
+    if (!entry.isFile()) continue;
+    const found = await lstat(path.join(entry.parentPath, entry.name)).catch(() => undefined);
+    bytes += found?.size ?? 0;
+  }
+  return bytes;
+}
+
+/** As many disks and checkpoints of a machine as fit into a message. `isCut` means that it has more. */
+export function listedParts<D, C>(
+  disks: readonly D[],
+  checkpoints: readonly C[],
+): { disks: D[]; checkpoints: C[]; isCut?: true } {
+  const isCut = disks.length > MACHINE_DISKS_MAX || checkpoints.length > CHECKPOINTS_MAX;
+  return {
+    disks: disks.slice(0, MACHINE_DISKS_MAX),
+    checkpoints: checkpoints.slice(0, CHECKPOINTS_MAX),
+    ...(isCut ? { isCut } : {}),
+  };
 }

@@ -1,9 +1,9 @@
 import { XMLParser } from 'fast-xml-parser';
 import { z } from 'zod';
-import { MachineErrorCode } from '../../../../protocol/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
+import { MachineErrorCode } from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
 
-/** What the definition of a machine in libvirt says. It is parsed as foreign text: it may come from a repository. */
+/** The definition of a machine in libvirt. It is parsed as untrusted text, because it may come from a repository. */
 
 const XML_MAX = 1_000_000;
 
@@ -21,7 +21,7 @@ const parser = new XMLParser({
   isArray: (_name, place) => LISTS.has(String(place)),
 });
 
-/** An empty element is a text, and one with attributes an object. */
+/** An empty element is parsed as text, and one with attributes as an object. */
 const Text = z.union([
   z.string(),
   z.object({ '#text': z.string().optional() }).transform((node) => node['#text'] ?? ''),
@@ -89,7 +89,7 @@ const RawDomain = z.object({
 });
 
 export interface DomainDisk {
-  /** As the machine sees it: `vda`. */
+  /** The name of the disk in the machine: `vda`. */
   target: string;
   bus: string;
   /** Null for a disk that is neither a file nor a block device of this host. */
@@ -97,11 +97,11 @@ export interface DomainDisk {
   isBlockDevice: boolean;
   format: 'raw' | 'qcow2' | null;
   isReadOnly: boolean;
-  /** The machine reaches the device itself, past qemu. */
+  /** The machine accesses the device directly, past qemu. */
   isPassthrough: boolean;
   sectorBytes: number;
   serial: string | null;
-  /** The files and devices that it lies on, without itself. */
+  /** The files and devices that it is based on, without itself. */
   bases: string[];
 }
 
@@ -121,17 +121,17 @@ export interface Domain {
   processors: number;
   bootMode: 'bios' | 'uefi';
   isLocalTime: boolean;
-  /** As libosinfo calls it, where the machine was made with a tool that says so. */
+  /** The id of libosinfo, if the tool that made the machine has set it. */
   system: string | null;
-  /** All drives, also those without a disk of the machine. */
+  /** All drives, including those without a disk of the machine. */
   targets: string[];
   disks: DomainDisk[];
   cards: DomainNetworkCard[];
 }
 
-/** Throws `MACHINE_INCOMPATIBLE` for what is no definition of a machine. */
+/** Throws `MACHINE_INCOMPATIBLE` if the text is not the definition of a machine. */
 export function parseDomain(xml: string): Domain {
-  // Definitions have no document type. One would be a way to entities of its own.
+  // Definitions have no document type. One could declare entities.
   if (xml.length > XML_MAX || /<!DOCTYPE/i.test(xml)) throw unreadable();
   let parsed: z.infer<typeof RawDomain>;
   try {
@@ -218,7 +218,10 @@ function bytesOf(text: string, unit = 'KiB'): number {
   return bytes;
 }
 
-/** Such as `http://microsoft.com/win/2k22`. Windows is named, because it needs other drivers when it is restored. */
+/**
+ * The libosinfo id, such as `http://microsoft.com/win/2k22`. Windows is recognized because it needs other drivers when
+ * it is restored.
+ */
 function systemOf(xml: string): string | null {
   const id = /<libosinfo:os id=["']https?:\/\/([\w./-]{1,200})["']/.exec(xml)?.[1];
   if (id === undefined) return null;

@@ -1,19 +1,19 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, randomBytes } from 'node:crypto';
 import { chmod, open, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { MACHINE_FILE, openMachine, type OpenedMachine } from '../../../../engine/index.ts';
-import { MachineErrorCode } from '../../../../protocol/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
-import { printable } from '../../../core/plain-text.ts';
-import { readFrom } from '../../../os/partitions/read-at.ts';
-import { readOutput } from '../../../os/processes/child-process.ts';
-import { listBridges } from '../../../os/qemu/qemu-programs.ts';
-import type { WantedMachine } from '../hypervisor.ts';
-import { parseDomain } from './domain.ts';
-import { newDomainXml } from './new-domain.ts';
-import { kvmFailed, type Virsh } from './virsh.ts';
+import { MACHINE_FILE, openMachine, type OpenedMachine } from '../../../engine/index.ts';
+import { MachineErrorCode } from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { printable } from '../../core/plain-text.ts';
+import { readOutput } from '../../os/child-process.ts';
+import { listBridges } from '../../os/qemu/disk-images.ts';
+import { readFrom } from '../../os/read-disk.ts';
+import { xmlText } from '../../os/service-definitions.ts';
+import type { WantedMachine } from './hypervisor.ts';
+import { kvmFailed, type Virsh } from './kvm-disks.ts';
+import { parseDomain, type Domain, type DomainNetworkCard } from './kvm-domain.ts';
 
-/** Makes a machine of libvirt of what was exported. What lies in the folder is foreign text. */
+/** Creates a libvirt machine from an export. The files of the export are untrusted. */
 
 const COPY_MS = 24 * 3_600_000;
 const DEFINITION_MAX = 1_000_000;
@@ -46,7 +46,7 @@ export async function importDomain(
     const { bus = 'virtio', sectorBytes = 512 } = before ?? {};
     made.push({ file, target: disk.name, bus, sectorBytes });
   }
-  // The user of qemu has to get to the disks. libvirt gives it the files themselves.
+  // The user of qemu must be able to reach the disks. libvirt gives it access to the files themselves.
   await chmod(targetFolder, 0o711);
   await chmod(path.dirname(targetFolder), 0o711);
   const networks = new Set(lines(await run(['net-list', '--all', '--name'], { signal }).catch(() => '')));
@@ -105,7 +105,7 @@ async function namesOf(run: Virsh, signal: AbortSignal) {
 
 const lines = (text: string) => text.split('\n').filter((line) => line.trim() !== '');
 
-/** libvirt has each name once. A name that a person has chosen is not changed. */
+/** libvirt allows each name once. A name that the user has chosen is not changed. */
 function chooseName(wanted: string | undefined, before: string, taken: ReadonlySet<string>): string {
   const name = wanted ?? before;
   if (name.includes('/')) throw incompatible('The name of a machine of KVM cannot contain a slash.');
@@ -119,3 +119,90 @@ function chooseName(wanted: string | undefined, before: string, taken: ReadonlyS
 }
 
 const incompatible = (message: string) => new AgentError(MachineErrorCode.incompatible, message);
+
+/**
+ * The definition of a restored machine. It is built from a few facts, because the one in the snapshot could name any
+ * file, device or program of this host.
+ */
+
+interface NewDomain {
+  id: string;
+  name: string;
+  /** Whether the machine gets a new id. */
+  isCopy: boolean;
+  disks: readonly { file: string; target: string; bus: string; sectorBytes: number }[];
+  /** Networks and bridges of this host. A card of any other network is left disconnected. */
+  networks: ReadonlySet<string>;
+  bridges: ReadonlySet<string>;
+}
+
+const BUSES: ReadonlySet<string> = new Set(['virtio', 'sata', 'scsi', 'ide', 'usb']);
+const CARDS: ReadonlySet<string> = new Set(['virtio', 'e1000', 'e1000e', 'rtl8139']);
+const MAC = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/i;
+
+export function newDomainXml(from: Domain, wanted: NewDomain): string {
+  const isQ35 = from.machine.includes('q35') || from.bootMode === 'uefi';
+  const disks = wanted.disks.map(({ bus, ...disk }) => ({ ...disk, bus: busOf(bus, isQ35) }));
+  const type = from.type === 'kvm' ? 'kvm' : 'qemu';
+  return `<domain type='${type}'>
+  <name>${xmlText(wanted.name)}</name>
+  <uuid>${wanted.id}</uuid>
+  <memory unit='KiB'>${Math.ceil(from.memoryBytes / 1024)}</memory>
+  <vcpu>${from.processors}</vcpu>
+  <os${from.bootMode === 'uefi' ? " firmware='efi'" : ''}>
+    <type arch='x86_64' machine='${isQ35 ? 'q35' : 'pc'}'>hvm</type>
+    <boot dev='hd'/>
+  </os>
+  <features><acpi/><apic/></features>
+${type === 'kvm' ? "  <cpu mode='host-passthrough'/>\n" : ''}  <clock offset='${from.isLocalTime ? 'localtime' : 'utc'}'/>
+  <devices>
+${disks
+  .map(
+    ({ file, target, bus, sectorBytes }) => `    <disk type='file' device='disk'>
+      <driver name='qemu' type='qcow2'/>
+      <source file='${attribute(file)}'/>
+      <target dev='${attribute(target)}' bus='${bus}'/>
+${sectorBytes === 512 ? '' : `      <blockio logical_block_size='${sectorBytes}' physical_block_size='${sectorBytes}'/>\n`}    </disk>`,
+  )
+  .join('\n')}
+${disks.some(({ bus }) => bus === 'scsi') ? "    <controller type='scsi' model='virtio-scsi'/>\n" : ''}${from.cards
+  .map((card) => cardXml(card, wanted))
+  .join('\n')}
+    <channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>
+    <graphics type='vnc' autoport='yes' listen='127.0.0.1'/>
+    <video><model type='vga'/></video>
+  </devices>
+</domain>
+`;
+}
+
+/** The newer machine type has no IDE. */
+const busOf = (bus: string, isQ35: boolean) =>
+  !BUSES.has(bus) ? 'virtio' : bus === 'ide' && isQ35 ? 'sata' : bus;
+
+function cardXml({ mac, model, network, bridge }: DomainNetworkCard, wanted: NewDomain): string {
+  const address = wanted.isCopy || mac === null || !MAC.test(mac) ? newMac() : mac;
+  const card = `      <mac address='${address}'/>
+      <model type='${model !== null && CARDS.has(model) ? model : 'virtio'}'/>`;
+  if (network !== null && wanted.networks.has(network)) {
+    return `    <interface type='network'>
+      <source network='${attribute(network)}'/>
+${card}
+    </interface>`;
+  }
+  if (bridge !== null && wanted.bridges.has(bridge)) {
+    return `    <interface type='bridge'>
+      <source bridge='${attribute(bridge)}'/>
+${card}
+    </interface>`;
+  }
+  return `    <interface type='user'>
+${card}
+      <link state='down'/>
+    </interface>`;
+}
+
+const newMac = () =>
+  `52:54:00:${[...randomBytes(3)].map((byte) => byte.toString(16).padStart(2, '0')).join(':')}`;
+
+const attribute = (text: string) => xmlText(text).replaceAll("'", '&apos;').replaceAll('"', '&quot;');

@@ -1,25 +1,38 @@
 import { readFile, realpath, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { clock } from '../../../../clock.ts';
-import { MACHINE_FILE } from '../../../../engine/index.ts';
+import { clock } from '../../../clock.ts';
+import { MACHINE_FILE } from '../../../engine/index.ts';
 import {
-  CHECKPOINTS_MAX,
   Machine,
   type MachineAction,
   MachineErrorCode,
   MACHINES_MAX,
   type MachineState,
-} from '../../../../protocol/index.ts';
-import { AgentError } from '../../../core/agent-error.ts';
-import { clearImages } from '../../../os/qemu/image-server.ts';
-import { firstCharacters } from '../../../core/plain-text.ts';
-import type { Exported, ExportTarget, Hypervisor, WantedCheckpoint, WantedMachine } from '../hypervisor.ts';
-import { changeCheckpoint, listCheckpoints } from './checkpoints.ts';
-import { type Domain, type DomainDisk, parseDomain } from './domain.ts';
-import { importDomain } from './import-domain.ts';
-import { type DomainState, isOverlay, mergeOverlays, takeOverlays } from './overlays.ts';
-import { kvmFailed, type Virsh } from './virsh.ts';
-import { writeImage } from './write-image.ts';
+} from '../../../protocol/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { firstCharacters } from '../../core/plain-text.ts';
+import { clearImages } from '../../os/qemu/disk-images.ts';
+import {
+  listedParts,
+  type Exported,
+  type ExportTarget,
+  type Hypervisor,
+  type WantedCheckpoint,
+  type WantedMachine,
+} from './hypervisor.ts';
+import {
+  changeCheckpoint,
+  listCheckpoints,
+  type DomainState,
+  isOverlay,
+  mergeOverlays,
+  takeOverlays,
+  kvmFailed,
+  type Virsh,
+  writeImage,
+} from './kvm-disks.ts';
+import { type Domain, type DomainDisk, parseDomain } from './kvm-domain.ts';
+import { importDomain } from './kvm-import.ts';
 
 /** The definition of the machine, beside its archive. */
 export const DOMAIN_FILE = 'domain.xml';
@@ -28,7 +41,7 @@ const LOOKED_AT_ONCE = 4;
 const CHANGE_MS = 600_000;
 const STOP_MS = 300_000;
 const STOP_POLL_MS = 1000;
-/** Merging goes on where the backup was cancelled, and ends at this limit. */
+/** A merge continues after the backup was cancelled, up to this limit. */
 const MERGE_MS = 6 * 3_600_000;
 
 const STATES: Readonly<Record<string, MachineState>> = {
@@ -61,14 +74,14 @@ export class Kvm implements Hypervisor {
     this.#run = programs.run;
   }
 
-  /** Overlays of an agent that was killed are merged, without keeping this one from its start. */
+  /** Merges the overlays of a killed agent in the background, without delaying the start of this one. */
   recover(): void {
     this.#recovering = this.#recoverAll().catch((error: unknown) => {
-      this.#programs.warn(`What earlier backups of machines have left could not be found: ${String(error)}`);
+      this.#programs.warn(`Overlays of earlier machine backups could not be searched: ${String(error)}`);
     });
   }
 
-  /** Resolves when `recover` is over. */
+  /** Resolves when `recover` has finished. */
   recovered(): Promise<void> {
     return this.#recovering;
   }
@@ -89,7 +102,7 @@ export class Kvm implements Hypervisor {
         some.map((id) =>
           this.#describe(id, saved.has(id), signal).catch((error: unknown) => {
             signal.throwIfAborted();
-            // One that is gone meanwhile, or that cannot be read, does not hide the others.
+            // A machine that is gone or cannot be read does not hide the others.
             this.#programs.warn(`The machine ${id} cannot be described: ${String(error)}`);
             return undefined;
           }),
@@ -141,7 +154,7 @@ export class Kvm implements Hypervisor {
     return importDomain(this.#programs, { folder, wanted, definition: DOMAIN_FILE }, signal);
   }
 
-  /** That of the pool `default`, as libvirt makes it. */
+  /** The folder of the pool `default`, as libvirt creates it. */
   async defaultFolder(): Promise<string> {
     return '/var/lib/libvirt/images';
   }
@@ -165,12 +178,12 @@ export class Kvm implements Hypervisor {
       await this.#write(domain, { ...target, consistency }, signal);
       return { consistency };
     } finally {
-      // Also after an attempt that has failed: libvirt may have made them all the same.
+      // Also after a failure: libvirt may have created them.
       await this.#merge(domain.id);
     }
   }
 
-  /** Its disks can be read as they are, with the overlays that an earlier backup may have left. */
+  /** The disks can be read directly, including overlays that an earlier backup may have left. */
   async #exportInactive(
     domain: Domain,
     { consistency: _wanted, ...target }: ExportTarget,
@@ -197,7 +210,10 @@ export class Kvm implements Hypervisor {
     await writeImage({ program, domain, disks: domain.disks, consistency, file, onBytes }, signal);
   }
 
-  /** Merging is never cancelled with the backup: the machine goes on with it. A failure is a warning, and tried again. */
+  /**
+   * A merge is not cancelled with the backup, because the machine depends on it. A failure is only a warning, and the
+   * next backup retries.
+   */
   async #merge(machineId: string): Promise<void> {
     const signal = clock.timeoutSignal(MERGE_MS);
     try {
@@ -236,14 +252,16 @@ export class Kvm implements Hypervisor {
     const word = (await this.#run(['domstate', '--domain', machineId], { signal })).trim();
     const state = STATES[word] ?? 'unknown';
     const checkpoints = await listCheckpoints(this.#run, machineId, signal);
+    const listed = listedParts(domain.disks, checkpoints);
     const disks = await Promise.all(
-      domain.disks.slice(0, 64).map(async (disk) => ({
+      listed.disks.map(async (disk) => ({
         path: firstCharacters(disk.path ?? '', 1024),
         sizeBytes: await sizeOf(disk),
         isPassthrough: disk.isPassthrough,
       })),
     );
     const machine = Machine.safeParse({
+      ...listed,
       id: domain.id,
       name: firstCharacters(domain.name, 256),
       state: state === 'off' && isSaved ? 'saved' : state,
@@ -253,9 +271,7 @@ export class Kvm implements Hypervisor {
       processors: domain.processors,
       disks,
       tracksChanges: false,
-      checkpoints: checkpoints
-        .slice(0, CHECKPOINTS_MAX)
-        .map(({ whole: _whole, ...checkpoint }) => checkpoint),
+      checkpoints: listed.checkpoints.map(({ whole: _whole, ...checkpoint }) => checkpoint),
     });
     if (!machine.success) throw kvmFailed('libvirt has described no machine.');
     return machine.data;
@@ -274,7 +290,7 @@ export class Kvm implements Hypervisor {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** In which states an action is possible, and in which one it has nothing to do. */
+/** From which states an action is possible, and in which state it has nothing to do. */
 const ACTIONS: Readonly<
   Record<MachineAction, { from: readonly MachineState[]; done: MachineState; command: string }>
 > = {
@@ -311,7 +327,7 @@ function assertReadable({ disks }: Domain): void {
   }
 }
 
-/** On the disk of the host. Null where it cannot be found out. */
+/** The size on the disk of the host. Null if it is unknown. */
 async function sizeOf({ path: file, isBlockDevice }: DomainDisk): Promise<number | null> {
   if (file === null) return null;
   if (!isBlockDevice) {
@@ -323,7 +339,7 @@ async function sizeOf({ path: file, isBlockDevice }: DomainDisk): Promise<number
   return /^\d{1,15}\n?$/.test(sectors) ? Number(sectors) * 512 : null;
 }
 
-/** Changes with every write to one of the disks that are files. */
+/** Changes with every write to a disk that is a file. */
 async function changesOf(disks: readonly DomainDisk[]): Promise<string> {
   const found = await Promise.all(
     disks.map(async ({ path: file }) => {

@@ -1,11 +1,12 @@
 import { type FileHandle, mkdir, open, readFile, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { EngineError, type MachineDescription } from '../../../../engine/index.ts';
-import { readFrom } from '../../../os/partitions/read-at.ts';
-import { runSystemProgram, type RunSystemProgram } from '../../../os/processes/system-program.ts';
-import type { FoundDisk, MountedVolume } from '../find-disks.ts';
-import type { LogicalVolume, PhysicalVolume } from './lvm-report.ts';
+import { EngineError, type MachineDescription } from '../../../engine/index.ts';
+import { readFrom, type ReadAt, readDisk } from '../../os/read-disk.ts';
+import { runSystemProgram, type RunSystemProgram } from '../../os/child-process.ts';
+import type { FoundDisk, MountedVolume } from './find-disks.ts';
 import {
+  type LogicalVolume,
+  type PhysicalVolume,
   createSnapshot,
   isWhole,
   type LvmSnapshot,
@@ -14,26 +15,26 @@ import {
   removeSnapshot,
   snapshotExtents,
   type VolumeGroups,
-} from './lvm-snapshots.ts';
-import type { Region } from './splice.ts';
-import { copyStill } from './still-copy.ts';
+} from './lvm.ts';
+import { spawn } from 'node:child_process';
+import { ownScope } from '../../os/process-group.ts';
 
 /**
- * Disks in use as they were at one moment for each of their volumes: volumes of LVM by snapshots, small other ones, such as
- * those that machines start from, by copies. The disks themselves stay as they are.
+ * Gives each volume in use a single point in time: LVM volumes by snapshots, other small volumes, such as boot
+ * partitions, by copies. The disks themselves are not changed.
  */
-export interface ConsistentPoint {
+interface ConsistentSnapshot {
   consistency: MachineDescription['consistency'];
-  /** What is read from elsewhere, by the path of the disk. */
+  /** Regions that are read from another source, by the path of the disk. */
   regions: ReadonlyMap<string, Region[]>;
-  /** Throws SOURCE_UNREADABLE where a snapshot was too small for what has changed meanwhile. */
+  /** Throws SOURCE_UNREADABLE if a snapshot was too small for the changes during the backup. */
   confirm(): Promise<void>;
   release(): Promise<void>;
 }
 
-export interface PointParts {
+interface SnapshotParts {
   jobId: string;
-  /** A private folder of the agent, for copies and for what the next agent has to clean up. */
+  /** A private folder of the agent, for copies and for the records that a later agent needs to clean up. */
   folder: string;
   warn: (message: string) => void;
   run?: RunSystemProgram;
@@ -45,38 +46,42 @@ const KEEP_FREE = 0.5;
 
 const spoolOf = (folder: string) => path.join(folder, 'image-volumes');
 
-/** Removes copies and snapshots that an agent has left that was killed. */
-export async function clearPoints({ folder, warn, run = runSystemProgram }: Omit<PointParts, 'jobId'>) {
+/** Removes copies and snapshots of an agent that was killed. */
+export async function removeLeftoverSnapshots({
+  folder,
+  warn,
+  run = runSystemProgram,
+}: Omit<SnapshotParts, 'jobId'>) {
   await rm(spoolOf(folder), { recursive: true, force: true });
   await removeLeftSnapshots(run, warn);
 }
 
-export async function takePoint(
+export async function takeConsistentSnapshot(
   disks: readonly FoundDisk[],
-  parts: PointParts,
+  parts: SnapshotParts,
   signal: AbortSignal,
-): Promise<ConsistentPoint> {
-  const point = new Point(parts, signal);
+): Promise<ConsistentSnapshot> {
+  const snapshot = new SnapshotOfDisks(parts, signal);
   try {
-    await point.take(disks);
-    return point;
+    await snapshot.take(disks);
+    return snapshot;
   } catch (error) {
-    await point.release();
+    await snapshot.release();
     throw error;
   }
 }
 
-class Point implements ConsistentPoint {
+class SnapshotOfDisks implements ConsistentSnapshot {
   consistency: MachineDescription['consistency'] = 'filesystem';
   readonly regions = new Map<string, Region[]>();
-  readonly #parts: PointParts;
+  readonly #parts: SnapshotParts;
   readonly #signal: AbortSignal;
   readonly #run: RunSystemProgram;
   readonly #snapshots: LvmSnapshot[] = [];
   readonly #handles: FileHandle[] = [];
   readonly #spool: string;
 
-  constructor(parts: PointParts, signal: AbortSignal) {
+  constructor(parts: SnapshotParts, signal: AbortSignal) {
     this.#spool = path.join(spoolOf(parts.folder), parts.jobId);
     this.#parts = parts;
     this.#signal = signal;
@@ -86,7 +91,7 @@ class Point implements ConsistentPoint {
   async take(disks: readonly FoundDisk[]): Promise<void> {
     const inUse = disks.flatMap(({ mounted }) => mounted);
     if (inUse.length === 0) return;
-    // What has no point in time makes all of it worthless, so it is tried first.
+    // A volume that cannot be frozen makes the rest pointless, so the copies come first.
     const plain = disks.flatMap((disk) =>
       disk.mounted.filter(({ type }) => type !== 'lvm').map((volume) => ({ disk, volume })),
     );
@@ -104,7 +109,7 @@ class Point implements ConsistentPoint {
     for (const snapshot of this.#snapshots) {
       if (await isWhole(this.#run, snapshot)) continue;
       throw new EngineError('SOURCE_UNREADABLE', {
-        message: `More was written than the snapshot of a volume of ${snapshot.group} could hold. Leave more room in this volume group, or back up when less is written.`,
+        message: `The snapshot of a volume in ${snapshot.group} overflowed, because too much was written during the backup. Leave more room in this volume group, or back up when less is written.`,
       });
     }
   }
@@ -127,7 +132,7 @@ class Point implements ConsistentPoint {
     this.consistency = 'none';
   }
 
-  /** Returns whether all of them stood still. */
+  /** Returns whether all of them have a single point in time. */
   async #copyAll(volumes: readonly { disk: FoundDisk; volume: MountedVolume }[]): Promise<boolean> {
     if (volumes.length === 0) return true;
     await mkdir(this.#spool, { recursive: true, mode: 0o700 });
@@ -141,7 +146,7 @@ class Point implements ConsistentPoint {
       const file = path.join(this.#spool, `volume-${index}`);
       const hasAgent = volume.mountPoint === '/' || (await stat(volume.mountPoint)).dev === own.dev;
       const parts = { run: this.#run, signal: this.#signal };
-      if (!(await copyStill({ ...volume, hasAgent }, file, parts))) return false;
+      if (!(await copyFrozen({ ...volume, hasAgent }, file, parts))) return false;
       await this.#add(disk, { start, length: volume.sizeBytes, from: 0 }, file);
     }
     return true;
@@ -162,7 +167,7 @@ class Point implements ConsistentPoint {
     }
     const isPlaced = logical.every(({ segments }) => segments?.every((each) => placed.has(each.physical)));
     if (!isPlaced) return false;
-    // The description of a group names the snapshot as soon as there is one. The image has the description from before.
+    // The metadata of a group lists the snapshot as soon as it exists. The image uses the metadata from before.
     for (const place of groups.physical) {
       const found = placed.get(place.path);
       if (found === undefined || !logical.some(({ group }) => group === place.group)) continue;
@@ -210,7 +215,7 @@ class Point implements ConsistentPoint {
   }
 }
 
-/** `undefined` where one of those in use cannot be found on the disks. */
+/** `undefined` if one of the volumes in use cannot be found on the disks. */
 function logicalInUse(
   inUse: readonly MountedVolume[],
   groups: VolumeGroups | undefined,
@@ -224,8 +229,161 @@ function logicalInUse(
   return found;
 }
 
-/** Of a partition on its disk, in bytes. */
+/** Offset of the partition on its disk, in bytes. */
 async function startOf(device: string): Promise<number | undefined> {
   const text = await readFile(`/sys/class/block/${path.basename(device)}/start`, 'utf8').catch(() => '');
   return /^\d+\s*$/.test(text) ? Number(text) * 512 : undefined;
+}
+
+/** A region of a disk that is read from another, frozen source. */
+export interface Region {
+  /** On the disk, in bytes. */
+  start: number;
+  length: number;
+  read: ReadAt;
+  /** In the source, in bytes. */
+  from: number;
+}
+
+/** A disk with some regions replaced. Regions must not overlap. */
+export function splice(read: ReadAt, regions: readonly Region[]): ReadAt {
+  const sorted = [...regions].sort((one, other) => one.start - other.start);
+  for (const [index, { start }] of sorted.entries()) {
+    const before = sorted[index - 1];
+    if (before !== undefined && before.start + before.length > start) throw new Error('regions overlap');
+  }
+  if (sorted.length === 0) return read;
+  return async (offset, length) => {
+    const parts: Buffer[] = [];
+    for (let at = offset; at < offset + length; ) {
+      const region = sorted.find((each) => each.start + each.length > at);
+      const isWithin = region !== undefined && region.start <= at;
+      const end = isWithin ? region.start + region.length : (region?.start ?? Number.POSITIVE_INFINITY);
+      const wanted = Math.min(offset + length, end) - at;
+      const bytes = isWithin
+        ? await region.read(region.from + at - region.start, wanted)
+        : await read(at, wanted);
+      parts.push(bytes);
+      at += bytes.length;
+      if (bytes.length < wanted) break;
+    }
+    return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+  };
+}
+
+/** A small volume in use that is copied while nothing is written to it. */
+
+/** Enough for a gigabyte on a slow disk. No program may be blocked longer by a frozen file system. */
+const FROZEN_MS = 20_000;
+const TRIES = 3;
+const ZEROS = Buffer.alloc(1024 * 1024);
+
+interface VolumeInUse {
+  /** The device: `/dev/sda1`. */
+  path: string;
+  mountPoint: string;
+  sizeBytes: number;
+}
+
+/**
+ * Copies the volume into a new file: with its file system frozen if that is possible, and otherwise between two checks
+ * that no write happened in between. Returns whether the copy has a single point in time.
+ * @param hasAgent  files of the agent lie on the volume: it is never frozen, because the agent could not thaw it
+ */
+export async function copyFrozen(
+  volume: VolumeInUse & { hasAgent: boolean },
+  file: string,
+  { run, signal }: { run: RunSystemProgram; signal: AbortSignal },
+): Promise<boolean> {
+  const copy = () => copyVolume(volume, file, signal);
+  // Drop the kernel's cache of the device, which may be older than what the file system has written.
+  const forget = () => run('blockdev', ['--flushbufs', volume.path]);
+  if (!volume.hasAgent) {
+    const work = () => forget().then(copy);
+    const frozen = await whileFrozen(volume.mountPoint, run, work).catch(() => 'unsupported' as const);
+    signal.throwIfAborted();
+    if (frozen !== 'unsupported') return frozen;
+  }
+  for (let round = 0; round < TRIES; round += 1) {
+    await run('sync', ['--file-system', volume.mountPoint]);
+    // Before the counter is read, because it makes the file system write.
+    await forget();
+    const before = await writesTo(volume.path);
+    await copy();
+    if (before !== undefined && before === (await writesTo(volume.path))) return true;
+  }
+  return false;
+}
+
+/**
+ * Runs work while a file system is frozen. A watchdog process thaws it after a limit, even if this process is killed.
+ * Returns whether it stayed frozen until the end of the work; throws if it cannot be frozen.
+ */
+export async function whileFrozen(
+  mountPoint: string,
+  run: RunSystemProgram,
+  work: () => Promise<void>,
+  frozenMs = FROZEN_MS,
+): Promise<boolean> {
+  const watchdog = await startWatchdog(mountPoint, frozenMs);
+  try {
+    await run('fsfreeze', ['--freeze', mountPoint]);
+    await work();
+  } finally {
+    await run('fsfreeze', ['--unfreeze', mountPoint]).then(
+      () => (watchdog.isNeeded = false),
+      // The watchdog has thawed it, or it was never frozen.
+      () => {},
+    );
+    watchdog.end();
+  }
+  return !watchdog.isNeeded;
+}
+
+/** Runs in its own session, so that it outlives the agent. It does nothing if the file system is already thawed. */
+async function startWatchdog(mountPoint: string, frozenMs: number) {
+  const script = 'sleep "$1"; exec fsfreeze --unfreeze "$2"';
+  const shell = ['sh', '-c', script, 'sh', String(frozenMs / 1000), mountPoint];
+  const [program = 'sh', ...words] = [...(await ownScope('muster-thaw')), ...shell];
+  const child = spawn(program, words, { detached: true, stdio: 'ignore', cwd: '/' });
+  child.on('error', () => {});
+  child.unref();
+  const end = () => {
+    try {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // The process has just ended.
+    }
+  };
+  return { isNeeded: true, end };
+}
+
+async function copyVolume(
+  { path: device, sizeBytes }: VolumeInUse,
+  file: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = await open(device, 'r');
+  let target: FileHandle | undefined;
+  try {
+    target = await open(file, 'w', 0o600);
+    let at = 0;
+    for await (const piece of readDisk({ read: readFrom(source), sizeBytes, empty: [] })) {
+      signal.throwIfAborted();
+      if (!piece.equals(ZEROS.subarray(0, piece.length))) await target.write(piece, 0, piece.length, at);
+      at += piece.length;
+    }
+    await target.truncate(sizeBytes);
+  } finally {
+    await target?.close();
+    await source.close();
+  }
+}
+
+/** The kernel's count of writes to a device since the machine was started. */
+async function writesTo(device: string): Promise<string | undefined> {
+  const file = `/sys/class/block/${path.basename(device)}/stat`;
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const [, , , , writes, , sectors, , inFlight] = text.trim().split(/\s+/);
+  return inFlight === '0' && writes !== undefined ? `${writes} ${sectors}` : undefined;
 }

@@ -1,43 +1,46 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { AgentError } from '../../../core/agent-error.ts';
-import { hasCode } from '../../../os/files/private-file.ts';
-import { isWriteRefused, targetError } from '../../../repository/backup-error.ts';
-import { assertRoom } from '../../../repository/room.ts';
-import { checkTargetPath, openTarget } from '../../../repository/target-folder.ts';
-import { listDisks } from '../find-disks.ts';
-import { readFrom } from '../../../os/partitions/read-at.ts';
+import type { MachineDescription, MachineDisk } from '../../../engine/index.ts';
+import { AgentError } from '../../core/agent-error.ts';
+import { hasCode } from '../../os/files/private-file.ts';
+import { describeTable, describeVolumes } from '../../os/partition-tables.ts';
+import { readOutput, findProgram } from '../../os/child-process.ts';
+import { readFrom } from '../../os/read-disk.ts';
+import { isWriteRefused, targetError } from '../../repository/local-engine.ts';
+import { assertRoom, checkTargetPath, openTarget } from '../../repository/target-folder.ts';
+import { listDisks } from './find-disks.ts';
+import { shortened } from '../../../protocol/index.ts';
 
-/** Where a disk is written to: a new file, a file that stands for a disk, or a disk of this machine. */
+/** The target of a disk: a new file, a file that stands for a disk, or a disk of this machine. */
 
 export interface DiskTarget {
   handle: FileHandle;
   path: string;
-  /** Its own, which a copy of a smaller disk leaves as it is. */
+  /** Size of the target, which the copy of a smaller disk does not change. */
   sizeBytes: number;
   isSparse: boolean;
 }
 
 export interface TargetQuery {
   target: string;
-  /** Of the disk that comes there. */
+  /** Size of the disk that is restored. */
   sizeBytes: number;
-  /** What is not known to be zeros: a new file needs room for this much. */
+  /** Bytes that are not known to be zeros: a new file needs this much space. */
   contentBytes: number;
-  /** Something that is there may be lost. */
+  /** Existing content may be overwritten. */
   mayOverwrite: boolean;
-  /** An earlier run has begun to write it. */
+  /** An earlier run has begun to write to the target. */
   isContinued: boolean;
-  /** A file that is there keeps its size, as a disk does. */
+  /** An existing file keeps its size, as a disk does. */
   keepsSize: boolean;
-  /** The folder of the agent, which is no target. */
+  /** The folder of the agent, which must not be a target. */
   forbidden: string;
 }
 
 const HEAD_BYTES = 1024 * 1024;
 
-/** Throws `AgentError`; nothing was written then. */
+/** Throws `AgentError` before anything was written. */
 export async function openDiskTarget(query: TargetQuery): Promise<DiskTarget> {
   const { target, forbidden } = query;
   checkTargetPath(target, forbidden);
@@ -49,7 +52,7 @@ export async function openDiskTarget(query: TargetQuery): Promise<DiskTarget> {
   return openFile(query, found === undefined ? undefined : found.size);
 }
 
-/** The file is looked up in its folder, which is held open, so that a link that is put there meanwhile has no effect. */
+/** The file is looked up in its open folder, so a link that is placed there meanwhile has no effect. */
 async function openFile(query: TargetQuery, size: number | undefined): Promise<DiskTarget> {
   const { target, sizeBytes, contentBytes, keepsSize, isContinued, mayOverwrite } = query;
   const folder = await openTarget(path.dirname(target));
@@ -90,7 +93,7 @@ async function openDevice({
     );
   }
   assertLargeEnough(device, disk.sizeBytes, sizeBytes);
-  // Of a disk, this is refused by the system while anything else uses it.
+  // The system refuses to open a disk like this while another program uses it.
   const handle = await open(device, constants.O_RDWR | constants.O_EXCL).catch(refused);
   try {
     if (!isContinued && !mayOverwrite) await assertEmpty(handle, device);
@@ -112,10 +115,7 @@ function assertLargeEnough(target: string, has: number, needs: number): void {
 async function assertEmpty(handle: FileHandle, target: string): Promise<void> {
   const head = await readFrom(handle)(0, HEAD_BYTES);
   if (head.every((byte) => byte === 0)) return;
-  throw new AgentError(
-    'TARGET_NOT_EMPTY',
-    `There is something on ${target}. Say that it may be overwritten.`,
-  );
+  throw new AgentError('TARGET_NOT_EMPTY', `${target} is not empty. Allow to overwrite it.`);
 }
 
 function refused(error: unknown): never {
@@ -123,4 +123,107 @@ function refused(error: unknown): never {
   if (isWriteRefused(error)) throw targetError('TARGET_NOT_WRITABLE', 'The target cannot be written to.');
   if (hasCode(error, 'ELOOP')) throw targetError('TARGET_UNSAFE', 'The target is a link.');
   throw error;
+}
+
+/** Checks of a restored disk that show whether a machine can start from it. */
+
+export interface DiskCheck {
+  name: string;
+  ok: boolean;
+  message?: string;
+}
+
+interface Checked {
+  handle: FileHandle;
+  path: string;
+  /** Size of the target. */
+  targetBytes: number;
+  disk: MachineDisk;
+  machine: MachineDescription;
+  /** Whether a machine starts from this disk. */
+  isBootDisk: boolean;
+  signal: AbortSignal;
+}
+
+const FSCK_MS = 30 * 60_000;
+
+export async function checkDisk({
+  handle,
+  path,
+  targetBytes,
+  disk,
+  machine,
+  isBootDisk,
+  signal,
+}: Checked): Promise<DiskCheck[]> {
+  const read = readFrom(handle);
+  const table = (await describeTable(read, disk.sectorBytes)) ?? null;
+  const expected = disk.partitionTable?.partitions.length ?? 0;
+  const found = table?.partitions.length ?? 0;
+  const checks: DiskCheck[] = [
+    {
+      name: 'partition table',
+      ok: found === expected,
+      message: `${found} of ${expected} partitions are there.`,
+    },
+  ];
+  const volumes = await describeVolumes(read, { sizeBytes: targetBytes, partitionTable: table });
+  const missing = disk.volumes.filter(
+    ({ type, uuid, offset }) =>
+      type !== 'unknown' &&
+      !volumes.some((each) => each.offset === offset && each.type === type && each.uuid === uuid),
+  );
+  checks.push({
+    name: 'file systems',
+    ok: missing.length === 0,
+    message: `${disk.volumes.length - missing.length} of ${disk.volumes.length} volumes are there.`,
+  });
+  const { bootMode } = machine;
+  if (isBootDisk && bootMode !== null) checks.push(await checkLoader(read, volumes, bootMode));
+  for (const { type, offset, partition } of volumes) {
+    if (type === 'ext') checks.push(await checkExt(path, offset, partition, signal));
+  }
+  return checks;
+}
+
+/** Disks that start in both ways, or in none, are not checked. */
+async function checkLoader(
+  read: ReturnType<typeof readFrom>,
+  volumes: readonly { type: string }[],
+  bootMode: NonNullable<MachineDescription['bootMode']>,
+): Promise<DiskCheck> {
+  const ok =
+    bootMode === 'uefi'
+      ? volumes.some(({ type }) => type === 'vfat')
+      : (await read(0, 440)).some((byte) => byte !== 0);
+  return {
+    name: 'boot loader',
+    ok,
+    message: ok ? `Found for ${bootMode}.` : `None was found for ${bootMode}.`,
+  };
+}
+
+/** Changes nothing. A journal with pending entries is no fault: the machine replays it at its start. */
+async function checkExt(
+  path: string,
+  offset: number,
+  partition: number | null,
+  signal: AbortSignal,
+): Promise<DiskCheck> {
+  const name = `file system of partition ${partition ?? 0}`;
+  const program = await findProgram(['e2fsck'], `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`);
+  if (program === undefined || path.includes('?')) {
+    return { name, ok: true, message: 'Not checked: e2fsck is not on this machine.' };
+  }
+  try {
+    await readOutput(program, ['-fn', `${path}?offset=${offset}`], { signal, timeoutMs: FSCK_MS });
+    return { name, ok: true };
+  } catch (error) {
+    signal.throwIfAborted();
+    return {
+      name,
+      ok: false,
+      message: shortened(error instanceof Error ? error.message : String(error), 300),
+    };
+  }
 }

@@ -1,8 +1,11 @@
-import { stat } from 'node:fs/promises';
+import { stat, access, readFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { EngineError } from '../../../engine/index.ts';
-import { runSystemProgram } from '../../os/processes/system-program.ts';
+import { EngineError, type MachineDescription } from '../../../engine/index.ts';
+import { firmwareValue, IMAGE_DISKS_MAX, shortened } from '../../../protocol/index.ts';
+import { osVersion } from '../../os/machine.ts';
+import { runSystemProgram } from '../../os/child-process.ts';
 
 /** The disks of this machine, and files that hold a whole disk. */
 
@@ -10,7 +13,7 @@ const Number_ = z.coerce.number().int().nonnegative();
 const Flag = z.union([z.boolean(), z.enum(['0', '1']).transform((text) => text === '1')]);
 const Text = z.string().nullish();
 
-/** What `lsblk` prints of a disk, and of what lies on it. */
+/** One disk or partition as `lsblk` prints it. */
 interface Listed {
   name: string;
   path: string;
@@ -45,20 +48,20 @@ const Listed: z.ZodType<Listed> = z.lazy(() =>
 const Listing = z.object({ blockdevices: z.array(Listed) });
 
 const COLUMNS = 'NAME,PATH,TYPE,SIZE,LOG-SEC,MAJ:MIN,MODEL,SERIAL,TRAN,RM,MOUNTPOINT';
-/** In memory, or made of other disks. */
+/** Devices in memory, or composed of other disks. */
 const NOT_REAL = /^(zram|ram|loop|nbd|fd|sr|md|dm-)/;
 
-/** A file system in use. Space for swapping is none: nothing in it is wanted back. */
+/** A file system in use. Swap space does not count, because its content is not restored. */
 export interface MountedVolume {
   path: string;
-  /** As `lsblk` has it: `part`, `lvm`, `crypt`, and others. */
+  /** The type that `lsblk` prints: `part`, `lvm`, `crypt`, and others. */
   type: string;
   mountPoint: string;
   sizeBytes: number;
 }
 
 export interface FoundDisk {
-  /** As it stands in the image. */
+  /** The name in the image. */
   name: string;
   path: string;
   isFile: boolean;
@@ -66,25 +69,36 @@ export interface FoundDisk {
   sectorBytes: number;
   model: string | null;
   serial: string | null;
-  /** Whether something on it is in use, so that it may change while it is read. */
+  /** Whether a part of it is in use, so that it may change while it is read. */
   isInUse: boolean;
   mounted: MountedVolume[];
   /** The devices of its partitions. */
   parts: string[];
-  /** The numbers of the disk and of everything on it, as the system writes them: `8:1`. */
+  /** The device numbers of the disk and of everything on it: `8:1`. */
   numbers: string[];
 }
 
 export interface DiskChoice {
-  /** Names as `lsblk` prints them, or absolute paths of files that hold a whole disk. */
+  /** Names as `lsblk` prints them, or absolute paths of files that contain a whole disk. */
   disks: 'all' | readonly string[];
   excludeDisks: readonly string[];
 }
 
-/** Throws SOURCE_UNREADABLE where a disk that is named is not there, or where none is left. */
-export async function chooseDisks(
+/** Throws SOURCE_UNREADABLE if a named disk does not exist, if none is left, or if an image cannot hold them all. */
+export async function chooseDisks(choice: DiskChoice, run = runSystemProgram): Promise<FoundDisk[]> {
+  const chosen = await wantedDisks(choice, run);
+  if (chosen.length > IMAGE_DISKS_MAX) {
+    // Check first: reading for hours would make an image that no server accepts.
+    throw unreadable(
+      `${chosen.length} disks are selected, and an image holds ${IMAGE_DISKS_MAX} at most. The first one that it cannot hold is ${chosen[IMAGE_DISKS_MAX]?.name}. Exclude some, and back them up by another configuration that names them.`,
+    );
+  }
+  return chosen;
+}
+
+async function wantedDisks(
   { disks, excludeDisks }: DiskChoice,
-  run = runSystemProgram,
+  run: typeof runSystemProgram,
 ): Promise<FoundDisk[]> {
   const isExcluded = ({ name, path: where }: FoundDisk) =>
     excludeDisks.includes(name) || excludeDisks.includes(where);
@@ -141,7 +155,7 @@ const mountedOn = (disk: Listed): MountedVolume[] =>
 
 const within = (disk: Listed): Listed[] => [disk, ...(disk.children ?? []).flatMap(within)];
 
-/** A file of a virtual machine, for example. `undefined` where there is none. */
+/** For example the disk file of a virtual machine. `undefined` if the file does not exist. */
 async function diskFile(file: string): Promise<FoundDisk | undefined> {
   if (!path.isAbsolute(file)) return undefined;
   const found = await stat(file).catch(() => undefined);
@@ -161,7 +175,7 @@ async function diskFile(file: string): Promise<FoundDisk | undefined> {
   };
 }
 
-/** A name that can stand in an archive. */
+/** A name that is valid in an archive. */
 function nameFor(name: string): string {
   const harmless = name
     .replace(/[^A-Za-z0-9._-]/g, '_')
@@ -181,3 +195,48 @@ function withDifferentNames(disks: FoundDisk[]): FoundDisk[] {
 }
 
 const unreadable = (message: string) => new EngineError('SOURCE_UNREADABLE', { message });
+
+/** The description of the machine, without its disks. */
+
+const DMI = '/sys/class/dmi/id';
+const FSTAB_MAX = 60_000;
+
+type Facts = Pick<
+  MachineDescription,
+  'machine' | 'system' | 'bootMode' | 'memoryBytes' | 'processors' | 'hardware' | 'fstab'
+>;
+
+/** @param isOwn  the disks are those of this machine; otherwise they are files, and their machine is unknown */
+export async function describeThisMachine(host: string, isOwn: boolean): Promise<Facts> {
+  if (!isOwn) {
+    const unknown = { system: null, bootMode: null, memoryBytes: null, processors: null };
+    return { machine: host, ...unknown, hardware: null, fstab: null };
+  }
+  const fstab = await readFile('/etc/fstab', 'utf8').catch(() => null);
+  return {
+    machine: host,
+    system: shortened(await osVersion(), 255),
+    bootMode: await bootMode(),
+    memoryBytes: os.totalmem(),
+    processors: Math.max(1, os.cpus().length),
+    hardware: {
+      vendor: await dmi('sys_vendor'),
+      product: await dmi('product_name'),
+      serial: await dmi('product_serial'),
+      board: await dmi('board_name'),
+    },
+    fstab: fstab === null || fstab.length > FSTAB_MAX ? null : fstab,
+  };
+}
+
+/** The firmware that has started this machine. */
+export const bootMode = (): Promise<'uefi' | 'bios'> =>
+  access('/sys/firmware/efi').then(
+    () => 'uefi' as const,
+    () => 'bios' as const,
+  );
+
+async function dmi(name: string): Promise<string | null> {
+  const text = firmwareValue(await readFile(`${DMI}/${name}`, 'utf8').catch(() => ''));
+  return text === undefined ? null : shortened(text, 255);
+}

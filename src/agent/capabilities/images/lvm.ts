@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { RunSystemProgram } from '../../../os/processes/system-program.ts';
-import { type LogicalVolume, LVS, parseReports, type PhysicalVolume, PVS } from './lvm-report.ts';
+import { z } from 'zod';
+import type { RunSystemProgram } from '../../os/child-process.ts';
 
 /** Snapshots of volumes of LVM, which exist while a backup reads them. */
 
 const PREFIX = 'muster-image-';
-/** What changes while a backup runs has to fit into a snapshot, or it becomes useless. */
+/** The changes during a backup must fit into the snapshot, or it becomes useless. */
 const SHARE_OF_VOLUME = 0.15;
 const LEAST_BYTES = 64 * 1024 * 1024;
 const USUAL_LEAST_BYTES = 1024 * 1024 * 1024;
-/** Something stays for others who need extents meanwhile. */
+/** Leaves some extents free for other users of the group. */
 const SHARE_OF_FREE = 0.8;
 
 export interface VolumeGroups {
@@ -17,7 +17,7 @@ export interface VolumeGroups {
   logical: LogicalVolume[];
 }
 
-/** `undefined` where LVM is not installed, or says nothing that is understood. */
+/** `undefined` if LVM is not installed, or prints nothing that can be parsed. */
 export async function readGroups(run: RunSystemProgram): Promise<VolumeGroups | undefined> {
   try {
     return parseReports(await run('lvs', LVS), await run('pvs', PVS));
@@ -26,7 +26,7 @@ export async function readGroups(run: RunSystemProgram): Promise<VolumeGroups | 
   }
 }
 
-/** How large the snapshot of each volume is; none for those whose group has no room for it. */
+/** The size of the snapshot of each volume; none for volumes whose group has no room. */
 export function snapshotExtents(
   volumes: readonly LogicalVolume[],
   physical: readonly PhysicalVolume[],
@@ -50,11 +50,11 @@ export function snapshotExtents(
 export interface LvmSnapshot {
   group: string;
   name: string;
-  /** The device that is read. */
+  /** The device to read. */
   path: string;
 }
 
-/** LVM stops the file system for a moment, so that what is on it is whole. */
+/** LVM freezes the file system for a moment, so its content is consistent. */
 export async function createSnapshot(
   run: RunSystemProgram,
   { group, name }: LogicalVolume,
@@ -69,7 +69,7 @@ export async function createSnapshot(
   return { group, name: own, path: made };
 }
 
-/** Whether everything that has changed since has fit into it. */
+/** Whether all changes so far have fit into the snapshot. */
 export async function isWhole(run: RunSystemProgram, { group, name }: LvmSnapshot): Promise<boolean> {
   const words = ['--noheadings', '--binary', '-o', 'lv_snapshot_invalid', `${group}/${name}`];
   const answer = (await run('lvs', words)).trim();
@@ -83,7 +83,7 @@ export async function removeSnapshot(
   await run('lvremove', ['--yes', '--force', `${group}/${name}`]);
 }
 
-/** Removes what an agent has left that was killed. */
+/** Removes snapshots of an agent that was killed. */
 export async function removeLeftSnapshots(
   run: RunSystemProgram,
   warn: (message: string) => void,
@@ -95,4 +95,125 @@ export async function removeLeftSnapshots(
       warn(`The snapshot ${group}/${name} of an earlier backup could not be removed: ${String(error)}`);
     });
   }
+}
+
+/** The LVM report: which parts of each volume lie on which disk. */
+
+const Bytes = z.coerce.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+
+const Segments = z.object({
+  report: z.tuple([
+    z.object({
+      seg: z.array(
+        z.object({
+          lv_name: z.string(),
+          vg_name: z.string(),
+          lv_attr: z.string(),
+          segtype: z.string(),
+          seg_start: Bytes,
+          seg_size: Bytes,
+          seg_pe_ranges: z.string(),
+          lv_path: z.string(),
+          lv_dm_path: z.string(),
+        }),
+      ),
+    }),
+  ]),
+});
+const Places = z.object({
+  report: z.tuple([
+    z.object({
+      pv: z.array(
+        z.object({
+          pv_name: z.string(),
+          vg_name: z.string(),
+          pe_start: Bytes,
+          vg_extent_size: Bytes,
+          vg_free_count: Bytes,
+        }),
+      ),
+    }),
+  ]),
+});
+
+const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
+const LVS = [
+  ...REPORT,
+  '--segments',
+  '-o',
+  'lv_name,vg_name,lv_attr,segtype,seg_start,seg_size,seg_pe_ranges,lv_path,lv_dm_path',
+];
+const PVS = [...REPORT, '-o', 'pv_name,vg_name,pe_start,vg_extent_size,vg_free_count'];
+
+export interface PhysicalVolume {
+  /** A disk, or a partition of one. */
+  path: string;
+  group: string;
+  /** The label and the metadata of the group come before it. */
+  extentsAt: number;
+  extentBytes: number;
+  /** Extent size of the group. */
+  freeExtents: number;
+}
+
+interface Segment {
+  /** In the volume, in bytes. */
+  start: number;
+  sizeBytes: number;
+  /** On the physical volume, in bytes from its beginning. */
+  physical: string;
+  at: number;
+}
+
+export interface LogicalVolume {
+  group: string;
+  name: string;
+  /** The name that `lsblk` prints. */
+  path: string;
+  sizeBytes: number;
+  /** `undefined` if the volume is not linear: striped, mirrored, thin and cached ones. */
+  segments: Segment[] | undefined;
+}
+
+/** Throws if the text is not a report of LVM. */
+export function parseReports(
+  segments: string,
+  places: string,
+): { physical: PhysicalVolume[]; logical: LogicalVolume[] } {
+  const physical = Places.parse(JSON.parse(places)).report[0].pv.map((each) => ({
+    path: each.pv_name,
+    group: each.vg_name,
+    extentsAt: each.pe_start,
+    extentBytes: each.vg_extent_size,
+    freeExtents: each.vg_free_count,
+  }));
+  const volumes = new Map<string, LogicalVolume>();
+  for (const each of Segments.parse(JSON.parse(segments)).report[0].seg) {
+    const known = volumes.get(each.lv_dm_path);
+    const volume = known ?? {
+      group: each.vg_name,
+      name: each.lv_name,
+      path: each.lv_dm_path,
+      sizeBytes: 0,
+      segments: [],
+    };
+    volumes.set(volume.path, volume);
+    volume.sizeBytes += each.seg_size;
+    const segment = each.segtype === 'linear' ? linearSegment(each, physical) : undefined;
+    if (segment === undefined) volume.segments = undefined;
+    else volume.segments?.push(segment);
+  }
+  return { physical, logical: [...volumes.values()] };
+}
+
+function linearSegment(
+  { seg_pe_ranges, seg_start, seg_size }: { seg_pe_ranges: string; seg_start: number; seg_size: number },
+  physical: readonly PhysicalVolume[],
+): Segment | undefined {
+  const [, path, first, last] = /^(\S+):(\d+)-(\d+)$/.exec(seg_pe_ranges) ?? [];
+  const place = physical.find((each) => each.path === path);
+  if (place === undefined || first === undefined || last === undefined) return undefined;
+  if ((Number(last) - Number(first) + 1) * place.extentBytes !== seg_size) return undefined;
+  const at = place.extentsAt + Number(first) * place.extentBytes;
+  return { start: seg_start, sizeBytes: seg_size, physical: place.path, at };
 }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { clock } from '../../../clock.ts';
 import {
   type DiskPlace,
   type Engine,
@@ -10,39 +11,44 @@ import {
   EngineProbe,
   openEngine,
   type Repository,
-} from '../../../../engine/index.ts';
-import type { RecoveryAccess, RecoveryMachine, RecoveryResult } from '../../../../protocol/index.ts';
-import { AgentError, describeError } from '../../../core/agent-error.ts';
-import { AGENT_VERSION } from '../../../core/version.ts';
-import { readPrivateJson, writePrivateJson } from '../../../os/files/private-file.ts';
-import type { Network } from '../../../os/network/network.ts';
-import { openRoute } from '../../../repository/engine-route.ts';
-import { restSource } from '../../../repository/rest-source.ts';
-import { bootMode } from '../describe-machine.ts';
-import { openImage, type OpenedImage } from '../restore/open-image.ts';
-import { type RestoredDisk, restoreDisk } from '../restore/restore-disk.ts';
-import { ProgressReports } from './progress-reports.ts';
-import { RecoveryServer } from './recovery-server.ts';
+} from '../../../engine/index.ts';
+import {
+  DISK_CHECKS_MAX,
+  RecoveryAccess,
+  type RecoveryMachine,
+  type RecoveryResult,
+  type RecoveryProgress,
+  shortened,
+} from '../../../protocol/index.ts';
+import { AgentError, describeError } from '../../core/agent-error.ts';
+import { EXIT, post, type ServerAccess, type ServerAnswer, ServerCallError } from '../../core/server-call.ts';
+import { AGENT_VERSION } from '../../core/version.ts';
+import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
+import type { Network } from '../../os/network/network.ts';
+import { openRoute, restSource } from '../../repository/rest-source.ts';
+import type { DiskCheck } from './disk-target.ts';
+import { bootMode } from './find-disks.ts';
+import { openImage, type OpenedImage, type RestoredDisk, restoreDisk } from './restore-disk.ts';
 
-/** Restores the disks of an image onto a machine that has no agent: from a rescue system, with a token. */
+/** Restores the disks of an image onto a machine without an agent: from a rescue system, with a token. */
 
 export interface RecoverOptions {
   server: string;
   token: string;
-  /** A disk, a file that stands for one, or a folder that gets a file for each disk. */
+  /** A disk, a file that stands for one, or a folder for one file per disk. */
   target: string;
   disk?: string | undefined;
   grow: boolean;
   mayOverwrite: boolean;
-  /** Also onto a machine that starts in another way than the image. */
+  /** Restores also if the image starts by another firmware (BIOS, UEFI) than this machine. */
   force: boolean;
-  /** A private folder that outlives an interruption. */
+  /** A private folder that survives an interruption. */
   state: string;
   network: Network;
   signal: AbortSignal;
   say: (line: string) => void;
   onProgress?: (progress: { phase: string; disk: string; done: number; total: number }) => void;
-  /** For tests: in place of what this machine is. */
+  /** For tests: replaces the firmware of this machine. */
   machine?: Partial<RecoveryMachine>;
   extentBytes?: number;
 }
@@ -52,7 +58,7 @@ const State = z.object({ token: z.string(), session: z.string() });
 export async function recover(options: RecoverOptions): Promise<RecoveryResult> {
   const { server, network, token, state, signal, say } = options;
   const machine: RecoveryMachine = {
-    hostname: os.hostname().slice(0, 255),
+    hostname: shortened(os.hostname(), 255),
     agentVersion: AGENT_VERSION,
     bootMode: await bootMode(),
     ...options.machine,
@@ -61,7 +67,7 @@ export async function recover(options: RecoverOptions): Promise<RecoveryResult> 
   const recovery = new RecoveryServer({ server, network }, { token, session, signal });
   const access = await recovery.start(machine);
   await saveSession(state, token, recovery.session);
-  say(`${session === undefined ? 'Recovering' : 'Going on with'} ${access.machineName || 'the machine'}.`);
+  say(`${session === undefined ? 'Recovering' : 'Resuming'} ${access.machineName || 'the machine'}.`);
   try {
     const result = await restoreAll({ ...options, access, machine, recovery });
     await recovery.end(result);
@@ -74,11 +80,11 @@ export async function recover(options: RecoverOptions): Promise<RecoveryResult> 
       validated: false,
       disks: [],
       warnings: [],
-      error: { code: failure.code, message: failure.message.slice(0, 2000) },
+      error: { code: failure.code, message: shortened(failure.message, 2000) },
     };
     await recovery
       .end(result)
-      .catch((cause: unknown) => say(`The server does not know of this: ${String(cause)}`));
+      .catch((cause: unknown) => say(`The server could not be informed: ${String(cause)}`));
     throw error;
   }
 }
@@ -96,7 +102,7 @@ async function restoreAll(work: Work): Promise<RecoveryResult> {
     const isFolder = (await stat(target).catch(() => undefined))?.isDirectory() === true;
     const disks = chosenDisks(image, work);
     if (!isFolder) assertFitsMachine(image, work, disks);
-    const warnings = warningsOf(image);
+    const warnings = warningsOf(image, disks);
     for (const warning of warnings) say(`Note: ${warning}`);
     const total = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const reports = new ProgressReports(work.recovery, total);
@@ -130,12 +136,15 @@ async function restoreAll(work: Work): Promise<RecoveryResult> {
   }
 }
 
-/** With restic where it is on this machine, which reads faster from the beginning; otherwise, and from any other byte, without. */
+/**
+ * restic reads faster from the beginning, so it is used then if it is installed; from any other byte, our own reader
+ * is used.
+ */
 async function openRecovered(work: Work): Promise<{ image: OpenedImage; close: () => void }> {
   const { access, server, network, state, signal } = work;
   const { path: where, user, secret, password, keyHint } = access.repository;
   const url = new URL(server);
-  // Only the path is taken from the answer: it cannot lead to another server.
+  // Only the path is taken from the response, so it cannot lead to another server.
   url.pathname = where;
   const route = await openRoute(network, { type: 'rest', url: url.href, user, password: secret }, state);
   const repository: Repository = {
@@ -200,21 +209,35 @@ function assertFitsMachine({ description }: OpenedImage, work: Work, disks: read
 
 const FIRMWARE = { bios: 'BIOS', uefi: 'UEFI' } as const;
 
-function warningsOf({ description }: OpenedImage): string[] {
-  const { consistency, disks } = description;
+function warningsOf({ description }: OpenedImage, chosen: readonly DiskPlace[]): string[] {
+  const disks = description.disks.filter(({ name }) => chosen.some((each) => each.name === name));
+  // One warning per sector size: there are few sizes, however many disks there are.
+  const sizes = new Set(disks.map(({ sectorBytes }) => sectorBytes));
+  sizes.delete(512);
   return [
-    ...(consistency === 'none'
+    ...(description.consistency === 'none'
       ? [
           'The image was made while the machine was running. Its file systems may need a repair at the first start.',
         ]
       : []),
-    ...disks.flatMap(({ name, sectorBytes }) =>
-      sectorBytes === 512
-        ? []
-        : [`The disk ${name} had sectors of ${sectorBytes} bytes. Its target needs the same.`],
-    ),
+    ...[...sizes].map((size) => {
+      const [first, ...others] = disks.filter(({ sectorBytes }) => sectorBytes === size);
+      const more = others.length === 0 ? '' : ` The same applies to ${others.length} more disks.`;
+      return `The disk ${first?.name} had sectors of ${size} bytes. Its target needs the same.${more}`;
+    }),
   ];
 }
+
+/** As many checks of a disk as a result can hold: failed ones first, and the number of those left out. */
+export const listedChecks = (
+  checks: readonly DiskCheck[],
+): Pick<RecoveryResult['disks'][number], 'checks' | 'checkCount'> =>
+  checks.length <= DISK_CHECKS_MAX
+    ? { checks: [...checks] }
+    : {
+        checks: checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).slice(0, DISK_CHECKS_MAX),
+        checkCount: checks.length,
+      };
 
 function resultOf(restored: readonly RestoredDisk[], warnings: string[]): RecoveryResult {
   const isValid = restored.every(({ checks }) => checks.every(({ ok }) => ok));
@@ -224,10 +247,10 @@ function resultOf(restored: readonly RestoredDisk[], warnings: string[]): Recove
     validated: isValid,
     disks: restored.map(({ disk, target, sha256, continuedFrom, checks }) => ({
       disk,
-      target: target.slice(0, 500),
+      target: shortened(target, 500),
       sha256,
       continuedFrom,
-      checks: checks.slice(0, 300),
+      ...listedChecks(checks),
     })),
     warnings,
     error: null,
@@ -237,7 +260,7 @@ function resultOf(restored: readonly RestoredDisk[], warnings: string[]): Recove
 const stateFile = (folder: string) => path.join(folder, 'recovery.json');
 const named = (token: string) => createHash('sha256').update(token).digest('hex');
 
-/** The token itself is kept nowhere. */
+/** The token itself is never stored. */
 async function savedSession(folder: string, token: string): Promise<string | undefined> {
   const state = State.safeParse(await readPrivateJson(stateFile(folder)).catch(() => undefined));
   return state.success && state.data.token === named(token) ? state.data.session : undefined;
@@ -245,4 +268,117 @@ async function savedSession(folder: string, token: string): Promise<string | und
 
 async function saveSession(folder: string, token: string, session: string | undefined): Promise<void> {
   if (session !== undefined) await writePrivateJson(stateFile(folder), { token: named(token), session });
+}
+
+const EVERY_MS = 3000;
+
+/** Sends the progress of a recovery, one report at a time. */
+class ProgressReports {
+  readonly #server: Pick<RecoveryServer, 'report'>;
+  readonly #total: number;
+  readonly #startedAt = clock.monotonic();
+  #before = 0;
+  #written = 0;
+  #firstDone: number | undefined;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #sending: Promise<void> | undefined;
+
+  constructor(server: Pick<RecoveryServer, 'report'>, total: number) {
+    this.#server = server;
+    this.#total = total;
+  }
+
+  put({ phase, disk, done }: { phase: string; disk: string; done: number }): void {
+    const now = clock.monotonic();
+    const all = this.#before + done;
+    if (phase === 'writing') {
+      this.#firstDone ??= all;
+      this.#written = all - this.#firstDone;
+    }
+    if (this.#sending !== undefined || now - this.#sentAt < EVERY_MS) return;
+    this.#sentAt = now;
+    const rate = Math.round((this.#written * 1000) / (now - this.#startedAt));
+    const progress: RecoveryProgress = {
+      phase,
+      disk,
+      done: all,
+      total: this.#total,
+      ...(phase === 'writing' && rate > 0 ? { rate, etaSeconds: Math.ceil((this.#total - all) / rate) } : {}),
+    };
+    this.#sending = this.#server.report(progress).finally(() => (this.#sending = undefined));
+  }
+
+  /** Called when a disk is complete. */
+  next(sizeBytes: number): void {
+    this.#before += sizeBytes;
+  }
+
+  async end(): Promise<void> {
+    await this.#sending;
+  }
+}
+
+/** The requests of a recovery to its server. They need only the token. */
+class RecoveryServer {
+  readonly #access: ServerAccess;
+  readonly #token: string;
+  readonly #signal: AbortSignal;
+  #session: string | undefined;
+
+  /** @param session  that of an earlier start with the same token */
+  constructor(access: ServerAccess, { token, session, signal }: RecoverySecrets) {
+    this.#access = access;
+    this.#token = token;
+    this.#session = session;
+    this.#signal = signal;
+  }
+
+  /** The secret of this recovery, after it was started. */
+  get session(): string | undefined {
+    return this.#session;
+  }
+
+  /** Throws `ServerCallError` with the server's message. */
+  async start(machine: RecoveryMachine): Promise<RecoveryAccess> {
+    const answer = await post(this.#access, '/backup/bmr/authenticate', {
+      body: {
+        token: this.#token,
+        ...(this.#session === undefined ? {} : { session: this.#session }),
+        machine,
+      },
+      signal: this.#signal,
+    });
+    if (answer.status !== 200) throw refused(answer);
+    const access = RecoveryAccess.safeParse(answer.body);
+    if (!access.success) throw new ServerCallError(EXIT.refused, 'The response of the server is invalid.');
+    this.#session = access.data.session ?? this.#session;
+    return access.data;
+  }
+
+  /** A lost report does not matter: the next one contains more. */
+  async report(progress: RecoveryProgress): Promise<void> {
+    await post(this.#access, '/backup/bmr/progress', {
+      body: this.#body({ progress }),
+      signal: this.#signal,
+    }).catch(() => undefined);
+  }
+
+  /** Also called for an interrupted recovery. Throws if the server does not accept it. */
+  async end(result: RecoveryResult): Promise<void> {
+    const answer = await post(this.#access, '/backup/bmr/complete', { body: this.#body({ result }) });
+    if (answer.status !== 200) throw refused(answer);
+  }
+
+  #body(about: object) {
+    return { token: this.#token, session: this.#session ?? '', ...about };
+  }
+}
+
+const refused = ({ refusal = 'The server refuses.' }: Pick<ServerAnswer, 'refusal'>) =>
+  new ServerCallError(EXIT.refused, refusal);
+
+interface RecoverySecrets {
+  token: string;
+  session: string | undefined;
+  signal: AbortSignal;
 }

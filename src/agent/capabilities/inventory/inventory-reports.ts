@@ -3,23 +3,41 @@ import { z } from 'zod';
 import { clock, type Timer } from '../../../clock.ts';
 import { AgentErrorCode, type Inventory } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
-import { reconnectDelay, refusedDelay } from '../../core/server/back-off.ts';
-import { type ConnectionState, reachesServer } from '../../core/connection/connection-state.ts';
+import { type ConnectionState, reachesServer } from '../../core/connection-options.ts';
+import {
+  reconnectDelay,
+  refusedDelay,
+  type ServerAnswer,
+  ServerCallError,
+  uploadVerdict,
+  post,
+  type ServerAccess,
+} from '../../core/server-call.ts';
+import type { ServerClock } from '../../core/server-clock.ts';
+import type { Tokens } from '../../core/tokens.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
-import { type ServerAnswer, ServerCallError } from '../../core/server/server-call.ts';
-import type { ServerClock } from '../../core/server/server-clock.ts';
-import { uploadVerdict } from '../../core/server/upload-verdict.ts';
-import type { Tokens } from '../../core/enrollment/tokens.ts';
-import type { MachineInventory } from './fit.ts';
+import type { DurableHandlers } from '../../work/handler.ts';
+import type { MachineInventory } from './collect.ts';
+
+/** Returns a function that sends the inventories of one device to its server. */
+export const sendInventoryTo =
+  (access: ServerAccess, deviceId: string) =>
+  async (inventory: Inventory, token: string, signal: AbortSignal): Promise<ServerAnswer> =>
+    post(access, `/agents/${encodeURIComponent(deviceId)}/inventory`, {
+      token,
+      body: inventory,
+      compress: true,
+      signal,
+    });
 
 export interface InventoryReportsOptions {
   /** @param signal  aborted when the agent stops */
   collect: (signal: AbortSignal) => Promise<MachineInventory>;
-  /** Throws `ServerCallError` where the server cannot be reached. */
+  /** Throws `ServerCallError` if the server cannot be reached. */
   send: (inventory: Inventory, token: string, signal: AbortSignal) => Promise<ServerAnswer>;
   tokens: Tokens;
   serverClock: ServerClock;
-  /** Remembers what was sent last. Without a file, the inventory is sent after each start. */
+  /** Stores what was sent last. Without a file, the inventory is sent after each start. */
   file?: string;
   warn: (message: string) => void;
   /** For tests and for simulated fleets. */
@@ -49,7 +67,7 @@ interface Pending {
   at: number;
 }
 
-/** Settles a refresh: without a failure, the server has accepted the inventory. */
+/** Settles a refresh: without an error, the server has accepted the inventory. */
 type Settle = (failure?: AgentError) => void;
 
 /**
@@ -147,13 +165,13 @@ export class InventoryReports {
     const collection = this.#turn.then(async () => {
       if (this.#stop.signal.aborted) return;
       const inventory = await this.#options.collect(this.#stop.signal);
-      // What was ended while it was read has not failed.
+      // A read that was aborted has not failed.
       if (this.#stop.signal.aborted) return;
       const hash = createHash('sha256').update(JSON.stringify(inventory)).digest('hex');
       const last = this.#sent;
       const isDue = last?.hash !== hash || clock.now() - last.at > DAILY_MS || clock.now() < last.at;
-      // A pending inventory is replaced by any other one, also by the one that was sent last: the machine may be as it
-      // was before.
+      // Any other inventory replaces a pending one, even one equal to the last that was sent: the machine may have
+      // changed back.
       const isKnown = this.#pending === undefined ? !isDue : this.#pending.hash === hash;
       if (isKnown && settle === undefined) return;
       this.#pending = { inventory, hash, at: clock.monotonic() };
@@ -192,7 +210,7 @@ export class InventoryReports {
       const waitMs = await this.#sendOne(pending, refreshes);
       if (waitMs === undefined) {
         this.#failures = 0;
-        // A newer one may have replaced it meanwhile.
+        // A newer one may have replaced it.
         if (this.#pending === pending) this.#pending = undefined;
         continue;
       }
@@ -202,14 +220,18 @@ export class InventoryReports {
     }
   }
 
-  /** Returns how long to wait before the next attempt; `undefined` where none is needed. */
+  /** Returns how long to wait before the next attempt; `undefined` if none is needed. */
   async #sendOne({ inventory, hash, at }: Pending, refreshes: number): Promise<number | undefined> {
     const { tokens, send, serverClock } = this.#options;
     const collectedAt = new Date(serverClock.now() - (clock.monotonic() - at)).toISOString();
     const token = await tokens.current();
     let answer: ServerAnswer;
     try {
-      answer = await send({ ...inventory, collectedAt }, token, this.#stop.signal);
+      answer = await send(
+        { ...withoutFuture(inventory, collectedAt), collectedAt },
+        token,
+        this.#stop.signal,
+      );
     } catch (error) {
       if (!(error instanceof ServerCallError)) throw error;
       this.#lastFailure = error.message;
@@ -225,7 +247,7 @@ export class InventoryReports {
         return undefined;
       case 'resend':
       case 'give-up': {
-        // The agent has already made it fit the limits, and cannot know what the server would accept instead.
+        // The agent has already applied the limits, and cannot know what the server would accept instead.
         const message = `The server refused the inventory of this machine: ${answer.refusal ?? ''}`;
         this.#warnOnce(message);
         this.#settle(refreshes, new AgentError(AgentErrorCode.failed, message));
@@ -246,11 +268,11 @@ export class InventoryReports {
     this.#sent = sent;
     const { file } = this.#options;
     if (file === undefined) return;
-    // If this fails, the inventory is sent once more after the next start, which does no harm.
+    // If this fails, the inventory is sent once more after the next start, which is harmless.
     await writePrivateJson(file, sent).catch(() => {});
   }
 
-  /** @param count  how many refreshes waited when it was sent: the others wait for a later inventory */
+  /** @param count  how many refreshes waited when it was sent; the later ones wait for a later inventory */
   #settle(count: number, failure?: AgentError): void {
     for (const settle of this.#refreshes.splice(0, count)) settle(failure);
   }
@@ -262,3 +284,31 @@ export class InventoryReports {
 }
 
 const NOT_YET = 'The inventory was collected, but the server has not accepted it yet.';
+
+export function inventoryHandlers(parts: {
+  /** Reads the facts of the heartbeat again and sends them at once. */
+  reportNow: () => void;
+  /** Resolves when the server has accepted the current inventory. */
+  refreshInventory: (signal: AbortSignal) => Promise<void>;
+}): DurableHandlers {
+  return {
+    async 'agent.refresh-inventory'(_payload, { signal }) {
+      parts.reportNow();
+      await parts.refreshInventory(signal);
+      return {};
+    },
+  };
+}
+
+/** The clock of the machine may be ahead. The server refuses an inventory with times that are in the future for it. */
+function withoutFuture({ software, ...rest }: MachineInventory, collectedAt: string): MachineInventory {
+  if (software === undefined) return rest;
+  return {
+    ...rest,
+    software: software.map(({ installedAt, ...entry }) =>
+      installedAt === undefined || Date.parse(installedAt) > Date.parse(collectedAt)
+        ? entry
+        : { ...entry, installedAt },
+    ),
+  };
+}

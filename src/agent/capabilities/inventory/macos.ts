@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
-import { Reading } from '../../core/reading.ts';
-import type { Sources } from './sources.ts';
-import { nonEmpty, type FoundSoftware, lastUserOf, type Collector, cleanDmi } from './collector.ts';
+import { Reading } from '../../core/plain-text.ts';
+import {
+  type Sources,
+  nonEmpty,
+  type FoundSoftware,
+  lastUserOf,
+  type Collector,
+  cleanDmi,
+} from './sources.ts';
 
 /** `system_profiler` inspects each application, which takes long on a slow disk. */
 const PROFILER_MS = 180_000;
@@ -60,7 +66,7 @@ export const collectOnMacos: Collector = async (sources, { software, reading = n
   };
 };
 
-/** `undefined` where neither list could be read. */
+/** `undefined` if neither list could be read. */
 async function macosSoftware(sources: Sources, reading: Reading): Promise<FoundSoftware[] | undefined> {
   const applications = await reading.from(
     'applications',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
-import { Reading } from '../../core/reading.ts';
-import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './collector.ts';
+import { Reading } from '../../core/plain-text.ts';
+import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './sources.ts';
 
 /**
  * One script reads everything, because starting PowerShell takes longer than running it. It prints JSON, where a list

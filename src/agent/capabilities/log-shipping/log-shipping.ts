@@ -1,25 +1,92 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { clock, type Timer } from '../../../clock.ts';
-import { type ConnectionState, reachesServer } from '../../core/connection/connection-state.ts';
-import { StateLines } from '../../core/connection/state-lines.ts';
-import { post, put, type ServerAccess } from '../../core/server/server-call.ts';
-import type { ServerClock } from '../../core/server/server-clock.ts';
-import type { Tokens } from '../../core/enrollment/tokens.ts';
-import { AgentLog } from './agent-log.ts';
+import { type DiagnosticLevel, type DiagnosticLine, LOG_MESSAGE_MAX } from '../../../protocol/index.ts';
+import { type ConnectionState, reachesServer, StateLines } from '../../core/connection-options.ts';
+import { firstCharacters } from '../../core/plain-text.ts';
+import { post, put, type ServerAccess } from '../../core/server-call.ts';
+import type { ServerClock } from '../../core/server-clock.ts';
+import type { Tokens } from '../../core/tokens.ts';
+import { AGENT_VERSION } from '../../core/version.ts';
 import { type LogSource, MachineEvents, shippedLogs } from './machine-events.ts';
-import { Sender } from './sender.ts';
-import { Spool } from './spool.ts';
+import { Sender, Spool } from './spool.ts';
+
+const BUFFER_MS = 5000;
+/** At most this many lines between two writes. Further lines are repetitions. */
+const BUFFER_LINES = 200;
+
+/** The agent's own log. Lines are buffered for a moment and then stored for sending. */
+class AgentLog {
+  readonly #keep: (lines: DiagnosticLine[]) => Promise<void>;
+  readonly #now: () => number;
+  readonly #bufferMs: number;
+  #lines: DiagnosticLine[] = [];
+  #omitted = 0;
+  #timer: Timer | undefined;
+
+  constructor(options: {
+    keep: (lines: DiagnosticLine[]) => Promise<void>;
+    /** The server's time. */
+    now: () => number;
+    bufferMs?: number;
+  }) {
+    this.#keep = options.keep;
+    this.#now = options.now;
+    this.#bufferMs = options.bufferMs ?? BUFFER_MS;
+  }
+
+  write(level: DiagnosticLevel, component: string, message: string): void {
+    if (this.#lines.length >= BUFFER_LINES) {
+      this.#omitted += 1;
+      return;
+    }
+    this.#lines.push(this.#line(level, component, message));
+    this.#timer ??= clock
+      .setTimeout(() => {
+        void this.flush();
+      }, this.#bufferMs)
+      .unref();
+  }
+
+  /** Never rejects, because the failure could not be logged. */
+  async flush(): Promise<void> {
+    clock.clear(this.#timer);
+    this.#timer = undefined;
+    const lines = this.#lines;
+    this.#lines = [];
+    if (this.#omitted > 0) lines.push(this.#line('warn', 'log', `${this.#omitted} more lines were omitted`));
+    this.#omitted = 0;
+    if (lines.length === 0) return;
+    try {
+      await this.#keep(lines);
+    } catch {
+      // The disk is full or missing. The agent keeps working without its log.
+    }
+  }
+
+  #line(level: DiagnosticLevel, component: string, message: string): DiagnosticLine {
+    return {
+      timestamp: new Date(this.#now()).toISOString(),
+      level,
+      component,
+      message: firstCharacters(message, LOG_MESSAGE_MAX),
+      agentVersion: AGENT_VERSION,
+    };
+  }
+}
 
 export interface LogShippingOptions {
   access: ServerAccess;
   deviceId: string;
-  /** The folder belongs to this device: if the machine enrolls as another one, its records are not sent as that one's. */
+  /**
+   * The folder belongs to this device: after an enrollment as another one, its records are not sent under the new
+   * identity.
+   */
   folder: string;
   tokens: Tokens;
   reader: LogSource;
   serverClock: ServerClock;
-  /** Must not come back to `log`, because the warning may be about what is written there. */
+  /** Must not call `log`, because the warning may be about the log itself. */
   warn: (message: string) => void;
   logs?: readonly string[];
   /** For tests. */

@@ -8,14 +8,17 @@ import {
   type LogQuery,
   type LogQuerySummary,
   LOG_PAGE_MAX,
+  type EventCategory,
+  type EventLevel,
+  LOG_MESSAGE_MAX,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../../core/agent-error.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
-import { deviceEvent } from './device-event.ts';
+import { firstCharacters, plainText } from '../../core/plain-text.ts';
 
 /** Finds the new entries of the machine's logs by querying each log for the time since the last round. */
 
-/** The time up to which a log was read, and the records around it that are already known. */
+/** The time up to which a log was read, and the known records around it. */
 const Mark = z.object({ at: z.number(), ids: z.array(z.number()) });
 type Mark = z.infer<typeof Mark>;
 const Marks = z.record(z.string(), Mark);
@@ -32,7 +35,7 @@ const KEEP_MARKS_MS = 3_600_000;
 const REACH_BACK_MS = 3_600_000;
 const QUERY_MS = 20_000;
 
-/** Logs that together hold everything the machine logs, and nothing twice. */
+/** Logs that together contain everything the machine logs, without duplicates. */
 export function shippedLogs(platform: NodeJS.Platform, hasJournal = false): readonly string[] {
   switch (platform) {
     case 'win32':
@@ -40,7 +43,7 @@ export function shippedLogs(platform: NodeJS.Platform, hasJournal = false): read
     case 'darwin':
       return ['Errors'];
     default:
-      // Where there is no journal, the text files of Debian and Red Hat. Otherwise they repeat it.
+      // Without a journal, the text files of Debian and Red Hat are used. Otherwise they repeat the journal.
       return hasJournal ? ['System'] : ['System', 'syslog', 'messages', 'auth.log', 'secure'];
   }
 }
@@ -56,7 +59,7 @@ export interface MachineEventsOptions {
   /** The file of the marks. */
   file: string;
   serverTime: () => number;
-  /** Stores the entries. They count as read when it has resolved. */
+  /** Stores the entries. They count as read once it has resolved. */
   keep: (events: DeviceEvent[]) => Promise<void>;
   warn: (message: string) => void;
 }
@@ -89,7 +92,7 @@ export class MachineEvents {
         else if (!signal.aborted) this.#warnOnce(log, error);
       }
     }
-    // If none exists, all are kept: a machine that has just been installed may get its logs later.
+    // If none exists, all are kept: a newly installed machine may get its logs later.
     if (missing.size < this.#logs.length) this.#logs = this.#logs.filter((log) => !missing.has(log));
   }
 
@@ -101,7 +104,7 @@ export class MachineEvents {
     const known = new Set(before.ids);
     const fresh = entries.filter(({ recordId }) => !known.has(recordId));
     const time = serverTime();
-    // They are stored oldest first.
+    // Stored oldest first.
     if (fresh.length > 0) await keep(fresh.toReversed().map((entry) => deviceEvent(log, entry, time)));
     const isNew = marks[log] === undefined || fresh.length > 0;
     marks[log] = markAfter({ before, entries, isWhole, now });
@@ -151,7 +154,7 @@ export class MachineEvents {
   }
 }
 
-/** An entry that is dated in the future does not move the mark there, because later entries would then be missed. */
+/** An entry that is dated in the future does not move the mark, because later entries would then be missed. */
 export function markAfter({
   before,
   entries,
@@ -160,7 +163,7 @@ export function markAfter({
 }: {
   before: Mark;
   entries: readonly LogEntry[];
-  /** True where the log was read completely. */
+  /** True if the log was read completely. */
   isWhole: boolean;
   now: number;
 }): Mark {
@@ -169,4 +172,48 @@ export function markAfter({
   const at = Math.min(now, Math.max(...known, isWhole ? now - LATE_MS : 0));
   const ids = [...times].filter(([, ms]) => !(ms < at - OVERLAP_MS)).map(([id]) => id);
   return { at, ids };
+}
+
+/** Converts log entries of the machine to the events that the server stores. */
+
+const EVENT_LEVELS: Readonly<Record<LogLevel, EventLevel>> = {
+  critical: 'critical',
+  error: 'error',
+  warning: 'warning',
+  information: 'info',
+  verbose: 'info',
+};
+
+/** @param now  the server's time: an entry that a wrong clock has dated later gets this time */
+export function deviceEvent(log: string, entry: LogEntry, now: number): DeviceEvent {
+  const at = Date.parse(entry.timeCreated);
+  return {
+    timestamp: new Date(Number.isNaN(at) ? now : Math.max(0, Math.min(at, now))).toISOString(),
+    level: EVENT_LEVELS[entry.level],
+    category: categoryOf(log, entry),
+    source: orElse(firstCharacters(entry.source, 255), log),
+    // Uses the id of the record, not of the kind of event: two records with the same text are two events. It is sent
+    // whole, because two records of a log with a long name may have ids that begin alike.
+    eventId: plainText(`${log}:${entry.recordId}`),
+    message: firstCharacters(entry.message, LOG_MESSAGE_MAX),
+    details: {
+      log,
+      recordId: entry.recordId,
+      eventId: entry.eventId,
+      category: firstCharacters(entry.category, 255),
+      user: entry.user === null ? null : firstCharacters(entry.user, 255),
+      computer: firstCharacters(entry.computer, 255),
+    },
+  };
+}
+
+const orElse = (text: string, other: string) => (text === '' ? other : text);
+
+const SECURITY = /^(security|auth|authpriv|secure|auth\.log)$/i;
+const KERNEL = /^(kernel|kern)/i;
+
+function categoryOf(log: string, { category, source }: LogEntry): EventCategory {
+  if ([log, category].some((name) => SECURITY.test(name))) return 'security';
+  if ([category, source].some((name) => KERNEL.test(name))) return 'hardware';
+  return /^application$/i.test(log) ? 'application' : 'system';
 }

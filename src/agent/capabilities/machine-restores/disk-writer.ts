@@ -2,8 +2,9 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import type { ImageDetails } from '../../../protocol/index.ts';
-import { isHeaderOf } from './image-place.ts';
+import { decodeTarHeader, TAR_BLOCK } from '../../../engine/index.ts';
+import { type ImageDetails, shortened } from '../../../protocol/index.ts';
+import { readOutput } from '../../os/child-process.ts';
 import { machineError } from './machine-error.ts';
 
 /** Writes the disks of an image to files, as the archive comes from the repository. */
@@ -11,7 +12,6 @@ import { machineError } from './machine-error.ts';
 const BLOCK = 64 * 1024;
 const ZEROS = Buffer.alloc(BLOCK);
 const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-const HEADER = 512;
 
 interface Part {
   start: number;
@@ -36,7 +36,7 @@ export async function writeDisks(
       file: path.join(folder, `disk${index}.raw`),
     }),
   );
-  const headers = new Map(parts.map(({ start }) => [start, Buffer.alloc(HEADER)]));
+  const headers = new Map(parts.map(({ start }) => [start, Buffer.alloc(TAR_BLOCK)]));
   let at = 0;
   let handle: FileHandle | undefined;
   let next = 0;
@@ -45,7 +45,7 @@ export async function writeDisks(
       if (!(chunk instanceof Uint8Array)) continue;
       const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
       const end = at + bytes.length;
-      for (const [start, header] of headers) copyOverlap(bytes, at, header, start - HEADER);
+      for (const [start, header] of headers) copyOverlap(bytes, at, header, start - TAR_BLOCK);
       while (next < parts.length) {
         const part = parts[next];
         if (part === undefined || end <= part.start) break;
@@ -74,7 +74,7 @@ export async function writeDisks(
   return parts.map(({ file }) => file);
 }
 
-/** Copies the bytes of a chunk that belong into a buffer, which begins at a place of the same stream. */
+/** Copies the bytes of a chunk that overlap a buffer at an offset of the same stream. */
 function copyOverlap(chunk: Buffer, at: number, target: Buffer, start: number): void {
   const from = Math.max(at, start);
   const to = Math.min(at + chunk.length, start + target.length);
@@ -100,5 +100,67 @@ async function writeAll(handle: FileHandle, bytes: Buffer, position: number): Pr
 const notThere = (index: number) =>
   machineError(
     'IMAGE_UNUSABLE',
-    `The image in the snapshot does not hold its disk ${index + 1} where it says.`,
+    `The image in the snapshot does not contain disk ${index + 1} at the described place.`,
   );
+
+/** Offsets of a machine's disks in the file of its snapshot. */
+
+/** The only file of a snapshot of one machine. */
+export const IMAGE_PATH = '/machine.tar';
+
+const READ_MS = 60_000;
+/** A multiple of every sector size that guests use. */
+const SECTORS: readonly number[] = [512, 4096];
+
+/** Throws `IMAGE_UNUSABLE` if the description cannot belong to this file. Its numbers come from another device. */
+export function checkDisks({ disks }: ImageDetails, fileBytes: number): void {
+  const unusable = (why: string) =>
+    machineError('IMAGE_UNUSABLE', `The image in the snapshot cannot be used: ${why}`);
+  if (disks.length === 0) throw unusable('it has no disk.');
+  if (disks.length > 16) throw unusable('it has more than 16 disks.');
+  let free = 0;
+  for (const { name, offset, sizeBytes, sectorBytes } of disks) {
+    const shown = JSON.stringify(shortened(name, 100));
+    if (!SECTORS.includes(sectorBytes)) {
+      throw unusable(`the disk ${shown} has sectors of ${sectorBytes} bytes.`);
+    }
+    if (sizeBytes === 0 || sizeBytes % sectorBytes !== 0) {
+      throw unusable(`the disk ${shown} has no whole sectors.`);
+    }
+    if (offset % TAR_BLOCK !== 0 || offset < Math.max(free, TAR_BLOCK)) {
+      throw unusable(`the disk ${shown} is misplaced.`);
+    }
+    free = offset + sizeBytes;
+    if (free > fileBytes) throw unusable(`the disk ${shown} lies beyond the end of its file.`);
+  }
+}
+
+/** Whether a block is the header of an archive member of this size. */
+export function isHeaderOf(block: Buffer, sizeBytes: number): boolean {
+  try {
+    const header = decodeTarHeader(block);
+    return header?.type === 'file' && header.size === sizeBytes;
+  } catch {
+    return false;
+  }
+}
+
+/** The same check for a file on a mount, which may hang, so another process reads it. */
+export async function checkHeaders({ disks }: ImageDetails, file: string): Promise<void> {
+  for (const { name, offset, sizeBytes } of disks) {
+    const words = [
+      `if=${file}`,
+      `bs=${TAR_BLOCK}`,
+      `skip=${offset / TAR_BLOCK - 1}`,
+      'count=1',
+      'status=none',
+    ];
+    const header = await readOutput('dd', words, { timeoutMs: READ_MS, decode: () => 'latin1' });
+    if (isHeaderOf(Buffer.from(header, 'latin1'), sizeBytes)) continue;
+    const shown = JSON.stringify(shortened(name, 100));
+    throw machineError(
+      'IMAGE_UNUSABLE',
+      `The image in the snapshot does not contain the disk ${shown} at the described place.`,
+    );
+  }
+}

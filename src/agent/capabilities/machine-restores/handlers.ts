@@ -2,20 +2,30 @@ import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import type { MachineDescription } from '../../../engine/index.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
-import { readDisk } from '../../os/partitions/read-disk.ts';
-import { describeTable, describeVolumes } from '../../os/partitions/volumes.ts';
-import { findProgram } from '../../os/processes/find-program.ts';
-import type { GuestDefinition } from '../../os/qemu/guest-definition.ts';
+import { readDisk } from '../../os/read-disk.ts';
+import { describeTable, describeVolumes } from '../../os/partition-tables.ts';
+import { findProgram } from '../../os/child-process.ts';
+import { type GuestDefinition, Guests } from '../../os/qemu/guest-definition.ts';
 import { endGuest, findGuest } from '../../os/qemu/guest-process.ts';
-import { openImage } from '../../os/qemu/image-server.ts';
+import { openImage } from '../../os/qemu/disk-images.ts';
 import type { NbdDisk } from '../../os/qemu/nbd-client.ts';
-import { STOP_MS } from '../../repository/local-engine.ts';
+import { STOP_MS, type BackupParts } from '../../repository/local-engine.ts';
 import { type RepositoryWork, withRepository } from '../../repository/repository-work.ts';
 import { storeMachine } from '../../repository/store-machine.ts';
-import type { DurableContext } from '../../work/durable-handler.ts';
-import type { InstantBoots } from './instant-boots.ts';
-import { cancelled, hypervisorMissing, machineError, machineMissing } from './machine-error.ts';
-import type { MachineParts } from './machine-parts.ts';
+import type { DurableContext, DurableHandlers } from '../../work/handler.ts';
+import { InstantBoots } from './instant-boots.ts';
+import {
+  cancelled,
+  hypervisorMissing,
+  machineError,
+  machineMissing,
+  asMachineError,
+} from './machine-error.ts';
+import { type MachineParts, Accelerators } from './new-guest.ts';
+import type { LiveHandlers } from '../../work/live-runner.ts';
+import { migrate } from './migrate.ts';
+import { restoreVm } from './restore-vm.ts';
+import { SnapshotMounts } from './snapshot-mounts.ts';
 
 type Payload = CommandPayload<'backup.vm-save'>;
 type Context = DurableContext<'backup.vm-save'>;
@@ -23,8 +33,8 @@ type Output = CommandOutput<'backup.vm-save'>;
 
 const MIB = 1024 ** 2;
 
-/** Backs up a machine that was made of a snapshot. It is shut down first and stays so: what it wrote later would be lost. */
-export const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
+/** Backs up a machine that was made from a snapshot. It is shut down first and stays off: later writes would be lost. */
+const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
   stopMs: STOP_MS,
   run: (payload: Payload, context: Context): Promise<Output> =>
     withRepository(parts, { payload, context }, (use) =>
@@ -39,14 +49,14 @@ export const saveMachine = (parts: MachineParts, boots: InstantBoots) => ({
         try {
           return await store(still, { payload, context, consistency, use: stoppable });
         } catch (error) {
-          // Somebody has discarded the machine.
+          // The machine was discarded.
           throw signal.aborted && !use.options.signal.aborted ? cancelled() : error;
         }
       }),
     ),
 });
 
-/** What its file systems are like then: one that ignores its power button ends as by a power cut. */
+/** Consistency of its file systems: a guest that ignores its power button ends as in a power cut. */
 async function shutDown(
   guest: GuestDefinition,
   signal: AbortSignal,
@@ -116,5 +126,55 @@ async function store(guest: GuestDefinition, { payload, context, consistency, us
     return await storeMachine(use, payload, { machine, contentOf, confirm, onProgress: context.progress });
   } finally {
     for (const disk of opened.values()) disk.close();
+  }
+}
+
+interface MachineRestores {
+  durable: DurableHandlers;
+  live: LiveHandlers;
+  close: () => void;
+}
+
+/** Cleans up after an earlier agent, and returns the commands that make machines of snapshots: on Linux only. */
+export async function openMachineRestores(backup: BackupParts): Promise<MachineRestores> {
+  if (process.platform !== 'linux') return { durable: {}, live: {}, close: () => {} };
+  const parts: MachineParts = {
+    ...backup,
+    guests: new Guests(path.join(backup.dataDir, 'machines'), backup.warn),
+    mounts: new SnapshotMounts({ ...backup, folder: path.join(backup.folder, 'mounts') }),
+    accelerators: new Accelerators(),
+  };
+  const boots = new InstantBoots(parts);
+  await boots.recover().catch((error: unknown) => {
+    backup.warn(`Leftovers of instant boots could not be cleaned up: ${String(error)}`);
+  });
+  const migration = migrate(parts, boots);
+  const restore = restoreVm(parts);
+  const save = saveMachine(parts, boots);
+  return {
+    durable: {
+      'backup.vm-from-image': {
+        ...restore,
+        run: (payload, context) => withCode(restore.run(payload, context)),
+      },
+      'backup.vm-instant-boot': (payload, context) => withCode(boots.boot(payload, context)),
+      'backup.vm-migrate': (payload, context) => withCode(migration.run(payload, context)),
+      'backup.vm-save': {
+        ...save,
+        run: (payload, context) => withCode(save.run(payload, context)),
+      },
+      'backup.vm-discard': ({ restoreId }) =>
+        withCode(boots.discard(restoreId).then((wasThere) => ({ wasThere }))),
+    },
+    live: { 'backup.vm-boots': () => boots.list() },
+    close: () => boots.close(),
+  };
+}
+
+async function withCode<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw asMachineError(error);
   }
 }

@@ -1,20 +1,70 @@
 import path from 'node:path';
+import { z } from 'zod';
 import { clock, type Timer } from '../../../clock.ts';
-import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
-import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
+import { type CommandOutput, type CommandPayload, VM_BOOTS_MAX } from '../../../protocol/index.ts';
 import { sizeOnMount } from '../../os/files/mounts.ts';
-import { endGuest, findGuest, startGuest, withMonitor } from '../../os/qemu/guest-process.ts';
-import { GUEST_FILES } from '../../os/qemu/guest-command.ts';
-import { guestState } from '../../os/qemu/guest-state.ts';
-import { createOverlay, imageInfo } from '../../os/qemu/image-tool.ts';
-import type { DurableContext } from '../../work/durable-handler.ts';
+import {
+  GUEST_FILES,
+  baseNode,
+  baseOf,
+  type GuestDefinition,
+  type GuestDisk,
+} from '../../os/qemu/guest-definition.ts';
+import {
+  endGuest,
+  findGuest,
+  startGuest,
+  withMonitor,
+  guestState,
+  stateOf,
+} from '../../os/qemu/guest-process.ts';
+import { createOverlay, imageInfo } from '../../os/qemu/disk-images.ts';
+import { type QmpClient, QmpRefusal } from '../../os/qemu/qmp-client.ts';
 import { openRepository } from '../../repository/repository-work.ts';
-import { reopenBases } from './base-repair.ts';
-import { checkDisks, checkHeaders, IMAGE_PATH } from './image-place.ts';
+import type { DurableContext } from '../../work/handler.ts';
+import { checkDisks, checkHeaders, IMAGE_PATH } from './disk-writer.ts';
 import { machineError } from './machine-error.ts';
-import type { MachineParts } from './machine-parts.ts';
-import { needQemu, openGuestFolder, planGuest } from './new-guest.ts';
-import { Turns } from './turns.ts';
+import { type MachineParts, needQemu, openGuestFolder, planGuest } from './new-guest.ts';
+import { KeyedMutex } from './snapshot-mounts.ts';
+
+const GENERATIONS_MAX = 100;
+
+/**
+ * Reopens the base of a running machine after its mount has died and was made again: open files of a dead mount never
+ * recover. Then the machine resumes from its disk error.
+ */
+async function reopenBases(guest: GuestDefinition): Promise<void> {
+  await withMonitor(guest, async (monitor) => {
+    for (const [index, { base }] of guest.disks.entries()) {
+      if (base === undefined) continue;
+      const { file, ...node } = baseNode(base, index);
+      const opened = z.record(z.string(), z.unknown()).parse(file);
+      const name = await addFresh(monitor, opened, (generation) => `${baseOf(index)}-${generation}`);
+      await monitor.execute('blockdev-reopen', { options: [{ ...node, file: name }] });
+    }
+    if ((await stateOf(monitor)) !== 'running') await monitor.execute('cont');
+  });
+}
+
+/**
+ * Opens the file under a free node name. Names are tried in turn, because listing the nodes crashes qemu 7.2 while a
+ * disk is being copied.
+ */
+async function addFresh(
+  monitor: QmpClient,
+  opened: Record<string, unknown>,
+  nameOf: (generation: number) => string,
+): Promise<string> {
+  for (let generation = 1; ; generation += 1) {
+    const name = nameOf(generation);
+    try {
+      await monitor.execute('blockdev-add', { ...opened, 'node-name': name });
+      return name;
+    } catch (error) {
+      if (!(error instanceof QmpRefusal) || generation >= GENERATIONS_MAX) throw error;
+    }
+  }
+}
 
 type Payload = CommandPayload<'backup.vm-instant-boot'>;
 type Output = CommandOutput<'backup.vm-instant-boot'>;
@@ -23,12 +73,12 @@ type Context = Pick<DurableContext<'backup.vm-instant-boot'>, 'signal' | 'secret
 const WATCH_MS = 5000;
 
 /**
- * Machines that run straight from a snapshot: what they read comes from its mount, what they write goes to overlays. An
- * overlay is removed only where somebody discards the machine.
+ * Machines that run straight from a snapshot: they read from its mount and write to overlays. An overlay is removed
+ * only when the machine is discarded.
  */
 export class InstantBoots {
   readonly #parts: MachineParts;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
   readonly #closed = new AbortController();
   readonly #long = new Map<string, AbortController>();
   #watch: Timer | undefined;
@@ -38,7 +88,7 @@ export class InstantBoots {
     this.#parts = parts;
   }
 
-  /** Removes what never ran and what nothing needs, both left by an earlier agent. */
+  /** Removes machines that never ran and mounts that no machine needs, left by an earlier agent. */
   async recover(): Promise<void> {
     for (const guest of await this.#parts.guests.list()) {
       if (guest.snapshotId === undefined) continue;
@@ -56,12 +106,12 @@ export class InstantBoots {
     this.#closed.abort();
   }
 
-  /** One machine is worked on at a time. */
+  /** Serializes the work on one machine. */
   turn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return this.#turns.take(id, work);
+    return this.#mutex.run(id, work);
   }
 
-  /** Of work that takes long: the signal is also aborted where the machine is discarded. */
+  /** For long work: the signal is also aborted if the machine is discarded. */
   longTurn<T>(id: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.turn(id, async () => {
       const discarded = new AbortController();
@@ -74,7 +124,7 @@ export class InstantBoots {
     });
   }
 
-  /** Starts a machine, or the one that was started by this before: then it goes on with what it has written. */
+  /** Starts a machine, or the one that an earlier run of this command has started, which keeps its writes. */
   boot(payload: Payload, context: Context): Promise<Output> {
     return this.turn(payload.restoreId, async () => {
       const known = await this.#parts.guests.read(payload.restoreId);
@@ -82,16 +132,17 @@ export class InstantBoots {
     });
   }
 
-  async list(): Promise<CommandOutput<'backup.vm-boots'>['boots']> {
-    const guests = (await this.#parts.guests.list()).slice(0, 200);
-    return Promise.all(
-      guests.map(async (guest) => ({
+  async list(): Promise<CommandOutput<'backup.vm-boots'>> {
+    const guests = await this.#parts.guests.list();
+    const boots = await Promise.all(
+      guests.slice(0, VM_BOOTS_MAX).map(async (guest) => ({
         restoreId: guest.id,
         state: await guestState(guest),
         isPermanent: guest.snapshotId === undefined,
         isBaseThere: guest.snapshotId === undefined || (await this.#parts.mounts.isHealthy(guest.snapshotId)),
       })),
     );
+    return { boots, ...(guests.length > VM_BOOTS_MAX ? { isCut: true } : {}) };
   }
 
   discard(id: string): Promise<boolean> {
@@ -108,13 +159,13 @@ export class InstantBoots {
     });
   }
 
-  /** Ends the mount of a snapshot that no machine lies on any more. */
+  /** Ends the mount of a snapshot that no machine uses any more. */
   async releaseUnused(snapshotId: string | undefined): Promise<void> {
     if (snapshotId === undefined || (await this.#needed()).has(snapshotId)) return;
     await this.#parts.mounts.release(snapshotId);
   }
 
-  /** What its disks say of a machine that has stopped: the copy may have ended when nobody looked. */
+  /** The state of a stopped machine, read from its disks: the copy may have ended while the agent was down. */
   async withoutFinishedBases(guest: GuestDefinition): Promise<GuestDefinition> {
     const { image } = await needQemu();
     const disks: GuestDisk[] = [];
@@ -140,7 +191,7 @@ export class InstantBoots {
       sectorBytes: sectorBytes === 4096 ? 4096 : 512,
       base: { file, offset, sizeBytes },
     }));
-    // The definition comes first: it keeps the mount from being removed with another machine.
+    // The definition is written first: it keeps the mount from being removed with another machine.
     const guest: GuestDefinition = { ...planned, disks, snapshotId };
     try {
       checkDisks(image, Number.MAX_SAFE_INTEGER);
@@ -184,7 +235,7 @@ export class InstantBoots {
   ): Promise<Output> {
     const qemu = await needQemu();
     const accelerator = await this.#parts.accelerators.of(qemu.system);
-    // From now on the overlays may hold something.
+    // From now on the overlays may contain data.
     const started = { ...guest, startedAt: guest.startedAt ?? clock.date().toISOString() };
     await this.#parts.guests.write(started);
     await startGuest(started, { qemu, accelerator });
@@ -203,7 +254,7 @@ export class InstantBoots {
     };
   }
 
-  /** Returns whether it was not mounted before. */
+  /** Returns whether it had to be mounted. */
   #mount({ snapshotId, repository }: Payload, { signal, secret }: Context): Promise<boolean> {
     const open = () => openRepository(this.#parts, repository, secret);
     return this.#parts.mounts.mount(snapshotId, open, signal);
@@ -213,7 +264,7 @@ export class InstantBoots {
     return new Set((await this.#parts.guests.list()).flatMap(({ snapshotId }) => snapshotId ?? []));
   }
 
-  /** Makes mounts again that have died, and lets the machines on them go on. */
+  /** Restores mounts that have died, and resumes the machines on them. */
   async #mend(): Promise<void> {
     if (this.#isMending) return;
     this.#isMending = true;
@@ -242,7 +293,7 @@ export class InstantBoots {
   }
 }
 
-/** The definition with other disks; where none lies on a snapshot any more, the machine is one of its own. */
+/** The definition with other disks; if none is based on a snapshot any more, the machine is independent. */
 export function withDisks({ snapshotId, ...guest }: GuestDefinition, disks: GuestDisk[]): GuestDefinition {
   const needsBase = disks.some(({ base }) => base !== undefined);
   return needsBase && snapshotId !== undefined ? { ...guest, disks, snapshotId } : { ...guest, disks };
@@ -253,7 +304,7 @@ export const accessOf = ({ folder, network }: GuestDefinition) => ({
   forwards: network.type === 'user' ? network.forwards : [],
 });
 
-/** Seconds since it was asked the last time. */
+/** Seconds since the last query. */
 function stopwatch(): () => number {
   let last = clock.monotonic();
   return () => {

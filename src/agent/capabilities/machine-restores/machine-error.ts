@@ -3,9 +3,9 @@ import { AgentError } from '../../core/agent-error.ts';
 import { hasCode } from '../../os/files/private-file.ts';
 import { GuestFailure } from '../../os/qemu/guest-process.ts';
 import { QmpLost, QmpRefusal } from '../../os/qemu/qmp-client.ts';
-import { targetError } from '../../repository/backup-error.ts';
+import { targetError } from '../../repository/local-engine.ts';
 
-/** Why a snapshot does not become a machine, beside the codes of the engine and of restores. */
+/** Error codes of restoring a machine, beside those of the engine and of restores. */
 export type MachineCode =
   | 'HYPERVISOR_MISSING'
   | 'FIRMWARE_MISSING'
@@ -18,7 +18,7 @@ export const machineError = (code: MachineCode, message: string) => new AgentErr
 
 export const FULL = 'The disk on which the machine is kept has no space left. Make room there and try again.';
 
-/** The failure of a machine as a command reports it. */
+/** The failure as a command reports it. */
 export function asMachineError(error: unknown): unknown {
   if (error instanceof AgentError) return error;
   if (error instanceof GuestFailure || error instanceof QmpLost || error instanceof QmpRefusal) {

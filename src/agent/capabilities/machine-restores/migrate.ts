@@ -1,18 +1,15 @@
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import type { CommandOutput, CommandPayload } from '../../../protocol/index.ts';
-import { readOutput } from '../../os/processes/child-process.ts';
-import { beginStream, dismissJob, listJobs, streamJob } from '../../os/qemu/block-jobs.ts';
-import { nodeOf } from '../../os/qemu/guest-command.ts';
-import type { GuestDefinition } from '../../os/qemu/guest-definition.ts';
+import { readOutput } from '../../os/child-process.ts';
+import { beginStream, dismissJob, listJobs, streamJob, type QmpClient } from '../../os/qemu/qmp-client.ts';
+import { nodeOf, type GuestDefinition } from '../../os/qemu/guest-definition.ts';
 import { findGuest, withMonitor } from '../../os/qemu/guest-process.ts';
-import type { QmpClient } from '../../os/qemu/qmp-client.ts';
-import { AGENT_STOPS, type DurableContext } from '../../work/durable-handler.ts';
-import { targetError, timedOut } from '../../repository/backup-error.ts';
+import { AGENT_STOPS, type DurableContext } from '../../work/handler.ts';
+import { targetError, timedOut } from '../../repository/local-engine.ts';
 import { type InstantBoots, withDisks } from './instant-boots.ts';
 import { cancelled, FULL, machineError, machineMissing } from './machine-error.ts';
-import type { MachineParts } from './machine-parts.ts';
-import { needQemu } from './new-guest.ts';
+import { type MachineParts, needQemu } from './new-guest.ts';
 
 type Payload = CommandPayload<'backup.vm-migrate'>;
 type Output = CommandOutput<'backup.vm-migrate'>;
@@ -21,8 +18,8 @@ type Context = Pick<DurableContext<'backup.vm-migrate'>, 'signal' | 'progress'>;
 const POLL_MS = 500;
 
 /**
- * Makes a machine that runs from a snapshot one of its own: what it still has in the snapshot is copied into its overlays,
- * while it runs and writes. The copy is work of qemu, which goes on when the agent ends; a later command waits for its end.
+ * Makes a running machine independent of its snapshot: the remaining content is copied into its overlays while it runs
+ * and writes. qemu does the copy, which continues if the agent ends; a later command waits for its end.
  */
 export const migrate = (parts: MachineParts, boots: InstantBoots) => ({
   run: (payload: Payload, { signal, progress }: DurableContext<'backup.vm-migrate'>): Promise<Output> =>
@@ -50,18 +47,19 @@ interface Work {
   context: Context;
 }
 
-/** Returns how much was copied. */
+/** Returns how many bytes were copied. */
 async function copyRunning({ parts, boots, guest, payload, context }: Work): Promise<number> {
   const until = clock.monotonic() + payload.timeoutSeconds * 1000;
   const wanted = guest.disks.map((_disk, index) => nodeOf(index));
   let copied = 0;
   for (;;) {
     if (context.signal.aborted || clock.monotonic() > until) {
-      // Where the agent stops, the copy goes on.
+      // If the agent stops, the copy continues.
       if (context.signal.reason !== AGENT_STOPS) await cancelCopies(guest, wanted);
       throw context.signal.aborted ? cancelled() : timedOut(payload.timeoutSeconds);
     }
-    // The header of an overlay names its base until all is copied. To ask qemu itself ends version 7.2 at times.
+    // The header of an overlay names its base until everything is copied. Asking qemu itself sometimes crashes version
+    // 7.2.
     const open = await boots.withoutFinishedBases(guest);
     const withBase = new Set(
       open.disks.flatMap(({ base }, index) => (base === undefined ? [] : nodeOf(index))),
@@ -87,7 +85,7 @@ async function copyRunning({ parts, boots, guest, payload, context }: Work): Pro
   return copied;
 }
 
-/** Begins the copies that are missing and takes note of those that have ended. Throws where one has failed. */
+/** Starts the missing copies and records those that have ended. Throws if one has failed. */
 async function advance(monitor: QmpClient, wanted: readonly string[], withBase: ReadonlySet<string>) {
   const jobs = new Map((await listJobs(monitor)).map((job) => [job.id, job]));
   let [isComplete, done, total] = [true, 0, 0];
@@ -121,7 +119,7 @@ async function cancelCopies(guest: GuestDefinition, wanted: readonly string[]): 
   }).catch(() => {});
 }
 
-/** Of a machine that does not run: by the tool for images, which keeps the base until everything is copied. */
+/** For a stopped machine: uses qemu-img, which keeps the base until everything is copied. */
 async function copyStopped({ parts, boots, guest, payload, context }: Work): Promise<number> {
   if (guest.snapshotId !== undefined && !(await parts.mounts.isHealthy(guest.snapshotId))) {
     throw machineError(

@@ -3,14 +3,40 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import type { CommandPayload, VmNetwork } from '../../../protocol/index.ts';
 import { openPrivateFolder } from '../../os/files/private-folder.ts';
-import type { GuestDefinition, GuestNetwork } from '../../os/qemu/guest-definition.ts';
-import type { Guests } from '../../os/qemu/guests.ts';
-import { findFirmware, findQemu, listBridges, type QemuPrograms } from '../../os/qemu/qemu-programs.ts';
-import { targetError } from '../../repository/backup-error.ts';
+import {
+  probeAccelerator,
+  type Accelerator,
+  type GuestDefinition,
+  type GuestNetwork,
+  type Guests,
+} from '../../os/qemu/guest-definition.ts';
+import { findFirmware, findQemu, listBridges, type QemuPrograms } from '../../os/qemu/disk-images.ts';
+import { targetError, type BackupParts } from '../../repository/local-engine.ts';
 import { checkTargetPath, openTarget } from '../../repository/target-folder.ts';
 import { hypervisorMissing, machineError } from './machine-error.ts';
+import type { SnapshotMounts } from './snapshot-mounts.ts';
 
-/** What is decided before a snapshot becomes a machine, and refused before anything is copied. */
+/** Dependencies of all commands that restore machines. */
+export interface MachineParts extends BackupParts {
+  guests: Guests;
+  mounts: SnapshotMounts;
+  accelerators: Accelerators;
+}
+
+/**
+ * Whether qemu can accelerate machines. The check takes a moment, and its result does not change while the agent runs.
+ */
+export class Accelerators {
+  readonly #known = new Map<string, Promise<Accelerator>>();
+
+  of(qemu: string): Promise<Accelerator> {
+    const known = this.#known.get(qemu) ?? probeAccelerator(qemu);
+    this.#known.set(qemu, known);
+    return known;
+  }
+}
+
+/** Choices and checks that come before anything is copied. */
 
 export type WantedVm = Pick<
   CommandPayload<'backup.vm-instant-boot'>,
@@ -23,7 +49,7 @@ export async function needQemu(): Promise<QemuPrograms> {
   return qemu;
 }
 
-/** A machine without disks. Throws where this host cannot run it. */
+/** A machine without disks. Throws if this host cannot run it. */
 export async function planGuest(
   { restoreId, image, vmName, memoryMb, cpuCount, network }: WantedVm,
   folder: string,
@@ -42,7 +68,7 @@ export async function planGuest(
     memoryMiB: memoryMb,
     processors: cpuCount,
     bootMode,
-    // Windows has no driver for virtio of its own.
+    // Windows contains no virtio drivers.
     bus: /windows/i.test(image.system ?? '') ? 'sata' : 'virtio',
     macAddress: `52:54:00:${[...randomBytes(3)].map((byte) => byte.toString(16).padStart(2, '0')).join(':')}`,
     network: await planNetwork(network),
@@ -62,7 +88,7 @@ async function planNetwork(network: VmNetwork): Promise<GuestNetwork> {
   return { type: 'user', isIsolated: network.isIsolated, forwards };
 }
 
-/** Ports of the loopback address that nothing listens on. They are held together, so that they differ. */
+/** Free ports of the loopback address. They are held together, so that they differ. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   try {
@@ -82,8 +108,8 @@ async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * A new folder for the disks. A given one is walked to as that of a restore is, and no other user may be able to replace
- * what is in it, because qemu opens its files by their names.
+ * A new folder for the disks. A given path is resolved like that of a restore, and no other user may be able to
+ * replace its content, because qemu opens its files by name.
  */
 export async function openGuestFolder(
   { restoreId, targetPath }: Pick<WantedVm, 'restoreId' | 'targetPath'>,

@@ -1,24 +1,26 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
-import { dump } from '../../../engine/index.ts';
-import type { CommandOutput, CommandPayload, VmDiskFormat } from '../../../protocol/index.ts';
-import { fitTable, growFileSystem } from '../../os/partitions/fit-disk.ts';
-import type { QemuPrograms } from '../../os/qemu/qemu-programs.ts';
+import { dump, type MachineVolume } from '../../../engine/index.ts';
+import {
+  type CommandOutput,
+  type CommandPayload,
+  type VmDiskFormat,
+  shortened,
+} from '../../../protocol/index.ts';
+import { fitTable, growFileSystem, describeTable, describeVolumes } from '../../os/partition-tables.ts';
+import { type QemuPrograms, convertImage, imageInfo } from '../../os/qemu/disk-images.ts';
 import type { GuestDefinition, GuestDisk } from '../../os/qemu/guest-definition.ts';
-import { endGuest, startGuest } from '../../os/qemu/guest-process.ts';
-import { guestState } from '../../os/qemu/guest-state.ts';
-import { convertImage, imageInfo } from '../../os/qemu/image-tool.ts';
-import type { DurableContext } from '../../work/durable-handler.ts';
+import { endGuest, startGuest, guestState } from '../../os/qemu/guest-process.ts';
+import type { DurableContext } from '../../work/handler.ts';
 import { STOP_MS } from '../../repository/local-engine.ts';
 import { withRepository } from '../../repository/repository-work.ts';
-import { writeDisks } from './disk-writer.ts';
-import { findingsOf } from './guest-findings.ts';
-import { checkDisks, IMAGE_PATH } from './image-place.ts';
+import { writeDisks, checkDisks, IMAGE_PATH } from './disk-writer.ts';
 import { accessOf } from './instant-boots.ts';
 import { machineError } from './machine-error.ts';
-import type { MachineParts } from './machine-parts.ts';
-import { needQemu, openGuestFolder, planGuest } from './new-guest.ts';
+import { type MachineParts, needQemu, openGuestFolder, planGuest } from './new-guest.ts';
+import { readFrom } from '../../os/read-disk.ts';
+import { readOutput } from '../../os/child-process.ts';
 
 type Payload = CommandPayload<'backup.vm-from-image'>;
 type Output = CommandOutput<'backup.vm-from-image'>;
@@ -26,7 +28,7 @@ type Context = DurableContext<'backup.vm-from-image'>;
 
 const GIB = 1024 ** 3;
 
-/** Makes a machine of a snapshot, with disks of its own. What is not complete is removed. */
+/** Creates a machine with its own disks from a snapshot. An incomplete one is removed. */
 export const restoreVm = (parts: MachineParts) => ({
   stopMs: STOP_MS,
   run: async (payload: Payload, context: Context): Promise<Output> => {
@@ -55,7 +57,7 @@ export const restoreVm = (parts: MachineParts) => ({
         ...made,
         folder,
         disks: shown,
-        warnings: warnings.slice(0, 50),
+        warnings: atMostWarnings(warnings),
         seconds: (clock.monotonic() - startedAt) / 1000,
       };
     } catch (error) {
@@ -78,7 +80,7 @@ interface Making {
   warnings: string[];
 }
 
-/** Defines the machine, and starts it where that is wanted. Of disks for another hypervisor none is made. */
+/** Defines the machine, and starts it if that was requested. Disks for another hypervisor get no machine. */
 async function makeGuest(
   { disks, ...planned }: Omit<GuestDefinition, 'disks'> & { disks: readonly FinishedDisk[] },
   { parts, qemu, payload, context, warnings }: Making,
@@ -100,17 +102,19 @@ async function makeGuest(
     context.progress({ phase: 'starting' });
     const accelerator = await parts.accelerators.of(qemu.system);
     await startGuest(guest, { qemu, accelerator }).catch((error: unknown) => {
-      // Its disks are complete, so that it can be started when the reason is gone.
-      warnings.unshift(error instanceof Error ? error.message.slice(0, 500) : 'The machine does not start.');
+      // Its disks are complete, so the machine can be started once the cause is fixed.
+      warnings.unshift(
+        error instanceof Error ? shortened(error.message, 500) : 'The machine does not start.',
+      );
     });
   }
   return { state: await guestState(guest), ...accessOf(guest) };
 }
 
-/** Hyper-V takes no other sizes. */
+/** Hyper-V accepts no other sizes. */
 const VHDX_BYTES = 1024 ** 2;
 
-/** Of raw disks, while their tables can be read. Returns warnings for people. */
+/** Reads raw disks, whose tables can be parsed. Returns warnings for people. */
 async function resizeDisks(
   files: readonly string[],
   { diskSizeGb, grow = false, format, image }: Payload,
@@ -196,4 +200,118 @@ async function shownDisk(tool: string, folder: string, file: string): Promise<Ou
   const whole = path.join(folder, file);
   const [{ virtualBytes }, { blocks }] = await Promise.all([imageInfo(tool, whole), stat(whole)]);
   return { name: file, sizeBytes: virtualBytes, storedBytes: blocks * 512 };
+}
+
+/**
+ * Problems that can be found before the start of a restored system, and that keep it from starting in other hardware.
+ * Nothing is mounted, and the problems are only reported: fixing them needs the running system.
+ */
+
+const SECTOR = 512;
+const READ_MS = 20_000;
+const TEXT_MAX = 200_000;
+
+interface Volume {
+  offset: number;
+  type: MachineVolume['type'];
+  uuid: string | undefined;
+}
+
+/** Warnings for people about disks that are raw files. */
+async function findingsOf(files: readonly string[]): Promise<string[]> {
+  const found = (
+    await Promise.all(files.map((file) => volumesOf(file).then((all) => ({ file, all }))))
+  ).flatMap(({ file, all }) => all.map((volume) => ({ file, ...volume })));
+  const uuids = new Set(found.flatMap(({ uuid }) => uuid ?? []));
+  const warnings: string[] = [];
+  for (const volume of found.filter(({ type }) => type === 'ext')) {
+    const read = (name: string) => readFromExt(volume, name);
+    const table = await read('/etc/fstab');
+    if (table === undefined) continue;
+    warnings.push(...fstabFindings(table, uuids));
+    warnings.push(...initramfsFindings(await read('/etc/initramfs-tools/initramfs.conf')));
+  }
+  if (found.length > 0 && !found.some(({ type }) => type === 'ext')) {
+    warnings.push(
+      'The file systems of the machine cannot be read without starting it, so nothing was checked.',
+    );
+  }
+  return warnings;
+}
+
+const WARNINGS_MAX = 50;
+
+/** As many as fit into the result. If there are more, the last one says so. */
+export function atMostWarnings(warnings: readonly string[]): string[] {
+  if (warnings.length <= WARNINGS_MAX) return [...warnings];
+  const listed = warnings.slice(0, WARNINGS_MAX - 1);
+  return [...listed, `There are ${warnings.length - listed.length} more findings, which are not listed.`];
+}
+
+/** Lines of fstab that are wrong in another machine. */
+export function fstabFindings(table: string, uuids: ReadonlySet<string>): string[] {
+  return table.split('\n').flatMap((line) => {
+    const [device = '', folder = ''] = line.trim().split(/\s+/);
+    if (device === '' || device.startsWith('#')) return [];
+    const shown = shortened(folder, 100);
+    if (/^\/dev\/(sd|hd|vd|xvd|nvme)/.test(device)) {
+      return [`${shown} is mounted from ${shortened(device, 100)}, which has another name in this machine.`];
+    }
+    const uuid = /^UUID="?([0-9A-Fa-f-]+)"?$/.exec(device)?.[1]?.toLowerCase();
+    if (uuid === undefined || uuids.has(uuid) || /\bnofail\b/.test(line)) return [];
+    return [
+      `${shown} is mounted by a UUID that is on none of the disks. The machine may wait for it at its start.`,
+    ];
+  });
+}
+
+/** An initramfs with only the drivers of the former machine. */
+export function initramfsFindings(config: string | undefined): string[] {
+  if (config === undefined || !/^\s*MODULES\s*=\s*"?dep/m.test(config)) return [];
+  return [
+    'The start of the system knows only the hardware of its former machine (MODULES=dep). If it does not find its disk, start the original with MODULES=most and back it up again.',
+  ];
+}
+
+/** A file of an ext file system; `undefined` if it is not there. The journal is not replayed. */
+async function readFromExt(
+  { file, offset }: Volume & { file: string },
+  name: string,
+): Promise<string | undefined> {
+  // debugfs gives question marks and quotation marks in a name a special meaning.
+  const handle = await open(file, 'r');
+  try {
+    const image = `/proc/${process.pid}/fd/${handle.fd}?offset=${offset}`;
+    const text = await readOutput('debugfs', ['-R', `cat ${name}`, image], {
+      timeoutMs: READ_MS,
+      maxLength: TEXT_MAX,
+    });
+    return text === '' ? undefined : text;
+  } catch {
+    return undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * The file systems of a disk image. The kernel of the host may know none of its partitions. UUIDs are in lower case,
+ * as in fstab.
+ */
+export async function volumesOf(file: string): Promise<Volume[]> {
+  const handle = await open(file, 'r');
+  try {
+    const read = readFrom(handle);
+    const { size: sizeBytes } = await handle.stat();
+    const partitionTable = (await describeTable(read, SECTOR)) ?? null;
+    const volumes = await describeVolumes(read, { sizeBytes, partitionTable });
+    return volumes.map(({ offset, type, uuid }) => ({ offset, type, uuid: fstabUuid(type, uuid) }));
+  } finally {
+    await handle.close();
+  }
+}
+
+function fstabUuid(type: MachineVolume['type'], uuid: string | null): string | undefined {
+  const text = uuid?.toLowerCase();
+  return type === 'vfat' ? text?.replace(/^(.{4})(.{4})$/, '$1-$2') : text;
 }

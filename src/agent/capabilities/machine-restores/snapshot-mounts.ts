@@ -3,18 +3,32 @@ import path from 'node:path';
 import { clock } from '../../../clock.ts';
 import { mountedFolder, mountRepository, type Repository } from '../../../engine/index.ts';
 import { sizeOnMount, unmountAll } from '../../os/files/mounts.ts';
-import { endLeftover } from '../../os/processes/leftover-process.ts';
-import { findByCommand } from '../../os/processes/find-by-command.ts';
+import { endLeftover, findByCommand } from '../../os/process-group.ts';
 import type { LocalEngine } from '../../repository/local-engine.ts';
 import { cancelled, machineError } from './machine-error.ts';
-import { Turns } from './turns.ts';
+
+/** One lock a key: work with the same key runs one after another, work with different keys concurrently. */
+export class KeyedMutex {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const turn = (this.#last.get(key) ?? Promise.resolve()).catch(() => {}).then(work);
+    const settled = turn
+      .catch(() => {})
+      .finally(() => {
+        if (this.#last.get(key) === settled) this.#last.delete(key);
+      });
+    this.#last.set(key, settled);
+    return turn;
+  }
+}
 
 /**
- * Snapshots that machines read while they run: each is mounted once, however many machines lie on it. restic outlives the
- * agent, as the machines do. A dead mount is removed before another one takes its place, because it would be hidden only.
+ * Snapshots that running machines read: each is mounted once, however many machines use it. restic outlives the agent,
+ * as the machines do. A dead mount is removed before a new one is made, because otherwise it would only be hidden.
  */
 
-/** What opens the repository of a snapshot. It stays open, because restic uses the way to it as long as it runs. */
+/** Opens the repository of a snapshot. It stays open, because restic uses the connection as long as it runs. */
 export interface MountAccess {
   repository: Repository;
   proxy: string | undefined;
@@ -25,7 +39,7 @@ const POLL_MS = 50;
 /** restic reads the whole index of the repository first. */
 const MOUNT_MS = 15 * 60_000;
 const END = { signal: 'SIGINT', ms: 5000 } as const;
-/** Of what restic has printed: kept for the log of this machine. */
+/** How much of restic's output goes into the log of this machine. */
 const LOG_MAX = 1_000_000;
 const LOG_SHOWN = 2000;
 
@@ -33,8 +47,8 @@ export class SnapshotMounts {
   readonly #folder: string;
   readonly #engine: LocalEngine;
   readonly #warn: (message: string) => void;
-  readonly #turns = new Turns();
-  /** Of the mounts that this process has made: so that one that dies can be made again. */
+  readonly #mutex = new KeyedMutex();
+  /** Parameters of the mounts of this process, so that a dead one can be made again. */
   readonly #access = new Map<string, MountAccess>();
 
   constructor(parts: { folder: string; engine: LocalEngine; warn: (message: string) => void }) {
@@ -43,7 +57,7 @@ export class SnapshotMounts {
     this.#warn = parts.warn;
   }
 
-  /** A file of the snapshot, whether or not it is there now. */
+  /** The path of a file in the snapshot, mounted or not. */
   fileOf(snapshotId: string, imagePath: string): string {
     return path.join(this.#rootOf(snapshotId), ...imagePath.split('/'));
   }
@@ -57,9 +71,9 @@ export class SnapshotMounts {
     return (await sizeOnMount(this.#rootOf(snapshotId))) !== undefined;
   }
 
-  /** Mounts a snapshot that is not mounted. Returns whether it had to. */
+  /** Mounts a snapshot unless it is mounted. Returns whether it had to. */
   mount(snapshotId: string, access: () => Promise<MountAccess>, signal: AbortSignal): Promise<boolean> {
-    return this.#turns.take(snapshotId, async () => {
+    return this.#mutex.run(snapshotId, async () => {
       if (await this.isHealthy(snapshotId)) return false;
       await this.#remove(snapshotId);
       const opened = await access();
@@ -74,9 +88,9 @@ export class SnapshotMounts {
     });
   }
 
-  /** Makes a mount again that this process has made and that has died. Returns whether it is healthy now. */
+  /** Restores a dead mount of this process. Returns whether it is healthy now. */
   repair(snapshotId: string, signal: AbortSignal): Promise<boolean> {
-    return this.#turns.take(snapshotId, async () => {
+    return this.#mutex.run(snapshotId, async () => {
       if (await this.isHealthy(snapshotId)) return true;
       const access = this.#access.get(snapshotId);
       if (access === undefined) return false;
@@ -86,12 +100,12 @@ export class SnapshotMounts {
     });
   }
 
-  /** Ends the mount of a snapshot that nothing lies on any more. */
+  /** Ends the mount of a snapshot that no machine uses any more. */
   release(snapshotId: string): Promise<void> {
-    return this.#turns.take(snapshotId, () => this.#release(snapshotId));
+    return this.#mutex.run(snapshotId, () => this.#release(snapshotId));
   }
 
-  /** Ends all mounts but these. Another agent may have left them. */
+  /** Ends all mounts except these. An earlier agent may have left them. */
   async keepOnly(snapshotIds: ReadonlySet<string>): Promise<void> {
     const names = await readdir(this.#folder).catch(() => []);
     const known = new Set(names.flatMap((name) => /^[0-9a-f]{64}/.exec(name)?.[0] ?? []));
@@ -137,10 +151,10 @@ export class SnapshotMounts {
     await rm(this.#logOf(snapshotId), { force: true });
   }
 
-  /** Ends restic and everything that is mounted at the place, dead or alive. */
+  /** Ends restic and unmounts everything at the place, dead or alive. */
   async #remove(snapshotId: string): Promise<void> {
     const place = this.#placeOf(snapshotId);
-    // First the mount: restic does not end while something is open on it.
+    // The mount first: restic does not end while a file on it is open.
     await unmountAll(place);
     for (const left of await this.#processes(snapshotId)) {
       if (!(await endLeftover(left, END))) {
@@ -150,11 +164,11 @@ export class SnapshotMounts {
     if (!(await unmountAll(place))) {
       throw machineError('SNAPSHOT_UNREADABLE', `The folder ${place} cannot be unmounted.`);
     }
-    // Never with its content, which would be that of a mount.
+    // Not recursively: the content would be that of a mount.
     await rmdir(place).catch(() => {});
   }
 
-  /** Those of other agents as well: they are known by the place that they serve. */
+  /** Includes processes of other agents: the mount point on the command line identifies them. */
   #processes(snapshotId: string) {
     const place = this.#placeOf(snapshotId);
     return findByCommand((words) => words.includes('mount') && words.at(-1) === place);
@@ -168,7 +182,7 @@ export class SnapshotMounts {
   #logOf = (snapshotId: string) => `${this.#placeOf(snapshotId)}.log`;
 }
 
-/** @param printed  what restic has said, which is the operator's and does not leave the device */
+/** @param printed  restic's output, which is for the operator and does not leave the device */
 export const whyNotMounted = (printed: string): string =>
   /fusermount3?\b.{0,200}not found/.test(printed)
     ? 'fusermount is not installed on this device. Install the package fuse there.'

@@ -1,24 +1,138 @@
+import { z } from 'zod';
+import {
+  type HeartbeatAck,
+  RELEASE_KEYS_MAX,
+  ReleaseKey,
+  UPGRADE_CAPABILITY,
+  type UpdatePhase,
+  type UpdateStatus,
+  type Upgrade,
+  shortened,
+} from '../../../protocol/index.ts';
+import { type SendStatus, HubRefused } from '../../core/answer-channel.ts';
+import { get, type ServerAccess } from '../../core/server-call.ts';
+import type { WatchdogLink } from '../../core/watchdog-link.ts';
+import { isSecureServer } from '../../os/network/network.ts';
+import {
+  extendTrust,
+  checkRelease,
+  type Expected,
+  loadTrustedKeys,
+  pemById,
+} from '../../os/releases/release-check.ts';
+import type { DurableHandlers } from '../../work/handler.ts';
+import { downloadFile, UpdateFault, type WantedFile, faultOf } from './download.ts';
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
-import type { UpdatePhase, UpdateStatus, Upgrade } from '../../../protocol/index.ts';
-import type { WatchdogLink } from '../../core/supervision/watchdog-link.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
-import { checkInstalled } from '../../os/installation/installed-release.ts';
-import { ownPlatform } from '../../os/installation/layout.ts';
-import { provenReleases } from '../../os/installation/proven-releases.ts';
-import { checkRelease, type Expected } from '../../os/installation/release-check.ts';
-import { loadTrustedKeys, pemById } from '../../os/installation/trusted-keys.ts';
-import { readAttempt, removeAttempt, writeAttempt, type Attempt } from '../../os/upgrades/attempt-file.ts';
-import { failuresOf, nextTryAt, recordFailure } from '../../os/upgrades/failed-attempts.ts';
-import { upgradesIn } from '../../os/upgrades/upgrade-files.ts';
-import { note, type UpgradeStep } from '../../os/upgrades/upgrade-journal.ts';
-import type { WantedFile } from './download.ts';
-import { type Offer, readOffer } from './offer.ts';
-import { type OfferState, takeApplyRequest, writeOfferState } from './offer-file.ts';
-import { assertSpace, checkDownload, stage } from './stage.ts';
-import type { StatusSender } from './status-sender.ts';
-import { faultOf, UpdateFault } from './update-fault.ts';
+import { checkInstalled, provenReleases } from '../../os/releases/installed-release.ts';
+import { ownPlatform } from '../../os/releases/layout.ts';
+import {
+  readAttempt,
+  removeAttempt,
+  writeAttempt,
+  type Attempt,
+  upgradesIn,
+  failuresOf,
+  nextTryAt,
+  recordFailure,
+  dropStatuses,
+  putStatus,
+  waitingStatuses,
+  note,
+  type UpgradeStep,
+} from '../../os/releases/upgrade-files.ts';
+import {
+  type Offer,
+  readOffer,
+  type OfferState,
+  takeApplyRequest,
+  writeOfferState,
+  assertSpace,
+  checkDownload,
+  stage,
+} from './offer.ts';
+
+const KeysAnswer = z.object({ keys: z.array(ReleaseKey).max(RELEASE_KEYS_MAX) });
+
+interface Updates {
+  readonly capabilities: readonly string[];
+  /** Additional fields for the heartbeat. */
+  facts(): { watchdogVersion: string };
+  connected(send: SendStatus): void;
+  acknowledged(answer: HeartbeatAck): void;
+  stop(): Promise<void>;
+}
+
+/** The upgrades of an agent that is run by a watchdog, as its session needs them. */
+export function openUpdates(parts: {
+  dataDir: string;
+  access: ServerAccess;
+  link: WatchdogLink;
+  work: RunningWork;
+  settings: { readonly autoUpdate: boolean; readonly insecureHttp: boolean };
+  warn: (message: string) => void;
+}): Updates {
+  const { dataDir, access, link, work, settings, warn } = parts;
+  const statuses = new StatusSender(dataDir, warn);
+  const updater = new Updater({
+    dataDir,
+    link,
+    work,
+    statuses,
+    isAutomatic: () => settings.autoUpdate,
+    // Allowed only if the administrator has allowed the same for the server itself.
+    allowsHttp: !isSecureServer(access.server) && settings.insecureHttp,
+    download: (wanted) => downloadFile(access.network, wanted),
+    refreshKeys: () => refreshKeys(dataDir, access),
+    warn,
+  });
+  return {
+    capabilities: [UPGRADE_CAPABILITY],
+    facts: () => ({ watchdogVersion: link.watchdogVersion }),
+    connected: (send) => statuses.attach(send),
+    acknowledged({ upgrade, config }) {
+      link.heartbeat();
+      if (config?.releaseKeys !== undefined) {
+        extendTrust(dataDir, config.releaseKeys).catch((error: unknown) => warn(String(error)));
+      }
+      // The watchdog may have added the end of a trial.
+      void statuses.flush();
+      updater.offered(upgrade);
+    },
+    stop: () => updater.stop(),
+  };
+}
+
+async function refreshKeys(dataDir: string, access: ServerAccess): Promise<void> {
+  const { status, body } = await get(access, '/agent-versions/keys').catch((error: unknown) => {
+    throw new UpdateFault('KEYS_NOT_READ', String(error), true);
+  });
+  const answer = KeysAnswer.safeParse(body);
+  if (!answer.success) {
+    throw new UpdateFault(
+      'KEYS_NOT_READ',
+      `The request for the release keys was answered with ${status}.`,
+      true,
+    );
+  }
+  await extendTrust(dataDir, answer.data.keys);
+}
+
+export function updateHandlers(parts: {
+  settings: { setAutoUpdate(enabled: boolean): Promise<void> };
+  /** Sends a heartbeat at once. */
+  reportNow: () => void;
+}): DurableHandlers {
+  return {
+    async 'agent.set-auto-update'({ enabled }) {
+      await parts.settings.setAutoUpdate(enabled);
+      parts.reportNow();
+      return {};
+    },
+  };
+}
 
 /** The commands that the agent carries out, which an upgrade must not interrupt. */
 export interface RunningWork {
@@ -28,7 +142,7 @@ export interface RunningWork {
   resume(): void;
 }
 
-export interface UpdaterParts {
+interface UpdaterParts {
   dataDir: string;
   link: WatchdogLink;
   work: RunningWork;
@@ -37,21 +151,21 @@ export interface UpdaterParts {
   isAutomatic: () => boolean;
   /** Whether releases may be downloaded without encryption. */
   allowsHttp: boolean;
-  /** Brings a file here, and returns the path of the complete one, whose content nobody has checked yet. */
+  /** Downloads a file and returns its path. The content is not checked yet. */
   download: (wanted: WantedFile) => Promise<string>;
-  /** Asks the server for the keys that sign releases now, and trusts those that a trusted key vouches for. */
+  /** Asks the server for its release keys, and trusts those that a trusted key vouches for. */
   refreshKeys: () => Promise<void>;
   warn: (message: string) => void;
   /** For tests. */
   waits?: { politeMs: number; refusingMs: number };
 }
 
-/** First the agent waits for a moment in which nothing runs; then it accepts nothing more until what runs has ended. */
+/** How long the agent waits for an idle moment; then it accepts no new commands until the running ones have ended. */
 const WAITS = { politeMs: 10 * 60_000, refusingMs: 10 * 60_000 };
 const FLUSH_MS = 3000;
-/** After the watchdog has agreed, it stops this agent. */
+/** After its consent, the watchdog stops this agent within this time. */
 const STOPPED_WITHIN_MS = 60_000;
-/** An attempt of the last process ends when the server has stopped offering its release. */
+/** The attempt of an earlier process ends when the server no longer offers its release. */
 const WITHDRAWN_AFTER = 3;
 
 /** Downloads, checks and stages the releases that the server offers, one at a time, and hands them to the watchdog. */
@@ -76,7 +190,7 @@ export class Updater {
       });
   }
 
-  /** Resolves when the last offer was considered, and installed where that was due. */
+  /** Resolves when the last offer was evaluated, and installed if it was due. */
   async settle(): Promise<void> {
     await this.#current;
   }
@@ -102,7 +216,7 @@ export class Updater {
         : { failure: failure.message, nextTryAt: new Date(waitsUntil).toISOString() }),
     };
     await writeOfferState(dataDir, state);
-    // A person stands above the wait after a failure; only one at the machine stands above its setting.
+    // A manual request overrides the wait after a failure; only one at the machine overrides the machine's setting.
     if (!isAutomatic() && !isAskedHere) return;
     if (clock.now() < waitsUntil && !isAskedHere && wanted.requested !== true) return;
     await this.#attempt(wanted);
@@ -134,13 +248,13 @@ export class Updater {
       await this.#handOver(offer, attempt);
     } catch (error) {
       work.resume();
-      // The next process goes on where this one was stopped.
+      // The next process continues where this one was stopped.
       if (this.#stop.signal.aborted) return;
       const { code, message, isTemporary } = faultOf(error);
       warn(`The upgrade of the ${attempt.component} to ${attempt.version} was not made: ${message}`);
       const { sha256, component, version } = attempt;
       const wait = await recordFailure(dataDir, { sha256, component, version, code, message, isTemporary });
-      await report('failed', { code, error: message.slice(0, 2000), ...wait });
+      await report('failed', { code, error: shortened(message, 2000), ...wait });
       await removeAttempt(dataDir);
     }
   }
@@ -154,7 +268,7 @@ export class Updater {
     return attempt;
   }
 
-  /** Everything that can be said before anything is downloaded. */
+  /** All checks that need no download. */
   async #assertTrusted(offer: Offer): Promise<void> {
     const { dataDir, refreshKeys } = this.#parts;
     const isKnown = async () => pemById(await loadTrustedKeys(dataDir)).has(offer.release.keyId);
@@ -201,7 +315,7 @@ export class Updater {
     this.#step(attempt, 'staged');
   }
 
-  /** A version that is still here from before is not downloaded again. */
+  /** A version that is still installed is not downloaded again. */
   async #isInstalled(offer: Offer): Promise<boolean> {
     const { version, sha256 } = offer.release.manifest;
     try {
@@ -212,7 +326,7 @@ export class Updater {
     }
   }
 
-  /** Returns when nothing runs; then nothing is accepted any more. */
+  /** Returns when nothing runs; from then on no command is accepted. */
   async #waitForWork(): Promise<void> {
     const { work, waits = WAITS } = this.#parts;
     const idleWithin = async (ms: number) => {
@@ -289,4 +403,52 @@ async function settledWithin(promise: Promise<void>, ms: number, signal: AbortSi
   const ends = AbortSignal.any([timer.signal, signal]);
   await Promise.race([promise, clock.sleep(ms, { signal: ends }).catch(() => {})]);
   timer.abort();
+}
+
+type Send = (status: UpdateStatus) => Promise<void>;
+
+/** Sends the phases of upgrades in their order, over any connection. Unsent ones outlive the agent. */
+export class StatusSender {
+  readonly #dataDir: string;
+  readonly #warn: (message: string) => void;
+  #send: Send | undefined;
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(dataDir: string, warn: (message: string) => void) {
+    this.#dataDir = dataDir;
+    this.#warn = warn;
+  }
+
+  /** Called with a new connection. */
+  attach(send: Send): void {
+    this.#send = send;
+    void this.flush();
+  }
+
+  /** Stores the status on disk and sends it when possible. */
+  async put(status: UpdateStatus & { attemptId: string }): Promise<void> {
+    await putStatus(this.#dataDir, status);
+    void this.flush();
+  }
+
+  /** Resolves when everything was sent, or sending has failed. */
+  flush(): Promise<void> {
+    this.#turn = this.#turn
+      .then(() => this.#sendAll())
+      .catch((error: unknown) => this.#warn(`The state of an upgrade could not be sent: ${String(error)}`));
+    return this.#turn;
+  }
+
+  async #sendAll(): Promise<void> {
+    const send = this.#send;
+    for (const { name, status } of send === undefined ? [] : await waitingStatuses(this.#dataDir)) {
+      if (this.#send !== send) return;
+      await send?.(status).catch((error: unknown) => {
+        if (!(error instanceof HubRefused)) throw error;
+        // Drop it: it would block all later ones.
+        this.#warn(`The hub did not accept the state of an upgrade: ${String(error)}`);
+      });
+      await dropStatuses(this.#dataDir, [name]);
+    }
+  }
 }

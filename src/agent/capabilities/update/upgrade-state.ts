@@ -1,27 +1,30 @@
 import { clock } from '../../../clock.ts';
-import { readAttempt } from '../../os/upgrades/attempt-file.ts';
-import { failuresOf, nextTryAt } from '../../os/upgrades/failed-attempts.ts';
-import { readTrial } from '../../os/upgrades/trial-file.ts';
-import { readJournal } from '../../os/upgrades/upgrade-journal.ts';
-import { readOfferState } from './offer-file.ts';
+import {
+  readAttempt,
+  readTrial,
+  failuresOf,
+  nextTryAt,
+  readJournal,
+} from '../../os/releases/upgrade-files.ts';
+import { readOfferState } from './offer.ts';
 
 interface Release {
   component: string;
   version: string;
 }
 
-/** Where the upgrades of this machine stand, from the files that the agent and its watchdog keep; for people. */
+/** The state of this machine's upgrades, read from the files that the agent and its watchdog keep; for people. */
 export interface UpgradeState {
-  /** Whether offered releases are installed without anybody's asking. */
+  /** Whether offered releases are installed automatically. */
   automatic: boolean;
-  /** What the server offers, as of the last heartbeat. */
+  /** The offer of the last heartbeat. */
   offer: Release | null;
   /** `step`: what was done last, as the journal of upgrades names it. */
   attempt: (Release & { attemptId: string; step: string | null; stepAt: string | null }) | null;
   trial: (Release & { starts: number }) | null;
   /**
-   * `release` is unknown where an earlier agent has failed. `nextTryAt`: absent where nothing is installed by itself, and
-   * where another release is offered. Until then the server offers nothing, so a missing offer says nothing about it.
+   * `release` is unknown if an earlier agent has failed. `nextTryAt` is absent if nothing is installed automatically,
+   * or if another release is offered. Until then the server offers nothing, so a missing offer says nothing about it.
    */
   lastFailure: {
     release: Release | null;
@@ -93,7 +96,7 @@ export function upgradeSentences(
   const named = ({ component, version }: Release) => `${component} ${version}`;
   return [
     offer === null ? 'The server offers no other release.' : `The server offers the ${named(offer)}.`,
-    ...(automatic ? [] : ['Upgrades by themselves are off.']),
+    ...(automatic ? [] : ['Automatic upgrades are off.']),
     ...(attempt === null
       ? []
       : [
@@ -113,7 +116,7 @@ function failureSentence(
   const what = release === null ? 'a release' : `the ${release.component} ${release.version}`;
   const happened = `The last upgrade that failed was to ${what}, at ${at} (${code}): ${message}`;
   if (next === null) {
-    return `${happened} ${automatic ? 'The server offers another release now.' : 'It is not tried again by itself.'}`;
+    return `${happened} ${automatic ? 'The server offers another release now.' : 'It is not retried automatically.'}`;
   }
   const when = Date.parse(next) <= now ? 'with the next heartbeat' : `at ${next} at the earliest`;
   return `${happened} It is tried again ${when}${isOffered ? '' : ', if the server offers it then'}.`;

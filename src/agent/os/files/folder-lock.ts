@@ -3,8 +3,8 @@ import { link, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
+import { isRunning, type KnownProcess, processMark } from '../process-group.ts';
 import { hasCode, readPrivateJson, replaceFile } from './private-file.ts';
-import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
 
 /**
  * A lock in a private folder, held by one process until it releases the lock or ends. Node has no access to the locks of
@@ -30,7 +30,7 @@ export class LockHeldError extends Error {
 const Holder = z.object({ pid: z.number().int().positive(), mark: z.string() });
 const TRIES = 50;
 
-/** Throws `LockHeldError` where a process holds the lock, also where it is this one. */
+/** Throws `LockHeldError` if any process holds the lock, including this one. */
 export async function takeLock(folder: string, name: string): Promise<FolderLock> {
   const self: KnownProcess = { pid: process.pid, mark: await processMark(process.pid) };
   const fileOf = (number: number) => path.join(folder, `${name}.lock.${number}`);
@@ -88,7 +88,7 @@ async function numbersIn(folder: string, name: string): Promise<number[]> {
     .sort((a, b) => a - b);
 }
 
-/** Creates the file together with its content. `false` where it already exists. */
+/** Creates the file together with its content. `false` if it already exists. */
 async function created(file: string, holder: KnownProcess): Promise<boolean> {
   const draft = `${file}.${randomBytes(8).toString('hex')}.draft`;
   await writeFile(draft, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o600 });
@@ -103,7 +103,7 @@ async function created(file: string, holder: KnownProcess): Promise<boolean> {
   }
 }
 
-/** A file that cannot be read names no holder. */
+/** An unreadable file counts as a lock without a holder. */
 async function contentOf(file: string): Promise<unknown> {
   return readPrivateJson(file).catch(() => undefined);
 }

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { clock } from '../../../clock.ts';
-import { nameText } from './path-bytes.ts';
-import { readOutput } from '../processes/child-process.ts';
+import { readOutput } from '../child-process.ts';
+import { nameText } from './open-folder.ts';
 
-/** Mounted folders of Linux, dead ones included: each call here has a limit of time, and none blocks this process. */
+/** Mounted folders of Linux, including dead mounts: each call has a time limit, and none blocks this process. */
 
 const STAT_MS = 5000;
 const ROUNDS = 50;
@@ -11,7 +11,7 @@ const ROUND_MS = 100;
 
 export interface Mount {
   id: number;
-  /** The mount in which its folder lies. */
+  /** The id of the parent mount. */
   parentId: number;
   /** As `pathText` writes it. */
   point: string;
@@ -22,7 +22,7 @@ export interface Mount {
 export const readMounts = async (): Promise<Mount[]> =>
   parseMounts(await readFile('/proc/self/mountinfo', 'latin1'));
 
-/** @param mountinfo  each byte as one character: names need not be UTF-8 */
+/** @param mountinfo  each byte as one character, because names need not be UTF-8 */
 export function parseMounts(mountinfo: string): Mount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [fields = '', fileSystem = ''] = line.split(' - ');
@@ -33,10 +33,10 @@ export function parseMounts(mountinfo: string): Mount[] {
   });
 }
 
-/** The folders at which something is mounted now, as `pathText` writes them, each as often as something is stacked on it. */
+/** Mount points, as `pathText` writes them, each as often as mounts are stacked on it. */
 export const mountPoints = async (): Promise<string[]> => (await readMounts()).map(({ point }) => point);
 
-/** Spaces, tabs, ends of lines and backslashes are written as three octal digits. */
+/** Spaces, tabs, newlines and backslashes are escaped as three octal digits. */
 const unescaped = (text: string) =>
   nameText(
     Buffer.from(
@@ -48,18 +48,18 @@ const unescaped = (text: string) =>
   );
 
 /**
- * The size of a file on a mount that may be dead; `undefined` where it cannot be read in time. A call of our own would
- * keep a thread of this process for as long as the mount hangs.
+ * The size of a file on a mount that may be dead; `undefined` if it cannot be read in time. A stat in this process
+ * would block one of its threads while the mount hangs.
  */
 export async function sizeOnMount(file: string, timeoutMs = STAT_MS): Promise<number | undefined> {
   const text = readOutput('stat', ['-c', '%s', '--', file], { timeoutMs }).catch(() => '');
-  // A process that waits for a mount that was stopped cannot even be killed.
+  // A process that is blocked on a dead mount cannot even be killed.
   const late = clock.sleep(timeoutMs + 1000, { unref: true }).then(() => '');
   const size = (await Promise.race([text, late])).trim();
   return /^\d{1,16}$/.test(size) ? Number(size) : undefined;
 }
 
-/** Removes everything that is mounted at a folder, also what is dead or in use. Returns whether that has succeeded. */
+/** Unmounts everything at a folder, including mounts that are dead or in use. Returns whether that has succeeded. */
 export async function unmountAll(folder: string): Promise<boolean> {
   const isMounted = async () => (await mountPoints()).includes(nameText(Buffer.from(folder)));
   for (let round = 0; round < ROUNDS; round += 1) {

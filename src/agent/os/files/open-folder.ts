@@ -16,17 +16,32 @@ import {
   type FileHandle,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { nameText } from './path-bytes.ts';
+import { canonicalPath, pathBytes, pathText } from '../../../protocol/index.ts';
 import { hasCode } from './private-file.ts';
 
-/** A name in a folder: in bytes where it may not be valid UTF-8, as names on Linux may be. */
+/**
+ * Converts file names of this machine to text (`pathText`) and back. On Windows only, names are characters: a
+ * backslash separates them, and nothing is escaped.
+ */
+
+const isOfCharacters = process.platform === 'win32';
+
+export const nameText = (name: Uint8Array): string =>
+  isOfCharacters ? Buffer.from(name).toString('utf8') : pathText(name);
+
+export const nameBytes = (text: string): Buffer => Buffer.from(isOfCharacters ? text : pathBytes(text));
+
+/** Normalizes the spellings of a path to the same text. */
+export const oneText = (text: string): string => (isOfCharacters ? text : canonicalPath(text));
+
+/** The name of an entry in a folder: in bytes if it may not be valid UTF-8, which Linux allows. */
 export type EntryName = string | Buffer;
 
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-// Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+// Without O_NONBLOCK, opening a pipe blocks until a writer opens it.
 const FILE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** On Linux, a name below this path is looked up in the open folder itself, even after that was moved. */
+/** On Linux, a name below this path is looked up in the open folder itself, even after the folder was moved. */
 const isRaceFree = process.platform === 'linux';
 
 /**
@@ -45,7 +60,7 @@ export class OpenFolder {
     this.#handle = handle;
   }
 
-  /** For people, and for programs that are given a path. A name that is not UTF-8 is only in `bytes` and in `text`. */
+  /** For messages, and for programs that take a path. A name that is not UTF-8 is correct only in `bytes` and `text`. */
   get path(): string {
     return this.bytes.toString('utf8');
   }
@@ -75,7 +90,7 @@ export class OpenFolder {
     return new OpenFolder(this.#below(name), handle);
   }
 
-  /** What has this name, without following a link; `undefined` where nothing has it. */
+  /** The entry with this name, without following a link; `undefined` if there is none. */
   async find(name: EntryName): Promise<BigIntStats | undefined> {
     try {
       return await lstat(this.#at(name), { bigint: true });
@@ -90,13 +105,13 @@ export class OpenFolder {
     return this.#handle.stat({ bigint: true });
   }
 
-  /** Creates a folder, which is private at first. */
+  /** Creates a private folder. */
   async makeFolder(name: EntryName): Promise<OpenFolder> {
     await mkdir(this.#at(name), { mode: 0o700 });
     return this.folder(name);
   }
 
-  /** Moves what has this name into another folder of the same disk. A file or a link that is there is replaced. */
+  /** Moves an entry into another folder on the same disk. An existing file or link is replaced. */
   async move(name: EntryName, to: OpenFolder): Promise<void> {
     await rename(this.#at(name), to.#at(name));
   }
@@ -115,22 +130,22 @@ export class OpenFolder {
     await this.#handle.chmod(mode);
   }
 
-  /** Changes whom the folder itself belongs to. */
+  /** Changes the owner of the folder itself. */
   async setOwner(uid: number, gid: number): Promise<void> {
     await this.#handle.chown(uid, gid);
   }
 
-  /** Changes when the content of the folder itself was changed, in seconds since 1970. */
+  /** Sets the modification time of the folder itself, in seconds since 1970. */
   async setTime(seconds: number): Promise<void> {
     await this.#handle.utimes(seconds, seconds);
   }
 
-  /** Creates a symbolic link, which is not followed. Refuses a name that is there. */
+  /** Creates a symbolic link without following it. Fails if the name exists. */
   async newLink(name: EntryName, target: Buffer): Promise<void> {
     await symlink(target, this.#at(name));
   }
 
-  /** Changes whom a symbolic link itself belongs to. */
+  /** Changes the owner of a symbolic link itself. */
   async setLinkOwner(name: EntryName, uid: number, gid: number): Promise<void> {
     await lchown(this.#at(name), uid, gid);
   }
@@ -139,12 +154,12 @@ export class OpenFolder {
     await lutimes(this.#at(name), seconds, seconds);
   }
 
-  /** Gives a file that is there one more name. Refuses a name that is there. */
+  /** Creates a hard link to an existing file. Fails if the name exists. */
   async addName(name: EntryName, from: { folder: OpenFolder; name: EntryName }): Promise<void> {
     await link(from.folder.#at(from.name), this.#at(name));
   }
 
-  /** Creates a file, which is private at first. Refuses a name that is there. */
+  /** Creates a private file. Fails if the name exists. */
   async newFile(name: EntryName): Promise<FileHandle> {
     return this.#open(
       name,
@@ -153,12 +168,12 @@ export class OpenFolder {
     );
   }
 
-  /** Opens a file that is there for writing at its end. */
+  /** Opens an existing file for appending. */
   async appendTo(name: EntryName): Promise<FileHandle> {
     return this.#open(name, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW);
   }
 
-  /** Removes what has this name, with everything below it. */
+  /** Removes an entry with everything below it. */
   async removeAll(name: EntryName): Promise<void> {
     await rm(this.#at(name), { recursive: true, force: true, maxRetries: 3 });
   }
@@ -213,7 +228,7 @@ export class OpenFolder {
     }
   }
 
-  /** The path by which the system finds the name in this folder; of the folder itself where it is left out. */
+  /** The path by which the system finds the name in this folder; without a name, the path of the folder itself. */
   #at(name?: EntryName): string | Buffer {
     const folder = isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.bytes;
     if (name === undefined) return folder;
@@ -234,7 +249,7 @@ const joined = (folder: string | Buffer, name: EntryName): Buffer =>
 
 const isRoot = (folder: string | Buffer) => folder.toString('latin1').endsWith(path.sep);
 
-/** A user who may create names in the folder can link files of other users there, unless the system forbids that. */
+/** A user who may create names in the folder can link files of other users there, unless the system forbids it. */
 function mayBeLinkedByOthers(file: Stats, folder: Stats): boolean {
   const isWritableByOthers = (folder.mode & 0o022) !== 0;
   return file.uid !== folder.uid || isWritableByOthers;
@@ -245,7 +260,7 @@ export async function openBelow(root: string, relative: string): Promise<FileHan
   return openNamed(root, relative.split(path.sep));
 }
 
-/** The same with a name for each folder and for the file. */
+/** The same, with separate names of the folders and of the file. */
 export async function openNamed(root: string, names: readonly EntryName[]): Promise<FileHandle> {
   let folder = await OpenFolder.open(root);
   try {

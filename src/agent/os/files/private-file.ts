@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import {
+  constants,
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { clock } from '../../../clock.ts';
@@ -35,7 +45,7 @@ export async function replaceFile(file: string, content: Buffer): Promise<FileHa
   return handle;
 }
 
-/** `undefined` where the file does not exist. */
+/** `undefined` if the file does not exist. */
 export async function readPrivateJson(file: string): Promise<unknown> {
   const content = await readPrivateFile(file);
   return content === undefined ? undefined : (JSON.parse(content) as unknown);
@@ -59,7 +69,7 @@ export async function readPrivateFile(file: string): Promise<string | undefined>
   }
 }
 
-/** Appends to a file, and creates it where it does not exist. */
+/** Appends to a file, and creates it if it does not exist. */
 export async function appendPrivate(file: string, text: string): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
   const handle = await open(file, flags, 0o600);
@@ -71,7 +81,7 @@ export async function appendPrivate(file: string, text: string): Promise<void> {
   }
 }
 
-/** Removes the drafts of killed processes. The draft of a process that is writing is younger. */
+/** Removes drafts of killed processes. The draft of a process that is still writing is younger. */
 export async function removeOldDrafts(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((each) => DRAFT.test(each))) {
     const file = path.join(folder, name);
@@ -99,4 +109,57 @@ async function regular(handle: FileHandle, file: string) {
   const found = await handle.stat();
   if (!found.isFile()) throw new Error(`${file} is not a regular file.`);
   return found;
+}
+
+interface LineFileLimits {
+  /** When a file would exceed the limit, it is renamed to `<file>.1` and a new one begins. */
+  maxBytes: number;
+  /** How many former files are kept, at least one: `<file>.1` is the newest. */
+  formerFiles: number;
+  /** Whether the line must survive a power failure: then the call waits for the disk. */
+  isDurable: boolean;
+}
+
+/**
+ * Appends a line to a private file of bounded size. When this returns, the line survives the end of the process. A
+ * line that was torn by a power failure or a full disk is terminated first, so that it does not corrupt the next one.
+ */
+export function appendLine(file: string, line: string, limits: LineFileLimits): void {
+  const text = `${line}\n`;
+  if (sizeOf(file) + Buffer.byteLength(text) > limits.maxBytes) rotate(file, limits.formerFiles);
+  const handle = openSync(file, APPEND, 0o600);
+  try {
+    const found = fstatSync(handle);
+    if (!found.isFile()) throw new Error(`${file} is not a regular file.`);
+    const whole = isTorn(handle, found.size) ? `\n${text}` : text;
+    const written = writeSync(handle, whole);
+    if (written < Buffer.byteLength(whole)) throw new Error(`${file}: only a part of the line was written.`);
+    if (limits.isDurable) fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+const APPEND =
+  constants.O_RDWR |
+  constants.O_APPEND |
+  constants.O_CREAT |
+  constants.O_NOFOLLOW |
+  // Without this flag, opening a pipe blocks until a reader opens it. Windows does not know it.
+  (constants.O_NONBLOCK ?? 0);
+
+function isTorn(handle: number, size: number): boolean {
+  const last = Buffer.alloc(1);
+  return size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last.toString() !== '\n';
+}
+
+function sizeOf(file: string): number {
+  return lstatSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function rotate(file: string, formerFiles: number): void {
+  for (let number = formerFiles - 1; number >= 0; number--) {
+    const from = number === 0 ? file : `${file}.${number}`;
+    if (lstatSync(from, { throwIfNoEntry: false }) !== undefined) renameSync(from, `${file}.${number + 1}`);
+  }
 }

@@ -1,18 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { z } from 'zod';
 import { clock } from '../../../clock.ts';
-import { ownScope } from '../processes/own-scope.ts';
-import { endLeftover } from '../processes/leftover-process.ts';
-import { isRunning, type KnownProcess, processMark } from '../processes/process-mark.ts';
-import { type Accelerator, GUEST_FILES, guestArguments } from './guest-command.ts';
-import type { GuestDefinition } from './guest-definition.ts';
+import { ownScope, endLeftover, isRunning, type KnownProcess, processMark } from '../process-group.ts';
+import { type Accelerator, GUEST_FILES, guestArguments, type GuestDefinition } from './guest-definition.ts';
+import { findFirmware, type QemuPrograms } from './disk-images.ts';
 import { QmpClient, QmpLost, type QmpOptions } from './qmp-client.ts';
-import { findFirmware, type QemuPrograms } from './qemu-programs.ts';
 
 /**
- * The process of a machine. It belongs to nobody: it outlives the agent, and a later agent finds it by the file that qemu
- * itself has written, and by the id on its command line.
+ * The process of a machine. It is detached and outlives the agent; a later agent finds it by the pid file that qemu
+ * writes, and by the id on its command line.
  */
 
 const START_MS = 30_000;
@@ -26,7 +24,7 @@ export class GuestFailure extends Error {
   }
 }
 
-/** The running process of a machine, no matter by which agent it was started. */
+/** The running process of a machine, started by this agent or an earlier one. */
 export async function findGuest({
   id,
   folder,
@@ -39,7 +37,7 @@ export async function findGuest({
   return mark !== '' && words.includes(`muster-${id}`) ? { pid, mark } : undefined;
 }
 
-/** Starts a machine that does not run. Rejects with `GuestFailure` where qemu does not accept it. */
+/** Starts a machine that does not run. Rejects with `GuestFailure` if qemu does not accept it. */
 export async function startGuest(
   guest: GuestDefinition,
   { qemu, accelerator }: { qemu: QemuPrograms; accelerator: Accelerator },
@@ -78,7 +76,7 @@ export async function startGuest(
   throw new GuestFailure(`The machine does not start: ${(text.trim() || started).slice(0, ERRORS_MAX)}`);
 }
 
-/** The process, or why there is none. */
+/** The process, or the reason why there is none. */
 async function untilItAnswers(guest: GuestDefinition): Promise<KnownProcess | string> {
   const until = clock.monotonic() + START_MS;
   while (clock.monotonic() < until) {
@@ -99,8 +97,8 @@ async function answers(guest: Pick<GuestDefinition, 'folder'>): Promise<boolean>
 }
 
 /**
- * Gives the work a connection to the monitor, which serves one at a time. Rejects with `QmpLost` where there is none, and
- * with `QmpRefusal` where qemu refuses a command.
+ * Gives the work a connection to the monitor, which serves one client at a time. Rejects with `QmpLost` if there is no
+ * connection, and with `QmpRefusal` if qemu refuses a command.
  */
 export async function withMonitor<T>(
   { folder }: Pick<GuestDefinition, 'folder'>,
@@ -123,14 +121,14 @@ export async function withMonitor<T>(
   }
 }
 
-/** How a guest ends: as by its power button, by the end of qemu when what it has written is on disk, or at once. */
+/** How to end a guest: by its power button, by quitting qemu once its writes are on disk, or immediately. */
 export type GuestEnd = 'shutdown' | 'quit' | 'kill';
 
 const END_MS: Readonly<Record<GuestEnd, number>> = { shutdown: 120_000, quit: 20_000, kill: 0 };
 
 /**
  * Returns whether the machine has ended: a guest may ignore its power button.
- * @param signal  ends the waiting, and not the machine
+ * @param signal  ends the wait, not the machine
  */
 export async function endGuest(
   guest: Pick<GuestDefinition, 'id' | 'folder'>,
@@ -152,7 +150,7 @@ export async function endGuest(
   return endLeftover(running);
 }
 
-/** The firmware as it is now, with variables of this machine's own, which it keeps. */
+/** The current firmware, with a variable store of this machine, which it keeps. */
 async function provideFirmware(folder: string): Promise<void> {
   const firmware = await findFirmware();
   if (firmware === undefined) {
@@ -162,11 +160,38 @@ async function provideFirmware(folder: string): Promise<void> {
   }
   const code = path.join(folder, GUEST_FILES.firmwareCode);
   const variables = path.join(folder, GUEST_FILES.firmwareVariables);
-  // Both belong together, so a machine keeps those that it began with.
+  // Code and variables must match, so a machine keeps those of its first start.
   const isThere = await stat(variables).catch(() => undefined);
   if (isThere !== undefined) return;
   await copyFile(firmware.code, code);
   const draft = `${variables}.draft`;
   await copyFile(firmware.variables, draft);
   await rename(draft, variables);
+}
+
+/** The run state of a machine. */
+
+/**
+ * `stopped`: it has no process. `faulty`: its disk fails or is full, and it is paused. `unknown`: its monitor does not
+ * respond.
+ */
+type GuestState = 'running' | 'paused' | 'faulty' | 'stopped' | 'unknown';
+
+const Status = z.object({ status: z.string(), running: z.boolean() });
+
+export async function guestState(guest: GuestDefinition): Promise<GuestState> {
+  if ((await findGuest(guest)) === undefined) return 'stopped';
+  try {
+    return await withMonitor(guest, stateOf, { connectMs: 5000, commandMs: 5000 });
+  } catch {
+    return (await findGuest(guest)) === undefined ? 'stopped' : 'unknown';
+  }
+}
+
+export async function stateOf(monitor: QmpClient): Promise<Exclude<GuestState, 'stopped' | 'unknown'>> {
+  const { status, running } = await monitor.ask('query-status', Status);
+  if (running) return 'running';
+  return status === 'io-error' || status === 'internal-error' || status === 'guest-panicked'
+    ? 'faulty'
+    : 'paused';
 }

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { ReadAt } from '../partitions/read-at.ts';
+import type { ReadAt } from '../read-disk.ts';
 
 /** Reads a disk that a program serves by the NBD protocol on a socket of this machine (fixed newstyle, simple replies). */
 
@@ -16,18 +16,18 @@ const DISCONNECT = 2;
 const ACKNOWLEDGED = 1;
 const INFO = 3;
 const INFO_EXPORT = 0;
-/** No answer to an option is longer. */
+/** The longest accepted reply to an option. */
 const OPTION_DATA_MAX = 4096;
 const PIECE_BYTES = 1024 * 1024;
 
 export interface NbdDisk {
   sizeBytes: number;
-  /** Fewer bytes than asked for: the disk has ended. */
+  /** Returns fewer bytes at the end of the disk. */
   read: ReadAt;
   close(): void;
 }
 
-/** Throws where the server speaks another protocol, or has no such export. */
+/** Throws if the server speaks another protocol, or has no such export. */
 export async function openNbd(socketPath: string, signal: AbortSignal): Promise<NbdDisk> {
   const socket = connect(socketPath);
   const end = () => socket.destroy(new Error('The disk is read no more.'));
@@ -57,7 +57,7 @@ export async function openNbd(socketPath: string, signal: AbortSignal): Promise<
 
 type Take = (length: number) => Promise<Buffer>;
 
-/** Exactly so many of the next bytes that arrive. One caller at a time. */
+/** Exactly this many of the next bytes. Only one call at a time. */
 function takeFrom(socket: Socket): Take {
   const held: { parts: Buffer[]; bytes: number } = { parts: [], bytes: 0 };
   let failure: Error | undefined;
@@ -65,7 +65,7 @@ function takeFrom(socket: Socket): Take {
   socket.on('data', (bytes) => {
     held.parts.push(bytes);
     held.bytes += bytes.length;
-    // What nobody has asked for yet waits on the other side.
+    // Pause reading, so that unrequested data waits at the sender.
     if (held.bytes > 4 * PIECE_BYTES) socket.pause();
     wake();
   });

@@ -1,7 +1,8 @@
 import { connect, type Socket } from 'node:net';
+import { StringDecoder } from 'node:string_decoder';
 import { z } from 'zod';
 import { clock, type Timer } from '../../../clock.ts';
-import { QmpLines } from './qmp-lines.ts';
+import { shortened } from '../../../protocol/index.ts';
 
 /** Speaks with the monitor of a qemu process (QMP): JSON lines over a socket. */
 
@@ -9,7 +10,7 @@ import { QmpLines } from './qmp-lines.ts';
 const LINE_MAX = 4_000_000;
 const CONNECT_MS = 10_000;
 const COMMAND_MS = 30_000;
-/** Commands that wait for their answers. More than a caller of ours ever has. */
+/** The most pending commands; callers never have more. */
 const PENDING_MAX = 64;
 
 const Greeting = z.object({ QMP: z.object({}) });
@@ -20,7 +21,7 @@ const Message = z.union([
     id: z.number().int(),
     error: z.object({
       class: z.string().max(200),
-      desc: z.string().transform((text) => text.slice(0, 1000)),
+      desc: z.string().transform((text) => shortened(text, 1000)),
     }),
   }),
 ]);
@@ -36,7 +37,7 @@ export class QmpRefusal extends Error {
   }
 }
 
-/** The monitor is gone, does not answer, or answers what is not QMP. */
+/** The monitor is gone, does not respond, or does not speak QMP. */
 export class QmpLost extends Error {
   constructor(message: string) {
     super(message);
@@ -47,7 +48,7 @@ export class QmpLost extends Error {
 export interface QmpOptions {
   onEvent?: (event: string, data: Record<string, unknown>) => void;
   connectMs?: number;
-  /** How long an answer to a command may take. */
+  /** The time limit of a reply. */
   commandMs?: number;
 }
 
@@ -77,14 +78,14 @@ export class QmpClient {
       this.#onGreeting = resolve;
       this.#onRefusedGreeting = reject;
     });
-    // It may be lost before anybody waits for the greeting.
+    // The connection may be lost before the caller waits for the greeting.
     this.#greeted.catch(() => {});
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
     socket.on('error', (error) => this.#lose(new QmpLost(`The monitor cannot be reached: ${error.message}`)));
     socket.on('close', () => this.#lose(new QmpLost('The monitor has closed the connection.')));
   }
 
-  /** Resolves when commands can be sent. One client at a time is served, so another one makes this wait and fail. */
+  /** Resolves when commands can be sent. Only one client at a time is served, so a second one times out. */
   static async connect(socketPath: string, options: QmpOptions = {}): Promise<QmpClient> {
     const { connectMs = CONNECT_MS } = options;
     const client = new QmpClient(connect(socketPath), options);
@@ -104,7 +105,7 @@ export class QmpClient {
     }
   }
 
-  /** Rejects with `QmpRefusal` where qemu refuses the command, and with `QmpLost` where there is no usable answer. */
+  /** Rejects with `QmpRefusal` if qemu refuses the command, and with `QmpLost` if there is no usable reply. */
   async execute(command: string, args: Record<string, unknown> = {}): Promise<unknown> {
     if (this.#lost !== undefined) throw this.#lost;
     if (this.#pending.size >= PENDING_MAX) throw new QmpLost('Too many commands wait for the monitor.');
@@ -120,7 +121,7 @@ export class QmpClient {
     });
   }
 
-  /** The same, with an answer of a known shape. Throws `QmpLost` for another one. */
+  /** The same, with a reply of a known shape. Throws `QmpLost` for any other. */
   async ask<S extends z.ZodType>(
     command: string,
     answer: S,
@@ -161,7 +162,7 @@ export class QmpClient {
       return;
     }
     const pending = this.#pending.get(message.id);
-    // One that was answered twice.
+    // A second reply to the same command is ignored.
     if (pending === undefined) return;
     this.#pending.delete(message.id);
     clock.clear(pending.timer);
@@ -179,5 +180,89 @@ export class QmpClient {
       reject(error);
     }
     this.#pending.clear();
+  }
+}
+
+/** Block jobs of qemu. They continue without a connection, and their end is kept until it is dismissed. */
+
+const Jobs = z.array(
+  z.object({
+    id: z.string(),
+    type: z.string(),
+    status: z.string(),
+    'current-progress': z.number().nonnegative(),
+    'total-progress': z.number().nonnegative(),
+    error: z.string().optional(),
+  }),
+);
+
+interface BlockJob {
+  id: string;
+  status: string;
+  done: number;
+  total: number;
+  error: string | undefined;
+}
+
+export async function listJobs(monitor: QmpClient): Promise<BlockJob[]> {
+  const jobs = await monitor.ask('query-jobs', Jobs);
+  return jobs.map(({ id, status, error, ...job }) => ({
+    id,
+    status,
+    error,
+    done: job['current-progress'],
+    total: job['total-progress'],
+  }));
+}
+
+export const streamJob = (node: string) => `stream-${node}`;
+
+/**
+ * Starts to copy the remaining content of a node from its base. `auto-dismiss` is off, so that its end and its error
+ * can be read.
+ */
+export async function beginStream(monitor: QmpClient, node: string): Promise<void> {
+  await monitor.execute('block-stream', {
+    'job-id': streamJob(node),
+    device: node,
+    'auto-dismiss': false,
+    // A full disk stops the copy and not the guest, and the copy can be started again.
+    'on-error': 'report',
+  });
+}
+
+export const dismissJob = (monitor: QmpClient, id: string) => monitor.execute('job-dismiss', { id });
+
+/** Splits the output of a monitor into lines. A line that exceeds the limit ends the connection. */
+class QmpLines {
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #max: number;
+  #rest: string[] = [];
+  #length = 0;
+
+  constructor(maxLength: number) {
+    this.#max = maxLength;
+  }
+
+  /** Throws if a line is too long. */
+  push(bytes: Buffer): string[] {
+    const [first = '', ...others] = this.#decoder.write(bytes).split('\n');
+    this.#keep(first);
+    const lines: string[] = [];
+    for (const text of others) {
+      lines.push(this.#rest.join('').trim());
+      this.#rest = [];
+      this.#length = 0;
+      this.#keep(text);
+    }
+    return lines.filter((line) => line !== '');
+  }
+
+  #keep(text: string): void {
+    this.#length += text.length;
+    if (this.#length > this.#max) {
+      throw new Error(`The monitor wrote a line of more than ${this.#max} characters.`);
+    }
+    if (text !== '') this.#rest.push(text);
   }
 }

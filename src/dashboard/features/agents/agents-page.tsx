@@ -1,10 +1,10 @@
 import { Tabs } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
-import { useRefusal } from '../../session/index.ts';
+import { useRefusal } from '../../session.ts';
 import { Page } from '../../ui/index.ts';
-import { PolicyTab } from './policy/policy-tab.tsx';
-import { ReleasesTab } from './releases/releases-tab.tsx';
-import { RolloutsTab } from './rollouts/rollouts-tab.tsx';
+import { PolicyTab } from './policy-tab.tsx';
+import { ReleasesTab } from './releases-tab.tsx';
+import { RolloutsTab } from './rollouts-tab.tsx';
 
 const route = getRouteApi('/signed-in/agents');
 const TABS = ['releases', 'rollouts', 'policy'] as const;

@@ -1,12 +1,115 @@
-import { Checkbox, Group, Select, TextInput } from '@mantine/core';
+import { Group, Select, Stack, Text, Checkbox, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { z } from 'zod';
-import { apiQuery, useApiChange, type EffectiveAgentUpdates, type Organization } from '../../../api/index.ts';
-import { FormDialog, formatWord } from '../../../ui/index.ts';
+import { apiQuery, type EffectiveAgentUpdates, useApiChange, type Organization } from '../../api/index.ts';
+import { useOrganizations } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useMe, useRefusal } from '../../session.ts';
+import { Action, Empty, formatWord, Loaded, PagedTable, FormDialog } from '../../ui/index.ts';
+
+const POLICIES = {
+  auto: 'Upgrades to what is promoted, at once',
+  staged: 'Upgrades when the wave of a rollout arrives',
+  manual: 'Upgrades only on request',
+};
+
+/** How the agents of one organization are upgraded, and where that was set. */
+export function PolicyTab() {
+  const me = useMe();
+  const { orgId: chosen } = useScope();
+  const organizations = useOrganizations();
+  const navigate = useNavigate();
+  const orgId = chosen ?? me.orgId ?? (organizations.length === 1 ? organizations[0]?.id : undefined);
+  return (
+    <Stack gap="sm">
+      {me.scope !== 'organization' && (
+        <Select
+          label="Organization"
+          w={280}
+          searchable
+          data={organizations.map(({ id, name }) => ({ value: id, label: name }))}
+          value={orgId ?? null}
+          onChange={(value) =>
+            void navigate({ to: '/agents', search: { tab: 'policy', org: value ?? undefined } })
+          }
+        />
+      )}
+      {orgId === undefined ? (
+        <Empty title="Choose an organization">Pins, policy and windows are set for each one.</Empty>
+      ) : (
+        <Policy key={orgId} orgId={orgId} />
+      )}
+    </Stack>
+  );
+}
+
+function Policy({ orgId }: { orgId: string }) {
+  const refusal = useRefusal({ permission: 'organizations:write', scopes: ['partner', 'system'] });
+  const [isOpen, { open, close }] = useDisclosure(false);
+  const updates = useQuery(apiQuery('GET /orgs/organizations/{id}/agent-updates', { params: { id: orgId } }));
+  const organization = useQuery(apiQuery('GET /orgs/organizations/{id}', { params: { id: orgId } }));
+  return (
+    <Loaded query={updates} what="Reading the policy">
+      {(effective) => (
+        <>
+          <PagedTable
+            label="How agents are upgraded"
+            rows={rowsOf(effective)}
+            keyOf={({ name }) => name}
+            columns={[
+              { header: 'Setting', isName: true, cell: ({ name }) => name },
+              { header: 'Value', cell: ({ value }) => value },
+              { header: 'Set by', cell: ({ level }) => LEVELS[level] },
+            ]}
+          />
+          <Text size="sm">
+            A pin of the organization overrides the one of its provider. The tab “Upgrades” of a device says
+            why it does not run what it should.
+          </Text>
+          <Group>
+            <Action
+              variant="default"
+              refusal={refusal ?? (organization.data === undefined ? 'It is being read.' : undefined)}
+              onClick={open}
+            >
+              Change
+            </Action>
+          </Group>
+          {isOpen && organization.data !== undefined && (
+            <PolicyDialog organization={organization.data} effective={effective} onClose={close} />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+const LEVELS = { organization: 'The organization', partner: 'Its provider', default: 'Not set: the default' };
+
+function rowsOf({ pins, policy, maintenanceWindow }: EffectiveAgentUpdates) {
+  const window = maintenanceWindow.value;
+  return [
+    { name: 'Version of the agent', value: versionText(pins.agent.value), level: pins.agent.level },
+    { name: 'Version of the watchdog', value: versionText(pins.watchdog.value), level: pins.watchdog.level },
+    { name: 'Policy', value: POLICIES[policy.value], level: policy.level },
+    {
+      name: 'Window',
+      value:
+        window === null
+          ? 'At any time'
+          : `${window.days.map(formatWord).join(', ')}, ${window.start} to ${window.end} (UTC)`,
+      level: maintenanceWindow.level,
+    },
+  ];
+}
+
+const versionText = (pin: string): string => (pin === 'latest' ? 'What is promoted' : `Pinned to ${pin}`);
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
-const POLICIES = ['auto', 'staged', 'manual'] as const;
+const CHOICES = ['auto', 'staged', 'manual'] as const;
 const OVERRULED = 'The provider has set one, which holds for all its organizations.';
 const INHERITED = 'inherited';
 const FIRST_WINDOW = { days: [...DAYS], start: '22:00', end: '04:00' };
@@ -17,7 +120,7 @@ const Own = z
     agentUpdates: z
       .object({
         pins: z.object({ agent: z.string().nullish(), watchdog: z.string().nullish() }).nullish(),
-        policy: z.enum(POLICIES).nullish(),
+        policy: z.enum(CHOICES).nullish(),
         maintenanceWindow: z
           .object({ days: z.array(z.enum(DAYS)), start: z.string(), end: z.string() })
           .nullish(),
@@ -27,7 +130,7 @@ const Own = z
   .catch({});
 
 /** Changes how the agents of an organization are upgraded. Its other settings stay. */
-export function PolicyDialog({
+function PolicyDialog({
   organization,
   effective: { policy, maintenanceWindow },
   onClose,
@@ -54,7 +157,7 @@ export function PolicyDialog({
           ...organization.settings,
           agentUpdates: {
             pins: { agent: pinOf(agent), watchdog: pinOf(watchdog) },
-            policy: POLICIES.find((one) => one === rule) ?? null,
+            policy: CHOICES.find((one) => one === rule) ?? null,
             maintenanceWindow: window ?? null,
           },
         },
@@ -104,7 +207,7 @@ export function PolicyDialog({
               { value: INHERITED, label: 'Not set here' },
               { value: 'auto', label: 'At once' },
               { value: 'staged', label: 'When the wave of a rollout arrives' },
-              { value: 'manual', label: 'Only when somebody asks for it' },
+              { value: 'manual', label: 'Only on request' },
             ]}
             value={rule}
             onChange={(value) => setRule(value ?? INHERITED)}

@@ -1,10 +1,10 @@
-import { Group, Select, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Group, Select, SimpleGrid, Stack, Text, List, FileInput, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { IconUpload } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { IconShieldLock, IconUpload } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, useApiChange, type AgentRelease, type Answer } from '../../../api/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { apiQuery, useApiChange, type AgentRelease, type Answer, call, useList } from '../../api/index.ts';
+import { useRefusal, useMe } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
@@ -19,10 +19,12 @@ import {
   StateBadge,
   SYSTEM_NAMES,
   When,
-} from '../../../ui/index.ts';
-
-import { HowToRegister } from './how-to-register.tsx';
-import { UploadDialog } from './upload-dialog.tsx';
+  CopyText,
+  FormDialog,
+  TextLink,
+  Notice,
+} from '../../ui/index.ts';
+import { releaseTargetOf } from '../../../protocol/index.ts';
 
 type Component = AgentRelease['component'];
 const COMPONENTS: readonly Component[] = ['agent', 'watchdog', 'helper', 'backup'];
@@ -43,10 +45,7 @@ export function ReleasesTab({
 }) {
   const refusal = useRefusal(SYSTEM);
   const [isUploading, uploading] = useDisclosure(false);
-  const releases = useQuery({
-    ...apiQuery('GET /agent-versions', { query: { component, page: String(page) } }),
-    placeholderData: keepPreviousData,
-  });
+  const releases = useList('GET /agent-versions', { query: { component, page: String(page) } });
   return (
     <Stack gap="sm">
       <Promoted />
@@ -61,11 +60,7 @@ export function ReleasesTab({
         />
         <Group gap="xs" align="flex-start">
           <SyncFromGithub refusal={refusal} />
-          <Action
-            refusal={refusal}
-            leftSection={<IconUpload size={14} aria-hidden />}
-            onClick={uploading.open}
-          >
+          <Action refusal={refusal} icon={IconUpload} onClick={uploading.open}>
             Upload
           </Action>
         </Group>
@@ -152,11 +147,10 @@ function ReleaseActions({ release, refusal }: { release: AgentRelease; refusal: 
   const { id, version, component, promoted } = release;
   const promote = useApiChange('POST /agent-versions/promote', { refreshes: REFRESHES });
   const remove = useApiChange('DELETE /agent-versions/{id}', { refreshes: REFRESHES });
-  const button = { size: 'compact-xs', variant: 'subtle' } as const;
   return (
     <Group gap={2} justify="flex-end">
       <ConfirmAction
-        {...button}
+        inRow
         color="blue"
         refusal={refusal ?? (promoted ? 'It is promoted already.' : undefined)}
         title={`Promote ${component} ${version}`}
@@ -167,7 +161,7 @@ function ReleaseActions({ release, refusal }: { release: AgentRelease; refusal: 
         Promote
       </ConfirmAction>
       <ConfirmAction
-        {...button}
+        inRow
         refusal={refusal ?? (promoted ? 'What is promoted cannot be deleted.' : undefined)}
         title={`Delete ${component} ${version}`}
         question="Devices can no longer upgrade to this release of its platform."
@@ -201,5 +195,165 @@ function SyncFromGithub({ refusal }: { refusal: string | undefined }) {
         </Text>
       )}
     </Stack>
+  );
+}
+
+/** Uploads the files of one version, one after the other. What was registered before a failure stays. */
+function UploadDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const [version, setVersion] = useState('');
+  const [files, setFiles] = useState<File[]>([]);
+  const [done, setDone] = useState<ReadonlySet<string>>(new Set());
+  const queries = useQueryClient();
+  const user = useQuery({ ...apiQuery('GET /users/me'), enabled: opened });
+  const unknown = files.filter(({ name }) => releaseTargetOf(name) === undefined);
+  const submit = async () => {
+    if (files.length === 0) throw new Error('Choose the files of the release first.');
+    if (unknown.length > 0) throw new Error('Remove the files that are not of a release.');
+    try {
+      for (const file of files) {
+        const target = releaseTargetOf(file.name);
+        if (target === undefined) continue;
+        const params = { ...target, version: version.trim() };
+        await call(
+          'PUT /agent-versions/{version}/files/{component}/{os}/{architecture}',
+          { params },
+          { file: { bytes: file, sha256: await sha256Of(file) } },
+        );
+        setDone((before) => new Set([...before, file.name]));
+      }
+    } finally {
+      await queries.invalidateQueries({ queryKey: ['GET /agent-versions'] });
+      await queries.invalidateQueries({ queryKey: ['GET /agent-versions/pinnable'] });
+    }
+    setFiles([]);
+    setDone(new Set());
+  };
+  return (
+    <FormDialog
+      title="Upload a release"
+      opened={opened}
+      onClose={onClose}
+      submit={submit}
+      submitLabel="Upload"
+    >
+      {(faults) => (
+        <>
+          {user.data?.mfaEnabled === false && (
+            <Notice tone="warning" icon={IconShieldLock}>
+              Publishing needs two-factor authentication, which your account does not have yet.{' '}
+              <TextLink inherit underline="always" to="/profile">
+                Set it up first
+              </TextLink>
+              , so that you choose the files only once.
+            </Notice>
+          )}
+          <TextInput
+            label="Version"
+            description="Of these files, as the build has printed it, such as 1.4.0 or 1.4.0-rc.2."
+            required
+            data-autofocus
+            value={version}
+            onChange={(event) => setVersion(event.currentTarget.value)}
+            error={faults['version'] ?? faults['params.version']}
+          />
+          <FileInput
+            label="Files"
+            description="As they are built, such as muster-watchdog-linux-x64 and muster-agent-linux-x64.cjs."
+            multiple
+            value={files}
+            onChange={setFiles}
+            error={
+              unknown.length === 0
+                ? undefined
+                : `Not named as a file of a release: ${unknown.map(({ name }) => name).join(', ')}`
+            }
+          />
+          {files.length > 0 && (
+            <List size="sm" spacing={2}>
+              {files.map(({ name, size }) => {
+                const target = releaseTargetOf(name);
+                return (
+                  target !== undefined && (
+                    <List.Item key={name}>
+                      {formatWord(target.component)} for {SYSTEM_NAMES[target.os]} {target.architecture},{' '}
+                      {formatBytes(size)}
+                      {done.has(name) && ': registered'}
+                    </List.Item>
+                  )
+                );
+              })}
+            </List>
+          )}
+          <Text size="sm" c="dimmed">
+            The server signs each file. A stable version that is higher than the promoted one is promoted at
+            once, unless the server is set to wait for an administrator.
+          </Text>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+/** The server compares it with what arrives. Browsers compute it on pages that came by TLS, or from this machine. */
+async function sha256Of(file: File): Promise<string> {
+  // Typed as if it were always there.
+  const { subtle }: { subtle?: SubtleCrypto } = window.crypto;
+  if (subtle === undefined) {
+    throw new Error(
+      'This page was opened without TLS, where browsers cannot check a file. Open it by https.',
+    );
+  }
+  const hash = new Uint8Array(await subtle.digest('SHA-256', await file.arrayBuffer()));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+const BUILD = 'npm run build:agent';
+const ADD = 'npm run muster -- releases add dist/agent --version 0.1.0';
+
+/** The ways to a first release. It is shown while nothing can be installed. */
+function HowToRegister() {
+  const { scope } = useMe();
+  const user = useQuery(apiQuery('GET /users/me'));
+  if (scope !== 'system') {
+    return (
+      <Panel title="No agent can be installed yet" label="How to register a release">
+        <Text size="sm">
+          A system administrator of this server registers a release of the agent first. Until then, enrollment
+          shows no install line.
+        </Text>
+      </Panel>
+    );
+  }
+  return (
+    <Panel title="Register the first release" label="How to register a release">
+      <Text size="sm">
+        The install line downloads the component Watchdog, which brings the agent with it. Each way below is
+        enough:
+      </Text>
+      <List type="ordered" spacing="sm" size="sm">
+        <List.Item>
+          On the machine of the server, in the folder of Muster and with the variables that the server has,
+          such as DATA_DIR. It needs no sign-in:
+          <CopyText label="Build and register the agent" text={`${BUILD}\n${ADD}`} />
+        </List.Item>
+        <List.Item>
+          Upload the files that <code>{BUILD}</code> writes into <code>dist/agent</code>, with Upload.
+          {user.data?.mfaEnabled === false && (
+            <>
+              {' '}
+              It needs two-factor authentication:{' '}
+              <TextLink inherit underline="always" to="/profile">
+                set it up in your profile
+              </TextLink>
+              .
+            </>
+          )}
+        </List.Item>
+        <List.Item>
+          Fetch the latest release of the repository that <code>GITHUB_RELEASES_URL</code> names in the
+          settings of the server.
+        </List.Item>
+      </List>
+    </Panel>
   );
 }

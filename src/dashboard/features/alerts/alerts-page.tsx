@@ -1,79 +1,61 @@
-import { Checkbox, Group, Text, TextInput, Tooltip } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { IconCheck, IconChecks, IconSearch } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Text, Tooltip } from '@mantine/core';
+import { IconCheck, IconChecks } from '@tabler/icons-react';
 import { getRouteApi } from '@tanstack/react-router';
-import { useState } from 'react';
-import { apiQuery, useApiChange, type Alert } from '../../api/index.ts';
-import { useNames } from '../../directory/index.ts';
-import { scopeQuery, useScope } from '../../routing/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { useApiChange, useList, type Alert } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
-  ChipChoice,
-  Empty,
   Failure,
   formatWord,
-  Loaded,
-  Page,
-  PagedTable,
+  ListPage,
   StateBadge,
+  TwoLines,
+  useAddress,
+  useSelection,
   When,
 } from '../../ui/index.ts';
 import { AlertSubject, SeverityBadge } from './alert-parts.tsx';
 
 const route = getRouteApi('/signed-in/alerts');
-const STATUSES = ['active', 'acknowledged', 'resolved'] as const;
-const SEVERITIES = ['critical', 'high', 'medium', 'low', 'info'] as const;
-const REFRESH_MS = 15_000;
 const OPEN = ['active', 'acknowledged'] as const;
+const REFRESH_MS = 15_000;
 
 /** What Muster has noticed by itself. Alerts close themselves when their cause is gone. */
 export function AlertsPage() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { q, status = OPEN, severity, page = 1 } = address.search;
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const refusal = useRefusal('alerts:write');
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const change = (next: Partial<typeof search>) => {
-    setChosen(new Set());
-    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
-  };
-  const searchFor = useDebouncedCallback((q: string) => change({ q: q === '' ? undefined : q }), 300);
-  const status = search.status ?? OPEN;
-  const alerts = useQuery({
-    ...apiQuery('GET /alerts', {
+  const { chosen, clear, column } = useSelection(address);
+  const alerts = useList(
+    'GET /alerts',
+    {
       query: {
         status: status.join(','),
-        severity: search.severity?.join(','),
-        search: search.q,
-        page: String(search.page ?? 1),
+        severity: severity?.join(','),
+        search: q,
+        page: String(page),
         orgId,
       },
-    }),
-    refetchInterval: REFRESH_MS,
-    placeholderData: keepPreviousData,
-  });
+    },
+    REFRESH_MS,
+  );
   const bulk = useApiChange('POST /alerts/bulk', { refreshes: ['GET /alerts', 'GET /alerts/summary'] });
   const act = (action: 'acknowledge' | 'resolve') =>
-    bulk.mutate({ body: { alertIds: [...chosen], action } }, { onSuccess: () => setChosen(new Set()) });
-  const toggle = (id: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
+    bulk.mutate({ body: { alertIds: [...chosen], action } }, { onSuccess: clear });
   const noneChosen = chosen.size === 0 ? 'Select alerts in the list first.' : undefined;
-
   return (
-    <Page
+    <ListPage
       title="Alerts"
       actions={
         <>
           <Action
             variant="default"
             refusal={refusal ?? noneChosen}
-            leftSection={<IconCheck size={14} aria-hidden />}
+            icon={IconCheck}
             onClick={() => act('acknowledge')}
           >
             Acknowledge
@@ -81,93 +63,60 @@ export function AlertsPage() {
           <Action
             variant="default"
             refusal={refusal ?? noneChosen}
-            leftSection={<IconChecks size={14} aria-hidden />}
+            icon={IconChecks}
             onClick={() => act('resolve')}
           >
             Resolve
           </Action>
         </>
       }
-    >
-      <Group gap="sm">
-        <TextInput
-          w={240}
-          placeholder="Search titles and messages"
-          aria-label="Search alerts"
-          leftSection={<IconSearch size={14} aria-hidden />}
-          defaultValue={search.q ?? ''}
-          onChange={(event) => searchFor(event.currentTarget.value)}
-        />
-        <ChipChoice
-          label="Status"
-          values={STATUSES}
-          chosen={status}
-          onChange={(next) => change({ status: next })}
-        />
-        <ChipChoice
-          label="Severity"
-          values={SEVERITIES}
-          chosen={search.severity ?? []}
-          onChange={(next) => change({ severity: next.length === 0 ? undefined : next })}
-        />
-      </Group>
-      {bulk.error !== null && <Failure error={bulk.error} />}
-      <Loaded query={alerts} what="Reading alerts">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty title="No alerts">
-              Nothing that matches needs attention. Muster raises an alert when a device stays offline, a disk
-              fills up, a backup fails, or an upgrade is rolled back.
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Alerts"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(page) => change({ page })}
-              columns={[
-                {
-                  header: 'Select',
-                  width: 60,
-                  cell: (alert) => (
-                    <Checkbox
-                      aria-label={`Select "${alert.title}"`}
-                      checked={chosen.has(alert.id)}
-                      onChange={() => toggle(alert.id)}
-                    />
-                  ),
-                },
-                {
-                  header: 'Severity',
-                  width: 110,
-                  cell: ({ severity }) => <SeverityBadge severity={severity} />,
-                },
-                {
-                  header: 'Alert',
-                  isName: true,
-                  cell: (alert) => (
-                    <>
-                      <AlertSubject alert={alert} />
-                      <Text size="xs" c="dimmed">
-                        {alert.message}
-                      </Text>
-                    </>
-                  ),
-                },
-                { header: 'Organization', cell: ({ orgId: id }) => names.organization(id) },
-                { header: 'Status', width: 150, cell: (alert) => <AlertStatus alert={alert} /> },
-                { header: 'Raised', width: 140, cell: (alert) => <Raised alert={alert} /> },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </Page>
+      notice={bulk.error !== null && <Failure error={bulk.error} />}
+      views="alerts"
+      query={alerts}
+      noun="alerts"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[
+        { kind: 'text', name: 'q', label: 'Search alerts', placeholder: 'Search titles and messages' },
+        {
+          kind: 'chips',
+          name: 'status',
+          label: 'Status',
+          options: ['active', 'acknowledged', 'resolved'],
+          atFirst: OPEN,
+        },
+        {
+          kind: 'chips',
+          name: 'severity',
+          label: 'Severity',
+          options: ['critical', 'high', 'medium', 'low', 'info'],
+        },
+      ]}
+      empty={{
+        title: 'No alerts',
+        text: 'Nothing needs attention. Muster raises an alert when a device stays offline, a disk fills up, a backup fails, or an upgrade is rolled back.',
+      }}
+      columns={[
+        column<Alert>(({ title }) => `"${title}"`),
+        { header: 'Severity', width: 110, cell: (alert) => <SeverityBadge severity={alert.severity} /> },
+        {
+          header: 'Alert',
+          isName: true,
+          cell: (alert) => (
+            <TwoLines below={alert.message}>
+              <AlertSubject alert={alert} />
+            </TwoLines>
+          ),
+        },
+        { header: 'Organization', cell: ({ orgId: id }) => names.organization(id) },
+        { header: 'Status', width: 150, cell: (alert) => <AlertStatus alert={alert} /> },
+        { header: 'Raised', width: 140, cell: (alert) => <Raised alert={alert} /> },
+      ]}
+    />
   );
 }
 
-/** When it began, and, where the cause has come again, how often and when last. */
+/** When it began, and, if the cause has come again, how often and when last. */
 function Raised({ alert: { raisedAt, lastAt, count } }: { alert: Alert }) {
   return (
     <>

@@ -1,2 +1,2 @@
-export { AlertSubject, SeverityBadge } from './alert-parts.tsx';
 export { alertPages } from './alerts.pages.ts';
+export { AlertSubject, SeverityBadge } from './alert-parts.tsx';

@@ -1,32 +1,41 @@
-import { Button, Group, Select, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
-import { IconChevronLeft, IconChevronRight, IconDownload, IconSearch } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Button, Group, Text, TextInput, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconDownload } from '@tabler/icons-react';
+import { keepPreviousData, useQuery, useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { call, type AuditPagination } from '../../api/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, endsOfDay, formatCount, formatWord, Loaded, Page } from '../../ui/index.ts';
-import { AuditTabs } from './audit-tabs.tsx';
+import { call, type AuditPagination, download, type AuditLog } from '../../api/index.ts';
+import { useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import {
+  Action,
+  endsOfDay,
+  formatCount,
+  Failure,
+  saveFile,
+  Modal,
+  Notice,
+  ListPage,
+  useAddress,
+} from '../../ui/index.ts';
+import { AuditFrame } from './audit-frame.tsx';
 import { CATEGORIES } from './categories.ts';
-import { EntryDrawer } from './entry-drawer.tsx';
-import { EntryTable } from './entry-table.tsx';
-import { ExportDialog } from './export-dialog.tsx';
+import { entryColumns, EntryDrawer } from './entry-table.tsx';
 
 const route = getRouteApi('/signed-in/audit');
 const REFRESH_MS = 30_000;
 const PAGE_SIZE = '50';
+const FIELD = { kind: 'text', width: 150, maxLength: 255 } as const;
 
-/** Who did what, and when. */
+/** The audit trail. */
 export function AuditPage() {
-  const { entry, page, q, ...filter } = route.useSearch();
-  const { org: _org, site: _site, ...fields } = filter;
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { entry, page = 1, q, user, action, resource, category, from, to } = address.search;
   const { orgId } = useScope();
   const [isExporting, exporting] = useDisclosure(false);
   const refusal = useRefusal('audit:export');
-  const filters = { ...fields, from: endsOfDay(fields.from).begin, to: endsOfDay(fields.to).end, orgId };
-  const query = { ...filters, page: String(page ?? 1), limit: PAGE_SIZE };
+  const span = { from: endsOfDay(from).begin, to: endsOfDay(to).end };
+  const filters = { user, action, resource, category, ...span, orgId };
+  const query = { ...filters, page: String(page), limit: PAGE_SIZE };
   const entries = useQuery({
     queryKey: ['audit entries', query, q],
     queryFn: ({ signal }) =>
@@ -36,121 +45,56 @@ export function AuditPage() {
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,
   });
-  const isFiltered = [q, ...Object.values(fields)].some((value) => value !== undefined);
   const searched =
     q === undefined
       ? undefined
       : 'An export has no free search: empty the search field, and filter by fields.';
   return (
-    <Page
+    <ListPage
+      frame={AuditFrame}
       title="Audit"
-      description="Who did what, and when. Nobody can change or remove an entry here."
+      description="All actions, with their person and time. Entries cannot be changed or removed here."
       actions={
-        <Action
-          variant="default"
-          leftSection={<IconDownload size={14} aria-hidden />}
-          refusal={refusal ?? searched}
-          onClick={exporting.open}
-        >
+        <Action variant="default" icon={IconDownload} refusal={refusal ?? searched} onClick={exporting.open}>
           Export
         </Action>
       }
+      views="audit"
+      query={entries}
+      noun="entries"
+      label="Audit entries"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[
+        { ...FIELD, name: 'q', label: 'Search', placeholder: 'Anywhere in an entry', width: 190 },
+        { ...FIELD, name: 'user', label: 'Person', placeholder: 'Person' },
+        { ...FIELD, name: 'action', label: 'Action', placeholder: 'Action: site.create', maxLength: 100 },
+        { ...FIELD, name: 'resource', label: 'Resource', placeholder: 'Resource' },
+        { kind: 'choice', name: 'category', label: 'Category', any: 'Any category', options: CATEGORIES },
+        {
+          kind: 'day',
+          name: 'from',
+          label: 'From',
+          shown: 'From',
+          fault: from !== undefined && to !== undefined && from > to && 'Later than the end',
+        },
+        { kind: 'day', name: 'to', label: 'To', shown: 'To' },
+      ]}
+      empty={{ title: 'No entries', text: 'What people and programs do appears here.' }}
+      noneFound={{
+        title: 'No entry matches',
+        text: 'The action has to be exact, such as “site.create”; the other fields find parts of words.',
+      }}
+      columns={entryColumns}
     >
-      <AuditTabs />
-      <Filters />
-      <Loaded query={entries} what="Reading the audit trail">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty
-              title={isFiltered ? 'No entry matches' : 'No entries'}
-              action={
-                isFiltered && (
-                  <Button variant="default" onClick={() => void navigate({ search: {} })}>
-                    Remove the filters
-                  </Button>
-                )
-              }
-            >
-              {isFiltered
-                ? 'The action has to be exact, such as “site.create”; the other fields find parts of words.'
-                : 'What people and programs do appears here.'}
-            </Empty>
-          ) : (
-            <>
-              <EntryTable entries={data} label="Audit entries" />
-              <Pages
-                pagination={pagination}
-                rows={data.length}
-                onPage={(next) => void navigate({ search: (previous) => ({ ...previous, page: next }) })}
-              />
-            </>
-          )
-        }
-      </Loaded>
-      <EntryDrawer
-        id={entry}
-        onClose={() => void navigate({ search: (previous) => ({ ...previous, entry: undefined }) })}
-      />
+      <EntryDrawer id={entry} onClose={() => address.set({ entry: undefined })} />
       <ExportDialog
         opened={isExporting}
         onClose={exporting.close}
         filter={filters}
         page={entries.data?.pagination}
       />
-    </Page>
-  );
-}
-
-const FIELDS = [
-  { name: 'user', label: 'Person', placeholder: 'Name or e-mail', width: 125 },
-  { name: 'action', label: 'Action', placeholder: 'site.create', width: 125 },
-  { name: 'resource', label: 'Resource', placeholder: 'Type or name', width: 125 },
-] as const;
-
-/** The filters, which are part of the address. */
-function Filters() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
-  const change = (next: Partial<typeof search>) =>
-    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
-  const typed = useDebouncedCallback(
-    (name: 'q' | 'user' | 'action' | 'resource', value: string) =>
-      change({ [name]: value.trim() === '' ? undefined : value.trim() }),
-    300,
-  );
-  return (
-    <Group gap="sm" align="flex-end" role="search">
-      <TextInput
-        w={170}
-        label="Search"
-        placeholder="Anywhere in an entry"
-        leftSection={<IconSearch size={14} aria-hidden />}
-        maxLength={255}
-        defaultValue={search.q ?? ''}
-        onChange={(event) => typed('q', event.currentTarget.value)}
-      />
-      {FIELDS.map(({ name, label, placeholder, width }) => (
-        <TextInput
-          key={name}
-          w={width}
-          label={label}
-          placeholder={placeholder}
-          maxLength={name === 'action' ? 100 : 255}
-          defaultValue={search[name] ?? ''}
-          onChange={(event) => typed(name, event.currentTarget.value)}
-        />
-      ))}
-      <Select
-        w={135}
-        label="Category"
-        placeholder="Any"
-        clearable
-        data={CATEGORIES.map((value) => ({ value, label: formatWord(value) }))}
-        value={search.category ?? null}
-        onChange={(value) => change({ category: value ?? undefined })}
-      />
-      <DayRange from={search.from} to={search.to} onChange={change} />
-    </Group>
+    </ListPage>
   );
 }
 
@@ -187,46 +131,64 @@ export function DayRange({
   );
 }
 
-/** Where many entries match, the server counts only the first of them, so there may be more than the total says. */
-function Pages({
-  pagination: { page, limit, total, totalIsMinimum },
-  rows,
-  onPage,
+/** The server exports no more entries than this. */
+const EXPORT_MAX = 10_000;
+
+interface EntryFilter {
+  user?: string | undefined;
+  action?: string | undefined;
+  resource?: string | undefined;
+  category?: AuditLog['category'] | undefined;
+  orgId?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** Asks before it exports, and says what the file will hold: exactly the entries of the list, or the newest of them. */
+function ExportDialog({
+  opened,
+  onClose,
+  filter,
+  page,
 }: {
-  pagination: AuditPagination;
-  rows: number;
-  onPage: (page: number) => void;
+  opened: boolean;
+  onClose: () => void;
+  filter: EntryFilter;
+  page: AuditPagination | undefined;
 }) {
-  const first = (page - 1) * limit + 1;
-  const last = first + rows - 1;
-  const hasNext = totalIsMinimum === true || total === undefined ? rows === limit : last < total;
+  const save = useMutation({
+    mutationFn: async () => {
+      const { blob, name } = await download('GET /audit-logs/export', { query: filter });
+      saveFile(name ?? 'audit.csv', blob);
+    },
+    onSuccess: onClose,
+  });
+  const total = page?.total;
   return (
-    <Group justify="space-between" component="nav" aria-label="Pages of entries">
-      <Text size="sm" c="dimmed">
-        {formatCount(first)} to {formatCount(last)}
-        {total !== undefined &&
-          ` of ${totalIsMinimum === true ? 'more than ' : ''}${formatCount(Math.max(total, last))}`}
-      </Text>
-      <Group gap="xs">
-        <Button
-          size="compact-sm"
-          variant="default"
-          disabled={page <= 1}
-          leftSection={<IconChevronLeft size={14} aria-hidden />}
-          onClick={() => onPage(page - 1)}
-        >
-          Newer
-        </Button>
-        <Button
-          size="compact-sm"
-          variant="default"
-          disabled={!hasNext}
-          rightSection={<IconChevronRight size={14} aria-hidden />}
-          onClick={() => onPage(page + 1)}
-        >
-          Older
-        </Button>
-      </Group>
-    </Group>
+    <Modal opened={opened} onClose={onClose} title="Export as CSV" centered>
+      <Stack>
+        <Text size="sm">
+          {total === undefined
+            ? 'The file will hold the entries that match the filters of the list, newest first.'
+            : `The file will hold ${page?.totalIsMinimum === true ? 'more than ' : ''}${formatCount(total)} ${total === 1 ? 'entry' : 'entries'}: those that match the filters of the list, newest first.`}{' '}
+          The export itself is written to the audit trail.
+        </Text>
+        {total !== undefined && (total > EXPORT_MAX || page?.totalIsMinimum === true) && (
+          <Notice tone="warning" title="Not all of them fit">
+            An export holds the newest {formatCount(EXPORT_MAX)} entries. For older ones, export one span of
+            time after the other.
+          </Notice>
+        )}
+        {save.error !== null && <Failure error={save.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button loading={save.isPending} onClick={() => save.mutate()}>
+            Export
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
   );
 }

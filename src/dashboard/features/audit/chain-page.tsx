@@ -1,23 +1,36 @@
-import { Code, List, Text, Title } from '@mantine/core';
+import { Code, List, Text, Title, Group } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { apiQuery } from '../../api/index.ts';
-import { CopyText, Loaded, Page, PagedTable, Panel, StateBadge, When } from '../../ui/index.ts';
-import { AuditTabs } from './audit-tabs.tsx';
-import { ChainVerification } from './chain-verification.tsx';
+import { useState } from 'react';
+import { apiQuery, call, type Answer } from '../../api/index.ts';
+import {
+  CopyText,
+  Loaded,
+  PagedTable,
+  Panel,
+  StateBadge,
+  When,
+  Action,
+  asError,
+  formatCount,
+  TextLink,
+} from '../../ui/index.ts';
+import { useOrganizations } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useMe } from '../../session.ts';
+import { AuditFrame } from './audit-frame.tsx';
 
 const VERIFY = 'npm run muster -- audit verify';
 const EXPORT = 'npm run muster -- audit export --org <id> --out audit.bundle';
 const VERIFY_BUNDLE = 'npm run muster -- audit verify --bundle audit.bundle';
 
-/** How one knows that nobody tampered with the trail. */
+/** Verification of the audit chain against tampering. */
 export function ChainPage() {
   const keys = useQuery(apiQuery('GET /audit-keys', { query: { limit: '100' } }));
   return (
-    <Page
+    <AuditFrame
       title="Audit chain"
       description="Each entry holds the checksum of the one before it, and keys seal the chain."
     >
-      <AuditTabs />
       <ChainVerification />
       <Panel title="Without trust in this server" label="Verification by a command">
         <Text size="sm">
@@ -70,6 +83,118 @@ export function ChainPage() {
           />
         )}
       </Loaded>
-    </Page>
+    </AuditFrame>
+  );
+}
+
+type Report = Answer<'POST /audit-logs/verify'>;
+interface Outcome {
+  /** `null`: the chain of the provider itself. */
+  orgId: string | null;
+  name: string;
+  report?: Report;
+  error?: Error;
+}
+
+/** Has the server verify each chain that the person sees, one after another. */
+function ChainVerification() {
+  const chains = useChains();
+  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const verify = async () => {
+    setBusy(true);
+    setOutcomes([]);
+    for (const chain of chains) {
+      const outcome = await verifyOne(chain);
+      setOutcomes((before) => [...before, outcome]);
+    }
+    setBusy(false);
+  };
+  const broken = outcomes.filter(({ report, error }) => error !== undefined || report?.fault != null);
+  return (
+    <Panel title="Verify the trail" label="Verification">
+      <Text size="sm">
+        The server compares every entry with its checksum, with the entry before it, and with the signatures.
+        It finds entries that were changed, removed, inserted or moved.
+      </Text>
+      <Group gap="sm">
+        <Action loading={isBusy} onClick={() => void verify()}>
+          Verify now
+        </Action>
+        <Text size="sm" component="output" aria-live="polite">
+          {outcomes.length > 0 &&
+            `${formatCount(outcomes.length)} of ${formatCount(chains.length)} verified, ${formatCount(broken.length)} with a fault`}
+        </Text>
+      </Group>
+      {outcomes.length > 0 && (
+        <PagedTable
+          label="Verified chains"
+          rows={[...broken, ...outcomes.filter((outcome) => !broken.includes(outcome))]}
+          keyOf={({ orgId }) => orgId ?? 'provider'}
+          columns={[
+            { header: 'Chain of', isName: true, cell: ({ name }) => name },
+            { header: 'State', width: 120, cell: (outcome) => <ChainState outcome={outcome} /> },
+            {
+              header: 'Entries',
+              align: 'right',
+              width: 90,
+              cell: ({ report }) => (report === undefined ? '–' : formatCount(report.entries)),
+            },
+            { header: 'What was found', cell: (outcome) => <Finding outcome={outcome} /> },
+            {
+              header: 'Verified',
+              width: 110,
+              cell: ({ report }) => <When at={report?.verifiedAt ?? null} />,
+            },
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}
+
+/** Those of the chosen organization, or of all and of the provider itself. */
+function useChains(): readonly Outcome[] {
+  const me = useMe();
+  const scope = useScope();
+  const organizations = useOrganizations()
+    .filter(({ id }) => scope.orgId === undefined || scope.orgId === id)
+    .map(({ id, name }) => ({ orgId: id, name }));
+  const isProvider = me.scope === 'partner' && scope.orgId === undefined;
+  return isProvider ? [{ orgId: null, name: 'Your company' }, ...organizations] : organizations;
+}
+
+async function verifyOne(chain: Outcome): Promise<Outcome> {
+  const { orgId } = chain;
+  try {
+    const report = await call('POST /audit-logs/verify', { body: { orgId } });
+    return { ...chain, report };
+  } catch (thrown) {
+    return { ...chain, error: asError(thrown) };
+  }
+}
+
+function ChainState({ outcome: { report, error } }: { outcome: Outcome }) {
+  if (error !== undefined) return <StateBadge tone="warning" label="Not verified" />;
+  return report?.fault == null ? (
+    <StateBadge tone="good" label="Intact" />
+  ) : (
+    <StateBadge tone="bad" label="Broken" />
+  );
+}
+
+function Finding({ outcome: { report, error } }: { outcome: Outcome }) {
+  if (error !== undefined) return error.message;
+  const fault = report?.fault;
+  if (fault == null) return 'Every entry is as it was written.';
+  return (
+    <>
+      {fault.seq === null ? 'The chain' : `Entry ${formatCount(fault.seq)}`}: {fault.reason}.{' '}
+      {fault.entryId !== null && (
+        <TextLink inherit underline="always" to="/audit" search={{ entry: fault.entryId ?? undefined }}>
+          Show the entry
+        </TextLink>
+      )}
+    </>
   );
 }

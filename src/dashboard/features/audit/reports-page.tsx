@@ -1,12 +1,14 @@
-import { Group, Paper, SegmentedControl, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Paper, SegmentedControl, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { IconPrinter } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { apiQuery, type AuditLog } from '../../api/index.ts';
-import { scopeQuery, useScope } from '../../routing/index.ts';
-import { formatCount, formatWord, Loaded, Page, PagedTable, When } from '../../ui/index.ts';
+import { useNames } from '../../directory.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { formatCount, formatTime, formatWord, Loaded, PagedTable, useNow, When } from '../../ui/index.ts';
 import { DayRange } from './audit-page.tsx';
-import { AuditTabs } from './audit-tabs.tsx';
+import { AuditFrame } from './audit-frame.tsx';
 import { EntryTable } from './entry-table.tsx';
 
 const route = getRouteApi('/signed-in/audit/reports');
@@ -32,12 +34,25 @@ export function ReportsPage() {
   const { orgId } = scopeQuery(useScope());
   const range = { orgId, from, to };
   return (
-    <Page
+    <AuditFrame
       title="Audit reports"
-      description="What happened in a span of time. Without days, in all time that is kept."
+      description={
+        <span className="muster-screen-only">
+          What happened in a span of time. Without days, in all time that is kept.
+        </span>
+      }
+      actions={
+        <Button
+          variant="default"
+          leftSection={<IconPrinter size={14} aria-hidden />}
+          onClick={() => window.print()}
+        >
+          Print
+        </Button>
+      }
     >
-      <AuditTabs />
-      <Group align="flex-end">
+      <Printed report={report} range={range} />
+      <Group align="flex-end" className="muster-screen-only">
         <SegmentedControl
           aria-label="Report"
           data={[...REPORTS]}
@@ -49,7 +64,26 @@ export function ReportsPage() {
       {report === 'activity' && <UserActivity range={range} />}
       {report === 'security' && <SecurityEvents range={range} />}
       {report === 'compliance' && <Compliance range={range} />}
-    </Page>
+    </AuditFrame>
+  );
+}
+
+/** On paper, what the controls say on the screen. */
+function Printed({ report, range: { orgId, from, to } }: { report: string; range: Range }) {
+  const names = useNames();
+  const now = useNow();
+  const parts = [
+    REPORTS.find(({ value }) => value === report)?.label ?? '',
+    orgId === undefined ? 'All organizations' : names.organization(orgId),
+    from === undefined && to === undefined
+      ? 'All time that is kept'
+      : [from !== undefined && `from ${from}`, to !== undefined && `to ${to}`].filter(Boolean).join(' '),
+    `Printed ${formatTime(new Date(now))}`,
+  ];
+  return (
+    <Text size="sm" className="muster-print-only">
+      {parts.join(' · ')}
+    </Text>
   );
 }
 

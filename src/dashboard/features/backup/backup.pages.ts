@@ -1,6 +1,7 @@
+import { lazy } from 'react';
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
-import { signedInRoute } from '../../routing/index.ts';
+import { signedInRoute } from '../../routing.ts';
 
 const page = z.number().int().positive().optional().catch(undefined);
 const id = z.uuid().optional().catch(undefined);
@@ -14,7 +15,7 @@ const overviewRoute = createRoute({
   path: '/backup',
   validateSearch: z.object({ days: z.number().int().min(3).max(90).optional().catch(undefined) }),
   staticData,
-  component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'BackupPage'),
+  component: lazyRouteComponent(() => import('./overview-page.tsx'), 'BackupPage'),
 });
 
 const jobsRoute = createRoute({
@@ -32,7 +33,7 @@ const jobsRoute = createRoute({
     page,
   }),
   staticData: { ...staticData, title: 'Backup jobs' },
-  component: lazyRouteComponent(() => import('./jobs/jobs-page.tsx'), 'JobsPage'),
+  component: lazyRouteComponent(() => import('./jobs-page.tsx'), 'JobsPage'),
 });
 
 const snapshotsRoute = createRoute({
@@ -40,7 +41,7 @@ const snapshotsRoute = createRoute({
   path: '/backup/snapshots',
   validateSearch: z.object({ device: id, config: id, asOf: time, page }),
   staticData: { ...staticData, title: 'Snapshots' },
-  component: lazyRouteComponent(() => import('./snapshots/snapshots-page.tsx'), 'SnapshotsPage'),
+  component: lazyRouteComponent(() => import('./snapshots-page.tsx'), 'SnapshotsPage'),
 });
 
 const snapshotRoute = createRoute({
@@ -61,7 +62,7 @@ const snapshotRoute = createRoute({
     partition: page,
   }),
   staticData: { ...staticData, title: 'Snapshot' },
-  component: lazyRouteComponent(() => import('./snapshots/snapshot-page.tsx'), 'SnapshotPage'),
+  component: lazyRouteComponent(() => import('./snapshot-page.tsx'), 'SnapshotPage'),
 });
 
 const databasesRoute = createRoute({
@@ -70,7 +71,7 @@ const databasesRoute = createRoute({
   /** `servers`: the page of their list. */
   validateSearch: z.object({ device: id, page, servers: page }),
   staticData: { ...staticData, title: 'Databases' },
-  component: lazyRouteComponent(() => import('./databases/databases-page.tsx'), 'DatabasesPage'),
+  component: lazyRouteComponent(() => import('./databases-page.tsx'), 'DatabasesPage'),
 });
 
 const machinesRoute = createRoute({
@@ -82,7 +83,7 @@ const machinesRoute = createRoute({
     page,
   }),
   staticData: { ...staticData, title: 'Machines' },
-  component: lazyRouteComponent(() => import('./machines/machines-page.tsx'), 'MachinesPage'),
+  component: lazyRouteComponent(() => import('./machines-page.tsx'), 'MachinesPage'),
 });
 
 const restoresRoute = createRoute({
@@ -97,7 +98,7 @@ const restoresRoute = createRoute({
     page,
   }),
   staticData: { title: 'Restores', permission: 'recovery:read' },
-  component: lazyRouteComponent(() => import('./restores/restores-page.tsx'), 'RestoresPage'),
+  component: lazyRouteComponent(() => import('./restores-page.tsx'), 'RestoresPage'),
 });
 
 const bootsRoute = createRoute({
@@ -106,7 +107,7 @@ const bootsRoute = createRoute({
   /** `device`: the host. */
   validateSearch: z.object({ device: id, boot: id, page }),
   staticData: { title: 'Instant boots', permission: 'recovery:read' },
-  component: lazyRouteComponent(() => import('./vm-restores/boots-page.tsx'), 'BootsPage'),
+  component: lazyRouteComponent(() => import('./boots-page.tsx'), 'BootsPage'),
 });
 
 const bareMetalRoute = createRoute({
@@ -115,7 +116,7 @@ const bareMetalRoute = createRoute({
   /** `recovery`: the opened token, by its id. */
   validateSearch: z.object({ device: id, recovery: id, page }),
   staticData: { title: 'Bare-metal recovery', permission: 'recovery:read' },
-  component: lazyRouteComponent(() => import('./bare-metal/tokens-page.tsx'), 'TokensPage'),
+  component: lazyRouteComponent(() => import('./bare-metal-page.tsx'), 'TokensPage'),
 });
 
 const configsRoute = createRoute({
@@ -123,15 +124,15 @@ const configsRoute = createRoute({
   path: '/backup/configurations',
   validateSearch: z.object({ page }),
   staticData: { ...staticData, title: 'Backup configurations' },
-  component: lazyRouteComponent(() => import('./configs/configs-page.tsx'), 'ConfigsPage'),
+  component: lazyRouteComponent(() => import('./configs-page.tsx'), 'ConfigsPage'),
 });
 
 const verificationsRoute = createRoute({
   getParentRoute,
   path: '/backup/verifications',
-  validateSearch: z.object({ device: id, page }),
+  validateSearch: z.object({ device: id, verification: id, page }),
   staticData: { ...staticData, title: 'Verifications' },
-  component: lazyRouteComponent(() => import('./verifications/verifications-page.tsx'), 'VerificationsPage'),
+  component: lazyRouteComponent(() => import('./verifications-page.tsx'), 'VerificationsPage'),
 });
 
 const slasRoute = createRoute({
@@ -140,7 +141,7 @@ const slasRoute = createRoute({
   /** `breaches`: the page of their list. */
   validateSearch: z.object({ page, breaches: page }),
   staticData: { ...staticData, title: 'SLAs' },
-  component: lazyRouteComponent(() => import('./sla/slas-page.tsx'), 'SlasPage'),
+  component: lazyRouteComponent(() => import('./slas-page.tsx'), 'SlasPage'),
 });
 
 const keysRoute = createRoute({
@@ -148,7 +149,7 @@ const keysRoute = createRoute({
   path: '/backup/keys',
   validateSearch: z.object({ page }),
   staticData: { title: 'Encryption keys', permission: 'recovery:read' },
-  component: lazyRouteComponent(() => import('./keys/keys-page.tsx'), 'KeysPage'),
+  component: lazyRouteComponent(() => import('./keys-page.tsx'), 'KeysPage'),
 });
 
 export const backupPages = [
@@ -166,3 +167,8 @@ export const backupPages = [
   slasRoute,
   keysRoute,
 ] as const;
+
+/** The state of backups of a device. It is loaded when it is first shown. */
+export const DeviceBackup = lazy(async () => ({
+  default: (await import('./device-backup.tsx')).DeviceBackup,
+}));

@@ -1,6 +1,149 @@
 import { z } from 'zod';
-import type { BackupConfig } from '../../../../api/index.ts';
-import { linesOf } from './lines.ts';
+import type { BackupConfig, Input } from '../../api/index.ts';
+import { given, scheduleFormOf, scheduleOf, type ScheduleForm } from './schedule.tsx';
+
+/** What the dialog of a configuration holds: the texts of its fields, and how they become what the API takes. */
+
+type NewConfig = Input<'POST /backup/configs'>['body'];
+type ConfigPatch = Input<'PATCH /backup/configs/{id}'>['body'];
+type Schedule = NonNullable<BackupConfig['schedule']>;
+export type Provider = BackupConfig['provider'];
+
+export const KEPT = [
+  'keepLast',
+  'keepDaily',
+  'keepWeekly',
+  'keepMonthly',
+  'keepYearly',
+  'retentionDays',
+  'immutableDays',
+] as const;
+export type Kept = (typeof KEPT)[number];
+
+export interface ConfigForm extends SourceForm, ScheduleForm {
+  orgId: string | undefined;
+  name: string;
+  provider: Provider;
+  encryptionKeyId: string | undefined;
+  enabled: boolean;
+  isDefault: boolean;
+  kept: Partial<Record<Kept, number>>;
+  /** Empty: that of each device's site. */
+  timezone: string;
+  uploadKiBps: number | undefined;
+  cpuPercent: number | undefined;
+  all: boolean;
+  deviceIds: string[];
+  groupIds: string[];
+  filterId: string | undefined;
+  path: string;
+  bucket: string;
+  region: string;
+  endpoint: string;
+  prefix: string;
+  accessKey: string;
+  secretKey: string;
+}
+
+/** What every part of the dialog is given. */
+export interface PartProps {
+  form: ConfigForm;
+  set: (change: Partial<ConfigForm>) => void;
+  /** The rule that a field breaks, by its path. */
+  faults: Record<string, string>;
+}
+
+const Texts = z.array(z.string()).catch([]);
+const Details = z
+  .object({
+    path: z.string().default(''),
+    bucket: z.string().default(''),
+    region: z.string().default(''),
+    endpoint: z.string().default(''),
+    prefix: z.string().default(''),
+    accessKey: z.string().default(''),
+  })
+  .catch({ path: '', bucket: '', region: '', endpoint: '', prefix: '', accessKey: '' });
+
+/** The form of a new configuration, or of one that is there. */
+export function formOf(config: BackupConfig | undefined, orgId: string | undefined): ConfigForm {
+  const isNew = config === undefined;
+  return {
+    orgId: config?.orgId ?? orgId,
+    name: config?.name ?? '',
+    provider: config?.provider ?? 'server',
+    encryptionKeyId: config?.encryptionKeyId,
+    enabled: config?.enabled ?? true,
+    isDefault: config?.isDefault ?? false,
+    ...sourceFormOf(config?.sources),
+    ...scheduleFormOf(config?.schedule),
+    kept: isNew ? { keepDaily: 7, keepWeekly: 4, keepMonthly: 12 } : keptOf(config.retention),
+    timezone: config?.schedule?.timezone ?? '',
+    uploadKiBps: config?.limits.uploadKiBps,
+    cpuPercent: config?.limits.cpuPercent,
+    all: config?.targets.all ?? false,
+    deviceIds: Texts.parse(config?.targets.deviceIds),
+    groupIds: Texts.parse(config?.targets.groupIds),
+    filterId: config?.targets.filterId,
+    ...Details.parse(config?.details ?? {}),
+    secretKey: '',
+  };
+}
+
+const keptOf = (retention: BackupConfig['retention']): ConfigForm['kept'] =>
+  Object.fromEntries(KEPT.map((kind) => [kind, retention[kind]]).filter(([, count]) => count !== undefined));
+
+function common(form: ConfigForm) {
+  const { deviceIds, groupIds, filterId, uploadKiBps, cpuPercent } = form;
+  return {
+    name: form.name,
+    enabled: form.enabled,
+    isDefault: form.isDefault,
+    sources: sourcesOf(form),
+    schedule: withTimezone(scheduleOf(form), form),
+    retention: form.kept,
+    limits: {
+      ...(uploadKiBps === undefined ? {} : { uploadKiBps }),
+      ...(cpuPercent === undefined ? {} : { cpuPercent }),
+    },
+    targets: {
+      ...(form.all ? { all: true } : {}),
+      ...(deviceIds.length === 0 ? {} : { deviceIds }),
+      ...(groupIds.length === 0 ? {} : { groupIds }),
+      ...(filterId === undefined ? {} : { filterId }),
+    },
+  };
+}
+
+const withTimezone = (schedule: Schedule | null, { timezone }: ConfigForm): Schedule | null =>
+  schedule === null ? null : { ...schedule, ...given({ timezone }) };
+
+const bucketOf = ({ bucket, accessKey, region, endpoint, prefix }: ConfigForm) => ({
+  bucket,
+  accessKey,
+  ...given({ region, endpoint, prefix }),
+});
+
+export function newConfig(form: ConfigForm): NewConfig {
+  const shared = {
+    ...common(form),
+    orgId: form.orgId ?? '',
+    encryptionKeyId: form.encryptionKeyId ?? '',
+  };
+  if (form.provider === 's3') {
+    return { ...shared, provider: 's3', details: { ...bucketOf(form), secretKey: form.secretKey } };
+  }
+  if (form.provider === 'local') return { ...shared, provider: 'local', details: { path: form.path } };
+  return { ...shared, provider: 'server' };
+}
+
+export function patchOf(form: ConfigForm): ConfigPatch {
+  const shared = common(form);
+  if (form.provider === 's3') {
+    return { ...shared, details: { ...bucketOf(form), ...given({ secretKey: form.secretKey }) } };
+  }
+  return form.provider === 'local' ? { ...shared, details: { path: form.path } } : shared;
+}
 
 /** What is backed up, as the fields of the dialog hold it. Each kind keeps its own, also while another one is chosen. */
 
@@ -26,14 +169,14 @@ export interface ChainForm {
   between: Between;
 }
 
-/** Of a database of SQL Server. */
+/** The fields for databases of SQL Server. */
 export interface SqlForm extends ChainForm {
   instance: string;
   database: string;
   spoolPath: string;
 }
 
-export interface SourceForm extends ChainForm {
+interface SourceForm extends ChainForm {
   kind: Sources['kind'];
   linux: string;
   macos: string;
@@ -64,11 +207,10 @@ export interface SourceFieldProps {
   faultOf: (name: string) => string | undefined;
 }
 
-const Texts = z.array(z.string()).catch([]);
 const lines = (texts: unknown): string => Texts.parse(texts).join('\n');
 
 /** The fields for sources that are there, or for those of a new configuration. */
-export function sourceFormOf(before: Sources | undefined): SourceForm {
+function sourceFormOf(before: Sources | undefined): SourceForm {
   const [files, image] = [ofKind(before, 'files'), ofKind(before, 'image')];
   const [database, sql] = [ofKind(before, 'database'), ofKind(before, 'mssql')];
   const guests = ofKind(before, 'hyperv') ?? ofKind(before, 'kvm');
@@ -144,7 +286,7 @@ const guestsOf = ({ machines, machineNames, consistency }: SourceForm) => ({
   consistency,
 });
 
-export const sourcesOf = (form: SourceForm): Sources => TO_SOURCES[form.kind](form);
+const sourcesOf = (form: SourceForm): Sources => TO_SOURCES[form.kind](form);
 
 function ofKind<K extends Sources['kind']>(sources: Sources | undefined, kind: K): SourcesOf<K> | undefined {
   return isOfKind(sources, kind) ? sources : undefined;
@@ -154,3 +296,22 @@ const isOfKind = <K extends Sources['kind']>(
   sources: Sources | undefined,
   kind: K,
 ): sources is SourcesOf<K> => sources?.kind === kind;
+
+/** What a field with one entry a line holds; `undefined`: nothing. */
+function linesOf(text: string): string[] | undefined {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return lines.length === 0 ? undefined : lines;
+}
+
+/** What people call the kinds of sources, in the order in which they are offered. */
+export const KIND_NAMES: { readonly [K in Sources['kind']]: string } = {
+  files: 'Files',
+  image: 'Whole disks',
+  database: 'Databases',
+  mssql: 'SQL Server',
+  hyperv: 'Machines of Hyper-V',
+  kvm: 'Machines of KVM',
+};

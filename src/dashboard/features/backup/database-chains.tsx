@@ -1,8 +1,9 @@
-import { Anchor, Group, Stack, Text, Title } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { apiQuery, type BackupDatabaseChains } from '../../../api/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
+import { Group, Stack, Text, Title } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconRestore } from '@tabler/icons-react';
+import { type BackupDatabaseChains, useList } from '../../api/index.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   Empty,
@@ -12,11 +13,12 @@ import {
   PagedTable,
   Panel,
   StateBadge,
-} from '../../../ui/index.ts';
-import { DeviceLink } from '../parts/device-names.tsx';
-import { gapsBetween, joined } from './gaps.ts';
-import { OneChain } from './one-chain.tsx';
-import { Timeline } from './timeline.tsx';
+  formatBytes,
+  TextLink,
+} from '../../ui/index.ts';
+import { RestoreDatabaseDialog } from './restore-database-dialog.tsx';
+import { DeviceLink } from './selects.tsx';
+import { BACKUP_TYPE_NAMES, databasesText, ENGINE_NAMES } from './texts.ts';
 
 /** What can be restored, a backup store at a time. */
 export function Chains({
@@ -29,11 +31,8 @@ export function Chains({
   onPage: (page: number) => void;
 }) {
   const { orgId } = scopeQuery(useScope());
-  const chains = useQuery({
-    ...apiQuery('GET /backup/databases/chains', {
-      query: { orgId, deviceId, page: String(page), limit: '10' },
-    }),
-    placeholderData: keepPreviousData,
+  const chains = useList('GET /backup/databases/chains', {
+    query: { orgId, deviceId, page: String(page), limit: '10' },
   });
   return (
     <Panel title="What can be restored">
@@ -43,9 +42,9 @@ export function Chains({
             <Empty
               title="No database was backed up"
               action={
-                <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/backup/configurations" />}>
+                <TextLink size="sm" to="/backup/configurations">
                   To the configurations
-                </Anchor>
+                </TextLink>
               }
             >
               Make a configuration that backs up databases, and run it.
@@ -148,15 +147,9 @@ function Broken({ broken }: Pick<BackupDatabaseChains, 'broken'>) {
             isName: true,
             width: 140,
             cell: ({ snapshotId }) => (
-              <Anchor
-                inherit
-                underline="always"
-                renderRoot={(props) => (
-                  <Link {...props} to="/backup/snapshots/$snapshotId" params={{ snapshotId }} />
-                )}
-              >
+              <TextLink inherit underline="always" to="/backup/snapshots/$snapshotId" params={{ snapshotId }}>
                 {snapshotId.slice(0, 8)}
-              </Anchor>
+              </TextLink>
             ),
           },
           { header: 'Reason', cell: ({ reason }) => reason },
@@ -164,5 +157,156 @@ function Broken({ broken }: Pick<BackupDatabaseChains, 'broken'>) {
       />
       <Text size="sm">The next full backup begins a new chain.</Text>
     </Stack>
+  );
+}
+
+/** A full backup with everything that continues it, and what can be restored of it. */
+function OneChain({
+  chain,
+  repository: { orgId, deviceId },
+}: {
+  chain: Chain;
+  repository: Pick<BackupDatabaseChains, 'orgId' | 'deviceId'>;
+}) {
+  const { engine, version, instance, databases, databaseCount, ranges, snapshots } = chain;
+  const [isOpen, { open, close }] = useDisclosure(false);
+  const refusal = useRefusal('recovery:execute');
+  const newest = snapshots.at(-1);
+  return (
+    <Stack gap={4}>
+      <Group justify="space-between">
+        <Title order={4} size="h6" style={{ overflowWrap: 'anywhere' }}>
+          {ENGINE_NAMES[engine]} {version}, {instance}
+        </Title>
+        <Action
+          variant="default"
+          size="compact-sm"
+          refusal={refusal ?? (newest === undefined ? 'The chain has no snapshot.' : undefined)}
+          icon={IconRestore}
+          onClick={open}
+        >
+          {ranges.length > 0 ? 'Restore to a point in time …' : 'Restore …'}
+        </Action>
+      </Group>
+      <Text size="sm">Databases: {databasesText(databases, databaseCount)}</Text>
+      {ranges.length === 0 ? (
+        <Text size="sm">Each snapshot can be restored, and no point in time between them.</Text>
+      ) : (
+        ranges.map(({ from, to }) => (
+          <Text key={from} size="sm">
+            Any point in time from {formatTime(new Date(from))} to {formatTime(new Date(to))}
+          </Text>
+        ))
+      )}
+      <details>
+        <summary>
+          <Text span size="sm">
+            {formatCounted(snapshots.length, 'snapshot')}
+          </Text>
+        </summary>
+        <ChainSnapshots snapshots={snapshots} />
+      </details>
+      {isOpen && newest !== undefined && (
+        <RestoreDatabaseDialog
+          source={{
+            snapshotId: newest.id,
+            orgId,
+            deviceId,
+            engine,
+            databases,
+            upTo: newest.recoverableTo,
+            ranges,
+          }}
+          onClose={close}
+        />
+      )}
+    </Stack>
+  );
+}
+
+const ChainSnapshots = ({ snapshots }: Pick<Chain, 'snapshots'>) => (
+  <PagedTable
+    label="Snapshots of the chain"
+    rows={snapshots}
+    keyOf={({ id }) => id}
+    columns={[
+      {
+        header: 'Received',
+        isName: true,
+        cell: ({ id, createdAt }) => (
+          <TextLink inherit to="/backup/snapshots/$snapshotId" params={{ snapshotId: id }}>
+            {formatTime(new Date(createdAt))}
+          </TextLink>
+        ),
+      },
+      { header: 'Type', cell: ({ backupType }) => BACKUP_TYPE_NAMES[backupType] },
+      {
+        header: 'Restorable up to',
+        cell: ({ recoverableTo }) =>
+          recoverableTo === null ? 'Not known' : formatTime(new Date(recoverableTo)),
+      },
+      {
+        header: 'Size',
+        align: 'right',
+        cell: ({ sizeBytes }) => (sizeBytes === null ? '–' : formatBytes(sizeBytes)),
+      },
+    ]}
+  />
+);
+
+interface Range {
+  from: string;
+  to: string;
+}
+
+const startOf = ({ from }: Range) => Date.parse(from);
+const endOf = ({ to }: Range) => Date.parse(to);
+
+/** Ranges in the order of time; those that touch are one. */
+function joined(ranges: readonly Range[]): Range[] {
+  const whole: Range[] = [];
+  for (const range of [...ranges].sort((a, b) => startOf(a) - startOf(b))) {
+    const last = whole.at(-1);
+    if (last === undefined || startOf(range) > endOf(last)) whole.push({ ...range });
+    else if (endOf(range) > endOf(last)) last.to = range.to;
+  }
+  return whole;
+}
+
+/** What lies between ranges that are joined: nothing of it can be restored. */
+const gapsBetween = (ranges: readonly Range[]): Range[] =>
+  ranges.slice(1).map(({ from }, before) => ({ from: ranges[before]?.to ?? from, to: from }));
+
+const HEIGHT = 10;
+const WIDTH = 1000;
+/** A range of a second is still seen. */
+const NARROWEST = 4;
+
+/** What can be restored, as bars along the time. The same is said in words beside it. */
+function Timeline({ ranges }: { ranges: readonly Range[] }) {
+  const [first, last] = [ranges[0], ranges.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const start = Date.parse(first.from);
+  const span = Math.max(1, Date.parse(last.to) - start);
+  const x = (at: string) => ((Date.parse(at) - start) / span) * WIDTH;
+  return (
+    <div aria-hidden>
+      <svg width="100%" height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none">
+        <rect width={WIDTH} height={HEIGHT} fill="var(--mantine-color-default-border)" />
+        {ranges.map(({ from, to }) => (
+          <rect
+            key={from}
+            x={Math.min(x(from), WIDTH - NARROWEST)}
+            width={Math.max(NARROWEST, x(to) - x(from))}
+            height={HEIGHT}
+            fill="var(--mantine-color-teal-filled)"
+          />
+        ))}
+      </svg>
+      <Text size="xs" c="dimmed" style={{ display: 'flex', justifyContent: 'space-between' }}>
+        <span>{formatTime(new Date(first.from))}</span>
+        <span>{formatTime(new Date(last.to))}</span>
+      </Text>
+    </div>
   );
 }

@@ -1,5 +1,44 @@
-import { StateBadge, type Tone } from '../../../ui/index.ts';
-import type { DetailsOf } from './content-text.ts';
+import { Text, Group } from '@mantine/core';
+import { useEffect } from 'react';
+import { JobStateBadge, StateBadge, type Tone, TextLink } from '../../ui/index.ts';
+import { useJobStandings } from '../../live/index.ts';
+import type { DetailsOf } from './texts.ts';
+
+/** How a command stands that a device was just sent, and what it has said. */
+export function CommandStatus({
+  id,
+  deviceId,
+  onDone,
+}: {
+  id: string;
+  deviceId: string;
+  /** Called once the device has done it. */
+  onDone?: () => void;
+}) {
+  const standing = useJobStandings([id]).get(id);
+  const isDone = standing?.state === 'succeeded';
+  useEffect(() => {
+    if (isDone) onDone?.();
+    // Whatever is to be done then is to be done once.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [isDone]);
+  return (
+    <Group gap="xs" role="status">
+      <JobStateBadge state={standing?.state ?? 'queued'} />
+      <Text size="sm">
+        {standing?.message ?? (isDone ? 'The device has done it.' : 'The device was asked to do it.')}
+      </Text>
+      <TextLink
+        size="sm"
+        to="/devices/$deviceId"
+        params={{ deviceId }}
+        search={{ tab: 'commands', command: id }}
+      >
+        The command
+      </TextLink>
+    </Group>
+  );
+}
 
 type Value = DetailsOf<'image'>['consistency'];
 

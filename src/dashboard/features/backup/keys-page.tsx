@@ -1,93 +1,84 @@
 import { useDisclosure } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { apiQuery, call, useApiChange, type BackupEncryptionKey } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { call, useApiChange, type BackupEncryptionKey, useList } from '../../api/index.ts';
+import { useNames, useFirstOrganization } from '../../directory.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
-  Empty,
-  Loaded,
-  PagedTable,
   saveFile,
   StateBadge,
   When,
-} from '../../../ui/index.ts';
-import { BackupFrame } from '../parts/backup-frame.tsx';
-import { NewKeyDialog } from './new-key-dialog.tsx';
+  FormDialog,
+  useForm,
+  ListPage,
+  useAddress,
+} from '../../ui/index.ts';
+import { BackupFrame } from './backup-frame.tsx';
+import { OrganizationSelect } from './selects.tsx';
 
 const route = getRouteApi('/signed-in/backup/keys');
 const REPOSITORIES_AT_ONCE = 100;
 const INDENT = 2;
 
-/** The keys without which nobody reads a backup. */
+/** The encryption keys of backups. */
 export function KeysPage() {
-  const { page } = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const write = useRefusal('recovery:write');
   const [isOpen, { open, close }] = useDisclosure(false);
-  const keys = useQuery({
-    ...apiQuery('GET /backup/encryption/keys', { query: { orgId, page: String(page ?? 1) } }),
-    placeholderData: keepPreviousData,
+  const keys = useList('GET /backup/encryption/keys', {
+    query: { orgId, page: String(address.search.page ?? 1) },
   });
   const newKey = (
-    <Action refusal={write} leftSection={<IconPlus size={14} aria-hidden />} onClick={open}>
+    <Action refusal={write} icon={IconPlus} onClick={open}>
       New key
     </Action>
   );
   return (
-    <BackupFrame
+    <ListPage
+      frame={BackupFrame}
       title="Encryption keys"
       description="Backups are encrypted on the device. Keep the recovery kit of each key outside of Muster: with it, stock restic restores them without this server."
       actions={newKey}
+      query={keys}
+      noun="encryption keys"
+      keyOf={({ id }) => id}
+      address={address}
+      empty={{
+        title: 'No encryption keys',
+        text: 'Every configuration of backups needs a key.',
+        action: newKey,
+      }}
+      columns={[
+        { header: 'Name', isName: true, cell: ({ name }) => name },
+        { header: 'Organization', cell: (key) => names.organization(key.orgId) },
+        { header: 'Version', align: 'right', width: 80, cell: ({ version }) => version },
+        {
+          header: 'State',
+          width: 120,
+          cell: ({ status }) =>
+            status === 'active' ? (
+              <StateBadge tone="good" label="Active" />
+            ) : (
+              <StateBadge
+                tone="busy"
+                label="Rotating"
+                title="Not every repository has the newest version yet."
+              />
+            ),
+        },
+        { header: 'Fingerprint', cell: ({ fingerprint }) => fingerprint.slice(0, 16) },
+        { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
+        { header: 'Rotated', width: 110, cell: ({ rotatedAt }) => <When at={rotatedAt} /> },
+        { header: 'Actions', align: 'right', cell: (key) => <KeyActions encryptionKey={key} /> },
+      ]}
     >
-      <Loaded query={keys} what="Reading keys">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty title="No encryption keys" action={newKey}>
-              Every configuration of backups needs a key.
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Encryption keys"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(next) => void navigate({ search: (previous) => ({ ...previous, page: next }) })}
-              columns={[
-                { header: 'Name', isName: true, cell: ({ name }) => name },
-                { header: 'Organization', cell: (key) => names.organization(key.orgId) },
-                { header: 'Version', align: 'right', width: 80, cell: ({ version }) => version },
-                {
-                  header: 'State',
-                  width: 120,
-                  cell: ({ status }) =>
-                    status === 'active' ? (
-                      <StateBadge tone="good" label="Active" />
-                    ) : (
-                      <StateBadge
-                        tone="busy"
-                        label="Rotating"
-                        title="Not every repository has the newest version yet."
-                      />
-                    ),
-                },
-                { header: 'Fingerprint', cell: ({ fingerprint }) => fingerprint.slice(0, 16) },
-                { header: 'Created', width: 110, cell: ({ createdAt }) => <When at={createdAt} /> },
-                { header: 'Rotated', width: 110, cell: ({ rotatedAt }) => <When at={rotatedAt} /> },
-                { header: 'Actions', align: 'right', cell: (key) => <KeyActions encryptionKey={key} /> },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-      <NewKeyDialog opened={isOpen} onClose={close} />
-    </BackupFrame>
+      {isOpen && <NewKeyDialog onClose={close} />}
+    </ListPage>
   );
 }
 
@@ -100,8 +91,7 @@ function KeyActions({ encryptionKey: { id, name, status } }: { encryptionKey: Ba
   return (
     <>
       <ConfirmAction
-        size="compact-xs"
-        variant="subtle"
+        inRow
         color="blue"
         refusal={exporting}
         title={`Recovery kit of “${name}”`}
@@ -112,8 +102,7 @@ function KeyActions({ encryptionKey: { id, name, status } }: { encryptionKey: Ba
         Recovery kit
       </ConfirmAction>
       <ConfirmAction
-        size="compact-xs"
-        variant="subtle"
+        inRow
         color="blue"
         refusal={write ?? (status === 'rotating' ? 'It is being rotated.' : undefined)}
         title={`Rotate “${name}”`}
@@ -146,5 +135,30 @@ async function saveKit(id: string, name: string): Promise<void> {
     `recovery-kit ${name.replaceAll(/[^\w -]+/g, '_')}.json`,
     JSON.stringify({ ...kit, repositories }, undefined, INDENT),
     'application/json',
+  );
+}
+
+function NewKeyDialog({ onClose }: { onClose: () => void }) {
+  const first = useFirstOrganization();
+  const form = useForm({ orgId: first, name: '' });
+  const { orgId = first ?? '', name } = form.values;
+  const create = useApiChange('POST /backup/encryption/keys', { refreshes: ['GET /backup/encryption/keys'] });
+  return (
+    <FormDialog
+      title="New encryption key"
+      onClose={onClose}
+      submitLabel="Create key"
+      submit={() => create.mutateAsync({ body: { orgId, name } })}
+      form={form}
+      fields={[
+        { name: 'orgId', control: (field) => <OrganizationSelect {...field} value={orgId} /> },
+        {
+          name: 'name',
+          label: 'Name',
+          description: 'The server makes the key and never shows it. The recovery kit has what restic needs.',
+          required: true,
+        },
+      ]}
+    />
   );
 }

@@ -1,10 +1,11 @@
-import { Drawer, Group, Stack } from '@mantine/core';
+import { Group, Stack, Text, Title } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call, useApiChange, type FoundMachine } from '../../../api/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { call, useApiChange, type FoundMachine } from '../../api/index.ts';
+import { CHECKPOINTS_MAX, MACHINE_DISKS_MAX } from '../../../protocol/index.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
@@ -12,17 +13,17 @@ import {
   formatBytes,
   formatCount,
   PagedTable,
+  PartNote,
   StateBadge,
   When,
-} from '../../../ui/index.ts';
-import { CommandStanding } from '../parts/command-standing.tsx';
-import { DeviceLink } from '../parts/device-names.tsx';
-import { FactTable } from '../parts/facts.tsx';
-import { HYPERVISOR_NAMES } from '../parts/hypervisor-names.ts';
-import { bootModeText } from '../parts/consistency.tsx';
-import { Checkpoints } from './checkpoints.tsx';
-import { ExportDialog } from './export-dialog.tsx';
-import { ACTIONS, type MachineAction, stateRefusal, STATES } from './machine-texts.ts';
+  FormDialog,
+  DetailsDrawer,
+  useForm,
+  FactTable,
+} from '../../ui/index.ts';
+import { CommandStatus, bootModeText } from './facts.tsx';
+import { DeviceLink } from './selects.tsx';
+import { HYPERVISOR_NAMES, ACTIONS, type MachineAction, stateRefusal, STATES } from './texts.ts';
 
 const MIB = 2 ** 20;
 
@@ -35,15 +36,13 @@ export function MachineDrawer({
   onClose: () => void;
 }) {
   return (
-    <Drawer
-      opened={machine !== undefined}
+    <DetailsDrawer
+      opened={machine}
       onClose={onClose}
-      position="right"
-      size="lg"
       title={machine === undefined ? '' : `Machine ${machine.vmName}`}
     >
-      {machine !== undefined && <Machine key={machine.vmId} machine={machine} />}
-    </Drawer>
+      {(machine) => <Machine key={machine.vmId} machine={machine} />}
+    </DetailsDrawer>
   );
 }
 
@@ -56,7 +55,7 @@ function Machine({ machine }: { machine: FoundMachine }) {
     <Stack gap="sm">
       <StateActions machine={machine} onOrder={setOrder} />
       {order !== undefined && (
-        <CommandStanding key={order} id={order} deviceId={deviceId} onDone={() => look.mutate()} />
+        <CommandStatus key={order} id={order} deviceId={deviceId} onDone={() => look.mutate()} />
       )}
       <FactTable
         label="About the machine"
@@ -94,6 +93,7 @@ function Machine({ machine }: { machine: FoundMachine }) {
           },
         ]}
       />
+      <PartNote listed={disks.length} isCut={machine.isCut === true && disks.length === MACHINE_DISKS_MAX} />
       <Checkpoints machine={machine} onOrder={setOrder} />
     </Stack>
   );
@@ -176,5 +176,182 @@ function StateActions({ machine, onOrder }: { machine: FoundMachine; onOrder: (i
       {backup.error !== null && <Failure error={backup.error} />}
       {isExporting && <ExportDialog machine={machine} onOrder={onOrder} onClose={exporting.close} />}
     </Stack>
+  );
+}
+
+/** Has the host export a machine into a folder, where it stays. */
+function ExportDialog({
+  machine: { deviceId, vmId, vmName, hypervisor },
+  onOrder,
+  onClose,
+}: {
+  machine: FoundMachine;
+  onOrder: (id: string) => void;
+  onClose: () => void;
+}) {
+  const form = useForm<{ exportPath: string; consistencyType: 'application' | 'crash' }>({
+    exportPath: '',
+    consistencyType: 'application',
+  });
+  const make = useApiChange(`POST /backup/${hypervisor}/backup`);
+  const submit = async () => {
+    const { exportPath, consistencyType } = form.values;
+    const { id } = await make.mutateAsync({
+      body: { deviceId, vmId, exportPath: exportPath.trim(), consistencyType },
+    });
+    onOrder(id);
+  };
+  return (
+    <FormDialog
+      title={`Export ${vmName}`}
+      onClose={onClose}
+      submitLabel="Export"
+      submit={submit}
+      form={form}
+      fields={[
+        {
+          name: 'exportPath',
+          label: 'Folder',
+          required: true,
+          description: 'A folder of the host. What is exported stays there, and is no snapshot.',
+          placeholder: hypervisor === 'hyperv' ? String.raw`D:\Exports` : '/srv/exports',
+        },
+        {
+          name: 'consistencyType',
+          kind: 'radio',
+          label: 'Consistency',
+          options: [
+            {
+              value: 'application',
+              label: 'Of the applications',
+              description: `${HYPERVISOR_NAMES[hypervisor]} has the programs in the machine write what they hold.`,
+            },
+            {
+              value: 'crash',
+              label: 'As after a power cut',
+              description: 'What the programs have not written yet is missing.',
+            },
+          ],
+        },
+      ]}
+    />
+  );
+}
+
+/** States to which a machine can go back. */
+function Checkpoints({
+  machine,
+  onOrder,
+}: {
+  machine: FoundMachine;
+  /** Gets the command that the host was sent. */
+  onOrder: (id: string) => void;
+}) {
+  const { deviceId, vmId, vmName, hypervisor, checkpoints, isCut } = machine;
+  const [isOpen, { open, close }] = useDisclosure(false);
+  const execute = useRefusal('backup:execute');
+  const change = useApiChange(`POST /backup/${hypervisor}/checkpoint`);
+  const order = async (action: 'delete' | 'apply', checkpointId: string) =>
+    onOrder((await change.mutateAsync({ body: { deviceId, vmId, action, checkpointId } })).id);
+  const button = { size: 'compact-xs', variant: 'subtle', refusal: execute } as const;
+  return (
+    <Stack gap="xs">
+      <Group justify="space-between">
+        <Title order={3} size="h5">
+          Checkpoints
+        </Title>
+        <Action size="compact-sm" variant="default" refusal={execute} onClick={open}>
+          New checkpoint …
+        </Action>
+      </Group>
+      {checkpoints.length === 0 ? (
+        <Text size="sm">There is none. Make one before something is changed in the machine.</Text>
+      ) : (
+        <PagedTable
+          label="Checkpoints"
+          rows={checkpoints}
+          keyOf={({ id }) => id}
+          columns={[
+            { header: 'Name', isName: true, cell: ({ name }) => name },
+            {
+              header: 'Created',
+              width: 110,
+              cell: ({ createdAt }) => <When at={timeOf(createdAt)} never="Not known" />,
+            },
+            {
+              header: 'Actions',
+              align: 'right',
+              cell: ({ id, name }) => (
+                <Group gap={2} justify="flex-end">
+                  <ConfirmAction
+                    {...button}
+                    title={`Go back to “${name}”`}
+                    question={`What “${vmName}” has written since then is lost.`}
+                    confirm="Go back"
+                    run={() => order('apply', id)}
+                  >
+                    Go back
+                  </ConfirmAction>
+                  <ConfirmAction
+                    {...button}
+                    title={`Delete “${name}”`}
+                    question="The machine stays as it is now. There is no way back to this state any more."
+                    confirm="Delete"
+                    run={() => order('delete', id)}
+                  >
+                    Delete
+                  </ConfirmAction>
+                </Group>
+              ),
+            },
+          ]}
+        />
+      )}
+      <PartNote
+        listed={checkpoints.length}
+        isCut={isCut === true && checkpoints.length === CHECKPOINTS_MAX}
+      />
+      {isOpen && <NewCheckpoint machine={machine} onOrder={onOrder} onClose={close} />}
+    </Stack>
+  );
+}
+
+/** Devices write what they like. */
+const timeOf = (text: string | null): string | null =>
+  text === null || Number.isNaN(Date.parse(text)) ? null : text;
+
+function NewCheckpoint({
+  machine: { deviceId, vmId, vmName, hypervisor },
+  onOrder,
+  onClose,
+}: {
+  machine: FoundMachine;
+  onOrder: (id: string) => void;
+  onClose: () => void;
+}) {
+  const form = useForm({ checkpointName: '' });
+  const make = useApiChange(`POST /backup/${hypervisor}/checkpoint`);
+  const submit = async () => {
+    const checkpointName = form.values.checkpointName.trim();
+    const { id } = await make.mutateAsync({
+      body: { deviceId, vmId, action: 'create', ...(checkpointName === '' ? {} : { checkpointName }) },
+    });
+    onOrder(id);
+  };
+  return (
+    <FormDialog
+      title={`New checkpoint of ${vmName}`}
+      onClose={onClose}
+      submitLabel="Make the checkpoint"
+      submit={submit}
+      form={form}
+      fields={[
+        {
+          note: 'what',
+          text: 'The device is asked to make it. It takes space on the host until it is deleted, and is no backup.',
+        },
+        { name: 'checkpointName', label: 'Name', description: 'Empty: the device names it.' },
+      ]}
+    />
   );
 }

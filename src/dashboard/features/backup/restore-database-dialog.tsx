@@ -1,17 +1,11 @@
 import { Checkbox, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useApiChange, type BackupDatabaseInstance } from '../../../api/index.ts';
-import { FormDialog, formatTime } from '../../../ui/index.ts';
-import { DeviceSelect } from '../parts/device-names.tsx';
-import {
-  fromLocalField,
-  localField,
-  secondFrom,
-  secondUpTo,
-  timeZone,
-  withOffset,
-} from '../parts/local-time.ts';
+import { useApiChange, type BackupDatabaseInstance } from '../../api/index.ts';
+import { FormDialog, formatTime } from '../../ui/index.ts';
+import { DeviceSelect } from './selects.tsx';
+import { fromLocalField, localField, secondFrom, secondUpTo, withOffset } from './texts.ts';
+import { timeZone } from './schedule.tsx';
 
 interface Range {
   from: string;

@@ -1,14 +1,14 @@
 import { Group, Select, Stack, Text } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { BackupSnapshot } from '../../../../api/index.ts';
-import { useRefusal } from '../../../../session/index.ts';
-import { Action, Panel } from '../../../../ui/index.ts';
-import { NewTokenDialog } from '../../bare-metal/new-token-dialog.tsx';
-import { notHere } from '../../parts/choose-image.tsx';
-import { RestoreDiskDialog } from '../../restores/restore-disk-dialog.tsx';
-import { BootDialog } from '../../vm-restores/boot-dialog.tsx';
-import { MachineWizard } from '../../vm-restores/machine-wizard.tsx';
-import type { DetailsOf } from '../../parts/content-text.ts';
+import { type BackupSnapshot, useApiChange } from '../../api/index.ts';
+import { useRefusal } from '../../session.ts';
+import { Action, Panel, FormDialog, formatBytes, useForm, Notice } from '../../ui/index.ts';
+import { notHere } from './choose-image.tsx';
+import { NewTokenDialog } from './new-bare-metal-token-dialog.tsx';
+import { DeviceSelect } from './selects.tsx';
+import type { DetailsOf } from './texts.ts';
+import { BootDialog, MachineWizard } from './vm-dialogs.tsx';
 
 type Way = 'boot' | 'machine' | 'disk' | 'token';
 
@@ -39,11 +39,11 @@ const WAYS: readonly { way: Way; name: string; text: string; action: string }[] 
   },
 ];
 
-/** Of the snapshot of a host, the other ways lead through its hypervisor. */
+/** The ways to restore the snapshot of a host; the other ways lead through its hypervisor. */
 const isOfMachines = ({ way }: (typeof WAYS)[number]) => way === 'boot' || way === 'machine';
 
-/** How a machine comes back from an image of its disks, also where that is one of several. */
-export function WaysBack({
+/** How a machine comes back from an image of its disks, even if that is one of several. */
+export function RestoreOptions({
   snapshot,
   details,
   asOf,
@@ -105,5 +105,135 @@ export function WaysBack({
       )}
       {way === 'token' && <NewTokenDialog snapshot={snapshot} onClose={close} />}
     </Panel>
+  );
+}
+
+interface DiskRestore {
+  disk: string;
+  deviceId: string | undefined;
+  place: 'file' | 'disk';
+  targetPath: string;
+  isReplacing: boolean;
+  grow: boolean;
+}
+
+/** Restores one disk of an image to a file or onto a disk of a device, and leads to the restore. */
+function RestoreDiskDialog({
+  snapshot,
+  disks,
+  asOf,
+  onClose,
+}: {
+  snapshot: BackupSnapshot;
+  disks: DetailsOf<'image'>['disks'];
+  /** The state of the backup store that is restored from; without it, that of now. */
+  asOf?: string | undefined;
+  onClose: () => void;
+}) {
+  const navigate = useNavigate();
+  const form = useForm<DiskRestore>({
+    disk: disks[0]?.name ?? '',
+    deviceId: snapshot.deviceId,
+    place: 'file',
+    targetPath: '',
+    isReplacing: false,
+    grow: false,
+  });
+  const { disk, deviceId, isReplacing, grow } = form.values;
+  const targetPath = form.values.targetPath.trim();
+  const restore = useApiChange('POST /backup/restore', { refreshes: ['GET /backup/restore'] });
+  const isDisk = form.values.place === 'disk';
+  const submit = async () => {
+    const { id } = await restore.mutateAsync({
+      body: {
+        snapshotId: snapshot.id,
+        restoreType: 'image',
+        ...(disk === '' ? {} : { disk }),
+        ...(deviceId === undefined ? {} : { deviceId }),
+        targetPath,
+        overwrite: isReplacing ? 'always' : 'never',
+        grow,
+        ...(asOf === undefined ? {} : { asOf }),
+      },
+    });
+    await navigate({ to: '/backup/restores', search: { restore: id } });
+  };
+  return (
+    <FormDialog
+      title="Restore a disk"
+      size="lg"
+      onClose={onClose}
+      submitLabel="Restore"
+      submit={submit}
+      form={form}
+      fields={[
+        {
+          name: 'disk',
+          kind: 'choice',
+          label: 'Disk',
+          required: true,
+          options: disks.map(({ name, sizeBytes }) => ({
+            value: name,
+            label: `${name}, ${formatBytes(sizeBytes)}`,
+          })),
+        },
+        {
+          name: 'deviceId',
+          control: (field) => (
+            <DeviceSelect
+              label="To which device"
+              description="The device that was backed up, or another one of its organization."
+              orgId={snapshot.orgId}
+              {...field}
+            />
+          ),
+        },
+        {
+          name: 'place',
+          kind: 'radio',
+          label: 'To where',
+          options: [
+            {
+              value: 'file',
+              label: 'A file',
+              description: 'With the bytes of the disk. It takes the space that is in use.',
+            },
+            {
+              value: 'disk',
+              label: 'A whole disk',
+              description: 'One that is not mounted and at least as large.',
+            },
+          ],
+          resets: { isReplacing: false },
+        },
+        {
+          name: 'targetPath',
+          label: isDisk ? 'Disk of the device' : 'File',
+          required: true,
+          placeholder: isDisk ? '/dev/sdb' : '/srv/restored/sda.img',
+        },
+        isDisk && {
+          note: 'loss',
+          text: (
+            <Notice tone="bad" title="The disk is overwritten">
+              Everything that is on {targetPath === '' ? 'it' : targetPath} is lost.
+            </Notice>
+          ),
+        },
+        {
+          name: 'isReplacing',
+          fault: 'overwrite',
+          kind: 'checkbox',
+          label: isDisk ? 'Everything on that disk may be lost' : 'Replace the file if it is there',
+          required: isDisk,
+        },
+        {
+          name: 'grow',
+          kind: 'checkbox',
+          label: 'Use all of a larger disk',
+          description: 'Extends the last partition to the end of the disk.',
+        },
+      ]}
+    />
   );
 }

@@ -1,10 +1,10 @@
-import { Checkbox, Group, Modal, Radio, Stack, Stepper, Text, TextInput } from '@mantine/core';
+import { Checkbox, Group, Radio, Stack, Stepper, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { useApiChange, type BackupSnapshot } from '../../../api/index.ts';
-import { Action, Failure, formatTime } from '../../../ui/index.ts';
-import { DeviceSelect, useDeviceName } from '../parts/device-names.tsx';
-import { placeName, type VolumePlace } from '../parts/content-text.ts';
-import { RestoreStanding } from './restore-standing.tsx';
+import { useApiChange, type BackupSnapshot } from '../../api/index.ts';
+import { Action, Failure, formatTime, Modal } from '../../ui/index.ts';
+import { DeviceSelect, useDeviceName } from './selects.tsx';
+import { pathsText, placeName, type VolumePlace } from './texts.ts';
+import { RestoreProgress } from './restore-progress.tsx';
 
 type Overwrite = 'never' | 'ifNewer' | 'always';
 const RULES: readonly { value: Overwrite; label: string; description: string }[] = [
@@ -12,7 +12,7 @@ const RULES: readonly { value: Overwrite; label: string; description: string }[]
   {
     value: 'ifNewer',
     label: 'Replace older files',
-    description: 'A file is replaced where the one of the snapshot is newer.',
+    description: 'A file is replaced if the one of the snapshot is newer.',
   },
   {
     value: 'always',
@@ -31,7 +31,7 @@ export function RestoreWizard({
   onClose,
 }: {
   snapshot: BackupSnapshot;
-  /** Of an image: the volume that the files come out of. */
+  /** For an image: the volume that the files come out of. */
   volume?: VolumePlace;
   /** The state of the backup store that is restored from; without it, that of now. */
   asOf?: string | undefined;
@@ -76,10 +76,10 @@ export function RestoreWizard({
     undefined,
   ][step];
   return (
-    <Modal opened onClose={onClose} title="Restore" size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Modal opened onClose={onClose} title="Restore" size="lg">
       {begun !== undefined ? (
         <Stack>
-          <RestoreStanding id={begun.id} />
+          <RestoreProgress id={begun.id} />
           <Group justify="flex-end">
             {begun.isTrial && (
               <Action loading={restore.isPending} onClick={() => begin(false)}>
@@ -109,9 +109,7 @@ export function RestoreWizard({
                       volume === undefined ? 'Everything in the snapshot' : 'Everything in the file system'
                     }
                     description={
-                      volume === undefined
-                        ? snapshot.paths.join(', ')
-                        : placeName(volume.disk, volume.partition)
+                      volume === undefined ? pathsText(snapshot) : placeName(volume.disk, volume.partition)
                     }
                   />
                   <Radio

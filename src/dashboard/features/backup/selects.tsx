@@ -1,8 +1,10 @@
-import { Anchor, Select } from '@mantine/core';
+import { Select } from '@mantine/core';
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { apiQuery, ApiError, call, type Device } from '../../../api/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
+import { apiQuery, ApiError, call, type Device } from '../../api/index.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { choicesOf, useOrganizations } from '../../directory.ts';
+import { useMe } from '../../session.ts';
+import { TextLink, type Address } from '../../ui/index.ts';
 
 /** Names beside the ids of devices that the API of backup gives. */
 
@@ -51,15 +53,15 @@ export function useDeviceName(id: string): string {
 export function DeviceLink({ id }: { id: string }) {
   const name = useDeviceName(id);
   return (
-    <Anchor
+    <TextLink
       inherit
       underline="always"
-      renderRoot={(props) => (
-        <Link {...props} to="/devices/$deviceId" params={{ deviceId: id }} search={{ tab: 'backup' }} />
-      )}
+      to="/devices/$deviceId"
+      params={{ deviceId: id }}
+      search={{ tab: 'backup' }}
     >
       {name}
-    </Anchor>
+    </TextLink>
   );
 }
 
@@ -95,6 +97,96 @@ export function DeviceSelect({
       onChange={(next) => onChange(next ?? undefined)}
       error={error}
       comboboxProps={{ withinPortal: true }}
+    />
+  );
+}
+
+/** Narrows a list to one device. */
+export const deviceFacet = (
+  { search, narrow }: Address<{ device?: string | undefined }>,
+  label = 'Any device',
+) =>
+  ({
+    kind: 'own',
+    name: 'device',
+    control: (
+      <DeviceSelect
+        label={label}
+        hidesLabel
+        value={search.device}
+        onChange={(device) => narrow({ device })}
+      />
+    ),
+  }) as const;
+
+export function OrganizationSelect({
+  value,
+  onChange,
+  error,
+}: {
+  value: string | undefined;
+  onChange: (id: string | undefined) => void;
+  error?: string | undefined;
+}) {
+  const me = useMe();
+  const organizations = useOrganizations();
+  if (me.scope === 'organization') return null;
+  return (
+    <Select
+      label="Organization"
+      required
+      searchable
+      data={choicesOf(organizations)}
+      value={value ?? null}
+      onChange={(next) => onChange(next ?? undefined)}
+      error={error}
+    />
+  );
+}
+
+/** The key of the repositories, which cannot be changed afterwards. */
+export function KeySelect({
+  orgId,
+  value,
+  onChange,
+  error,
+}: {
+  orgId: string | undefined;
+  value: string | undefined;
+  onChange: (id: string | undefined) => void;
+  error: string | undefined;
+}) {
+  const keys = useQuery({
+    ...apiQuery('GET /backup/encryption/keys', { query: { orgId, limit: '100' } }),
+    enabled: orgId !== undefined,
+  });
+  const isMissing = keys.data?.data.length === 0;
+  // A list that opens before it is read shows nothing, and closes when it comes.
+  const isRead = keys.data !== undefined || keys.error !== null;
+  return (
+    <Select
+      label="Encryption key"
+      required
+      disabled={!isRead}
+      placeholder={
+        isRead ? undefined : orgId === undefined ? 'First choose the organization' : 'Reading the keys …'
+      }
+      description={
+        isMissing ? (
+          <>
+            The organization has no key.{' '}
+            <TextLink inherit to="/backup/keys" search={{ org: orgId }}>
+              Make one first
+            </TextLink>
+          </>
+        ) : (
+          'It cannot be changed afterwards, but it can be rotated.'
+        )
+      }
+      data={(keys.data?.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+      value={value ?? null}
+      onChange={(next) => onChange(next ?? undefined)}
+      error={error ?? keys.error?.message}
     />
   );
 }

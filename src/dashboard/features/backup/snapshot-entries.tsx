@@ -1,7 +1,16 @@
-import { Alert, Anchor, Checkbox, Group, Text } from '@mantine/core';
-import { IconAlertTriangle, IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { apiQuery, type BackupSnapshotEntry, type Pagination } from '../../../api/index.ts';
+import { Anchor, Checkbox, Group, Text, Breadcrumbs } from '@mantine/core';
+import { IconFile, IconFolder, IconLink, IconQuestionMark } from '@tabler/icons-react';
+import { useQuery, useMutation } from '@tanstack/react-query';
+import {
+  apiQuery,
+  type BackupSnapshotEntry,
+  type Pagination,
+  download,
+  type BackupSnapshot,
+  type Input,
+  useList,
+} from '../../api/index.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   Empty,
@@ -10,8 +19,11 @@ import {
   Loaded,
   PagedTable,
   type Column,
-} from '../../../ui/index.ts';
-import type { VolumePlace } from '../parts/content-text.ts';
+  saveFile,
+  Notice,
+} from '../../ui/index.ts';
+import { useSnapshotSearch } from './snapshot-frame.tsx';
+import type { VolumePlace } from './texts.ts';
 
 const ICONS = { file: IconFile, directory: IconFolder, symlink: IconLink, other: IconQuestionMark };
 const LIMIT = '100';
@@ -38,12 +50,9 @@ export function FolderEntries({
   ...props
 }: EntryProps & { page: number; onPage: (page: number) => void; volume?: Partial<VolumePlace> }) {
   const { id, path, asOf } = props;
-  const entries = useQuery({
-    ...apiQuery('GET /backup/snapshots/{id}/browse', {
-      params: { id },
-      query: { path, asOf, page: String(page), limit: LIMIT, ...volume },
-    }),
-    placeholderData: keepPreviousData,
+  const entries = useList('GET /backup/snapshots/{id}/browse', {
+    params: { id },
+    query: { path, asOf, page: String(page), limit: LIMIT, ...volume },
   });
   return (
     <Loaded query={entries} what="Reading the folder">
@@ -62,9 +71,9 @@ export function FolderEntries({
 }
 
 const NotSettled = () => (
-  <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="It was in use when it was saved">
+  <Notice tone="warning" title="It was in use when it was saved">
     The newest changes can be missing or damaged.
-  </Alert>
+  </Notice>
 );
 
 /** What has a name, in a folder and all folders in it. */
@@ -138,7 +147,7 @@ function EntryTable({
           width: 110,
           cell: ({ path, type }) =>
             (type === 'file' || type === 'directory') && (
-              <Action size="compact-xs" variant="subtle" refusal={refusal} onClick={() => onDownload(path)}>
+              <Action inRow refusal={refusal} onClick={() => onDownload(path)}>
                 Download
               </Action>
             ),
@@ -187,4 +196,72 @@ function EntryName({
       )}
     </Group>
   );
+}
+
+/** The folders from the root to the one that is shown. */
+export function Trail({
+  root,
+  path,
+  onOpen,
+}: {
+  /** What the root is called. */
+  root: string;
+  path: string;
+  /** Without a path, the root is opened. */
+  onOpen: (path: string | undefined) => void;
+}) {
+  const names = path.split('/').filter((name) => name !== '');
+  return (
+    <Breadcrumbs component="nav" aria-label="Folder" separatorMargin={6}>
+      {[root, ...names].map((name, depth) => {
+        const folder = depth === 0 ? undefined : `/${names.slice(0, depth).join('/')}`;
+        return depth === names.length ? (
+          <Text key={folder ?? '/'} size="sm" fw={600} aria-current="page">
+            {name}
+          </Text>
+        ) : (
+          <Anchor
+            key={folder ?? '/'}
+            component="button"
+            type="button"
+            size="sm"
+            onClick={() => onOpen(folder)}
+          >
+            {name}
+          </Anchor>
+        );
+      })}
+    </Breadcrumbs>
+  );
+}
+
+type Query = NonNullable<Input<'GET /backup/snapshots/{id}/download'>['query']>;
+
+/** Downloads of files and folders of a snapshot, one at a time, in the shown state of the backup store. */
+export function useSnapshotDownload(snapshot: BackupSnapshot, volume: Partial<VolumePlace> = {}) {
+  const { search, removal } = useSnapshotSearch(snapshot);
+  const refusal = useRefusal('recovery:execute') ?? removal;
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: async (path: string) => {
+      const query: { [K in keyof Query]: Query[K] | undefined } = {
+        path: path === '/' ? undefined : path,
+        asOf: search.asOf,
+        ...volume,
+      };
+      const { blob, name } = await download('GET /backup/snapshots/{id}/download', {
+        params: { id: snapshot.id },
+        query,
+      });
+      saveFile(name ?? 'snapshot', blob);
+    },
+  });
+  return {
+    begin: (path: string) => mutate(path),
+    isPending,
+    error,
+    /** Why this person may download nothing of the snapshot. */
+    refusal,
+    /** Why another download cannot begin now. */
+    refusalOfAnother: refusal ?? (isPending ? 'A download is being prepared.' : undefined),
+  };
 }

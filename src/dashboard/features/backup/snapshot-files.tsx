@@ -1,12 +1,18 @@
-import { Group, Select, Text } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Group, SegmentedControl, TextInput, Select, Text } from '@mantine/core';
+import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
+import { IconDownload, IconRestore, IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import {
+  type BackupSnapshot,
   ApiError,
   apiQuery,
-  type BackupSnapshot,
   type BackupSnapshotDifference,
-} from '../../../api/index.ts';
+  useList,
+} from '../../api/index.ts';
 import {
+  Action,
+  Failure,
   Empty,
   formatBytes,
   formatCount,
@@ -14,7 +20,102 @@ import {
   Loaded,
   PagedTable,
   StateBadge,
-} from '../../../ui/index.ts';
+} from '../../ui/index.ts';
+import { RestoreWizard } from './restore-wizard.tsx';
+import { FolderEntries, FoundEntries, Trail, useSnapshotDownload } from './snapshot-entries.tsx';
+import { SnapshotFrame, useSnapshotSearch } from './snapshot-frame.tsx';
+
+/** The files of a snapshot: to look at, to compare, to download, and to restore. */
+export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
+  const { id } = snapshot;
+  const { search, go } = useSnapshotSearch(snapshot);
+  const { path = '/', q, page = 1, asOf, view = 'files', against } = search;
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [isOpen, { open, close }] = useDisclosure(false);
+  const searchFor = useDebouncedCallback((text: string) => go({ q: text === '' ? undefined : text }), 400);
+  const fetching = useSnapshotDownload(snapshot);
+  const toggle = (entry: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(entry)) next.add(entry);
+    setChosen(next);
+  };
+  const { refusal } = fetching;
+  const entries = {
+    id,
+    asOf,
+    choice: { chosen, onToggle: toggle },
+    onOpen: (folder: string) => go({ path: folder, q: undefined }),
+    onDownload: fetching.begin,
+    refusal: fetching.refusalOfAnother,
+  };
+  return (
+    <SnapshotFrame
+      snapshot={snapshot}
+      actions={
+        <>
+          <Action
+            variant="default"
+            refusal={refusal}
+            loading={fetching.isPending}
+            icon={IconDownload}
+            onClick={() => fetching.begin(path)}
+          >
+            Download this folder
+          </Action>
+          <Action refusal={refusal} icon={IconRestore} onClick={open}>
+            {chosen.size === 0 ? 'Restore …' : `Restore ${chosen.size} chosen …`}
+          </Action>
+        </>
+      }
+    >
+      <Group justify="space-between">
+        <Group gap="sm">
+          <SegmentedControl
+            aria-label="What is shown"
+            size="xs"
+            data={[
+              { value: 'files', label: 'Files' },
+              { value: 'changes', label: 'Changes' },
+            ]}
+            value={view}
+            onChange={(next) =>
+              go({ view: next === 'changes' ? 'changes' : undefined, q: undefined, against: undefined })
+            }
+          />
+          <Trail root="Snapshot" path={path} onOpen={(folder) => go({ path: folder, q: undefined })} />
+        </Group>
+        {view === 'files' && (
+          <TextInput
+            key={path}
+            w={260}
+            aria-label="Search names in this folder and below"
+            placeholder="Search names from here on"
+            leftSection={<IconSearch size={14} aria-hidden />}
+            defaultValue={q ?? ''}
+            onChange={(event) => searchFor(event.currentTarget.value)}
+          />
+        )}
+      </Group>
+      {fetching.error !== null && <Failure error={fetching.error} />}
+      {view === 'changes' ? (
+        <SnapshotChanges
+          snapshot={snapshot}
+          against={against}
+          onAgainst={(next) => go({ against: next })}
+          path={path}
+          asOf={asOf}
+          page={page}
+          onPage={(next) => go({ page: next })}
+        />
+      ) : q === undefined ? (
+        <FolderEntries {...entries} path={path} page={page} onPage={(next) => go({ page: next })} />
+      ) : (
+        <FoundEntries {...entries} path={path} name={q} />
+      )}
+      {isOpen && <RestoreWizard snapshot={snapshot} asOf={asOf} chosen={[...chosen]} onClose={close} />}
+    </SnapshotFrame>
+  );
+}
 
 const LIMIT = '100';
 const OFFERED = '100';
@@ -26,7 +127,7 @@ const CHANGES = {
 } as const;
 
 /** What differs between an earlier snapshot of the same repository and this one, in a folder and all below it. */
-export function SnapshotChanges({
+function SnapshotChanges({
   snapshot,
   against,
   onAgainst,
@@ -46,12 +147,9 @@ export function SnapshotChanges({
 }) {
   const { id, deviceId, repositoryId } = snapshot;
   const others = useQuery(apiQuery('GET /backup/snapshots', { query: { deviceId, asOf, limit: OFFERED } }));
-  const diff = useQuery({
-    ...apiQuery('GET /backup/snapshots/{id}/diff', {
-      params: { id },
-      query: { against, path, asOf, page: String(page), limit: LIMIT },
-    }),
-    placeholderData: keepPreviousData,
+  const diff = useList('GET /backup/snapshots/{id}/diff', {
+    params: { id },
+    query: { against, path, asOf, page: String(page), limit: LIMIT },
   });
   const offered = (others.data?.data ?? []).filter(
     (other) => other.repositoryId === repositoryId && other.id !== id,

@@ -1,5 +1,24 @@
+import { IconAddressBook, IconCalendarEvent, IconFile, IconMail, type Icon } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { apiQuery, type CloudBackupConfig, type CloudConnection } from '../../../api/index.ts';
+import { AreaPage, type PageProps } from '../../ui/index.ts';
+import {
+  type CloudBackupItem,
+  apiQuery,
+  type CloudBackupConfig,
+  type CloudConnection,
+} from '../../api/index.ts';
+
+const PLACES = [
+  { to: '/cloud-backup', label: 'Configurations' },
+  { to: '/cloud-backup/items', label: 'Items' },
+  { to: '/cloud-backup/jobs', label: 'Jobs' },
+  { to: '/cloud-backup/connections', label: 'Connections' },
+] as const;
+
+/** The pages of cloud backup are one area: each has the way to the others. */
+export const CloudFrame = (page: PageProps) => (
+  <AreaPage {...page} label="Pages of cloud backup" places={PLACES} />
+);
 
 /** Names beside the ids that the API gives. An organization has at most 100 configurations and 20 connections. */
 
@@ -32,3 +51,30 @@ function nameIn<T extends { id: string }>(
   const names = new Map((all ?? NONE).map((one) => [one.id, nameOf(one)]));
   return (id) => names.get(id) ?? (all === undefined ? '…' : missing);
 }
+
+export type Kind = CloudBackupItem['itemType'];
+
+/** What of a user can be backed up. */
+export const KINDS: readonly Kind[] = ['mail', 'calendar', 'contacts', 'onedrive'];
+
+export const KIND_NAMES: Readonly<Record<Kind, string>> = {
+  mail: 'Mail',
+  calendar: 'Calendar',
+  contacts: 'Contacts',
+  onedrive: 'OneDrive',
+};
+
+/** What one of them is called. */
+export const ITEM_NAMES: Readonly<Record<Kind, string>> = {
+  mail: 'Message',
+  calendar: 'Event',
+  contacts: 'Contact',
+  onedrive: 'File',
+};
+
+export const KIND_ICONS: Readonly<Record<Kind, Icon>> = {
+  mail: IconMail,
+  calendar: IconCalendarEvent,
+  contacts: IconAddressBook,
+  onedrive: IconFile,
+};

@@ -1,30 +1,28 @@
-import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
-import { apiQuery, useApiChange, useRefreshOn, type CloudBackupConfig } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { useLiveJobs } from '../../../live/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { scheduleText } from '../backup/index.ts';
+import { apiQuery, useApiChange, type CloudBackupConfig, useList } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useLiveWork } from '../../live/index.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
-  Empty,
   formatBytes,
   JobStateBadge,
-  Loaded,
-  PagedTable,
   StateBadge,
   When,
-} from '../../../ui/index.ts';
-import { scheduleText } from '../../backup/index.ts';
-import { CloudFrame } from '../parts/cloud-frame.tsx';
-import { KIND_NAMES, KINDS } from '../parts/kinds.ts';
-import { useCloudConnections, useConnectionName } from '../parts/lists.ts';
-import { CloudConfigDialog } from './config-dialog.tsx';
-import { usersText } from './config-form.ts';
+  TextLink,
+  ListPage,
+  useAddress,
+  TwoLines,
+} from '../../ui/index.ts';
+import { CloudFrame, KIND_NAMES, KINDS, useCloudConnections, useConnectionName } from './cloud-frame.tsx';
+import { CloudConfigDialog, usersText } from './config-dialog.tsx';
 
 const route = getRouteApi('/signed-in/cloud-backup');
 const USAGE_MS = 10_000;
@@ -33,40 +31,33 @@ type Opened = { config: CloudBackupConfig | undefined };
 
 /** What of Microsoft 365 is backed up, of whom, and when. */
 export function CloudConfigsPage() {
-  const { page } = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const [opened, setOpened] = useState<Opened>();
   const write = useRefusal('backup:write');
   const connections = useCloudConnections(orgId);
   const connectionName = useConnectionName(orgId);
-  const configs = useQuery({
-    ...apiQuery('GET /c2c/configs', { query: { orgId, page: String(page ?? 1) } }),
-    placeholderData: keepPreviousData,
-  });
+  const configs = useList('GET /c2c/configs', { query: { orgId, page: String(address.search.page ?? 1) } });
   // Read again by itself as well: what a run has stored can be counted after its end was shown.
   const usage = useQuery({
     ...apiQuery('GET /c2c/usage', { query: { orgId } }),
     refetchInterval: USAGE_MS,
   });
-  const live = useLiveJobs(orgId === undefined ? {} : { orgId }).filter(
-    ({ kind }) => kind === 'cloud_backup',
-  );
-  const states = live.map(({ id, state }) => `${id} ${state}`);
-  useRefreshOn(states.sort().join(), ['GET /c2c/configs', 'GET /c2c/usage']);
+  useLiveWork('cloud_backup', orgId, ['GET /c2c/configs', 'GET /c2c/usage']);
   const hasConnection = (connections.data?.data.length ?? 0) > 0;
   const newConfig = (
     <Action
       refusal={write ?? (hasConnection ? undefined : 'Connect a directory of Microsoft 365 first.')}
-      leftSection={<IconPlus size={14} aria-hidden />}
+      icon={IconPlus}
       onClick={() => setOpened({ config: undefined })}
     >
       New configuration
     </Action>
   );
   return (
-    <CloudFrame
+    <ListPage
+      frame={CloudFrame}
       title="Cloud backup"
       description={
         <>
@@ -76,77 +67,67 @@ export function CloudConfigsPage() {
         </>
       }
       actions={newConfig}
-    >
-      <Loaded query={configs} what="Reading configurations">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty
-              title={hasConnection ? 'No configurations' : 'No directory is connected'}
-              action={hasConnection ? newConfig : <ToConnections />}
+      query={configs}
+      noun="configurations"
+      label="Cloud backup configurations"
+      keyOf={({ id }) => id}
+      address={address}
+      empty={{
+        title: hasConnection ? 'No configurations' : 'No directory is connected',
+        text: hasConnection
+          ? 'A configuration says what is backed up, of which users, when, and for how long it is kept.'
+          : 'Connect a directory of Microsoft 365. Then choose what is backed up, and of whom.',
+        action: hasConnection ? newConfig : <ToConnections />,
+      }}
+      columns={[
+        {
+          header: 'Name',
+          isName: true,
+          width: 190,
+          cell: ({ name, enabled, orgId: owner }) => (
+            <TwoLines below={names.organization(owner)}>
+              <Group gap={6}>
+                {name}
+                {!enabled && <StateBadge tone="neutral" label="Switched off" />}
+              </Group>
+            </TwoLines>
+          ),
+        },
+        {
+          header: 'What',
+          cell: (config) => (
+            <TwoLines below={`${usersText(config)} of ${connectionName(config.connectionId)}`}>
+              {KINDS.filter((kind) => config.backupScope.includes(kind))
+                .map((kind) => KIND_NAMES[kind])
+                .join(', ')}
+            </TwoLines>
+          ),
+        },
+        {
+          header: 'Schedule',
+          width: 150,
+          cell: ({ schedule, nextRunAt }) => (
+            <TwoLines
+              below={
+                nextRunAt !== null && (
+                  <>
+                    Next: <When at={nextRunAt} />
+                  </>
+                )
+              }
             >
-              {hasConnection
-                ? 'A configuration says what is backed up, of which users, when, and for how long it is kept.'
-                : 'Connect a directory of Microsoft 365. Then choose what is backed up, and of whom.'}
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Cloud backup configurations"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(next) => void navigate({ search: (previous) => ({ ...previous, page: next }) })}
-              columns={[
-                {
-                  header: 'Name',
-                  isName: true,
-                  width: 190,
-                  cell: ({ name, enabled, orgId: owner }) => (
-                    <TwoLines below={names.organization(owner)}>
-                      <Group gap={6}>
-                        {name}
-                        {!enabled && <StateBadge tone="neutral" label="Switched off" />}
-                      </Group>
-                    </TwoLines>
-                  ),
-                },
-                {
-                  header: 'What',
-                  cell: (config) => (
-                    <TwoLines below={`${usersText(config)} of ${connectionName(config.connectionId)}`}>
-                      {KINDS.filter((kind) => config.backupScope.includes(kind))
-                        .map((kind) => KIND_NAMES[kind])
-                        .join(', ')}
-                    </TwoLines>
-                  ),
-                },
-                {
-                  header: 'Schedule',
-                  width: 150,
-                  cell: ({ schedule, nextRunAt }) => (
-                    <TwoLines
-                      below={
-                        nextRunAt !== null && (
-                          <>
-                            Next: <When at={nextRunAt} />
-                          </>
-                        )
-                      }
-                    >
-                      {scheduleText(schedule)}
-                    </TwoLines>
-                  ),
-                },
-                { header: 'Last run', width: 120, cell: ({ lastRun }) => <LastRun run={lastRun} /> },
-                {
-                  header: 'Actions',
-                  align: 'right',
-                  cell: (config) => <ConfigActions config={config} onChange={() => setOpened({ config })} />,
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
+              {scheduleText(schedule)}
+            </TwoLines>
+          ),
+        },
+        { header: 'Last run', width: 120, cell: ({ lastRun }) => <LastRun run={lastRun} /> },
+        {
+          header: 'Actions',
+          align: 'right',
+          cell: (config) => <ConfigActions config={config} onChange={() => setOpened({ config })} />,
+        },
+      ]}
+    >
       {opened !== undefined && (
         <CloudConfigDialog
           config={opened.config}
@@ -154,39 +135,20 @@ export function CloudConfigsPage() {
           onClose={() => setOpened(undefined)}
         />
       )}
-    </CloudFrame>
+    </ListPage>
   );
 }
 
-function TwoLines({ children, below }: { children: ReactNode; below: ReactNode }) {
-  return (
-    <Stack gap={0}>
-      {children}
-      <Text size="xs" c="dimmed" component="div">
-        {below}
-      </Text>
-    </Stack>
-  );
-}
-
-const ToConnections = () => (
-  <Anchor renderRoot={(props) => <Link {...props} to="/cloud-backup/connections" />}>
-    Connect a directory
-  </Anchor>
-);
+const ToConnections = () => <TextLink to="/cloud-backup/connections">Connect a directory</TextLink>;
 
 function LastRun({ run }: { run: CloudBackupConfig['lastRun'] }) {
   if (run === null) return 'Never';
   return (
     <TwoLines
       below={
-        <Anchor
-          inherit
-          underline="always"
-          renderRoot={(props) => <Link {...props} to="/cloud-backup/jobs" search={{ job: run.jobId }} />}
-        >
+        <TextLink inherit underline="always" to="/cloud-backup/jobs" search={{ job: run.jobId }}>
           <When at={run.completedAt ?? run.createdAt} />
-        </Anchor>
+        </TextLink>
       }
     >
       <JobStateBadge state={run.status} />
@@ -205,7 +167,6 @@ function ConfigActions({ config, onChange }: { config: CloudBackupConfig; onChan
   });
   const remove = useApiChange('DELETE /c2c/configs/{id}', { refreshes: ['GET /c2c/configs'] });
   const isRunning = lastRun !== null && lastRun.completedAt === null;
-  const button = { size: 'compact-xs', variant: 'subtle' } as const;
   const begin = () =>
     run.mutate(
       { params: { id } },
@@ -215,24 +176,21 @@ function ConfigActions({ config, onChange }: { config: CloudBackupConfig; onChan
     <>
       <Group gap={2} justify="flex-end" wrap="nowrap">
         <Action
-          {...button}
+          inRow
           refusal={execute ?? (isRunning ? 'A run of it has not ended yet.' : undefined)}
           loading={run.isPending}
           onClick={begin}
         >
           Run now
         </Action>
-        <Action
-          {...button}
-          onClick={() => void navigate({ to: '/cloud-backup/items', search: { config: id } })}
-        >
+        <Action inRow onClick={() => void navigate({ to: '/cloud-backup/items', search: { config: id } })}>
           Items
         </Action>
-        <Action {...button} refusal={write} onClick={onChange}>
+        <Action inRow refusal={write} onClick={onChange}>
           Change
         </Action>
         <ConfirmAction
-          {...button}
+          inRow
           refusal={deleting}
           title={`Delete “${name}”`}
           question="All items that it has backed up are deleted with it, also earlier contents. This cannot be undone."

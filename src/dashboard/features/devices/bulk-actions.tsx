@@ -1,16 +1,16 @@
-import { Button, Menu, Modal, TagsInput, Text } from '@mantine/core';
+import { Button, Menu, TagsInput, Text } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import { useState } from 'react';
-import type { DeviceSummary } from '../../../../../protocol/index.ts';
-import { call, newIdempotencyKey, useApiChange, type Input } from '../../../../api/index.ts';
-import { useRefusal } from '../../../../session/index.ts';
-import { formatCount } from '../../../../ui/index.ts';
-import { DialogForm } from '../../dialogs/dialog-form.tsx';
-import { MaintenanceForm } from '../../dialogs/maintenance-form.tsx';
-import { RunScriptForm } from '../../dialogs/run-script-form.tsx';
-import { BULK_DEVICES_MAX, SCRIPT_DEVICES_MAX } from '../../dialogs/run-script.ts';
-import { outcomesOfCommands, type Run, startedOrRefused } from '../../../scripts/index.ts';
-import { namesOf, outcomesOfChange } from './outcome.ts';
+import type { DeviceSummary } from '../../../protocol/index.ts';
+import { call, newIdempotencyKey, useApiChange, type Input, type Answer } from '../../api/index.ts';
+import { useRefusal } from '../../session.ts';
+import { formatCount, Modal } from '../../ui/index.ts';
+import { outcomesOfCommands, type Run, startedOrRefused, type Outcome } from '../scripts/index.ts';
+import { DialogForm, MaintenanceForm } from './device-dialogs.tsx';
+import { RunScriptForm, BULK_DEVICES_MAX, SCRIPT_DEVICES_MAX } from './run-script-form.tsx';
+
+const namesOf = (devices: readonly DeviceSummary[]): ReadonlyMap<string, string> =>
+  new Map(devices.map((device) => [device.id, device.displayName ?? device.hostname]));
 
 type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];
 
@@ -194,4 +194,17 @@ function BulkForm({
     default:
       return kind satisfies never;
   }
+}
+
+/** The outcomes of an action that is done at once. */
+function outcomesOfChange(
+  { results }: Answer<'POST /devices/bulk'>,
+  names: ReadonlyMap<string, string>,
+): Outcome[] {
+  return results.map(({ deviceId, ok, message }) => ({
+    deviceId,
+    name: names.get(deviceId) ?? deviceId,
+    commandId: undefined,
+    refusal: ok ? undefined : (message ?? 'It was refused.'),
+  }));
 }

@@ -1,12 +1,11 @@
-import { Modal, NumberInput, Select, Stack, TagsInput, Text, TextInput } from '@mantine/core';
+import { NumberInput, Select, Stack, TagsInput, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, useApiChange, type CustomField, type Device } from '../../../../api/index.ts';
-import { Action, formatTime, Loaded } from '../../../../ui/index.ts';
-import { DialogForm } from '../../dialogs/dialog-form.tsx';
-import { REFRESHES } from '../../dialogs/simple-forms.tsx';
-import { useDeviceRefusals } from '../device-refusals.ts';
-import { Card, Facts } from './facts.tsx';
+import { apiQuery, useApiChange, type CustomField, type Device } from '../../api/index.ts';
+import { Action, formatTime, Loaded, Modal } from '../../ui/index.ts';
+import { DialogForm, REFRESHES } from './device-dialogs.tsx';
+import { useDeviceRefusals } from './use-device.ts';
+import { Card, Facts } from './tab-parts.tsx';
 
 /** What the organization notes about its devices by fields of its own. */
 export function CustomFieldsCard({ device }: { device: Device }) {

@@ -1,77 +1,58 @@
-import { Anchor } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
-import { apiQuery, useApiChange, type Device } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { useScope } from '../../../routing/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { getRouteApi } from '@tanstack/react-router';
+import { useApiChange, type Device, useList } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
 import {
   ConfirmAction,
-  Empty,
-  Loaded,
-  Page,
-  PagedTable,
   SYSTEM_NAMES,
   When,
   type Column,
-} from '../../../ui/index.ts';
-import { SearchField } from '../search-field.tsx';
+  TextLink,
+  ListPage,
+  useAddress,
+} from '../../ui/index.ts';
 
 const route = getRouteApi('/signed-in/devices/decommissioned');
 
 /** The devices that were taken out of service, and the way back. */
 export function DecommissionedPage() {
-  const { q, page = 1 } = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { q, page = 1 } = address.search;
   const { orgId, siteId } = useScope();
   const names = useNames();
   const refusal = useRefusal('devices:delete');
-  const query = useQuery({
-    ...apiQuery('GET /devices', {
-      query: { status: 'decommissioned', page: String(page), limit: '50', search: q, orgId, siteId },
-    }),
-    placeholderData: keepPreviousData,
+  const query = useList('GET /devices', {
+    query: { status: 'decommissioned', page: String(page), limit: '50', search: q, orgId, siteId },
   });
   const restore = useApiChange('POST /devices/{id}/restore', {
     refreshes: ['GET /devices', 'GET /devices/{id}'],
   });
   return (
-    <Page
+    <ListPage
       title="Decommissioned devices"
       description={
-        <Anchor inherit renderRoot={(props) => <Link {...props} to="/devices" />}>
+        <TextLink inherit to="/devices">
           Devices in service
-        </Anchor>
+        </TextLink>
       }
-    >
-      <SearchField
-        label="Search names"
-        value={q}
-        onChange={(next) => void navigate({ search: (known) => ({ ...known, q: next, page: undefined }) })}
-      />
-      <Loaded query={query} what="Reading the devices">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty title={q === undefined ? 'No device is decommissioned' : 'No device has this name'}>
-              A device that leaves for good is decommissioned on its page, under More.
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Decommissioned devices"
-              rows={data}
-              columns={columns({
-                names,
-                refusal,
-                restore: (id) => restore.mutateAsync({ params: { id } }),
-              })}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(next) => void navigate({ search: (known) => ({ ...known, page: next }) })}
-            />
-          )
-        }
-      </Loaded>
-    </Page>
+      query={query}
+      noun="devices"
+      label="Decommissioned devices"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[{ kind: 'text', name: 'q', label: 'Search names', placeholder: 'Search names' }]}
+      empty={{
+        title: 'No device is decommissioned',
+        text: 'A device that leaves for good is decommissioned on its page, under More.',
+      }}
+      noneFound={{ title: 'No device has this name' }}
+      columns={columns({
+        names,
+        refusal,
+        restore: (id) => restore.mutateAsync({ params: { id } }),
+      })}
+    ></ListPage>
   );
 }
 

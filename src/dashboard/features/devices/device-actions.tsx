@@ -1,4 +1,4 @@
-import { Button, Menu, Modal, Text } from '@mantine/core';
+import { Button, Menu, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import {
   IconArchive,
@@ -14,13 +14,11 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useApiChange, type Device } from '../../../api/index.ts';
-import { Action, formatTime } from '../../../ui/index.ts';
-import { DialogForm } from '../dialogs/dialog-form.tsx';
-import { MaintenanceForm } from '../dialogs/maintenance-form.tsx';
-import { MoveForm, REFRESHES, RenameForm, TagsForm } from '../dialogs/simple-forms.tsx';
-import { useDeviceRefusals } from './device-refusals.ts';
-import { useDeviceSearch } from './device-search.ts';
+import { useApiChange, type Device } from '../../api/index.ts';
+import { Action, formatTime, Modal } from '../../ui/index.ts';
+import { DialogForm, MaintenanceForm, MoveForm, REFRESHES, RenameForm, TagsForm } from './device-dialogs.tsx';
+import { useDeviceRefusals } from './use-device.ts';
+import { useDeviceAddress } from './tab-parts.tsx';
 
 const TITLES = {
   rename: 'Rename the device',
@@ -36,7 +34,7 @@ type Dialog = keyof typeof TITLES;
 /** What can be done with the device. Each entry that is refused says why. */
 export function DeviceActions({ device }: { device: Device }) {
   const refusals = useDeviceRefusals(device);
-  const { change } = useDeviceSearch();
+  const { narrow: change } = useDeviceAddress();
   const [dialog, setDialog] = useState<Dialog>();
   const maintenance = useApiChange('POST /devices/{id}/maintenance', { refreshes: REFRESHES });
   const patch = useApiChange('PATCH /devices/{id}', { refreshes: REFRESHES });
@@ -67,7 +65,7 @@ export function DeviceActions({ device }: { device: Device }) {
     <>
       <Action
         variant="default"
-        leftSection={<IconTool size={14} aria-hidden />}
+        icon={IconTool}
         refusal={refusals.maintenance}
         loading={maintenance.isPending}
         onClick={isMaintained ? endMaintenance : () => setDialog('maintenance')}

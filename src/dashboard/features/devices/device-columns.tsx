@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import type { DeviceSummary } from '../../../../protocol/index.ts';
-import type { DataColumn } from '../../../ui/data-table/index.ts';
-import { DeviceStatusText, formatPercent, formatWord, SYSTEM_NAMES, When } from '../../../ui/index.ts';
+import type { DeviceSummary } from '../../../protocol/index.ts';
+import type { DataColumn } from '../../ui/data-table.tsx';
+import { DeviceStatusText, formatPercent, formatWord, SYSTEM_NAMES, When } from '../../ui/index.ts';
 import styles from './device-columns.module.css';
 
 interface Names {
@@ -119,7 +119,7 @@ function meter(
   return {
     id,
     header,
-    width: 84,
+    width: 92,
     align: 'right',
     value: percentOf,
     cell: (device) => {

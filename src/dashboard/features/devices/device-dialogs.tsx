@@ -1,10 +1,120 @@
-import { Select, Stack, TagsInput, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, type MantineColor, Select, Text, TextInput, TagsInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useState } from 'react';
-import { useApiChange, type Device } from '../../../api/index.ts';
-import { useNames, useOrganizations, useSites } from '../../../directory/index.ts';
-import { useMe } from '../../../session/index.ts';
-import { DialogForm } from './dialog-form.tsx';
+import { useState, type ReactNode, type SyntheticEvent } from 'react';
+import { asError, Failure, useNow } from '../../ui/index.ts';
+import { useApiChange, type Device } from '../../api/index.ts';
+import { useNames, useOrganizations, useSites } from '../../directory.ts';
+import { useMe } from '../../session.ts';
+import {
+  isMaintenanceEnd,
+  MAINTENANCE_ENDS,
+  maintenanceEndsAt,
+  type MaintenanceEnd,
+} from './maintenance-end.ts';
+
+/** The form within a dialog: it closes when its action has worked, and says why if it has not. */
+export function DialogForm({
+  confirm,
+  color,
+  isReady = true,
+  run,
+  onClose,
+  children,
+}: {
+  /** The verb on the button. */
+  confirm: string;
+  color?: MantineColor;
+  isReady?: boolean;
+  run: () => Promise<unknown>;
+  onClose: () => void;
+  children: ReactNode;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<Error>();
+  const submit = async (event: SyntheticEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await run();
+      onClose();
+    } catch (thrown) {
+      setError(asError(thrown));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form onSubmit={(event) => void submit(event)}>
+      <Stack>
+        {children}
+        {error !== undefined && <Failure error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={isBusy}
+            disabled={!isReady}
+            {...(color === undefined ? {} : { color })}
+          >
+            {confirm}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+const CHOICES = Object.entries(MAINTENANCE_ENDS).map(([value, label]) => ({ value, label }));
+
+/** Asks until when maintenance lasts. */
+export function MaintenanceForm({
+  run,
+  onClose,
+}: {
+  /** `until` is null if it has to be ended by hand. */
+  run: (until: string | null) => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const [end, setEnd] = useState<MaintenanceEnd>('hours');
+  const [time, setTime] = useState('');
+  const isValid = maintenanceEndsAt(end, time, useNow()) !== undefined;
+  return (
+    <DialogForm
+      confirm="Start maintenance"
+      isReady={isValid}
+      onClose={onClose}
+      run={() => run(maintenanceEndsAt(end, time, Date.now()) ?? null)}
+    >
+      <Text size="sm">
+        A device in maintenance stays connected and can be worked on. It raises no alerts while it is away.
+      </Text>
+      <Select
+        label="How long"
+        data={CHOICES}
+        value={end}
+        allowDeselect={false}
+        onChange={(value) => {
+          if (isMaintenanceEnd(value)) setEnd(value);
+        }}
+        data-autofocus
+      />
+      {end === 'time' && (
+        <TextInput
+          type="datetime-local"
+          label="Ends at"
+          description="In the time zone of this computer; within a year."
+          value={time}
+          onChange={(event) => setTime(event.currentTarget.value)}
+          error={time !== '' && !isValid ? 'This time has passed.' : undefined}
+          required
+        />
+      )}
+    </DialogForm>
+  );
+}
 
 /** What the page of a device reads again after a change. */
 export const REFRESHES = ['GET /devices/{id}', 'GET /devices'] as const;

@@ -1,14 +1,215 @@
-import { Alert, Anchor, Group, Modal, Table, Text } from '@mantine/core';
+import { Badge, Group, Tabs, Text, Table } from '@mantine/core';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import {
+  lazy,
+  Suspense,
+  useEffect,
+  type ComponentType,
+  type LazyExoticComponent,
+  useState,
+  type ReactNode,
+} from 'react';
+import { ApiError, type Device, apiQuery, useApiChange } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useMe, useRefusal } from '../../session.ts';
+import {
+  DeviceStatusBadge,
+  Empty,
+  Failure,
+  Forbidden,
+  formatTime,
+  formatWord,
+  Loading,
+  Page,
+  reasonText,
+  For,
+  When,
+  TextLink,
+  Action,
+  Modal,
+  Notice,
+} from '../../ui/index.ts';
+import { DeviceBackup } from '../backup/index.ts';
+import { rememberDevice } from './recent-devices.ts';
+import { DeviceActions } from './device-actions.tsx';
+import { DEVICE_TABS, type DeviceTab } from './device-tabs.ts';
+import { isMissing, useDevice, useDeviceRefusals } from './use-device.ts';
 import { IconUserQuestion } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
-import { apiQuery, useApiChange, type Device } from '../../../api/index.ts';
-import { Action, When } from '../../../ui/index.ts';
-import { DialogForm } from '../dialogs/dialog-form.tsx';
-import { REFRESHES } from '../dialogs/simple-forms.tsx';
-import { useDeviceRefusals } from './device-refusals.ts';
-import { isMissing } from './use-device.ts';
+import { DialogForm, REFRESHES } from './device-dialogs.tsx';
+
+const route = getRouteApi('/signed-in/devices/$deviceId');
+
+export interface TabProps {
+  device: Device;
+}
+
+const tab = (load: () => Promise<ComponentType<TabProps>>): LazyExoticComponent<ComponentType<TabProps>> =>
+  lazy(async () => ({ default: await load() }));
+
+/** The viewer of event logs, live and stored, takes a page of its own, whose address holds its query. */
+const LOG_VIEWER = 'event-log';
+
+/** Each tab is loaded when it is first opened. */
+const TABS: Record<DeviceTab, { label: string; permission?: string; Content: ComponentType<TabProps> }> = {
+  summary: {
+    label: 'Summary',
+    Content: tab(async () => (await import('./summary-tab.tsx')).SummaryTab),
+  },
+  software: {
+    label: 'Software',
+    Content: tab(async () => (await import('./list-tabs.tsx')).SoftwareTab),
+  },
+  'agent-logs': {
+    label: 'Agent logs',
+    Content: tab(async () => (await import('./list-tabs.tsx')).AgentLogsTab),
+  },
+  commands: {
+    label: 'Commands',
+    Content: tab(async () => (await import('./commands-tab.tsx')).CommandsTab),
+  },
+  alerts: {
+    label: 'Alerts',
+    permission: 'alerts:read',
+    Content: tab(async () => (await import('./list-tabs.tsx')).AlertsTab),
+  },
+  backup: {
+    label: 'Backup',
+    permission: 'backup:read',
+    Content: BackupTab,
+  },
+  upgrades: {
+    label: 'Upgrades',
+    Content: tab(async () => (await import('./upgrades-tab.tsx')).UpgradesTab),
+  },
+  audit: {
+    label: 'Audit',
+    permission: 'audit:read',
+    Content: tab(async () => (await import('./list-tabs.tsx')).AuditTab),
+  },
+};
+
+/** Everything about one device, kept up to date while it is shown. */
+export function DevicePage() {
+  const { deviceId } = route.useParams();
+  // Another device begins anew, so that nothing of the one before is shown for it.
+  return <OneDevice key={deviceId} id={deviceId} />;
+}
+
+function OneDevice({ id }: { id: string }) {
+  const { query, device, live } = useDevice(id);
+  if (device !== undefined) return <ShownDevice device={device} isStale={live === 'stale'} />;
+  const { error } = query;
+  if (error === null) return <Loading what="Reading the device" />;
+  if (isMissing(error) || (error instanceof ApiError && error.status === 400)) {
+    return (
+      <Page title="Device">
+        <Empty
+          title="There is no such device"
+          action={
+            <Group>
+              <TextLink to="/devices">All devices</TextLink>
+              <TextLink to="/devices/decommissioned">Decommissioned devices</TextLink>
+            </Group>
+          }
+        >
+          It may be decommissioned, or it belongs to an organization that you do not see.
+        </Empty>
+      </Page>
+    );
+  }
+  return <Failure error={error} retry={() => void query.refetch()} />;
+}
+
+function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { user } = useMe();
+  const name = device.displayName ?? device.hostname;
+  const shown = search.tab ?? 'summary';
+  useEffect(() => rememberDevice(user.id, { id: device.id, name }), [user.id, device.id, name]);
+  const open = (next: DeviceTab) => void navigate({ search: { tab: next === 'summary' ? undefined : next } });
+  return (
+    <Page
+      title={name}
+      description={<Standing device={device} isStale={isStale} />}
+      actions={<DeviceActions device={device} />}
+    >
+      {device.status === 'pending' && <PendingNotice device={device} />}
+      <Tabs
+        value={shown}
+        onChange={(value) => {
+          if (value === LOG_VIEWER) {
+            void navigate({ to: '/devices/$deviceId/logs', params: { deviceId: device.id }, search: {} });
+            return;
+          }
+          const next = DEVICE_TABS.find((each) => each === value);
+          if (next !== undefined) open(next);
+        }}
+        keepMounted={false}
+        // The arrow keys only move the focus: a tab reads from the server, and the event log is another page.
+        activateTabWithKeyboard={false}
+      >
+        <Tabs.List aria-label={`What is known about ${name}`}>
+          <Tabs.Tab value={LOG_VIEWER}>Event log</Tabs.Tab>
+          {DEVICE_TABS.map((each) => (
+            <Tabs.Tab key={each} value={each}>
+              {TABS[each].label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value={shown} pt="sm">
+          <Suspense fallback={<Loading />}>
+            <Content of={shown} device={device} />
+          </Suspense>
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function BackupTab({ device: { id, orgId, osType } }: TabProps) {
+  return <DeviceBackup deviceId={id} orgId={orgId} isWindows={osType === 'windows'} />;
+}
+
+function Content({ of, device }: { of: DeviceTab; device: Device }) {
+  const { permission, Content: Shown } = TABS[of];
+  const refusal = useRefusal(permission);
+  return refusal === undefined ? <Shown device={device} /> : <Forbidden reason={refusal} />;
+}
+
+/** Under the name: the state with its reason, where the device belongs, and its tags. */
+function Standing({ device, isStale }: { device: Device; isStale: boolean }) {
+  const names = useNames();
+  const { presence, maintenanceUntil } = device;
+  return (
+    <Group gap="xs" mt={4} c="var(--mantine-color-text)">
+      <DeviceStatusBadge status={device.status} presence={presence} />
+      <Text size="sm">
+        {formatWord(reasonText(presence))}
+        {presence.state === 'connected' ? ' for ' : ', '}
+        {presence.state === 'connected' ? <For at={presence.since} /> : <When at={presence.since} />}
+        {device.status === 'maintenance' &&
+          `. Maintenance ends ${maintenanceUntil === null ? 'when a person ends it' : formatTime(new Date(maintenanceUntil))}`}
+        {isStale && '. The connection to the server is lost: this may have changed'}
+      </Text>
+      <Text size="sm" component="span">
+        <TextLink inherit to="/devices" search={{ org: device.orgId }}>
+          {names.organization(device.orgId)}
+        </TextLink>
+        {' · '}
+        <TextLink inherit to="/devices" search={{ org: device.orgId, site: device.siteId }}>
+          {names.site(device.siteId)}
+        </TextLink>
+      </Text>
+      {device.tags.map((tagName) => (
+        <Badge key={tagName} variant="default" radius="sm" tt="none" fw={400}>
+          {tagName}
+        </Badge>
+      ))}
+    </Group>
+  );
+}
 
 const TITLES = {
   approve: 'Approve as a device of its own',
@@ -17,7 +218,7 @@ const TITLES = {
 } as const;
 
 /** A device that waits for approval: why, and what can be decided. */
-export function PendingNotice({ device }: { device: Device }) {
+function PendingNotice({ device }: { device: Device }) {
   const refusals = useDeviceRefusals(device);
   const [dialog, setDialog] = useState<keyof typeof TITLES>();
   const { conflictsWith } = device;
@@ -27,13 +228,7 @@ export function PendingNotice({ device }: { device: Device }) {
   });
   const other = conflictsWith === null ? undefined : found.data;
   return (
-    <Alert
-      color="orange"
-      variant="light"
-      p="xs"
-      icon={<IconUserQuestion aria-hidden />}
-      title="This device waits for approval"
-    >
+    <Notice tone="warning" icon={IconUserQuestion} title="This device waits for approval">
       <Text size="sm">
         It was enrolled with the machine id of{' '}
         {other === undefined
@@ -70,7 +265,7 @@ export function PendingNotice({ device }: { device: Device }) {
           <Decision dialog={dialog} device={device} other={other} onClose={() => setDialog(undefined)} />
         )}
       </Modal>
-    </Alert>
+    </Notice>
   );
 }
 
@@ -94,17 +289,16 @@ function BothMachines({ device, other }: { device: Device; other: Device }) {
           <Table.Td />
           <Table.Th scope="col">This machine</Table.Th>
           <Table.Th scope="col">
-            <Anchor
+            <TextLink
               inherit
               // The colour of links is too pale on this ground.
               c="inherit"
               underline="always"
-              renderRoot={(props) => (
-                <Link {...props} to="/devices/$deviceId" params={{ deviceId: other.id }} />
-              )}
+              to="/devices/$deviceId"
+              params={{ deviceId: other.id }}
             >
               {nameOf(other)}
-            </Anchor>
+            </TextLink>
           </Table.Th>
         </Table.Tr>
       </Table.Thead>

@@ -2,7 +2,6 @@
 export const DEVICE_TABS = [
   'summary',
   'software',
-  'events',
   'agent-logs',
   'commands',
   'alerts',

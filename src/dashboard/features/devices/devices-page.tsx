@@ -1,13 +1,13 @@
-import { Anchor, Button, Group, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, Text, TextInput, ActionIcon, Checkbox, Popover, Stack } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
-import { IconDownload, IconSearch } from '@tabler/icons-react';
-import { getRouteApi, Link, useLocation } from '@tanstack/react-router';
+import { IconDownload, IconSearch, IconArrowDown, IconArrowUp, IconColumns } from '@tabler/icons-react';
+import { getRouteApi, useLocation } from '@tanstack/react-router';
 import { useMemo, useRef, useState } from 'react';
 import { z } from 'zod';
-import { DeviceStatus, OsType, type DeviceSummary } from '../../../../protocol/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { useLiveDevices } from '../../../live/index.ts';
-import { useScope } from '../../../routing/index.ts';
+import { DeviceStatus, OsType, type DeviceSummary } from '../../../protocol/index.ts';
+import { useNames } from '../../directory.ts';
+import { useLiveDevices } from '../../live/index.ts';
+import { useScope } from '../../routing.ts';
 import {
   ChipChoice,
   Failure,
@@ -18,18 +18,18 @@ import {
   saveFile,
   SYSTEM_NAMES,
   toCsv,
-} from '../../../ui/index.ts';
-import { DataTable } from '../../../ui/data-table/index.ts';
-import { BulkActions } from './bulk/bulk-actions.tsx';
-import { OutcomeDrawer } from './bulk/outcome-drawer.tsx';
-import type { Run } from '../../scripts/index.ts';
-import { ColumnChooser } from './column-chooser.tsx';
+  Empty,
+  TextLink,
+  SavedViews,
+  useRemembered,
+} from '../../ui/index.ts';
+import { DataTable } from '../../ui/data-table.tsx';
+import type { Run } from '../scripts/index.ts';
+import { BulkActions } from './bulk-actions.tsx';
+import { ResultDrawer } from './result-drawer.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
-import { deviceMatcher, facetCounts } from './match-devices.ts';
-import { NothingShown } from './nothing-shown.tsx';
-import { useRemembered } from './remembered.ts';
-import { SavedViews } from './saved-views.tsx';
+import { deviceMatcher, facetCounts, bestDrop, type DeviceChoice } from './match-devices.ts';
 
 const route = getRouteApi('/signed-in/devices');
 const ColumnIds = z.array(z.string()).min(1);
@@ -129,14 +129,15 @@ export function DevicesPage() {
             </>
           )}
           {' · '}
-          <Anchor inherit renderRoot={(props) => <Link {...props} to="/devices/decommissioned" />}>
+          <TextLink inherit to="/devices/decommissioned">
             Decommissioned
-          </Anchor>
+          </TextLink>
         </output>
       }
       actions={
         <>
           <SavedViews
+            name="device"
             current={search}
             onOpen={(view) => void navigate({ search: () => ({ org: undefined, site: undefined, ...view }) })}
           />
@@ -215,7 +216,170 @@ export function DevicesPage() {
           takesKeys
         />
       )}
-      <OutcomeDrawer run={bulkRun} onClose={() => setRun(undefined)} />
+      <ResultDrawer run={bulkRun} onClose={() => setRun(undefined)} />
     </Page>
+  );
+}
+
+/** Which columns the table has, and in which order. */
+function ColumnChooser({
+  all,
+  visible,
+  onChange,
+}: {
+  all: readonly { id: string; header: string }[];
+  visible: readonly string[];
+  onChange: (visible: readonly string[]) => void;
+}) {
+  const shown = visible.flatMap((id) => all.find((column) => column.id === id) ?? []);
+  const hidden = all.filter(({ id }) => !visible.includes(id));
+  const move = (id: string, by: -1 | 1) => {
+    const ids = shown.map((column) => column.id);
+    const place = ids.indexOf(id);
+    const [moved, other] = [ids[place], ids[place + by]];
+    if (moved === undefined || other === undefined) return;
+    ids[place] = other;
+    ids[place + by] = moved;
+    onChange(ids);
+  };
+  const toggle = (id: string, isOn: boolean) => {
+    const ids = isOn ? [...visible, id] : visible.filter((each) => each !== id);
+    onChange(ids.length === 0 ? DEFAULT_COLUMNS : ids);
+  };
+  return (
+    <Popover position="bottom-end" width={250} shadow="md" trapFocus>
+      <Popover.Target>
+        <Button variant="default" leftSection={<IconColumns size={14} aria-hidden />}>
+          Columns
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown p="xs" aria-label="Columns of the table">
+        <Stack gap={2} mah="60vh" style={{ overflow: 'auto' }}>
+          {shown.map(({ id, header }, place) => (
+            <Group key={id} gap={2} justify="space-between" wrap="nowrap">
+              <Checkbox
+                label={header}
+                checked
+                py={2}
+                onChange={(event) => toggle(id, event.currentTarget.checked)}
+              />
+              <Group gap={0} wrap="nowrap">
+                <ActionIcon
+                  size="sm"
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Move ${header} to the left`}
+                  disabled={place === 0}
+                  onClick={() => move(id, -1)}
+                >
+                  <IconArrowUp size={14} />
+                </ActionIcon>
+                <ActionIcon
+                  size="sm"
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Move ${header} to the right`}
+                  disabled={place === shown.length - 1}
+                  onClick={() => move(id, 1)}
+                >
+                  <IconArrowDown size={14} />
+                </ActionIcon>
+              </Group>
+            </Group>
+          ))}
+          {hidden.map(({ id, header }) => (
+            <Checkbox
+              key={id}
+              label={header}
+              checked={false}
+              py={2}
+              onChange={(event) => toggle(id, event.currentTarget.checked)}
+            />
+          ))}
+        </Stack>
+        <Button variant="subtle" size="compact-xs" mt={4} onClick={() => onChange(DEFAULT_COLUMNS)}>
+          Reset
+        </Button>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+const NAMES: Record<keyof DeviceChoice, string> = {
+  q: 'the search',
+  status: 'the choice of the status',
+  os: 'the choice of the system',
+};
+
+/** Why no device is shown, and the step that shows the most. */
+function NothingShown({
+  devices,
+  choice,
+  textsOf,
+  filterName,
+  scope,
+  onDrop,
+  onDropAll,
+}: {
+  /** All devices of the subscription. */
+  devices: readonly DeviceSummary[];
+  choice: DeviceChoice;
+  textsOf: (device: DeviceSummary) => readonly string[];
+  /** The name of the saved filter that the hub applies, if any. */
+  filterName: string | undefined;
+  scope: 'all' | 'organization' | 'site';
+  onDrop: (choice: keyof DeviceChoice | 'filter' | 'scope') => void;
+  onDropAll: () => void;
+}) {
+  if (devices.length > 0) {
+    const drop = bestDrop(devices, choice, textsOf);
+    return (
+      <Empty
+        title="No device matches"
+        action={
+          <Group>
+            {drop !== undefined && (
+              <Button onClick={() => onDrop(drop.choice)}>
+                Drop {NAMES[drop.choice]}: {formatCount(drop.count)} {drop.count === 1 ? 'device' : 'devices'}
+              </Button>
+            )}
+            <Button variant="default" onClick={onDropAll}>
+              Drop all choices
+            </Button>
+          </Group>
+        }
+      >
+        {drop === undefined
+          ? 'No single choice is to blame: several of them exclude every device.'
+          : `Most devices are removed by ${NAMES[drop.choice]}.`}
+      </Empty>
+    );
+  }
+  if (filterName !== undefined) {
+    return (
+      <Empty
+        title="No device matches the filter"
+        action={<Button onClick={() => onDrop('filter')}>Drop the filter</Button>}
+      >
+        {filterName} finds no device{scope === 'all' ? '' : ` in this ${scope}`}. Devices appear here as soon
+        as they match.
+      </Empty>
+    );
+  }
+  if (scope !== 'all') {
+    return (
+      <Empty
+        title={`This ${scope} has no devices`}
+        action={<Button onClick={() => onDrop('scope')}>Show all organizations</Button>}
+      >
+        A device appears here as soon as its agent is installed with a key of this {scope}.
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No devices yet" action={<TextLink to="/">To the overview</TextLink>}>
+      A device appears here as soon as its agent is installed. The page Enrollment has one line for each
+      system.
+    </Empty>
   );
 }

@@ -1,8 +1,8 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../../protocol/index.ts';
-import { signedInRoute } from '../../routing/index.ts';
-import { DEVICE_TABS } from './device/device-tabs.ts';
+import { signedInRoute } from '../../routing.ts';
+import { DEVICE_TABS } from './device-tabs.ts';
 
 /** Everything that decides what the table shows is in the address, so that a link shows the same. */
 const DevicesSearch = z.object({
@@ -19,7 +19,7 @@ const devicesRoute = createRoute({
   path: '/devices',
   validateSearch: DevicesSearch,
   staticData: { title: 'Devices', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./list/devices-page.tsx'), 'DevicesPage'),
+  component: lazyRouteComponent(() => import('./devices-page.tsx'), 'DevicesPage'),
 });
 
 const decommissionedRoute = createRoute({
@@ -30,7 +30,7 @@ const decommissionedRoute = createRoute({
     page: z.number().int().positive().optional().catch(undefined),
   }),
   staticData: { title: 'Decommissioned devices', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./list/decommissioned-page.tsx'), 'DecommissionedPage'),
+  component: lazyRouteComponent(() => import('./decommissioned-page.tsx'), 'DecommissionedPage'),
 });
 
 const text = z.string().optional().catch(undefined);
@@ -43,7 +43,6 @@ const DeviceSearch = z.object({
   q: text,
   show: text,
   level: words,
-  category: words,
   source: text,
   status: text,
   range: text,
@@ -55,7 +54,7 @@ const deviceRoute = createRoute({
   path: '/devices/$deviceId',
   validateSearch: DeviceSearch,
   staticData: { title: 'Device', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./device/device-page.tsx'), 'DevicePage'),
+  component: lazyRouteComponent(() => import('./device-page.tsx'), 'DevicePage'),
 });
 
 export const devicePages = [devicesRoute, decommissionedRoute, deviceRoute] as const;

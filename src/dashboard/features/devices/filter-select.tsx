@@ -1,8 +1,8 @@
 import { Select, Tooltip } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { apiQuery } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+import { apiQuery } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useRefusal } from '../../session.ts';
 
 /** A saved filter, by which the hub selects the devices of the table. */
 export function FilterSelect({
@@ -42,7 +42,7 @@ export function FilterSelect({
         clearable
         searchable
         limit={200}
-        nothingFoundMessage={data.length === 0 ? 'Nobody has saved a filter yet' : 'No such filter'}
+        nothingFoundMessage={data.length === 0 ? 'No filter has been saved yet' : 'No such filter'}
       />
     </Tooltip>
   );

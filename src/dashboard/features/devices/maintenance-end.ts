@@ -7,7 +7,7 @@ export const MAINTENANCE_ENDS = {
   day: 'For a day',
   week: 'For a week',
   time: 'Until a time',
-  open: 'Until somebody ends it',
+  open: 'Until it is ended',
 } as const;
 export type MaintenanceEnd = keyof typeof MAINTENANCE_ENDS;
 export const isMaintenanceEnd = (value: string | null): value is MaintenanceEnd =>
@@ -20,7 +20,7 @@ const LASTS: Partial<Record<MaintenanceEnd, number>> = {
   week: 7 * 24 * HOUR_MS,
 };
 
-/** When it ends: `null` where it has no end, `undefined` where the chosen time is none that lies ahead. */
+/** When it ends: `null` if it has no end, `undefined` if the chosen time is none that lies ahead. */
 export function maintenanceEndsAt(end: MaintenanceEnd, time: string, now: number): string | null | undefined {
   if (end === 'open') return null;
   const lasts = LASTS[end];

@@ -1,4 +1,4 @@
-import type { DeviceStatus, DeviceSummary } from '../../../../protocol/index.ts';
+import type { DeviceStatus, DeviceSummary } from '../../../protocol/index.ts';
 
 export interface DeviceChoice {
   q?: string | undefined;
@@ -38,7 +38,7 @@ export interface Drop {
   count: number;
 }
 
-/** The choice without which the most devices are shown; `undefined` where no single one is to blame. */
+/** The choice without which the most devices are shown; `undefined` if no single one is to blame. */
 export function bestDrop(
   devices: readonly DeviceSummary[],
   choice: DeviceChoice,

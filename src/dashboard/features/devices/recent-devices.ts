@@ -9,7 +9,7 @@ const KEPT = 8;
 const keyOf = (userId: string): string => `muster-recent-devices-${userId}`;
 const watchers = new Set<() => void>();
 
-/** Where the storage of the browser is off, nothing is remembered. */
+/** If the storage of the browser is off, nothing is remembered. */
 function stored(userId: string): string | null {
   try {
     return localStorage.getItem(keyOf(userId));
@@ -18,7 +18,7 @@ function stored(userId: string): string | null {
   }
 }
 
-/** What somebody else has written there, or an earlier Muster, counts as nothing. */
+/** Entries of another form, such as those of an earlier Muster, are ignored. */
 function parse(text: string | null): RecentDevice[] {
   try {
     return RecentDevices.parse(JSON.parse(text ?? '[]'));

@@ -1,11 +1,11 @@
-import { Anchor, Button, Drawer, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { Link, useNavigate } from '@tanstack/react-router';
+import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { useJobStandings } from '../../../../live/index.ts';
-import { DataTable, type DataColumn } from '../../../../ui/data-table/index.ts';
-import { JobStateBadge, saveFile, StateBadge, tallyText, toCsv } from '../../../../ui/index.ts';
-import { type OutcomeStanding, type Run, standingOf } from '../../../scripts/index.ts';
+import { useJobStandings } from '../../live/index.ts';
+import { DataTable, type DataColumn } from '../../ui/data-table.tsx';
+import { JobStateBadge, saveFile, StateBadge, tallyText, toCsv, Drawer, TextLink } from '../../ui/index.ts';
+import { type OutcomeStanding, type Run, standingOf } from '../scripts/index.ts';
 
 interface Row extends OutcomeStanding {
   deviceId: string;
@@ -22,13 +22,12 @@ const linkTo = ({ deviceId, commandId }: Row) =>
     search: commandId === undefined ? {} : ({ tab: 'commands', command: commandId } as const),
   }) as const;
 
-/** What became of an action on each of its devices: answered at once, then kept up to date by their commands. */
-export function OutcomeDrawer({ run, onClose }: { run: Run | undefined; onClose: () => void }) {
+/** Per-device result of a bulk action, updated by the commands of the devices. */
+export function ResultDrawer({ run, onClose }: { run: Run | undefined; onClose: () => void }) {
   return (
     <Drawer
       opened={run !== undefined}
       onClose={onClose}
-      position="right"
       size="lg"
       title={run?.title ?? ''}
       styles={{ content: { display: 'flex', flexDirection: 'column' }, body: { flex: 1, minHeight: 0 } }}
@@ -108,9 +107,9 @@ const COLUMNS: readonly DataColumn<Row>[] = [
     width: 180,
     value: ({ name }) => name,
     cell: (row) => (
-      <Anchor size="sm" tabIndex={-1} renderRoot={(props) => <Link {...props} {...linkTo(row)} />}>
+      <TextLink size="sm" tabIndex={-1} {...linkTo(row)}>
         {row.name}
-      </Anchor>
+      </TextLink>
     ),
   },
   {

@@ -1,13 +1,19 @@
 import { Group, NumberInput, SegmentedControl, Select, Stack, Text, Textarea } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, newIdempotencyKey, type Device, type Script } from '../../../api/index.ts';
-import { useRefusal } from '../../../session/index.ts';
-import { formatCount, SYSTEM_NAMES } from '../../../ui/index.ts';
-import { givenBy, isName, type Started, Variables, type Variable } from '../../scripts/index.ts';
-import { DialogForm } from './dialog-form.tsx';
-import { runScript, type ScriptToRun } from './run-script.ts';
+import {
+  givenBy,
+  isName,
+  type Started,
+  Variables,
+  type Variable,
+  type Given,
+  startedOrRefused,
+} from '../scripts/index.ts';
+import { newIdempotencyKey, type Device, type Script, call, useList } from '../../api/index.ts';
+import { useRefusal } from '../../session.ts';
+import { formatCount, SYSTEM_NAMES } from '../../ui/index.ts';
+import { DialogForm } from './device-dialogs.tsx';
 
 const LANGUAGES = ['bash', 'powershell', 'python', 'cmd'] as const;
 const LANGUAGE_NAMES = {
@@ -28,7 +34,7 @@ export function RunScriptForm({
   deviceIds: readonly string[];
   /** The systems of the devices, by which scripts are offered. */
   systems: readonly Device['osType'][];
-  /** The organization of the devices; left out where there are several. */
+  /** The organization of the devices; left out if there are several. */
   orgId: string | undefined;
   onStarted: (started: Started) => void;
   onClose: () => void;
@@ -133,11 +139,8 @@ function ScriptSelect({
 }) {
   const [text, setText] = useState('');
   const [search] = useDebouncedValue(text.trim(), 250);
-  const scripts = useQuery({
-    ...apiQuery('GET /scripts', {
-      query: { orgId, limit: '50', search: search === value?.name ? undefined : search },
-    }),
-    placeholderData: keepPreviousData,
+  const scripts = useList('GET /scripts', {
+    query: { orgId, limit: '50', search: search === value?.name ? undefined : search },
   });
   const offered = scripts.data?.data ?? [];
   const all =
@@ -187,4 +190,38 @@ function ScriptSelect({
       )}
     </Stack>
   );
+}
+
+/** A script that is run on devices: a saved one, or one that is written for this once. */
+type ScriptToRun =
+  | { kind: 'saved'; id: string; given: Given }
+  | {
+      kind: 'written';
+      language: 'bash' | 'powershell' | 'python' | 'cmd';
+      content: string;
+      timeoutSeconds: number;
+    };
+
+/** How many devices one request of each kind may name. */
+export const SCRIPT_DEVICES_MAX = 500;
+export const BULK_DEVICES_MAX = 1000;
+
+/** Starts it on each device that can run it, and says which cannot. The key makes a repeated click start it once. */
+function runScript(
+  script: ScriptToRun,
+  deviceIds: readonly string[],
+  idempotencyKey: string,
+): Promise<Started> {
+  return startedOrRefused(request(script, [...deviceIds], idempotencyKey));
+}
+
+function request(script: ScriptToRun, deviceIds: string[], idempotencyKey: string): Promise<Started> {
+  if (script.kind === 'saved') {
+    const { id, given } = script;
+    const body = { deviceIds, ...given };
+    return call('POST /scripts/{id}/execute', { params: { id }, body }, { idempotencyKey });
+  }
+  const { language, content, timeoutSeconds } = script;
+  const body = { deviceIds, type: 'script.run' as const, payload: { language, content, timeoutSeconds } };
+  return call('POST /devices/bulk/commands', { body }, { idempotencyKey });
 }

@@ -1,4 +1,4 @@
-import type { JobOutput } from '../../../../../protocol/index.ts';
+import type { JobOutput } from '../../../protocol/index.ts';
 
 type Row = JobOutput['rows'][number];
 

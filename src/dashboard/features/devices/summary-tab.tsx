@@ -1,8 +1,7 @@
-import { Alert, Anchor, Stack, Switch, Text, Tooltip } from '@mantine/core';
+import { Stack, Switch, Text, Tooltip, Group, Progress } from '@mantine/core';
 import { IconArchive, IconPlugConnectedX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { apiQuery, useApiChange, type Device } from '../../../../api/index.ts';
+import { type Answer, apiQuery, useApiChange, type Device } from '../../api/index.ts';
 import {
   Failure,
   formatBytes,
@@ -13,13 +12,18 @@ import {
   reasonText,
   SYSTEM_NAMES,
   When,
-} from '../../../../ui/index.ts';
-import { REFRESHES } from '../../dialogs/simple-forms.tsx';
-import { useDeviceRefusals } from '../device-refusals.ts';
+  TextLink,
+  formatDuration,
+  formatPercent,
+  Notice,
+} from '../../ui/index.ts';
+import { REFRESHES } from './device-dialogs.tsx';
+import { useDeviceRefusals } from './use-device.ts';
 import { CustomFieldsCard } from './custom-fields-card.tsx';
-import { Card, Facts } from './facts.tsx';
-import styles from './facts.module.css';
-import { MetricsCard } from './metrics-card.tsx';
+import { Card, Facts } from './tab-parts.tsx';
+import { useEffect, useState } from 'react';
+import { type Sample, withSample } from './samples.ts';
+import styles from './tab-parts.module.css';
 
 const MIB = 1024 ** 2;
 
@@ -32,25 +36,17 @@ export function SummaryTab({ device }: { device: Device }) {
   return (
     <Stack gap="sm">
       {device.status === 'decommissioned' && (
-        <Alert
-          color="gray"
-          variant="light"
-          p="xs"
-          icon={<IconArchive aria-hidden />}
-          title="This device is out of service"
-        >
+        <Notice tone="neutral" icon={IconArchive} title="This device is out of service">
           <Text size="sm">
             What you see is what was known last. “Put back in service” is under More; its agent then enrolls
             again.
           </Text>
-        </Alert>
+        </Notice>
       )}
       {isAway && device.status !== 'decommissioned' && (
-        <Alert
-          color="orange"
-          variant="light"
-          p="xs"
-          icon={<IconPlugConnectedX aria-hidden />}
+        <Notice
+          tone="warning"
+          icon={IconPlugConnectedX}
           title={lastSeenAt === null ? 'This device has never connected' : 'This device is not connected'}
         >
           <Text size="sm">
@@ -63,7 +59,7 @@ export function SummaryTab({ device }: { device: Device }) {
             )}
             {lastSeenAt !== null && mayRun === undefined && 'Scripts and commands wait for it, for a day.'}
           </Text>
-        </Alert>
+        </Notice>
       )}
       <div className={styles['cards']}>
         <MetricsCard device={device} />
@@ -90,11 +86,8 @@ export function SummaryTab({ device }: { device: Device }) {
               ['MAC address', device.network.macAddress],
               ['Seen from', device.lastIp],
               ...(inventory.data?.interfaces ?? []).map(
-                ({ name, ipAddresses, isPrimary }) =>
-                  [
-                    name,
-                    `${ipAddresses.length === 0 ? 'no address' : ipAddresses.join(', ')}${isPrimary ? ' (default route)' : ''}`,
-                  ] as const,
+                ({ name, isPrimary, ...addresses }) =>
+                  [name, `${addressesText(addresses)}${isPrimary ? ' (default route)' : ''}`] as const,
               ),
             ]}
           />
@@ -107,21 +100,23 @@ export function SummaryTab({ device }: { device: Device }) {
   );
 }
 
+type Interface = Answer<'GET /devices/{id}/inventory'>['interfaces'][number];
+
+/** "10.0.0.5, 10.0.0.6 and 3 more" */
+function addressesText({
+  ipAddresses,
+  addressCount = ipAddresses.length,
+}: Pick<Interface, 'ipAddresses' | 'addressCount'>): string {
+  if (ipAddresses.length === 0) return 'no address';
+  const more = addressCount - ipAddresses.length;
+  return `${ipAddresses.join(', ')}${more > 0 ? ` and ${formatCount(more)} more` : ''}`;
+}
+
 const softwareLink = (device: Device, count: number | undefined) =>
   count === undefined ? undefined : (
-    <Anchor
-      inherit
-      renderRoot={(props) => (
-        <Link
-          {...props}
-          to="/devices/$deviceId"
-          params={{ deviceId: device.id }}
-          search={{ tab: 'software' }}
-        />
-      )}
-    >
+    <TextLink inherit to="/devices/$deviceId" params={{ deviceId: device.id }} search={{ tab: 'software' }}>
       {formatCounted(count, 'program')}
-    </Anchor>
+    </TextLink>
   );
 
 function PresenceCard({ device }: { device: Device }) {
@@ -131,7 +126,7 @@ function PresenceCard({ device }: { device: Device }) {
       <Facts
         facts={[
           ['Connection', formatWord(presence.state)],
-          // Of a device that is connected it says the same once more.
+          // For a device that is connected, the reason would say the same once more.
           ['Reason', presence.state === 'connected' ? undefined : formatWord(reasonText(presence))],
           ['Since', formatTime(new Date(presence.since))],
           ['Last seen', <When key="seen" at={device.lastSeenAt} />],
@@ -139,7 +134,7 @@ function PresenceCard({ device }: { device: Device }) {
             'Maintenance',
             status === 'maintenance'
               ? maintenanceUntil === null
-                ? 'Until somebody ends it'
+                ? 'Until it is ended'
                 : `Until ${formatTime(new Date(maintenanceUntil))}`
               : 'None',
           ],
@@ -272,11 +267,135 @@ function GroupsCard({ device: { groupIds, orgId } }: { device: Device }) {
 }
 
 const GroupLink = ({ id, name }: { id: string; name: string }) => (
-  <Anchor
-    inherit
-    underline="always"
-    renderRoot={(props) => <Link {...props} to="/groups/$groupId" params={{ groupId: id }} />}
-  >
+  <TextLink inherit underline="always" to="/groups/$groupId" params={{ groupId: id }}>
     {name}
-  </Anchor>
+  </TextLink>
 );
+
+const HIGH_PERCENT = 90;
+
+/** How busy the machine is: the newest figures, and their course since the dashboard was opened. */
+function MetricsCard({ device }: { device: Device }) {
+  const samples = useMetricHistory(device);
+  const { metrics, presence } = device;
+  if (metrics === null) {
+    return (
+      <Card title="Load">
+        <Text size="sm">The agent has reported no figures yet. It sends them with its heartbeat.</Text>
+      </Card>
+    );
+  }
+  const isOld = presence.state === 'disconnected';
+  const length = (samples.at(-1)?.at ?? 0) - (samples[0]?.at ?? 0);
+  return (
+    <Card
+      title={isOld ? 'Last known load' : 'Load'}
+      action={
+        <Text size="xs">
+          {isOld ? 'From ' : 'Measured '}
+          <When at={metrics.at} />
+        </Text>
+      }
+    >
+      <Stack gap="xs" {...(isOld ? { className: styles['old'] } : {})}>
+        <Meter name="Processor" percent={metrics.cpuPercent} samples={samples} of="cpu" isOld={isOld} />
+        <Meter name="Memory" percent={metrics.ramPercent} samples={samples} of="ram" isOld={isOld} />
+        <Meter name="System disk" percent={metrics.diskPercent} samples={samples} of="disk" isOld={isOld} />
+      </Stack>
+      <Text size="xs" mt={6}>
+        {samples.length < 2
+          ? 'The curves grow while the dashboard is open: the server keeps the newest figures only.'
+          : `The curves show the last ${formatDuration(length)}, from 0 to 100 %.`}
+      </Text>
+    </Card>
+  );
+}
+
+function Meter({
+  name,
+  percent,
+  samples,
+  of,
+  isOld,
+}: {
+  name: string;
+  percent: number;
+  samples: readonly Sample[];
+  of: 'cpu' | 'ram' | 'disk';
+  isOld: boolean;
+}) {
+  const isHigh = percent >= HIGH_PERCENT;
+  return (
+    <Stack gap={4}>
+      <Group justify="space-between" gap={4} wrap="nowrap">
+        <Text size="sm">{name}</Text>
+        <Text size="sm" fw={700} c={isHigh ? 'red' : 'inherit'}>
+          {formatPercent(percent)}
+          {isHigh && ', high'}
+        </Text>
+      </Group>
+      <Progress
+        value={percent}
+        size="sm"
+        color={isOld ? 'gray' : isHigh ? 'red' : 'blue'}
+        aria-label={`${name}: ${formatPercent(percent)}`}
+      />
+      {samples.length >= 2 && <Curve name={name} values={samples.map((sample) => [sample.at, sample[of]])} />}
+    </Stack>
+  );
+}
+
+function Curve({
+  name,
+  values,
+}: {
+  name: string;
+  values: readonly (readonly [at: number, percent: number])[];
+}) {
+  const begin = values[0]?.[0] ?? 0;
+  const length = Math.max(1, (values.at(-1)?.[0] ?? 0) - begin);
+  const points = values.map(([at, percent]) => `${((at - begin) / length) * 100},${100 - percent}`).join(' ');
+  const percents = values.map(([, percent]) => percent);
+  const label = `${name} in the last ${formatDuration(length)}: from ${formatPercent(Math.min(...percents))} to ${formatPercent(Math.max(...percents))}`;
+  return (
+    <svg
+      className={styles['curve']}
+      viewBox="0 0 100 100"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      <line className={styles['base']} x1="0" y1="100" x2="100" y2="100" />
+      <polyline className={styles['line']} points={points} />
+    </svg>
+  );
+}
+
+/** The API keeps the newest figures only, so what came while the dashboard is open is kept here. */
+const DEVICES_MAX = 30;
+const kept = new Map<string, readonly Sample[]>();
+
+function useMetricHistory({ id, metrics }: Device): readonly Sample[] {
+  const [samples, setSamples] = useState<readonly Sample[]>(() => kept.get(id) ?? []);
+  const at = metrics?.at;
+  useEffect(() => {
+    if (metrics === null || at === undefined) return;
+    const sample = {
+      at: Date.parse(at),
+      cpu: metrics.cpuPercent,
+      ram: metrics.ramPercent,
+      disk: metrics.diskPercent,
+    };
+    setSamples((known) => {
+      const next = withSample(known, sample);
+      kept.delete(id);
+      kept.set(id, next);
+      const [oldest] = kept.keys();
+      if (kept.size > DEVICES_MAX && oldest !== undefined) kept.delete(oldest);
+      return next;
+    });
+    // New figures have a new time.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [id, at]);
+  return samples;
+}

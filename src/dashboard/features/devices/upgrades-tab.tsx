@@ -6,7 +6,7 @@ import {
   type Device,
   type DeviceUpgrade,
   type DeviceUpgradeAttempt,
-} from '../../../../api/index.ts';
+} from '../../api/index.ts';
 import {
   ConfirmAction,
   Empty,
@@ -18,10 +18,9 @@ import {
   When,
   type Column,
   type Tone,
-} from '../../../../ui/index.ts';
-import { useDeviceRefusals } from '../device-refusals.ts';
-import { Card, Facts } from '../summary/facts.tsx';
-import { WithDetails } from './more-details.tsx';
+} from '../../ui/index.ts';
+import { useDeviceRefusals } from './use-device.ts';
+import { Card, Facts, WithDetails } from './tab-parts.tsx';
 
 const TONES: Record<DeviceUpgrade['state'] | 'completed', Tone> = {
   up_to_date: 'good',

@@ -1,21 +1,100 @@
+import { useQuery, useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useEffect, useMemo, useRef } from 'react';
+import { apiQuery, type Device, call, type StoredEvent } from '../../api/index.ts';
+import {
+  DeviceStatusBadge,
+  Page,
+  Forbidden,
+  Loaded,
+  TextLink,
+  Empty,
+  Failure,
+  formatCount,
+  Loading,
+  Notice,
+} from '../../ui/index.ts';
+import { useSites } from '../../directory.ts';
+import { useRefusal } from '../../session.ts';
+import { nameOfDevice, SourceSwitch, useLogAddress, type DeviceLogsProps, LiveLogs } from './live-logs.tsx';
+import { isZone, endsOf, TIME_PRESETS } from './log-time.ts';
+import { beginning, useLogMemory, LogViews } from './log-views.tsx';
 import { Button, SegmentedControl } from '@mantine/core';
-import { IconBolt, IconDatabase } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { useMemo, useRef } from 'react';
-import { call, type StoredEvent } from '../../../api/index.ts';
-import type { LogLevel } from '../../../../protocol/index.ts';
-import { Empty, Failure, formatCount, Loading } from '../../../ui/index.ts';
-import { matcherOf } from '../model/log-filter.ts';
-import { countLevels, MAX_ROWS, type LogRow } from '../model/log-row.ts';
-import { NO_CONDITIONS } from '../model/log-search.ts';
-import { endsOf, TIME_PRESETS } from '../model/time-range.ts';
-import { QueryBar } from '../query-bar/query-bar.tsx';
-import { ViewsMenu } from '../query-bar/views-menu.tsx';
-import { LogViewer, zoneOf } from '../viewer/log-viewer.tsx';
-import { usePreferences } from '../viewer/preferences.ts';
-import { nameOfDevice, type DeviceLogsProps } from './device-logs.ts';
-import styles from './live-event-log.module.css';
-import { Notice } from './query-notice.tsx';
+import { IconDatabase } from '@tabler/icons-react';
+import type { LogLevel } from '../../../protocol/index.ts';
+import { matcherOf } from './log-filter.ts';
+import { countLevels, MAX_ROWS, type LogRow } from './log-row.ts';
+import { NO_CONDITIONS } from './log-search.ts';
+import { QueryBar } from './query-bar.tsx';
+import { LogViewer, zoneOf } from './log-viewer.tsx';
+import { usePreferences } from './viewer-toolbar.tsx';
+import styles from './device-logs.module.css';
+
+const route = getRouteApi('/signed-in/devices/$deviceId/logs');
+
+/** The event log of one device, live or stored, on a page of its own, which can be linked. */
+export function DeviceLogsPage() {
+  const { deviceId } = route.useParams();
+  const device = useQuery(apiQuery('GET /devices/{id}', { params: { id: deviceId } })).data;
+  return (
+    <Page
+      title={device === undefined ? 'Event log' : `Event log of ${nameOfDevice(device)}`}
+      fill
+      actions={
+        device !== undefined && (
+          <>
+            <TextLink size="sm" to="/devices/$deviceId" params={{ deviceId }}>
+              Open the device
+            </TextLink>
+            <DeviceStatusBadge status={device.status} presence={device.presence} />
+            <SourceSwitch />
+          </>
+        )
+      }
+    >
+      <LiveEventLog deviceId={deviceId} />
+    </Page>
+  );
+}
+
+const PRESENCE_MS = 10_000;
+
+/** The event logs of a device, live, or what the server has stored of them. For the page or the tab of one device. */
+function LiveEventLog({ deviceId }: { deviceId: string }) {
+  const refusal = useRefusal('devices:read');
+  const device = useQuery({
+    ...apiQuery('GET /devices/{id}', { params: { id: deviceId } }),
+    enabled: refusal === undefined,
+    // A device that comes back is read at once.
+    refetchInterval: ({ state }) => (state.data?.presence.state === 'connected' ? false : PRESENCE_MS),
+  });
+  if (refusal !== undefined) return <Forbidden reason={refusal} />;
+  return (
+    <Loaded query={device} what="Reading the device">
+      {(data) => <DeviceLogs key={data.id} device={data} />}
+    </Loaded>
+  );
+}
+
+function DeviceLogs({ device }: { device: Device }) {
+  const { search, change } = useLogAddress();
+  const memory = useLogMemory(device.osType);
+  const zone = useSites().find(({ id }) => id === device.siteId)?.timezone;
+  useEffect(() => {
+    const begun = beginning(search, memory.memory);
+    if (begun !== search) change(begun);
+    // Only what the page was opened with is completed.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  const props = {
+    device,
+    search,
+    change,
+    memory,
+    deviceZone: zone !== undefined && isZone(zone) ? zone : undefined,
+  };
+  return search.stored === true ? <StoredLogs {...props} /> : <LiveLogs {...props} />;
+}
 
 const PAGE = 500;
 const CATEGORIES = ['security', 'system', 'application', 'hardware'] as const;
@@ -45,7 +124,7 @@ function rowOfStored(event: StoredEvent, computer: string): LogRow {
 }
 
 /** What the device has sent to the server, which can be read while it is away. */
-export function StoredLogs({ device, search, change, memory, deviceZone }: DeviceLogsProps) {
+function StoredLogs({ device, search, change, memory, deviceZone }: DeviceLogsProps) {
   const [preferences, setPreferences] = usePreferences();
   const filterField = useRef<HTMLInputElement>(null);
   const category = CATEGORIES.find((each) => each === search.log);
@@ -85,14 +164,13 @@ export function StoredLogs({ device, search, change, memory, deviceZone }: Devic
   const pages = events.data?.pages;
   const loaded = useMemo(() => {
     const rows = pages?.flatMap(({ data }) => data.map((event) => rowOfStored(event, device.hostname)));
-    // An event that arrives while somebody pages moves another one to the next page.
+    // An event that arrives between two pages moves another one to the next page.
     return [...new Map(rows?.map((row) => [row.key, row])).values()];
   }, [pages, device.hostname]);
   const rows = useMemo(() => loaded.filter(matches), [loaded, matches]);
   const counts = useMemo(() => countLevels(rows), [rows]);
   const sources = useMemo(() => [...new Set(loaded.map(({ source }) => source))].sort(), [loaded]);
   const total = pages?.[0]?.pagination.total ?? 0;
-  const toLive = () => change({ stored: undefined, log: undefined, record: undefined }, true);
   return (
     <div className={styles['main']}>
       <QueryBar
@@ -115,7 +193,7 @@ export function StoredLogs({ device, search, change, memory, deviceZone }: Devic
             { value: 'hardware', label: 'Hardware' },
           ]}
         />
-        <ViewsMenu
+        <LogViews
           search={search}
           memory={memory}
           onApply={(view) => change({ ...NO_CONDITIONS, ...view, log: undefined, stored: true }, true)}
@@ -134,21 +212,8 @@ export function StoredLogs({ device, search, change, memory, deviceZone }: Devic
         fileName={`${device.hostname}-stored-events`}
         label={`Stored events of ${nameOfDevice(device)}`}
         notices={
-          <Notice
-            icon={<IconDatabase size={16} />}
-            color="blue"
-            actions={
-              <Button
-                size="compact-xs"
-                variant="default"
-                leftSection={<IconBolt size={14} aria-hidden />}
-                onClick={toLive}
-              >
-                Read the device itself
-              </Button>
-            }
-          >
-            Stored events: what the device has sent to the server. The logs of the device hold more.
+          <Notice role="status" tone="info" icon={IconDatabase}>
+            These are the events that the device has sent to the server. Its own logs hold more.
           </Notice>
         }
         empty={

@@ -1,12 +1,44 @@
-import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
-import type { DeviceSummary, QueryOutcome } from '../../../../protocol/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { Empty, formatCount, saveFile, toCsv } from '../../../ui/index.ts';
-import { DataTable, type DataColumn } from '../../../ui/data-table/index.ts';
-import type { LogSearch } from '../model/log-search.ts';
-import { OUTCOME_NAMES, type Outcome } from './outcome-groups.ts';
+import type { DeviceSummary, QueryOutcome } from '../../../protocol/index.ts';
+import { useNames } from '../../directory.ts';
+import { Empty, formatCount, saveFile, toCsv, TextLink } from '../../ui/index.ts';
+import { DataTable, type DataColumn } from '../../ui/data-table.tsx';
+import type { LogSearch } from './log-search.ts';
+
+type Outcome = QueryOutcome['outcome'];
+
+export const OUTCOME_NAMES: Record<Outcome, string> = {
+  answered: 'Answered',
+  no_match: 'No match',
+  offline: 'Offline',
+  error: 'Error',
+  timed_out: 'Timed out',
+  cancelled: 'Cancelled',
+};
+
+/** "Answered" means that entries came: a device that read its log and found none is "no match". */
+export const OUTCOMES: readonly Outcome[] = [
+  'answered',
+  'no_match',
+  'offline',
+  'error',
+  'timed_out',
+  'cancelled',
+];
+
+export function groupOutcomes(outcomes: readonly QueryOutcome[]): Record<Outcome, QueryOutcome[]> {
+  const groups: Record<Outcome, QueryOutcome[]> = {
+    answered: [],
+    no_match: [],
+    offline: [],
+    error: [],
+    timed_out: [],
+    cancelled: [],
+  };
+  for (const outcome of outcomes) groups[outcome.outcome].push(outcome);
+  return groups;
+}
 
 const MEANINGS: Record<Outcome, string> = {
   answered: 'These devices have sent entries.',
@@ -36,19 +68,14 @@ export function OutcomeList({
     return device === undefined ? id : (device.displayName ?? device.hostname);
   };
   const linkTo = (deviceId: string) => (
-    <Anchor
+    <TextLink
       size="sm"
-      renderRoot={(props) => (
-        <Link
-          {...props}
-          to="/devices/$deviceId/logs"
-          params={{ deviceId }}
-          search={outcome === 'offline' ? { ...view, log: undefined, stored: true } : view}
-        />
-      )}
+      to="/devices/$deviceId/logs"
+      params={{ deviceId }}
+      search={outcome === 'offline' ? { ...view, log: undefined, stored: true } : view}
     >
       {nameOf(deviceId)}
-    </Anchor>
+    </TextLink>
   );
   const columns: DataColumn<QueryOutcome>[] = [
     {

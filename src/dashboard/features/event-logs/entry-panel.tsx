@@ -1,19 +1,26 @@
-import { ActionIcon, Button, Group, Menu, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Group, Menu, Text, Tooltip, Code, SegmentedControl } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
-import { IconCheck, IconChevronDown, IconChevronUp, IconCopy, IconX } from '@tabler/icons-react';
-import type { ReadBetween } from '../model/context-window.ts';
-import { jsonLinesOf } from '../model/export-rows.ts';
-import { timeIn } from '../model/log-time.ts';
-import { LEVEL_NAMES, type LogRow } from '../model/log-row.ts';
-import type { LogSearch } from '../model/log-search.ts';
-import { EntryContext } from './entry-context.tsx';
-import { EntryFields, FieldActions } from './entry-fields.tsx';
-import { EntryOriginal } from './entry-original.tsx';
+import {
+  IconCheck,
+  IconChevronDown,
+  IconChevronUp,
+  IconCopy,
+  IconX,
+  IconMinus,
+  IconPlus,
+} from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Failure, Loading } from '../../ui/index.ts';
+import { type ReadBetween, LEVEL_NAMES, type LogRow, CONTEXT_SIZE, readContext } from './log-row.ts';
+import { jsonLinesOf, prettyJson, prettyXml } from './entry-text.ts';
+import { timeIn, LOCAL_ZONE } from './log-time.ts';
+import type { LogSearch } from './log-search.ts';
 import styles from './entry-panel.module.css';
-import { Marked } from './marked.tsx';
-import { Severity } from './severity.tsx';
+import { Marked, Severity, SeverityIcon } from './log-rows.tsx';
+import { FIELD_NAMES, FIELDS, valueOf, withField, withoutField, type Field } from './log-filter.ts';
 
-/** What can be done with an entry, where the page around it can do it. */
+/** What can be done with an entry, if the page around it can do it. */
 export interface EntryAbilities {
   /** An address that opens this entry. */
   link?: ((row: LogRow) => string) | undefined;
@@ -165,5 +172,188 @@ function CopyMenu({
         )}
       </Menu.Dropdown>
     </Menu>
+  );
+}
+
+/** What else happened around an entry, without any filter. */
+function EntryContext({
+  row,
+  zone,
+  read,
+  onOpen,
+}: {
+  row: LogRow;
+  zone: string;
+  read: (signal: AbortSignal) => ReadBetween;
+  onOpen: (row: LogRow) => void;
+}) {
+  /** The entry that the context belongs to. It stays while its neighbours are opened. */
+  const [center, setCenter] = useState<LogRow>();
+  const context = useQuery({
+    queryKey: ['event-log-context', center?.key],
+    queryFn: ({ signal }) => (center === undefined ? [] : readContext(center, read(signal), Date.now())),
+    enabled: center !== undefined,
+    staleTime: Infinity,
+    retry: false,
+  });
+  const isAround = context.data?.some(({ key }) => key === row.key) ?? false;
+  if (center === undefined || (context.data !== undefined && !isAround)) {
+    return (
+      <Button variant="default" size="xs" onClick={() => setCenter(row)}>
+        Show {CONTEXT_SIZE} entries before and after
+      </Button>
+    );
+  }
+  return (
+    <section aria-label="Context">
+      <Text size="sm" fw={600} mb={4}>
+        Around this entry, newest first, unfiltered
+      </Text>
+      {context.isPending && <Loading what="Reading the entries around it" />}
+      {context.error !== null && <Failure error={context.error} retry={() => void context.refetch()} />}
+      <ul className={styles['context']}>
+        {context.data?.map((each) => (
+          <li key={each.key}>
+            <button type="button" aria-current={each.key === row.key} onClick={() => onOpen(each)}>
+              <span>{timeIn(zone, each.at).slice(11)}</span>
+              <SeverityIcon level={each.level} />
+              <span title={each.message.slice(0, 500)}>
+                {each.source}: {each.message.slice(0, 300)}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The fields of an entry. From each, entries with the same value are kept or left out. */
+function EntryFields({
+  row,
+  search,
+  onFilter,
+  deviceZone,
+  deviceName,
+}: {
+  row: LogRow;
+  search: LogSearch;
+  onFilter: (change: Partial<LogSearch>) => void;
+  deviceZone: string | undefined;
+  deviceName: string | undefined;
+}) {
+  const times: [label: string, zone: string][] = [
+    ['Your time', LOCAL_ZONE],
+    ['UTC', 'UTC'],
+    ...(deviceZone === undefined ? [] : [['Device time', deviceZone] as [string, string]]),
+  ];
+  return (
+    <dl className={styles['fields']}>
+      {times.map(([label, zone]) => (
+        <FieldLine
+          key={label}
+          label={label}
+          value={`${timeIn(zone, row.at)} ${zone === 'UTC' ? '' : zone}`}
+        />
+      ))}
+      {deviceName !== undefined && <FieldLine label="Device" value={deviceName} />}
+      {FIELDS.filter((field) => field !== 'message').map((field) => {
+        const value = valueOf(row, field);
+        if (value === '') return null;
+        return (
+          <FieldLine
+            key={field}
+            label={FIELD_NAMES[field]}
+            value={field === 'level' ? LEVEL_NAMES[row.level] : value}
+            actions={<FieldActions {...{ field, value, search, onFilter }} />}
+          />
+        );
+      })}
+      {row.recordId !== undefined && <FieldLine label="Record" value={String(row.recordId)} />}
+    </dl>
+  );
+}
+
+function FieldLine({ label, value, actions }: { label: string; value: string; actions?: React.ReactNode }) {
+  return (
+    <>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+      <dd className={styles['actions']}>{actions}</dd>
+    </>
+  );
+}
+
+function FieldActions({
+  field,
+  value,
+  search,
+  onFilter,
+}: {
+  field: Field;
+  value: string;
+  search: LogSearch;
+  onFilter: (change: Partial<LogSearch>) => void;
+}) {
+  const name = FIELD_NAMES[field].toLowerCase();
+  return (
+    <>
+      <Tooltip label={`Only this ${name}`}>
+        <ActionIcon
+          size="sm"
+          variant="subtle"
+          color="gray"
+          aria-label={`Only entries with this ${name}`}
+          onClick={() => onFilter(withField(search, field, value))}
+        >
+          <IconPlus size={14} />
+        </ActionIcon>
+      </Tooltip>
+      <Tooltip label={`Without this ${name}`}>
+        <ActionIcon
+          size="sm"
+          variant="subtle"
+          color="gray"
+          aria-label={`No entries with this ${name}`}
+          onClick={() => onFilter(withoutField(search, field, value))}
+        >
+          <IconMinus size={14} />
+        </ActionIcon>
+      </Tooltip>
+    </>
+  );
+}
+
+/** The record as the device keeps it. */
+function EntryOriginal({ row }: { row: LogRow }) {
+  const [form, setForm] = useState('pretty');
+  const raw = row.rawXml ?? row.raw;
+  if (raw === undefined || raw === '') return null;
+  const json = row.rawXml === undefined ? prettyJson(raw) : undefined;
+  const pretty = row.rawXml === undefined ? json : prettyXml(row.rawXml);
+  const kind = row.rawXml === undefined ? (json === undefined ? 'Lines' : 'JSON') : 'XML';
+  return (
+    <section aria-label="Original record">
+      <Group justify="space-between" mb={4}>
+        <Text size="sm" fw={600}>
+          Original record ({kind})
+        </Text>
+        {pretty !== undefined && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Form of the original record"
+            value={form}
+            onChange={setForm}
+            data={[
+              { value: 'pretty', label: 'Pretty' },
+              { value: 'raw', label: 'Raw' },
+            ]}
+          />
+        )}
+      </Group>
+      <Code block tabIndex={0} fz={12} mah={320} style={{ overflow: 'auto', whiteSpace: 'pre-wrap' }}>
+        {form === 'pretty' ? (pretty ?? raw) : raw}
+      </Code>
+    </section>
   );
 }

@@ -57,7 +57,7 @@ const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;'
 const escaped = (text: string): string =>
   text.replaceAll(FORBIDDEN, '\uFFFD').replaceAll(/[&<>"]/g, (sign) => ESCAPES[sign] ?? sign);
 
-/** The XML of the devices where there is any; the other entries as elements with the same fields. */
+/** The XML of the devices if there is any; the other entries as elements with the same fields. */
 export function xmlOf(rows: readonly LogRow[], nameOf: NameOf): string {
   const events = rows.map((row) => `  ${safeXml(row.rawXml) ?? elementOf(row, nameOf)}\n`);
   return `<?xml version="1.0" encoding="UTF-8"?>\n<Events>\n${events.join('')}</Events>\n`;
@@ -91,4 +91,72 @@ function elementOf(row: LogRow, nameOf: NameOf): string {
       : `<${name}>${escaped(String(value))}</${name}>`,
   );
   return `<Event>${elements.join('')}</Event>`;
+}
+
+/** Longer records are shown as they came. */
+const LONGEST = 200_000;
+
+/** JSON with indentation; `undefined` if the text is no JSON. */
+export function prettyJson(text: string): string | undefined {
+  if (text.length > LONGEST) return undefined;
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return undefined;
+  }
+}
+
+/** XML with one element in each line. It only adds white space between tags, so it cannot change what the record says. */
+export function prettyXml(xml: string): string {
+  if (xml.length > LONGEST) return xml;
+  const pieces = xml.trim().match(/<[^>]*>|[^<]+/g) ?? [];
+  const lines: string[] = [];
+  let depth = 0;
+  let isOpen = false;
+  for (const piece of pieces) {
+    const text = piece.startsWith('<') ? piece : piece.trim();
+    if (text === '') continue;
+    const last = lines.length - 1;
+    if (!text.startsWith('<')) {
+      if (isOpen) lines[last] += text;
+      else lines.push(indent(depth) + text);
+    } else if (text.startsWith('</')) {
+      depth = Math.max(0, depth - 1);
+      if (isOpen) lines[last] += text;
+      else lines.push(indent(depth) + text);
+      isOpen = false;
+    } else {
+      lines.push(indent(depth) + text);
+      isOpen = !/^<[?!]|\/>$/.test(text);
+      if (isOpen) depth++;
+    }
+  }
+  return lines.join('\n');
+}
+
+const indent = (depth: number): string => '  '.repeat(Math.min(depth, 40));
+
+interface TextPart {
+  text: string;
+  isMatch: boolean;
+}
+
+/** Divides a text at every place where one of the words stands, in any case. */
+export function markMatches(text: string, words: readonly (string | undefined)[]): TextPart[] {
+  const wanted = words.flatMap((word) => (word === undefined || word === '' ? [] : [word]));
+  if (wanted.length === 0 || text === '') return [{ text, isMatch: false }];
+  // The longest first, because the first alternative that fits is taken.
+  const pattern = wanted
+    .sort((a, b) => b.length - a.length)
+    .map((word) => word.replaceAll(/[$()*+./?[\\\]^{|}-]/g, '\\$&'))
+    .join('|');
+  const parts: TextPart[] = [];
+  let from = 0;
+  for (const { 0: found, index } of text.matchAll(new RegExp(pattern, 'giu'))) {
+    if (index > from) parts.push({ text: text.slice(from, index), isMatch: false });
+    parts.push({ text: found, isMatch: true });
+    from = index + found.length;
+  }
+  if (from < text.length) parts.push({ text: text.slice(from), isMatch: false });
+  return parts;
 }

@@ -1,26 +1,34 @@
-import { Button, Group, Tabs, Text } from '@mantine/core';
+import {
+  Button,
+  Group,
+  Tabs,
+  Text,
+  Autocomplete,
+  MultiSelect,
+  SegmentedControl,
+  Select,
+} from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef, useState } from 'react';
-import type { QueryOutcome } from '../../../../protocol/index.ts';
-import { useLiveDevices } from '../../../live/index.ts';
-import { useScope } from '../../../routing/index.ts';
-import { Empty, formatCount, Page } from '../../../ui/index.ts';
-import { QueryNotice } from '../device/query-notice.tsx';
-import { useLogFeed } from '../feed/use-log-feed.ts';
-import type { LogTarget } from '../feed/log-feed.ts';
-import { deviceConditions, localMatcher } from '../model/log-filter.ts';
-import { countLevels, MAX_ROWS } from '../model/log-row.ts';
-import { LogSearch, NO_CONDITIONS, viewOf } from '../model/log-search.ts';
-import { QueryBar } from '../query-bar/query-bar.tsx';
-import { useLogMemory } from '../query-bar/saved-views.ts';
-import { ViewsMenu } from '../query-bar/views-menu.tsx';
-import { LogViewer, zoneOf } from '../viewer/log-viewer.tsx';
-import { usePreferences } from '../viewer/preferences.ts';
-import styles from './event-logs-page.module.css';
-import { groupOutcomes, OUTCOME_NAMES, OUTCOMES } from './outcome-groups.ts';
-import { OutcomeList } from './outcome-list.tsx';
-import { DEFAULT_LIMIT, TargetPicker } from './target-picker.tsx';
+import type { QueryOutcome, DeviceSummary } from '../../../protocol/index.ts';
+import { useLiveDevices } from '../../live/index.ts';
+import { useScope } from '../../routing.ts';
+import { Empty, formatCount, Page, Failure } from '../../ui/index.ts';
+import { apiQuery } from '../../api/index.ts';
+import { QueryNotice } from './query-notice.tsx';
+import { useLogFeed } from './use-log-feed.ts';
+import { type LogTarget } from './log-feed.ts';
+import { deviceConditions, localMatcher } from './log-filter.ts';
+import { countLevels, MAX_ROWS } from './log-row.ts';
+import { LogSearch, NO_CONDITIONS, viewOf } from './log-search.ts';
+import { QueryBar } from './query-bar.tsx';
+import { useLogMemory, LogViews } from './log-views.tsx';
+import { LogViewer, zoneOf } from './log-viewer.tsx';
+import { usePreferences } from './viewer-toolbar.tsx';
+import styles from './log-viewer.module.css';
+import { groupOutcomes, OUTCOME_NAMES, OUTCOMES, OutcomeList } from './device-results.tsx';
 
 const route = getRouteApi('/signed-in/event-logs');
 const ENTRIES = 'entries';
@@ -40,7 +48,7 @@ export function EventLogsPage() {
   const memory = useLogMemory('fleet');
   const [preferences, setPreferences] = usePreferences();
   const [tab, setTab] = useState<string>(ENTRIES);
-  /** What the shown answers were asked with. */
+  /** The query of the shown results. */
   const [asked, setAsked] = useState<string>();
   const filterField = useRef<HTMLInputElement>(null);
 
@@ -108,7 +116,7 @@ export function EventLogsPage() {
         zone={zoneOf(preferences, undefined)}
         filterField={filterField}
       >
-        <ViewsMenu
+        <LogViews
           search={view}
           memory={memory}
           onApply={(saved) => change({ ...NO_CONDITIONS, ...saved }, true)}
@@ -229,4 +237,106 @@ function targetText(
     return `${formatCount(deviceIds.length)} devices match; at most ${MAX_DEVICES} can be asked at once. Choose a narrower filter, or a site in the header.`;
   }
   return `${formatCount(deviceIds.length)} ${deviceIds.length === 1 ? 'device' : 'devices'}`;
+}
+
+interface FleetTarget {
+  filter: string | undefined;
+  devices: string[] | undefined;
+  log: string | undefined;
+  limit: number | undefined;
+}
+
+const LOGS = ['System', 'Application', 'Security', 'Setup', 'Kernel', 'Auth', 'Install'];
+const LIMITS = [10, 50, 100, 500];
+const DEFAULT_LIMIT = 50;
+const SHOWN = 50;
+
+/** Which devices are asked, and for which log. */
+function TargetPicker({
+  target,
+  devices,
+  onChange,
+}: {
+  target: FleetTarget;
+  devices: readonly DeviceSummary[];
+  onChange: (change: Partial<FleetTarget>) => void;
+}) {
+  const { orgId } = useScope();
+  const filters = useQuery(apiQuery('GET /filters'));
+  const [kind, setKind] = useState(target.devices === undefined ? 'filter' : 'devices');
+  const offered = filters.data?.data.filter((filter) => orgId === undefined || filter.orgId === orgId) ?? [];
+  const names = useMemo(
+    () =>
+      devices
+        .map(({ id, displayName, hostname, status }) => ({
+          value: id,
+          label: `${displayName ?? hostname} (${status})`,
+        }))
+        .sort((a, b) => a.label.localeCompare(b.label)),
+    [devices],
+  );
+  return (
+    <Group gap={6} align="flex-start">
+      <SegmentedControl
+        aria-label="How devices are chosen"
+        value={kind}
+        onChange={(next) => {
+          setKind(next);
+          onChange({ filter: undefined, devices: undefined });
+        }}
+        data={[
+          { value: 'filter', label: 'Saved filter' },
+          { value: 'devices', label: 'Chosen devices' },
+        ]}
+      />
+      {kind === 'filter' ? (
+        <Select
+          w={260}
+          searchable
+          clearable
+          placeholder={filters.isPending ? 'Reading filters …' : 'Choose a saved filter'}
+          aria-label="Saved filter"
+          nothingFoundMessage="No saved filter has this name."
+          data={offered.map(({ id, name }) => ({ value: id, label: name }))}
+          value={target.filter ?? null}
+          onChange={(filter) => onChange({ filter: filter ?? undefined, devices: undefined })}
+        />
+      ) : (
+        <MultiSelect
+          w={360}
+          searchable
+          clearable
+          limit={SHOWN}
+          maxValues={500}
+          placeholder="Names of devices"
+          aria-label="Devices"
+          nothingFoundMessage="No device has this name."
+          data={names}
+          value={target.devices ?? []}
+          onChange={(chosen) =>
+            onChange({ devices: chosen.length === 0 ? undefined : chosen, filter: undefined })
+          }
+        />
+      )}
+      <Autocomplete
+        size="xs"
+        w={170}
+        maxLength={255}
+        placeholder="Name of the log"
+        aria-label="Name of the log"
+        data={LOGS}
+        value={target.log ?? ''}
+        onChange={(log) => onChange({ log: log || undefined })}
+      />
+      <Select
+        w={170}
+        aria-label="The most entries of each device"
+        allowDeselect={false}
+        data={LIMITS.map((limit) => ({ value: String(limit), label: `${limit} of each device` }))}
+        value={String(target.limit ?? DEFAULT_LIMIT)}
+        onChange={(limit) => onChange({ limit: limit === null ? undefined : Number(limit) })}
+      />
+      {filters.error !== null && <Failure error={filters.error} retry={() => void filters.refetch()} />}
+    </Group>
+  );
 }

@@ -1,9 +1,9 @@
 import { Tooltip, VisuallyHidden } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useMemo, useState, type KeyboardEvent, type PointerEvent } from 'react';
-import { countsText, describeHistogram, histogramOf } from '../model/histogram.ts';
-import { LEVELS, type LogRow } from '../model/log-row.ts';
-import { shortTimeIn } from '../model/log-time.ts';
+import { countsText, describeHistogram, histogramOf } from './histogram.ts';
+import { LEVELS, type LogRow } from './log-row.ts';
+import { shortTimeIn } from './log-time.ts';
 import styles from './histogram.module.css';
 
 const HEIGHT = 44;

@@ -1,4 +1,4 @@
-import type { LogLevel } from '../../../../protocol/index.ts';
+import type { LogLevel } from '../../../protocol/index.ts';
 import { LEVELS, LEVEL_NAMES, type LogRow } from './log-row.ts';
 
 export interface Bucket {
@@ -83,7 +83,7 @@ export function countsText(counts: Record<LogLevel, number>): string {
   );
 }
 
-/** What the picture shows, for who cannot see it. */
+/** A description of the picture, for people who cannot see it. */
 export function describeHistogram({ buckets, total }: Histogram, timeText: (at: number) => string): string {
   const [first] = buckets;
   const last = buckets.at(-1);

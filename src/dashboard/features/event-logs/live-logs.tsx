@@ -1,29 +1,28 @@
-import { Button, Group } from '@mantine/core';
+import { Button, Group, SegmentedControl } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconDatabase, IconPlugConnectedX, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef, useState } from 'react';
-import { ApiError, apiQuery, pathOf, type EventLogMetadata } from '../../../api/index.ts';
-import { Empty, Failure, Loading, presenceText } from '../../../ui/index.ts';
-import { useLogFeed } from '../feed/use-log-feed.ts';
-import { curlOf } from '../model/curl.ts';
-import { deviceConditions, localMatcher, type DeviceConditions } from '../model/log-filter.ts';
-import { countLevels } from '../model/log-row.ts';
-import { NO_CONDITIONS, viewOf } from '../model/log-search.ts';
-import { QueryBar } from '../query-bar/query-bar.tsx';
-import { ViewsMenu } from '../query-bar/views-menu.tsx';
-import { LogViewer, zoneOf } from '../viewer/log-viewer.tsx';
-import { usePreferences } from '../viewer/preferences.ts';
-import { nameOfDevice, type DeviceLogsProps } from './device-logs.ts';
-import styles from './live-event-log.module.css';
-import { LiveFooter } from './live-footer.tsx';
-import { LogList } from './log-list.tsx';
-import { Notice, QueryNotice } from './query-notice.tsx';
-import { useEntryAbilities, useLinkedEntry } from './use-entries.ts';
+import { useEffect, useMemo, useRef, useState, useCallback } from 'react';
+import { ApiError, apiQuery, pathOf, type EventLogMetadata, type Device } from '../../api/index.ts';
+import { Empty, Failure, Loading, presenceText, formatCount, Notice } from '../../ui/index.ts';
+import { useLogFeed } from './use-log-feed.ts';
+import { type FeedState, PAGE } from './log-feed.ts';
+import { curlOf, countLevels, MAX_ROWS } from './log-row.ts';
+import { deviceConditions, localMatcher, type DeviceConditions } from './log-filter.ts';
+import { NO_CONDITIONS, LogSearch } from './log-search.ts';
+import { QueryBar } from './query-bar.tsx';
+import { LogViews, type useLogMemory } from './log-views.tsx';
+import { LogViewer, zoneOf } from './log-viewer.tsx';
+import { usePreferences } from './viewer-toolbar.tsx';
+import { LogList, useEntryAbilities, useLinkedEntry } from './log-list.tsx';
+import { QueryNotice } from './query-notice.tsx';
+import { timeIn } from './log-time.ts';
+import { useNavigate, useRouterState } from '@tanstack/react-router';
+import styles from './device-logs.module.css';
 
 const LIST_STALE_MS = 60_000;
 
-/** The logs of a connected device, read from it while somebody looks. */
+/** The logs of a connected device, read from it while the page is open. */
 export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceLogsProps) {
   const deviceId = device.id;
   const isConnected = device.presence.state === 'connected';
@@ -45,7 +44,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
   const name = search.log ?? defaultLog(logs.data?.data, recent);
   const log = logs.data?.data.find((each) => each.name === name);
   const matches = useMemo(() => localMatcher(search), [search]);
-  // What the device is asked; conditions that are applied here ask nobody.
+  // What the device is asked; conditions that are applied here are not sent.
   const question = JSON.stringify([deviceConditions(search, 0), search.range]);
   useEffect(() => {
     if (name === undefined || !isConnected) return;
@@ -72,7 +71,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
   const abilities = useEntryAbilities(deviceId, name ?? '', search);
   const zone = zoneOf(preferences, deviceZone);
   const again = () => setRun((runs) => runs + 1);
-  const toStored = () => change({ ...viewOf(search), log: undefined, record: undefined, stored: true }, true);
+  const toStored = () => change(toSource('stored'), true);
 
   const offline = !isConnected || (logs.error instanceof ApiError && logs.error.code === 'DEVICE_OFFLINE');
   if (offline && state.rows.length === 0) {
@@ -139,14 +138,11 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
             </Button>
           }
         >
-          <ViewsMenu
+          <LogViews
             search={search}
             memory={memory}
             onApply={(view) => change({ ...NO_CONDITIONS, record: undefined, ...view }, true)}
           />
-          <Button variant="default" leftSection={<IconDatabase size={14} aria-hidden />} onClick={toStored}>
-            Stored events
-          </Button>
         </QueryBar>
         <LogViewer
           key={name}
@@ -176,7 +172,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
                 <Failure error={logs.error} retry={() => void logs.refetch()} />
               )}
               {offline && (
-                <Notice icon={<IconPlugConnectedX size={16} />}>
+                <Notice role="status" tone="warning" icon={IconPlugConnectedX}>
                   The device has lost its connection. These entries are as of then.
                 </Notice>
               )}
@@ -191,8 +187,9 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
               />
               {state.tail.ended !== undefined && (
                 <Notice
-                  icon={<IconPlugConnectedX size={16} />}
-                  color="blue"
+                  role="status"
+                  tone="info"
+                  icon={IconPlugConnectedX}
                   actions={
                     <Button size="compact-xs" variant="default" onClick={() => feed.follow()}>
                       Follow again
@@ -261,4 +258,114 @@ function NoEntries({ loaded, onClear }: { loaded: number; onClear: () => void })
         : `${loaded.toLocaleString()} entries are loaded, and conditions that are applied here hide all of them. Older ones can be loaded below.`}
     </Empty>
   );
+}
+
+/** What is loaded of the log, what is not, and the way to older entries. */
+function LiveFooter({
+  state,
+  shown,
+  log,
+  zone,
+  onOlder,
+  onCurl,
+  isCopied,
+}: {
+  state: FeedState;
+  shown: number;
+  log: EventLogMetadata | undefined;
+  zone: string;
+  onOlder: () => void;
+  onCurl: () => void;
+  isCopied: boolean;
+}) {
+  const { rows, query, hasOlder, dropped } = state;
+  const oldest = rows.at(-1);
+  const hidden = rows.length - shown;
+  const isFull = rows.length >= MAX_ROWS;
+  const [outcome] = query.state === 'ended' ? query.outcomes : [];
+  const parts = [
+    `${formatCount(shown)} shown`,
+    hidden > 0 ? `${formatCount(hidden)} hidden by conditions applied here` : undefined,
+    oldest === undefined ? undefined : `back to ${timeIn(zone, oldest.at).slice(0, 19)}`,
+    outcome?.total === undefined ? undefined : `${formatCount(outcome.total)} match in the whole log`,
+    outcome?.scanned === undefined ? undefined : `${formatCount(outcome.scanned)} records read`,
+    !hasOlder && !isFull && rows.length > 0 && query.state === 'ended' && query.reason === 'complete'
+      ? 'nothing older matches'
+      : undefined,
+    isFull ? `at most ${formatCount(MAX_ROWS)} entries are held` : undefined,
+    dropped > 0 ? `the ${formatCount(dropped)} oldest were dropped` : undefined,
+    log?.note,
+  ];
+  return (
+    <div className={styles['footer']}>
+      <output>{parts.filter((part) => part !== undefined && part !== '').join(' · ')}</output>
+      <Group gap={6}>
+        {hasOlder && (
+          <Button size="compact-xs" variant="default" disabled={query.state === 'running'} onClick={onOlder}>
+            Load {PAGE} older
+          </Button>
+        )}
+        <Button size="compact-xs" variant="subtle" onClick={onCurl}>
+          {isCopied ? 'Copied' : 'Copy query as curl'}
+        </Button>
+      </Group>
+    </div>
+  );
+}
+
+/** What both kinds of logs of a device are given. */
+export interface DeviceLogsProps {
+  device: Device;
+  search: LogSearch;
+  change: (change: Partial<LogSearch>, isStep?: boolean) => void;
+  memory: ReturnType<typeof useLogMemory>;
+  deviceZone: string | undefined;
+}
+
+export const nameOfDevice = (device: Device): string => device.displayName ?? device.hostname;
+
+const SOURCES = [
+  { value: 'live', label: 'Live from the device' },
+  { value: 'stored', label: 'Stored on the server' },
+] as const;
+type LogSource = (typeof SOURCES)[number]['value'];
+
+/** The logs of a device and the categories of stored events have different names, so neither is taken along. */
+const toSource = (source: LogSource): Partial<LogSearch> => ({
+  stored: source === 'stored' ? true : undefined,
+  log: undefined,
+  record: undefined,
+});
+
+/** Where the entries on the page come from. */
+export function SourceSwitch() {
+  const { search, change } = useLogAddress();
+  return (
+    <SegmentedControl
+      aria-label="Where the entries come from"
+      value={search.stored === true ? 'stored' : 'live'}
+      onChange={(value) => change(toSource(value), true)}
+      data={[...SOURCES]}
+    />
+  );
+}
+
+/** The conditions in the address, on whichever page the viewer stands. */
+export function useLogAddress(): {
+  search: LogSearch;
+  /** @param isStep  whether "back" in the browser leads back to what was shown before */
+  change: (change: Partial<LogSearch>, isStep?: boolean) => void;
+} {
+  const raw = useRouterState({ select: ({ location }) => location.searchStr });
+  const parsed = useRouterState({ select: ({ location }): unknown => location.search });
+  // The parsed object is made anew at each navigation; the text says whether it is another one.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps
+  const search = useMemo(() => LogSearch.parse(parsed ?? {}), [raw]);
+  const navigate = useNavigate();
+  const change = useCallback(
+    (next: Partial<LogSearch>, isStep = false) =>
+      void navigate({ to: '.', search: (known) => ({ ...known, ...next }), replace: !isStep }),
+    [navigate],
+  );
+  return { search, change };
 }

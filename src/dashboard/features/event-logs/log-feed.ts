@@ -1,7 +1,64 @@
-import type { EventLogsQuery, EventLogsTail, LogEntry, QueryOutcome } from '../../../../protocol/index.ts';
-import type { DeviceConditions } from '../model/log-filter.ts';
-import { MAX_ROWS, mergeRows, rowOfEntry, type LogRow } from '../model/log-row.ts';
-import { EMPTY_FEED, endOf, NO_TAIL, type FeedState } from './feed-state.ts';
+import type { EventLogsQuery, EventLogsTail, LogEntry, QueryOutcome } from '../../../protocol/index.ts';
+import type { DeviceConditions } from './log-filter.ts';
+import { MAX_ROWS, mergeRows, rowOfEntry, type LogRow } from './log-row.ts';
+
+/** How a query ended. */
+type EndReason = 'complete' | 'cancelled' | 'timed_out' | 'offline' | 'error' | 'connection_lost' | 'refused';
+
+export type QueryState =
+  | { state: 'idle' }
+  | { state: 'running'; since: number; arrived: number; isOlder: boolean }
+  | {
+      state: 'ended';
+      reason: EndReason;
+      tookMs: number;
+      arrived: number;
+      message: string | undefined;
+      outcomes: readonly QueryOutcome[];
+    };
+
+export interface TailState {
+  state: 'off' | 'starting' | 'following' | 'paused';
+  /** How many entries have come since the pause. */
+  waiting: number;
+  /** Why it ended, if it was not switched off by the user. */
+  ended: string | undefined;
+}
+
+export interface FeedState {
+  /** Newest first. */
+  rows: readonly LogRow[];
+  query: QueryState;
+  /** Whether the device may have older entries than those that are loaded. */
+  hasOlder: boolean;
+  /** How many of the oldest rows were dropped, because no more are held. */
+  dropped: number;
+  tail: TailState;
+}
+
+const NO_TAIL: TailState = { state: 'off', waiting: 0, ended: undefined };
+
+const EMPTY_FEED: FeedState = {
+  rows: [],
+  query: { state: 'idle' },
+  hasOlder: false,
+  dropped: 0,
+  tail: NO_TAIL,
+};
+
+/** The outcome of a query to one device as a reason, and the message of the device. */
+function endOf(outcomes: readonly QueryOutcome[]): { reason: EndReason; message: string | undefined } {
+  const [first, ...others] = outcomes;
+  // A lost connection reports no outcomes.
+  if (first === undefined) return { reason: 'connection_lost', message: undefined };
+  // A query to many devices has an outcome for each; as a whole it has ended.
+  if (others.length > 0) {
+    const isCancelled = outcomes.some(({ outcome }) => outcome === 'cancelled');
+    return { reason: isCancelled ? 'cancelled' : 'complete', message: undefined };
+  }
+  const { outcome, message } = first;
+  return { reason: outcome === 'answered' || outcome === 'no_match' ? 'complete' : outcome, message };
+}
 
 /** Asks the hub. Resolves with a function that cancels. */
 export type AskLogs = (
@@ -89,17 +146,17 @@ export class LogFeed {
     const cancel = this.#cancelQuery;
     if (cancel === undefined) return this.#endQuery('cancelled', []);
     cancel();
-    // The server answers with the outcome of each device. Where it does not, nobody waits for it.
+    // The server answers with the outcome of each device. If it does not, the wait ends.
     this.#cancelled = setTimeout(() => this.#endQuery('cancelled', []), CANCEL_MS);
   }
 
-  /** Follows a log again whose tail was ended by a lost connection, and by nobody. */
+  /** Follows a log again if its tail ended because the connection was lost. */
   followAgain(): void {
     const lost = this.#lost;
     if (lost !== undefined) this.follow(lost);
   }
 
-  /** Follows new entries, from those that were written while nobody followed. */
+  /** Follows new entries, including those written since the tail ended. */
   follow(as: 'following' | 'paused' = 'following'): void {
     const target = this.#target;
     const deviceId = target?.deviceIds[0];
@@ -130,7 +187,7 @@ export class LogFeed {
     );
   }
 
-  /** Holds new entries back, so that the rows stand still while somebody reads. */
+  /** Holds new entries back, so that the rows do not move while being read. */
   pause(): void {
     if (this.#state.tail.state === 'following') this.#set({ tail: { ...NO_TAIL, state: 'paused' } });
   }
@@ -188,7 +245,7 @@ export class LogFeed {
       },
       end: () => undefined,
     };
-    // Where this fails, the tail still follows; "Refresh" reads the rest.
+    // If this fails, the tail still follows; "Refresh" reads the rest.
     this.#ask({ kind: 'query', message: { ...this.#message(), ...conditions, startTime } }, listeners).catch(
       () => undefined,
     );
@@ -214,7 +271,7 @@ export class LogFeed {
         { kind: 'query', message: { ...this.#message(), ...conditions } },
         listeners,
       );
-      // Another query has begun meanwhile, or nobody waits any more.
+      // Another query has begun meanwhile, or the wait was abandoned.
       if (query !== this.#query) cancel();
       else if (this.#state.query.state === 'running') this.#cancelQuery = cancel;
     } catch (error) {
@@ -228,7 +285,7 @@ export class LogFeed {
     return { deviceIds: [...target.deviceIds], name: target.name, limit: this.#limit };
   }
 
-  /** @param reason  where it is known here; otherwise the outcomes have it */
+  /** @param reason  if it is known here; otherwise the outcomes have it */
   #endQuery(
     reason: 'cancelled' | 'refused' | undefined,
     outcomes: readonly QueryOutcome[],
@@ -236,7 +293,7 @@ export class LogFeed {
   ): void {
     const { query } = this.#state;
     if (query.state !== 'running') return;
-    // Rows that come later belong to nobody.
+    // Drop rows that arrive later.
     this.#query++;
     clearTimeout(this.#cancelled);
     this.#cancelled = undefined;

@@ -1,8 +1,7 @@
-import type { LogLevel } from '../../../../protocol/index.ts';
-import { matchesEventIds, onlyEventId, parseEventIds } from './event-ids.ts';
+import type { LogLevel } from '../../../protocol/index.ts';
 import { LEVELS, type LogRow } from './log-row.ts';
 import type { LogSearch } from './log-search.ts';
-import { endsOf } from './time-range.ts';
+import { endsOf, shorterPreset } from './log-time.ts';
 
 /** The conditions that a device applies while it reads, as the protocol takes them. */
 export interface DeviceConditions {
@@ -64,7 +63,7 @@ export function deviceConditions(search: LogSearch, now: number): DeviceConditio
   };
 }
 
-/** What no device can apply, and what is therefore applied here; `undefined` where that is nothing. */
+/** What no device can apply, and what is therefore applied here; `undefined` if that is nothing. */
 export function localMatcher(search: LogSearch): ((row: LogRow) => boolean) | undefined {
   const ids = parseEventIds(search.ids ?? '') ?? [];
   const only = fieldConditions(search.only);
@@ -113,3 +112,52 @@ export const removed = (codes: readonly string[] | undefined, code: string): str
   const left = (codes ?? []).filter((each) => each !== code);
   return left.length === 0 ? undefined : left;
 };
+
+interface Narrowing {
+  label: string;
+  change: Partial<LogSearch>;
+}
+
+const GRAVE: LogLevel[] = ['critical', 'error'];
+
+/** Changes that make a query quicker, for one that took too long. */
+export function narrowings(search: LogSearch): Narrowing[] {
+  const found: Narrowing[] = [];
+  const shorter = search.from === undefined && search.to === undefined ? shorterPreset(search) : undefined;
+  if (shorter !== undefined) found.push({ label: shorter.label, change: { range: shorter.value } });
+  if (search.level === undefined) found.push({ label: 'Critical and error only', change: { level: GRAVE } });
+  // A device that looks for a text reads until it has found a page of it.
+  if (search.text !== undefined) found.push({ label: 'Without the text', change: { text: undefined } });
+  return found;
+}
+
+/** A list of event ids and ranges as a person writes it: `4624, 4625, 7000-7040`. Ends are included. */
+type EventIds = readonly (readonly [from: number, to: number])[];
+
+const PART = /^(\d{1,9})(?:\s*-\s*(\d{1,9}))?$/;
+
+/** @returns `undefined` if the text is no such list; an empty list if it is empty. */
+export function parseEventIds(text: string): EventIds | undefined {
+  const ranges: (readonly [number, number])[] = [];
+  for (const part of text.split(/[,;\n]/)) {
+    const trimmed = part.trim();
+    if (trimmed === '') continue;
+    const [, first, last = first] = PART.exec(trimmed) ?? [];
+    if (first === undefined || last === undefined) return undefined;
+    const [from, to] = [Number(first), Number(last)];
+    if (from > to) return undefined;
+    ranges.push([from, to]);
+  }
+  return ranges;
+}
+
+/** The one id of the list, which a device can filter by; `undefined` for any other list. */
+export function onlyEventId(ids: EventIds): number | undefined {
+  const [first, ...others] = ids;
+  return first !== undefined && others.length === 0 && first[0] === first[1] ? first[0] : undefined;
+}
+
+export function matchesEventIds(ids: EventIds, eventId: string): boolean {
+  const id = Number(eventId);
+  return eventId !== '' && ids.some(([from, to]) => id >= from && id <= to);
+}

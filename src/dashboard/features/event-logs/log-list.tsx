@@ -1,9 +1,15 @@
 import { ActionIcon, Stack, Text, TextInput, Tooltip } from '@mantine/core';
 import { IconPin, IconPinnedFilled, IconSearch } from '@tabler/icons-react';
-import { useState } from 'react';
-import type { EventLogMetadata } from '../../../api/index.ts';
-import { formatBytes, formatCount, When } from '../../../ui/index.ts';
-import styles from './live-event-log.module.css';
+import { useQuery } from '@tanstack/react-query';
+import { useRouter } from '@tanstack/react-router';
+import { useState, useMemo } from 'react';
+import { type EventLogMetadata, apiQuery, call, pathOf } from '../../api/index.ts';
+import { formatBytes, formatCount, When } from '../../ui/index.ts';
+import styles from './device-logs.module.css';
+import type { FeedState } from './log-feed.ts';
+import { curlOf, rowOfEntry, type LogRow } from './log-row.ts';
+import { viewOf, type LogSearch } from './log-search.ts';
+import type { EntryAbilities } from './entry-panel.tsx';
 
 /** The logs of a device: the pinned ones, those that were used last, and all. */
 export function LogList({
@@ -27,7 +33,7 @@ export function LogList({
     [name, displayName].some((text) => text.toLowerCase().includes(part)),
   );
   const isPinned = ({ name }: EventLogMetadata) => pinned.includes(name);
-  // Among three logs, nobody needs the last used ones first.
+  // Only a long list repeats the last used logs at the top.
   const isRecent = (log: EventLogMetadata) =>
     logs.length > 6 && part === '' && recent.includes(log.name) && !isPinned(log);
   const sections: [title: string | undefined, logs: EventLogMetadata[]][] = [
@@ -120,4 +126,69 @@ function LogItem({
       </Tooltip>
     </div>
   );
+}
+
+/** The entry whose number is in the address: among the rows, or read from the device if a link led here. */
+export function useLinkedEntry(
+  deviceId: string,
+  name: string | undefined,
+  recordId: number | undefined,
+  { rows, query }: FeedState,
+): LogRow | undefined {
+  // Every entry that is opened later was among the rows.
+  const [linked] = useState(recordId);
+  const loaded = recordId === undefined ? undefined : rows.find((row) => row.recordId === recordId);
+  const entry = useQuery({
+    ...apiQuery('GET /system-tools/devices/{deviceId}/eventlogs/{name}/events/{recordId}', {
+      params: { deviceId, name: name ?? '', recordId: String(recordId ?? '') },
+    }),
+    enabled:
+      query.state === 'ended' &&
+      name !== undefined &&
+      recordId !== undefined &&
+      recordId === linked &&
+      loaded === undefined,
+    staleTime: Infinity,
+    retry: false,
+  });
+  return useMemo(() => {
+    if (recordId === undefined) return undefined;
+    return loaded ?? (entry.data === undefined ? undefined : rowOfEntry(deviceId, entry.data.data));
+  }, [recordId, loaded, entry.data, deviceId]);
+}
+
+/** A link to an entry of a device, a command that reads it, and its neighbours. */
+export function useEntryAbilities(deviceId: string, name: string, search: LogSearch): EntryAbilities {
+  const router = useRouter();
+  return {
+    link: (row) => {
+      const { href } = router.buildLocation({
+        to: '/devices/$deviceId/logs',
+        params: { deviceId },
+        search: {
+          ...viewOf(search),
+          log: name,
+          ...(row.recordId === undefined ? {} : { record: row.recordId }),
+        },
+      });
+      return window.location.origin + href;
+    },
+    curl: ({ recordId }) =>
+      recordId === undefined
+        ? undefined
+        : curlOf(
+            window.location.origin +
+              pathOf('GET /system-tools/devices/{deviceId}/eventlogs/{name}/events/{recordId}', {
+                params: { deviceId, name, recordId: String(recordId) },
+              }),
+          ),
+    read: (_row, signal) => async (ends) => {
+      const { data } = await call(
+        'GET /system-tools/devices/{deviceId}/eventlogs/{name}/events',
+        { params: { deviceId, name }, query: { ...ends, limit: String(ends.limit) } },
+        { signal },
+      );
+      return data.map((entry) => rowOfEntry(deviceId, entry));
+    },
+  };
 }

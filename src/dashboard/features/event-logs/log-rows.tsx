@@ -1,15 +1,32 @@
+import {
+  IconAlertOctagon,
+  IconAlertTriangle,
+  IconCircleX,
+  IconInfoCircle,
+  IconMessageDots,
+  type Icon,
+} from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useId, useLayoutEffect, useRef, type Ref, useImperativeHandle } from 'react';
-import type { LogLine } from '../model/collapse.ts';
-import { timeIn } from '../model/log-time.ts';
+import {
+  useCallback,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  type Ref,
+  useImperativeHandle,
+  memo,
+} from 'react';
+import type { LogLevel } from '../../../protocol/index.ts';
+import { type LogLine, LEVEL_NAMES } from './log-row.ts';
+import { timeIn } from './log-time.ts';
 import styles from './log-rows.module.css';
-import { Marked } from './marked.tsx';
-import { Severity } from './severity.tsx';
+import { markMatches } from './entry-text.ts';
 
 const ROW_HEIGHT = 26;
 /** Long messages are shown whole in the panel of the entry. */
 const SHOWN_CHARACTERS = 1_000;
-/** How far from the newest entry somebody still follows. */
+/** Within this distance from the newest entry, the list keeps following. */
 const EDGE_PX = 48;
 
 export interface LogRowsControl {
@@ -60,7 +77,7 @@ export function LogRows({
     getScrollElement: () => frame.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: 15,
-    // With a new function, the place of every line is computed again, also where the list is merely scrolled.
+    // With a new function, the place of every line is computed again, even if the list is merely scrolled.
     getItemKey: useCallback((index: number) => lines[index]?.row.key ?? index, [lines]),
   });
   const active = lines.findIndex(({ row }) => row.key === activeKey);
@@ -195,7 +212,7 @@ function Cell({
   children,
 }: {
   role?: 'gridcell' | 'columnheader';
-  /** Left out where there is no room. */
+  /** Left out if there is no room. */
   isOptional?: boolean;
   className?: string | undefined;
   children: React.ReactNode;
@@ -206,3 +223,49 @@ function Cell({
     </div>
   );
 }
+
+const ICONS: Record<LogLevel, Icon> = {
+  critical: IconAlertOctagon,
+  error: IconCircleX,
+  warning: IconAlertTriangle,
+  information: IconInfoCircle,
+  verbose: IconMessageDots,
+};
+
+/** A severity by icon, word and colour. */
+export function Severity({ level, count }: { level: LogLevel; count?: number | undefined }) {
+  const Shown = ICONS[level];
+  return (
+    <span className={`${styles['severity']} ${styles[level]}`}>
+      <Shown size={14} aria-hidden />
+      {LEVEL_NAMES[level]}
+      {count !== undefined && count > 0 && ` ${count.toLocaleString()}`}
+    </span>
+  );
+}
+
+/** If there is no room for the word, it is said to readers of screens and to the pointer. */
+export function SeverityIcon({ level }: { level: LogLevel }) {
+  const Shown = ICONS[level];
+  return (
+    <span className={styles[level]} title={LEVEL_NAMES[level]}>
+      <Shown size={14} aria-label={LEVEL_NAMES[level]} role="img" />
+    </span>
+  );
+}
+
+/** A text with the searched words marked. */
+export const Marked = memo(function Marked({ text, words }: { text: string; words: readonly string[] }) {
+  if (words.length === 0) return text;
+  return markMatches(text, words).map(({ text: part, isMatch }, place) =>
+    isMatch ? (
+      // The parts of a text have no names of their own, and none of them is ever moved.
+      // oxlint-disable-next-line react/no-array-index-key
+      <mark key={place} className={styles['mark']}>
+        {part}
+      </mark>
+    ) : (
+      part
+    ),
+  );
+});

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LogLevel } from '../../../../protocol/index.ts';
+import { LogLevel } from '../../../protocol/index.ts';
 
 /** A value that looks like a number in a link that was written by hand is read as one. */
 const text = (max: number) =>

@@ -1,19 +1,16 @@
-import { useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
-import { saveFile, toCsv } from '../../../ui/index.ts';
-import { collapsedLines, linesOf, type LogLine } from '../model/collapse.ts';
-import { jsonLinesOf, tableOf, xmlOf } from '../model/export-rows.ts';
-import type { LogRow } from '../model/log-row.ts';
-import type { LogSearch } from '../model/log-search.ts';
-import { LOCAL_ZONE } from '../model/log-time.ts';
-import { Announcer } from './announcer.tsx';
+import { VisuallyHidden } from '@mantine/core';
+import { useMemo, useRef, useState, type ReactNode, type RefObject, useEffect } from 'react';
+import { saveFile, toCsv, KeysDialog } from '../../ui/index.ts';
+import { collapsedLines, linesOf, type LogLine, type LogRow, countLevels } from './log-row.ts';
+import { jsonLinesOf, tableOf, xmlOf } from './entry-text.ts';
+import type { LogSearch } from './log-search.ts';
+import { LOCAL_ZONE } from './log-time.ts';
 import { EntryPanel, type EntryAbilities } from './entry-panel.tsx';
 import { HistogramChart } from './histogram-chart.tsx';
-import { KeysHelp } from './keys-help.tsx';
 import { LogRows, type LogRowsControl } from './log-rows.tsx';
 import styles from './log-viewer.module.css';
-import type { Preferences } from './preferences.ts';
-import { useViewerKeys, type ViewerKey } from './use-viewer-keys.ts';
-import { ViewerToolbar, type TailControl } from './viewer-toolbar.tsx';
+import { type Preferences, ViewerToolbar, type TailControl } from './viewer-toolbar.tsx';
+import { countsText } from './histogram.ts';
 
 interface Props {
   /** What is loaded and meets the conditions, newest first. */
@@ -23,19 +20,19 @@ interface Props {
   preferences: Preferences;
   onPreferences: (change: Partial<Preferences>) => void;
   filterField: RefObject<HTMLInputElement | null>;
-  /** The time zone of the device, where it is known. */
+  /** The time zone of the device, if it is known. */
   deviceZone: string | undefined;
   deviceName: (deviceId: string) => string;
   showsDevice?: boolean;
   tail?: TailControl | undefined;
   abilities: EntryAbilities;
-  /** The entry of the address, where it is not among the rows. */
+  /** The entry of the address, if it is not among the rows. */
   linked?: LogRow | undefined;
   fileName: string;
   label: string;
   /** Between the histogram and the rows: how the reading goes. */
   notices: ReactNode;
-  /** In place of rows, where there are none. */
+  /** In place of rows, if there are none. */
   empty: ReactNode;
   /** Below the rows. */
   footer: ReactNode;
@@ -80,7 +77,7 @@ export function LogViewer(props: Props) {
     setEntry(row);
     props.onPanel?.(row !== undefined);
     onSearch({ record: row?.recordId });
-    // Rows that move away while somebody reads one of them are of no use.
+    // Hold new rows back while an entry is open, so that it does not move.
     if (row !== undefined) tail?.pause();
   };
   const activate = (place: number, isOpened: boolean) => {
@@ -230,5 +227,128 @@ function matchesOf(lines: readonly LogLine[], find: string): number[] {
   if (part === '') return [];
   return lines.flatMap(({ row }, place) =>
     row.message.toLowerCase().includes(part) || row.source.toLowerCase().includes(part) ? [place] : [],
+  );
+}
+
+type ViewerKey =
+  | 'find'
+  | 'filter'
+  | 'next'
+  | 'previous'
+  | 'first'
+  | 'last'
+  | 'pageDown'
+  | 'pageUp'
+  | 'open'
+  | 'repeats'
+  | 'close'
+  | 'tail'
+  | 'export'
+  | 'help';
+
+/** Wherever the focus is, except in a field. */
+const ANYWHERE: Record<string, ViewerKey> = {
+  '/': 'find',
+  f: 'filter',
+  j: 'next',
+  k: 'previous',
+  t: 'tail',
+  e: 'export',
+  '?': 'help',
+  Escape: 'close',
+};
+/** In the list, in the panel of the entry, and when nothing has the focus. */
+const IN_LIST: Record<string, ViewerKey> = {
+  ArrowDown: 'next',
+  ArrowUp: 'previous',
+  Home: 'first',
+  End: 'last',
+  PageDown: 'pageDown',
+  PageUp: 'pageUp',
+  Enter: 'open',
+  ' ': 'repeats',
+};
+const ARROWS: readonly string[] = ['ArrowDown', 'ArrowUp'];
+
+/** The keys of the viewer, which hold on the whole page, as staff on the phone have one hand free. */
+function useViewerKeys(act: (key: ViewerKey) => void): void {
+  const latest = useRef(act);
+  useEffect(() => {
+    latest.current = act;
+  });
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const key = keyOf(event);
+      if (key === undefined) return;
+      event.preventDefault();
+      // "?" would also open the general list of keys.
+      event.stopPropagation();
+      latest.current(key);
+    };
+    window.addEventListener('keydown', onKeyDown, { capture: true });
+    return () => window.removeEventListener('keydown', onKeyDown, { capture: true });
+  }, []);
+}
+
+function keyOf(event: KeyboardEvent): ViewerKey | undefined {
+  const { target, key } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return undefined;
+  if (!(target instanceof HTMLElement)) return undefined;
+  if (target.closest('[role="dialog"],[role="menu"],[role="listbox"]') !== null) return undefined;
+  if (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return undefined;
+  const isOpenMenu = document.querySelector('[role="menu"]:not([hidden])') !== null;
+  if (isOpenMenu) return undefined;
+  const isChart = target.closest('[role="slider"]') !== null;
+  const anywhere = ANYWHERE[key];
+  if (anywhere !== undefined) return key === 'Escape' && isChart ? undefined : anywhere;
+  const isList = target.closest('[data-log-rows]') !== null;
+  const isPanel = target.closest('[data-entry-panel]') !== null;
+  const isNowhere = target === document.body || target.matches('main, h1');
+  if (isList || isNowhere) return IN_LIST[key];
+  // In the panel, Enter and Space belong to its buttons, and the other keys scroll.
+  return isPanel && ARROWS.includes(key) ? IN_LIST[key] : undefined;
+}
+
+const KEYS: [string[], string][] = [
+  [['/'], 'Find in the loaded entries'],
+  [['f'], 'Filter: go to the text that entries must contain'],
+  [['j', 'k'], 'Next and previous entry; the arrows do the same'],
+  [['Enter'], 'Open the entry'],
+  [['Space'], 'Show or hide the repeats of the entry'],
+  [['Esc'], 'Close the entry'],
+  [['t'], 'Follow new entries; pause and continue'],
+  [['e'], 'Export what is shown'],
+  [['?'], 'Show this list'],
+  [['Ctrl', 'K'], 'Search devices, pages and actions'],
+];
+
+const KeysHelp = (props: { opened: boolean; onClose: () => void }) => (
+  <KeysDialog title="Keys of the event log" keys={KEYS} {...props} />
+);
+
+const EVERY_MS = 10_000;
+
+/** Announces to readers of screens how many entries have come, at most every ten seconds, never the entries themselves. */
+function Announcer({ rows, waiting }: { rows: readonly LogRow[]; waiting: number }) {
+  const latest = useRef({ rows, waiting });
+  useEffect(() => {
+    latest.current = { rows, waiting };
+  });
+  const [text, setText] = useState('Following new entries.');
+  useEffect(() => {
+    let known = new Set(latest.current.rows.map(({ key }) => key));
+    const timer = setInterval(() => {
+      const { rows: now, waiting: held } = latest.current;
+      const fresh = now.filter(({ key }) => !known.has(key));
+      known = new Set(now.map(({ key }) => key));
+      if (held > 0) setText(`Paused, ${held} new entries are waiting.`);
+      else if (fresh.length > 0) setText(`${fresh.length} new entries: ${countsText(countLevels(fresh))}.`);
+    }, EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <VisuallyHidden role="log" aria-label="New entries">
+      {text}
+    </VisuallyHidden>
   );
 }

@@ -1,8 +1,31 @@
 import { useLocalStorage } from '@mantine/hooks';
 import { z } from 'zod';
-import { useMe } from '../../../session/index.ts';
-import { isBare, LogSearch, rememberedPart, viewOf } from '../model/log-search.ts';
-import { parseStored } from '../viewer/preferences.ts';
+import { ViewsMenu } from '../../ui/index.ts';
+import { useMe } from '../../session.ts';
+import { hasConditions, LogSearch, isBare, rememberedPart, viewOf } from './log-search.ts';
+import { parseStored } from './viewer-toolbar.tsx';
+
+/** Conditions under a name. */
+export function LogViews({
+  search,
+  memory: { memory, saveView, removeView },
+  onApply,
+}: {
+  search: LogSearch;
+  memory: ReturnType<typeof useLogMemory>;
+  onApply: (search: LogSearch) => void;
+}) {
+  return (
+    <ViewsMenu
+      views={memory.views}
+      hint="A view keeps the conditions under a name, in this browser, for this system."
+      canSave={hasConditions(search)}
+      onOpen={(view) => onApply(view.search)}
+      onSave={(name) => saveView(name, search)}
+      onRemove={removeView}
+    />
+  );
+}
 
 /** What this person has saved and looked at, for one system: the logs of Windows mean nothing on Linux. */
 const Memory = z.object({
@@ -11,7 +34,7 @@ const Memory = z.object({
   pinned: z.array(z.string()).catch([]),
   recent: z.array(z.string()).catch([]),
 });
-export type LogMemory = z.output<typeof Memory>;
+type LogMemory = z.output<typeof Memory>;
 
 const EMPTY: LogMemory = { last: {}, views: [], pinned: [], recent: [] };
 const RECENT = 5;
@@ -59,6 +82,6 @@ export function useLogMemory(system: string) {
   };
 }
 
-/** What a page begins with: its address where that says anything, or what was used last. */
+/** What a page begins with: its address if that says anything, or what was used last. */
 export const beginning = (search: LogSearch, memory: LogMemory): LogSearch =>
   isBare(search) ? memory.last : search;

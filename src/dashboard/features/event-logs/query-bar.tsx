@@ -1,15 +1,27 @@
-import { Autocomplete, Button, Chip, Group, Kbd, Pill, Tooltip } from '@mantine/core';
-import { IconFilterX } from '@tabler/icons-react';
+import {
+  Autocomplete,
+  Button,
+  Chip,
+  Group,
+  Kbd,
+  Pill,
+  Tooltip,
+  TextInput,
+  type TextInputProps,
+  Menu,
+  Stack,
+  Text,
+} from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconFilterX, IconCalendarTime } from '@tabler/icons-react';
 import { useState, type ReactNode, type Ref } from 'react';
-import type { LogLevel } from '../../../../protocol/index.ts';
-import { onlyEventId, parseEventIds } from '../model/event-ids.ts';
-import { FIELD_NAMES, fieldConditions, removed } from '../model/log-filter.ts';
-import { LEVELS } from '../model/log-row.ts';
-import { hasConditions, NO_CONDITIONS, type LogSearch } from '../model/log-search.ts';
-import { Severity } from '../viewer/severity.tsx';
-import { CommitInput } from './commit-input.tsx';
-import styles from './query-bar.module.css';
-import { TimeRangeControl } from './time-range-control.tsx';
+import type { LogLevel } from '../../../protocol/index.ts';
+import { onlyEventId, parseEventIds, FIELD_NAMES, fieldConditions, removed } from './log-filter.ts';
+import { LEVELS } from './log-row.ts';
+import { hasConditions, NO_CONDITIONS, type LogSearch } from './log-search.ts';
+import { Severity } from './log-rows.tsx';
+import styles from './log-viewer.module.css';
+import { fieldTimeIn, instantIn, LOCAL_ZONE, shortTimeIn, TIME_PRESETS, type TimeRange } from './log-time.ts';
 
 interface Props {
   search: LogSearch;
@@ -180,6 +192,164 @@ function SourceField({
       onBlur={() => commit(draft)}
       onKeyDown={(event) => {
         if (event.key === 'Enter') commit(draft);
+      }}
+    />
+  );
+}
+
+/** The times that are read: a preset, or two ends, in the time zone that the entries are shown in. */
+function TimeRangeControl({
+  value,
+  zone,
+  onChange,
+}: {
+  value: TimeRange;
+  zone: string;
+  onChange: (range: TimeRange) => void;
+}) {
+  const [isOpen, setOpen] = useState(false);
+  const choose = (range: Partial<TimeRange>) => {
+    onChange({ range: undefined, from: undefined, to: undefined, ...range });
+    setOpen(false);
+  };
+  return (
+    <Menu opened={isOpen} onChange={setOpen} position="bottom-start" width={290}>
+      <Menu.Target>
+        <Button
+          variant="default"
+          leftSection={<IconCalendarTime size={14} aria-hidden />}
+          aria-label={`Time: ${textOf(value, zone)}`}
+        >
+          {textOf(value, zone)}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={() => choose({})}>Any time</Menu.Item>
+        {TIME_PRESETS.map(({ value: range, label }) => (
+          <Menu.Item key={range} onClick={() => choose({ range })}>
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <FixedRange key={`${value.from}-${value.to}-${zone}`} value={value} zone={zone} onChange={choose} />
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function FixedRange({
+  value,
+  zone,
+  onChange,
+}: {
+  value: TimeRange;
+  zone: string;
+  onChange: (range: TimeRange) => void;
+}) {
+  const [from, setFrom] = useState(fieldOf(value.from, zone));
+  const [to, setTo] = useState(fieldOf(value.to, zone));
+  const [start, end] = [instantIn(zone, from), instantIn(zone, to)];
+  const isReversed = start !== undefined && end !== undefined && start > end;
+  return (
+    <Stack gap={6} p="xs">
+      <Text size="xs">{zone === LOCAL_ZONE ? `In your time zone, ${zone}` : `In the time zone ${zone}`}</Text>
+      <TextInput
+        type="datetime-local"
+        step={1}
+        label="From"
+        value={from}
+        onChange={(event) => setFrom(event.currentTarget.value)}
+      />
+      <TextInput
+        type="datetime-local"
+        step={1}
+        label="To"
+        value={to}
+        error={isReversed ? 'must be after the beginning' : undefined}
+        onChange={(event) => setTo(event.currentTarget.value)}
+      />
+      <Group justify="flex-end">
+        <Button
+          disabled={isReversed || (start === undefined && end === undefined)}
+          onClick={() => onChange({ from: isoOf(start), to: isoOf(end) })}
+        >
+          Read this time
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+const isoOf = (at: number | undefined): string | undefined =>
+  at === undefined ? undefined : new Date(at).toISOString();
+
+const fieldOf = (time: string | undefined, zone: string): string => {
+  const at = Date.parse(time ?? '');
+  return Number.isNaN(at) ? '' : fieldTimeIn(zone, at);
+};
+
+function textOf({ range, from, to }: TimeRange, zone: string): string {
+  const preset = TIME_PRESETS.find(({ value }) => value === range);
+  if (preset !== undefined) return preset.label;
+  const text = (time: string | undefined) => {
+    const at = Date.parse(time ?? '');
+    return Number.isNaN(at) ? undefined : shortTimeIn(zone, at);
+  };
+  const [first, last] = [text(from), text(to)];
+  if (first === undefined && last === undefined) return 'Any time';
+  if (last === undefined) return `Since ${first}`;
+  return first === undefined ? `Until ${last}` : `${first} to ${last}`;
+}
+
+/** Each value asks a device, so it is not sent with each letter, but when the person pauses. */
+const PAUSE_MS = 700;
+
+/** A field whose value counts after a pause, and at once when the person presses Enter or leaves it. */
+function CommitInput({
+  value,
+  onCommit,
+  check,
+  ref,
+  ...input
+}: Omit<TextInputProps, 'value' | 'onChange' | 'ref'> & {
+  value: string;
+  onCommit: (value: string) => void;
+  /** What is wrong with a value. */
+  check?: (value: string) => string | undefined;
+  ref?: Ref<HTMLInputElement>;
+}) {
+  const [draft, setDraft] = useState(value);
+  const [shown, setShown] = useState(value);
+  if (shown !== value) {
+    // The value was changed elsewhere, such as by "+" on a field of an entry.
+    setShown(value);
+    setDraft(value);
+  }
+  const error = check?.(draft);
+  const later = useDebouncedCallback((text: string) => {
+    if (check?.(text) === undefined && text.trim() !== value) onCommit(text.trim());
+  }, PAUSE_MS);
+  const commit = () => {
+    later.cancel();
+    if (error === undefined && draft.trim() !== value) onCommit(draft.trim());
+  };
+  return (
+    <TextInput
+      {...input}
+      {...(ref === undefined ? {} : { ref })}
+      value={draft}
+      error={error}
+      onChange={(event) => {
+        setDraft(event.currentTarget.value);
+        later(event.currentTarget.value);
+      }}
+      onBlur={commit}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') commit();
+        if (event.key !== 'Escape') return;
+        later.cancel();
+        setDraft(value);
+        event.currentTarget.blur();
       }}
     />
   );

@@ -1,15 +1,15 @@
-import { Alert, Button, Group, Loader, Progress, Text } from '@mantine/core';
-import { IconAlertTriangle, IconClockX, IconInfoCircle, IconPlugConnectedX } from '@tabler/icons-react';
-import { useEffect, useState, type ReactNode } from 'react';
-import { formatCount } from '../../../ui/index.ts';
-import type { QueryState } from '../feed/feed-state.ts';
-import { narrowings } from '../model/narrowing.ts';
-import type { LogSearch } from '../model/log-search.ts';
+import { Button, Group, Loader, Progress, Text } from '@mantine/core';
+import { IconClockX, IconPlugConnectedX } from '@tabler/icons-react';
+import { useEffect, useState } from 'react';
+import { formatCount, Notice } from '../../ui/index.ts';
+import type { QueryState } from './log-feed.ts';
+import { narrowings } from './log-filter.ts';
+import type { LogSearch } from './log-search.ts';
 
 /** The server ends a live query after this time. */
 const LIMIT_MS = 30_000;
 
-/** How the reading goes, and how it has ended where it did not end well. */
+/** How the reading goes, and how it has ended if it did not end well. */
 export function QueryNotice({
   query,
   search,
@@ -54,7 +54,7 @@ export function QueryNotice({
     case 'complete':
       if (outcome?.truncated !== true) return null;
       return (
-        <Notice icon={<IconClockX size={16} />} actions={narrower}>
+        <Notice role="status" tone="warning" icon={IconClockX} actions={narrower}>
           The device stopped before it had read the whole log
           {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}.{' '}
           {outcome.note ?? 'Older entries may be missing.'} A narrower query reaches further back:
@@ -62,65 +62,44 @@ export function QueryNotice({
       );
     case 'timed_out':
       return (
-        <Notice icon={<IconClockX size={16} />} actions={[...narrower, again]}>
+        <Notice role="status" tone="warning" icon={IconClockX} actions={[...narrower, again]}>
           The device did not finish within 30 seconds. {kept} A narrower query is quicker:
         </Notice>
       );
     case 'cancelled':
       return (
-        <Notice icon={<IconInfoCircle size={16} />} color="blue" actions={again}>
+        <Notice role="status" tone="info" actions={again}>
           Cancelled after {Math.max(1, Math.round(tookMs / 1000))} s. {kept}
         </Notice>
       );
     case 'offline':
       return (
-        <Notice icon={<IconPlugConnectedX size={16} />} actions={[stored, again]}>
+        <Notice role="status" tone="warning" icon={IconPlugConnectedX} actions={[stored, again]}>
           The device is not connected, so its logs cannot be read now. {arrived > 0 && kept}
         </Notice>
       );
     case 'connection_lost':
       return (
-        <Notice icon={<IconPlugConnectedX size={16} />} actions={again}>
+        <Notice role="status" tone="warning" icon={IconPlugConnectedX} actions={again}>
           The connection to the server was lost. {kept}
         </Notice>
       );
     case 'error':
       return (
-        <Notice icon={<IconAlertTriangle size={16} />} color="red" actions={[again, stored]}>
+        <Notice role="status" tone="bad" actions={[again, stored]}>
           The device could not read the log{message === undefined ? '.' : `: ${message}`}{' '}
           {arrived > 0 && kept}
         </Notice>
       );
     case 'refused':
       return (
-        <Notice icon={<IconAlertTriangle size={16} />} color="red" actions={again}>
+        <Notice role="status" tone="bad" actions={again}>
           {message ?? 'The server refused the query.'}
         </Notice>
       );
     default:
       return reason satisfies never;
   }
-}
-
-export function Notice({
-  icon,
-  color = 'orange',
-  actions,
-  children,
-}: {
-  icon: ReactNode;
-  color?: string;
-  actions?: ReactNode;
-  children: ReactNode;
-}) {
-  return (
-    <Alert color={color} icon={icon} p={8} role="status">
-      <Group gap="xs">
-        <Text size="sm">{children}</Text>
-        {actions}
-      </Group>
-    </Alert>
-  );
 }
 
 function Running({

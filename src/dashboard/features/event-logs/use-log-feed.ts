@@ -1,7 +1,6 @@
 import { useCallback, useEffect, useState, useSyncExternalStore } from 'react';
-import { queryEventLogs, useReturnOfConnection } from '../../../live/index.ts';
-import type { FeedState } from './feed-state.ts';
-import { LogFeed } from './log-feed.ts';
+import { queryEventLogs, useReturnOfConnection } from '../../live/index.ts';
+import { LogFeed, type FeedState } from './log-feed.ts';
 
 /** A feed that lives as long as the component. */
 export function useLogFeed(): { feed: LogFeed; state: FeedState } {

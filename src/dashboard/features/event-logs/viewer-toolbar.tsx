@@ -1,4 +1,5 @@
 import { Button, Checkbox, Group, Menu, Select, Text, TextInput, Tooltip } from '@mantine/core';
+import { useLocalStorage } from '@mantine/hooks';
 import {
   IconAdjustmentsHorizontal,
   IconDownload,
@@ -9,9 +10,9 @@ import {
   IconSearch,
 } from '@tabler/icons-react';
 import type { Ref } from 'react';
-import { formatCount } from '../../../ui/index.ts';
-import type { TailState } from '../feed/feed-state.ts';
-import type { Preferences } from './preferences.ts';
+import { z } from 'zod';
+import { formatCount } from '../../ui/index.ts';
+import type { TailState } from './log-feed.ts';
 
 export interface TailControl {
   state: TailState;
@@ -203,4 +204,36 @@ function ExportMenu({
       </Menu.Dropdown>
     </Menu>
   );
+}
+
+/** How entries are shown. Kept in this browser, for all devices. */
+const Preferences = z.object({
+  zone: z.enum(['local', 'utc', 'device']).catch('local'),
+  wrap: z.boolean().catch(false),
+  collapse: z.boolean().catch(false),
+  order: z.enum(['newest', 'oldest']).catch('newest'),
+  announce: z.boolean().catch(true),
+});
+export type Preferences = z.output<typeof Preferences>;
+
+/** What the storage holds may be of another version or form. */
+export const parseStored =
+  <S extends z.ZodType>(schema: S, otherwise: z.output<S>) =>
+  (text: string | undefined): z.output<S> => {
+    try {
+      const parsed = schema.safeParse(JSON.parse(text ?? ''));
+      return parsed.success ? parsed.data : otherwise;
+    } catch {
+      return otherwise;
+    }
+  };
+
+export function usePreferences(): [Preferences, (change: Partial<Preferences>) => void] {
+  const [preferences, set] = useLocalStorage<Preferences>({
+    key: 'muster-log-viewer',
+    defaultValue: Preferences.parse({}),
+    deserialize: parseStored(Preferences, Preferences.parse({})),
+    getInitialValueInEffect: false,
+  });
+  return [preferences, (change) => set({ ...preferences, ...change })];
 }

@@ -28,7 +28,7 @@ const Group: z.ZodType<Conditions> = z.lazy(() =>
   }),
 );
 
-/** Says in words what is wrong with the text of conditions, or answers them. */
+/** Returns the conditions, or a message that says what is wrong with the text. */
 export function parseConditions(text: string): { conditions: Conditions } | { fault: string } {
   let value: unknown;
   try {
@@ -121,7 +121,7 @@ export const isComplete = ({ conditions }: Conditions): boolean =>
   conditions.length > 0 &&
   conditions.every((part) => (isGroup(part) ? isComplete(part) : isCompleteCondition(part)));
 
-/** The conditions without one member of the outermost group; `undefined` where nothing would be left. */
+/** The conditions without one member of the outermost group; `undefined` if nothing would be left. */
 export function without({ operator, conditions }: Conditions, place: number): Conditions | undefined {
   const left = conditions.filter((_, at) => at !== place);
   return left.length === 0 ? undefined : { operator, conditions: left };

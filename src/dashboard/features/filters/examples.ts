@@ -1,4 +1,4 @@
-import type { Conditions } from './builder/conditions.ts';
+import type { Conditions } from './conditions.ts';
 
 /** Filters that many people want, to begin with. */
 export interface Example {

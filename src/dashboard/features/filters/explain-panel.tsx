@@ -2,14 +2,13 @@ import { Button, Card, Group, Select, Stack, Title } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, call } from '../../../api/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { useRefusal } from '../../../session/index.ts';
-import { Action, Failure, formatCount, PagedTable, StateBadge } from '../../../ui/index.ts';
-import { isComplete, without, type Conditions } from '../builder/conditions.ts';
-import { toApi } from '../builder/to-api.ts';
-import { describe, describeCondition } from '../builder/describe.ts';
-import { Refused } from './preview-panel.tsx';
+import { apiQuery, call } from '../../api/index.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import { Action, Failure, formatCount, PagedTable, PartNote, StateBadge } from '../../ui/index.ts';
+import { isComplete, without, type Conditions, isGroup, type Condition } from './conditions.ts';
+import { toApi, Refused } from './preview-panel.tsx';
+import { FIELDS, operatorName, shapeOf } from './fields.ts';
 
 /** Each member costs a count of its own. */
 const MEMBERS_MAX = 12;
@@ -183,32 +182,63 @@ function OneDevice({ conditions, refusal }: { conditions: Conditions; refusal: s
       </Group>
       {explained.error !== null && <Refused error={explained.error} />}
       {found !== undefined && (
-        <PagedTable
-          label="Each condition for this device"
-          rows={found.conditions.slice(0, 100)}
-          keyOf={({ path }) => path}
-          columns={[
-            {
-              header: 'Condition',
-              isName: true,
-              cell: ({ field, operator }) => describeCondition({ field, operator }),
-            },
-            {
-              header: 'Holds',
-              cell: ({ matched }) => (
-                <StateBadge tone={matched ? 'good' : 'neutral'} label={matched ? 'Yes' : 'No'} />
-              ),
-            },
-            { header: 'Its value', cell: ({ value }) => shown(value) },
-          ]}
-        />
+        <>
+          <PagedTable
+            label="Each condition for this device"
+            rows={found.conditions.slice(0, SHOWN_MAX)}
+            keyOf={({ path }) => path}
+            columns={[
+              {
+                header: 'Condition',
+                isName: true,
+                cell: ({ field, operator }) => describeCondition({ field, operator }),
+              },
+              {
+                header: 'Holds',
+                cell: ({ matched }) => (
+                  <StateBadge tone={matched ? 'good' : 'neutral'} label={matched ? 'Yes' : 'No'} />
+                ),
+              },
+              { header: 'Its value', cell: ({ value, valueCount }) => shown(value, valueCount) },
+            ]}
+          />
+          <PartNote
+            listed={Math.min(found.conditions.length, SHOWN_MAX)}
+            total={found.conditionCount ?? found.conditions.length}
+          />
+        </>
       )}
     </Stack>
   );
 }
 
-function shown(value: unknown): string {
+/** More would be no explanation. */
+const SHOWN_MAX = 100;
+
+function shown(value: unknown, valueCount: number | undefined): string {
   if (value === null || value === undefined) return 'No value';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+  const count = valueCount === undefined ? '' : ` (${formatCount(valueCount)} values)`;
+  return text.length > 80 ? `${text.slice(0, 80)}…${count}` : `${text}${count}`;
+}
+
+const BY_NAME = new Map(FIELDS.map((field) => [field.name, field]));
+
+/** A condition as a short sentence: "Status is online". */
+function describe(part: Condition | Conditions): string {
+  if (isGroup(part)) {
+    const members = part.conditions.slice(0, 3).map(describe);
+    const more = part.conditions.length - members.length;
+    return `(${[...members, ...(more > 0 ? [`${more} more`] : [])].join(part.operator === 'AND' ? ' and ' : ' or ')})`;
+  }
+  return describeCondition(part);
+}
+
+function describeCondition({ field, operator, value }: Condition): string {
+  const known = BY_NAME.get(field);
+  const shown =
+    shapeOf(operator) === 'none' || value === undefined
+      ? ''
+      : ` ${typeof value === 'string' ? value : JSON.stringify(value)}`;
+  return `${known?.label ?? field} ${operatorName(operator, known?.kind ?? 'string')}${shown.slice(0, 120)}`;
 }

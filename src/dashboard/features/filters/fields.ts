@@ -1,4 +1,4 @@
-import { DeviceStatus, OsType, Architecture } from '../../../../protocol/index.ts';
+import { DeviceStatus, OsType, Architecture } from '../../../protocol/index.ts';
 
 /** The fields and operators of conditions, for people. `test/unit/dashboard/builder.test.ts` compares them with those of the server. */
 
@@ -166,7 +166,7 @@ export function firstValue({ kind, options }: FilterField, operator: string): un
   }
 }
 
-/** Custom fields of several organizations may share a key; where their types differ, the server reads a text. */
+/** Custom fields of several organizations may share a key; if their types differ, the server reads a text. */
 export function customFields(
   defined: readonly { key: string; name: string; type: 'string' | 'number' | 'boolean' | 'date' | 'list' }[],
 ): FilterField[] {

@@ -1,26 +1,14 @@
-import {
-  Alert,
-  Anchor,
-  Grid,
-  Group,
-  List,
-  Select,
-  Stack,
-  Tabs,
-  Text,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
-import { IconAlertTriangle, IconCopy, IconDeviceFloppy, IconTrash } from '@tabler/icons-react';
+import { Grid, Group, List, Select, Stack, Tabs, Text, Textarea, TextInput } from '@mantine/core';
+import { IconCopy, IconDeviceFloppy, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { apiQuery, useApiChange, type Filter } from '../../api/index.ts';
-import { useNames, useOrganizations } from '../../directory/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Action, ConfirmAction, Empty, Loaded, Page } from '../../ui/index.ts';
-import { Builder } from './builder/builder.tsx';
+import { useNames, useOrganizations } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import { Action, ConfirmAction, Empty, Loaded, Page, TextLink, Notice } from '../../ui/index.ts';
+import { Builder } from './builder.tsx';
 import {
   checkConditions,
   fitsBuilder,
@@ -29,12 +17,11 @@ import {
   toQuery,
   without,
   type Conditions,
-} from './builder/conditions.ts';
-import { toApi } from './builder/to-api.ts';
+} from './conditions.ts';
+import { toApi, PreviewPanel, Refused } from './preview-panel.tsx';
 import { EXAMPLES } from './examples.ts';
-import { ExplainPanel } from './panels/explain-panel.tsx';
-import { PreviewPanel, Refused } from './panels/preview-panel.tsx';
-import { UsedBy } from './panels/used-by.tsx';
+import { ExplainPanel } from './explain-panel.tsx';
+import { UsedBy } from './filters-page.tsx';
 
 const newRoute = getRouteApi('/signed-in/filters/new');
 const filterRoute = getRouteApi('/signed-in/filters/$filterId');
@@ -194,16 +181,13 @@ function FilterEditor({
         <>
           {filter !== undefined && (
             <>
-              <Anchor
-                size="sm"
-                renderRoot={(props) => <Link {...props} to="/devices" search={{ filter: filter.id }} />}
-              >
+              <TextLink size="sm" to="/devices" search={{ filter: filter.id }}>
                 Show devices
-              </Anchor>
+              </TextLink>
               <Action
                 variant="default"
                 refusal={mayWrite ?? (fault === undefined ? undefined : 'The JSON has a fault.')}
-                leftSection={<IconCopy size={14} aria-hidden />}
+                icon={IconCopy}
                 onClick={() => trySave(true)}
               >
                 Save a copy
@@ -211,7 +195,7 @@ function FilterEditor({
               <ConfirmAction
                 variant="default"
                 refusal={mayDelete}
-                leftSection={<IconTrash size={14} aria-hidden />}
+                icon={IconTrash}
                 title={`Delete ${filter.name}`}
                 question="This cannot be undone. A filter that something uses is not deleted."
                 confirm="Delete"
@@ -227,7 +211,7 @@ function FilterEditor({
           <Action
             refusal={mayWrite ?? missing}
             loading={saving.isPending}
-            leftSection={<IconDeviceFloppy size={14} aria-hidden />}
+            icon={IconDeviceFloppy}
             onClick={() => trySave(false)}
           >
             {isNew ? 'Save filter' : 'Save'}
@@ -236,7 +220,7 @@ function FilterEditor({
       }
     >
       {filter?.faults !== undefined && (
-        <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="This filter finds no devices">
+        <Notice tone="warning" title="This filter finds no devices">
           <Text size="sm">It refers to something that is gone. Correct it, and save it.</Text>
           <List size="sm">
             {filter.faults.map(({ path, message }) => (
@@ -245,7 +229,7 @@ function FilterEditor({
               </List.Item>
             ))}
           </List>
-        </Alert>
+        </Notice>
       )}
       {create.error !== null && <Refused error={create.error} />}
       {change.error !== null && <Refused error={change.error} />}

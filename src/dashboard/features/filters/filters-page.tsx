@@ -1,15 +1,14 @@
-import { Anchor, Button, Card, Group, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { IconPlus, IconSearch } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { apiQuery } from '../../api/index.ts';
-import { useNames } from '../../directory/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, Loaded, NameCell, Page, PagedTable, When } from '../../ui/index.ts';
+import { Card, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useList, apiQuery } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import { Action, Empty, ListPage, NameCell, TextLink, useAddress, When, formatWord } from '../../ui/index.ts';
 import { EXAMPLES } from './examples.ts';
-import { UsedBy } from './panels/used-by.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { Fragment } from 'react';
 
 const route = getRouteApi('/signed-in/filters');
 /** The list comes at once; of each shown filter, the uses are read. */
@@ -17,100 +16,79 @@ const PER_PAGE = 20;
 
 /** Saved conditions that find devices. */
 export function FiltersPage() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { q, page = 1 } = address.search;
   const open = useNavigate();
   const { orgId } = useScope();
   const names = useNames();
   const refusal = useRefusal('filters:write');
-  const change = (next: Partial<typeof search>) =>
-    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
-  const searchFor = useDebouncedCallback((q: string) => change({ q: q.trim() === '' ? undefined : q }), 300);
-  const filters = useQuery({
-    ...apiQuery('GET /filters', { query: { search: search.q } }),
-    placeholderData: keepPreviousData,
-  });
+  const filters = useList('GET /filters', { query: { search: q } });
+  const own = filters.data?.data.filter((filter) => orgId === undefined || filter.orgId === orgId);
+  const shown = own && {
+    data: own.slice((page - 1) * PER_PAGE, page * PER_PAGE),
+    pagination: { page, limit: PER_PAGE, total: own.length },
+  };
   const newFilter = (
-    <Action
-      refusal={refusal}
-      leftSection={<IconPlus size={14} aria-hidden />}
-      onClick={() => void open({ to: '/filters/new' })}
-    >
+    <Action icon={IconPlus} refusal={refusal} onClick={() => void open({ to: '/filters/new' })}>
       New filter
     </Action>
   );
   return (
-    <Page
+    <ListPage
       title="Filters"
       description="Saved conditions that find devices, for the device list, groups, scripts and backups."
       actions={newFilter}
-    >
-      <Group>
-        <TextInput
-          w={260}
-          placeholder="Search names and descriptions"
-          aria-label="Search filters"
-          leftSection={<IconSearch size={14} aria-hidden />}
-          defaultValue={search.q ?? ''}
-          onChange={(event) => searchFor(event.currentTarget.value)}
-        />
-      </Group>
-      <Loaded query={filters} what="Reading filters">
-        {({ data }) => {
-          const mine = data.filter((filter) => orgId === undefined || filter.orgId === orgId);
-          const page = Math.min(search.page ?? 1, Math.max(1, Math.ceil(mine.length / PER_PAGE)));
-          if (mine.length === 0) {
-            return search.q === undefined ? (
-              <Examples refusal={refusal} />
-            ) : (
-              <Empty title="No filter has this in its name or description" action={newFilter}>
-                Search for something else, or make a filter.
-              </Empty>
-            );
-          }
-          return (
-            <PagedTable
-              label="Filters"
-              rows={mine.slice((page - 1) * PER_PAGE, page * PER_PAGE)}
-              keyOf={({ id }) => id}
-              page={{ page, limit: PER_PAGE, total: mine.length }}
-              onPage={(next) => change({ page: next })}
-              columns={[
-                {
-                  header: 'Name',
-                  isName: true,
-                  cell: ({ id, name, description }) => (
-                    <NameCell
-                      name={name}
-                      description={description}
-                      to="/filters/$filterId"
-                      params={{ filterId: id }}
-                    />
-                  ),
-                },
-                { header: 'Organization', cell: (filter) => names.organization(filter.orgId) },
-                { header: 'Used by', cell: ({ id }) => <UsedBy filterId={id} /> },
-                { header: 'Changed', width: 110, cell: ({ updatedAt }) => <When at={updatedAt} /> },
-                {
-                  header: 'Devices',
-                  align: 'right',
-                  width: 120,
-                  cell: ({ id, name }) => (
-                    <Anchor
-                      inherit
-                      aria-label={`Show devices that match ${name}`}
-                      renderRoot={(props) => <Link {...props} to="/devices" search={{ filter: id }} />}
-                    >
-                      Show devices
-                    </Anchor>
-                  ),
-                },
-              ]}
+      query={{ data: shown, error: filters.error, refetch: filters.refetch }}
+      noun="filters"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[
+        {
+          kind: 'text',
+          name: 'q',
+          label: 'Search filters',
+          placeholder: 'Search names and descriptions',
+          width: 260,
+        },
+      ]}
+      empty={<Examples refusal={refusal} />}
+      noneFound={{
+        title: 'No filter has this in its name or description',
+        text: 'Search for something else, or make a filter.',
+      }}
+      columns={[
+        {
+          header: 'Name',
+          isName: true,
+          cell: ({ id, name, description }) => (
+            <NameCell
+              name={name}
+              description={description}
+              to="/filters/$filterId"
+              params={{ filterId: id }}
             />
-          );
-        }}
-      </Loaded>
-    </Page>
+          ),
+        },
+        { header: 'Organization', cell: (filter) => names.organization(filter.orgId) },
+        { header: 'Used by', cell: ({ id }) => <UsedBy filterId={id} /> },
+        { header: 'Changed', width: 110, cell: ({ updatedAt }) => <When at={updatedAt} /> },
+        {
+          header: 'Devices',
+          align: 'right',
+          width: 120,
+          cell: ({ id, name }) => (
+            <TextLink
+              inherit
+              aria-label={`Show devices that match ${name}`}
+              to="/devices"
+              search={{ filter: id }}
+            >
+              Show devices
+            </TextLink>
+          ),
+        },
+      ]}
+    />
   );
 }
 
@@ -132,23 +110,49 @@ function Examples({ refusal }: { refusal: string | undefined }) {
                 </Title>
                 <Text size="sm">{description}</Text>
               </div>
-              {refusal === undefined ? (
-                <Button
-                  variant="default"
-                  aria-label={`Begin with this: ${name}`}
-                  onClick={() => void open({ to: '/filters/new', search: { example: id } })}
-                >
-                  Begin with this
-                </Button>
-              ) : (
-                <Action variant="default" refusal={refusal} onClick={() => undefined}>
-                  Begin with this
-                </Action>
-              )}
+              <Action
+                variant="default"
+                refusal={refusal}
+                aria-label={`Begin with this: ${name}`}
+                onClick={() => void open({ to: '/filters/new', search: { example: id } })}
+              >
+                Begin with this
+              </Action>
             </Stack>
           </Card>
         ))}
       </SimpleGrid>
     </Stack>
+  );
+}
+
+const STALE_MS = 60_000;
+
+/** What a filter is used by: as long as there is anything, it cannot be deleted. */
+export function UsedBy({ filterId }: { filterId: string }) {
+  const usage = useQuery({
+    ...apiQuery('GET /filters/{id}/usage', { params: { id: filterId } }),
+    staleTime: STALE_MS,
+  });
+  const uses = usage.data?.data;
+  if (usage.error !== null) return <Text size="sm">Not known</Text>;
+  if (uses === undefined) return <Text size="sm">…</Text>;
+  if (uses.length === 0) return <Text size="sm">Nothing</Text>;
+  return (
+    <Text size="sm" component="span">
+      {uses.slice(0, 3).map(({ kind, id, name }, place) => (
+        <Fragment key={id}>
+          {place > 0 && ', '}
+          {kind === 'group' ? (
+            <TextLink inherit to="/groups/$groupId" params={{ groupId: id }}>
+              group {name}
+            </TextLink>
+          ) : (
+            `${formatWord(kind).toLowerCase()} ${name}`
+          )}
+        </Fragment>
+      ))}
+      {uses.length > 3 && ` and ${uses.length - 3} more`}
+    </Text>
   );
 }

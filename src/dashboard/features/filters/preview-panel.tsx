@@ -1,15 +1,14 @@
-import { ActionIcon, Anchor, Card, Group, List, Stack, Text, Title } from '@mantine/core';
+import { ActionIcon, Card, Group, List, Stack, Text, Title } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconRefresh } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { ApiError, call } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { scopeQuery, useScope, type Scope } from '../../../routing/index.ts';
-import { useMe, useRefusal } from '../../../session/index.ts';
-import { DeviceStatusBadge, Failure, formatCount, PagedTable, When } from '../../../ui/index.ts';
-import { isComplete, type Conditions } from '../builder/conditions.ts';
-import { toApi } from '../builder/to-api.ts';
+import { z } from 'zod';
+import { ApiError, call, type ConditionGroup } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { scopeQuery, useScope, type Scope } from '../../routing.ts';
+import { useMe, useRefusal } from '../../session.ts';
+import { DeviceStatusBadge, Failure, formatCount, PagedTable, When, TextLink } from '../../ui/index.ts';
+import { isComplete, type Conditions } from './conditions.ts';
 
 const WAIT_MS = 400;
 const SAMPLE = 10;
@@ -32,7 +31,7 @@ export function PreviewPanel({ conditions }: { conditions: Conditions }) {
     // Asked once the conditions have rested: until then, `asked` names older ones.
     enabled: mayRead === undefined && isReady && asked === JSON.stringify(conditions),
     placeholderData: keepPreviousData,
-    // Each count is written to the audit trail, so none is made without somebody asking.
+    // Each count is written to the audit trail, so counting starts only on request.
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   });
@@ -81,14 +80,9 @@ export function PreviewPanel({ conditions }: { conditions: Conditions }) {
                     header: 'Device',
                     isName: true,
                     cell: ({ id, hostname, displayName }) => (
-                      <Anchor
-                        inherit
-                        renderRoot={(props) => (
-                          <Link {...props} to="/devices/$deviceId" params={{ deviceId: id }} />
-                        )}
-                      >
+                      <TextLink inherit to="/devices/$deviceId" params={{ deviceId: id }}>
                         {displayName ?? hostname}
-                      </Anchor>
+                      </TextLink>
                     ),
                   },
                   { header: 'Status', cell: ({ status }) => <DeviceStatusBadge status={status} /> },
@@ -149,3 +143,7 @@ function placeIn(path: string): string {
   const words = steps.filter((step) => !/^\d+$/.test(step));
   return [numbers.length === 0 ? 'All conditions' : `Condition ${numbers.join('.')}`, ...words].join(', ');
 }
+
+const AsSent = z.custom<ConditionGroup>();
+/** The types of routes cannot express that a value may be anything, so this is for the compiler only. */
+export const toApi = (conditions: Conditions): ConditionGroup => AsSent.parse(conditions);

@@ -18,6 +18,8 @@ export interface Step {
   title: string;
   /** What it is for, in one sentence. */
   help: string;
+  /** What to do on that page, for people who are there already. */
+  here: string;
   isDone: boolean;
   /** The page where it is done; absent where this person cannot do it. */
   page?: StepPage;
@@ -36,6 +38,7 @@ export function stepsOf(found: FirstFound): Step[] {
     steps.push({
       title: 'Create a provider',
       help: 'The company that looks after customers. It can be your own.',
+      here: 'Press “New provider”.',
       isDone: found.providers > 0,
       page: { to: '/providers' },
     });
@@ -44,6 +47,7 @@ export function stepsOf(found: FirstFound): Step[] {
     steps.push({
       title: 'Create an organization',
       help: 'A customer, with devices and people of its own.',
+      here: 'Press “New organization”.',
       isDone: organizations.length > 0,
       page: { to: '/organizations' },
     });
@@ -54,7 +58,8 @@ export function stepsOf(found: FirstFound): Step[] {
         organization === undefined || sites.length > 0
           ? 'Create a site'
           : `Create a site of ${organization.name}`,
-      help: 'A place with devices. Its time zone decides when schedules and windows begin.',
+      help: 'A place with devices. Its time zone decides when schedules and maintenance windows begin.',
+      here: 'Press “New site”.',
       isDone: sites.length > 0,
       ...(organization === undefined
         ? {}
@@ -66,18 +71,21 @@ export function stepsOf(found: FirstFound): Step[] {
         scope === 'system'
           ? 'The program that the install line downloads. It is uploaded once, or fetched from GitHub.'
           : 'A system administrator of this server does it, once for all providers.',
+      here: 'Take one of the ways below.',
       isDone: found.isInstallable,
       ...(scope === 'system' ? { page: { to: '/agents' } } : {}),
     },
     {
       title: 'Create an enrollment key',
       help: 'It lets machines join one organization.',
+      here: 'Press “New key”.',
       isDone: found.hasKey,
       page: { to: '/enrollment' },
     },
     {
       title: 'Run the install line on a machine',
       help: 'Enrollment shows the line with each new key. The machine appears as soon as its agent is connected.',
+      here: 'It is below while a new key is shown. If you have lost the line, replace the key: a new line appears.',
       isDone: false,
       page: { to: '/enrollment' },
     },
@@ -87,3 +95,7 @@ export function stepsOf(found: FirstFound): Step[] {
 
 /** The first that is not done. */
 export const nextOf = (steps: readonly Step[]): Step | undefined => steps.find(({ isDone }) => !isDone);
+
+/** The address of the page where a step is done. */
+export const pathOf = (page: StepPage): string =>
+  page.to === '/organizations/$organizationId' ? `/organizations/${page.params.organizationId}` : page.to;

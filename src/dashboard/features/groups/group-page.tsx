@@ -1,28 +1,34 @@
-import { Anchor, Checkbox, Group, Tabs, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
-import { IconMinus, IconPencil, IconPlus, IconSearch, IconTrash } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
-import { apiQuery, useApiChange, type Group as DeviceGroup, type GroupChange } from '../../api/index.ts';
-import { useNames } from '../../directory/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { Group, Tabs, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconMinus, IconPencil, IconPlus, IconTrash } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import {
+  apiQuery,
+  useApiChange,
+  useList,
+  type Device,
+  type Group as DeviceGroup,
+  type GroupChange,
+} from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
   DeviceStatusBadge,
-  Empty,
   formatCounted,
+  List,
   Loaded,
   Page,
-  PagedTable,
   StateBadge,
   SYSTEM_NAMES,
+  TextLink,
+  useAddress,
+  useSelection,
   When,
 } from '../../ui/index.ts';
-import { AddDevicesDialog } from './add-devices-dialog.tsx';
-import { GroupDialog } from './group-dialog.tsx';
-import { GroupKind } from './groups-page.tsx';
+import { AddDevicesDialog, GroupDialog, GroupKind } from './groups-page.tsx';
 
 const route = getRouteApi('/signed-in/groups/$groupId');
 const REFRESH_MS = 10_000;
@@ -60,18 +66,13 @@ export function GroupPage() {
           }
           actions={
             <>
-              <Action
-                variant="default"
-                refusal={mayWrite}
-                leftSection={<IconPencil size={14} aria-hidden />}
-                onClick={changing.open}
-              >
+              <Action variant="default" refusal={mayWrite} icon={IconPencil} onClick={changing.open}>
                 Change
               </Action>
               <ConfirmAction
                 variant="default"
                 refusal={mayWrite}
-                leftSection={<IconTrash size={14} aria-hidden />}
+                icon={IconTrash}
                 title={`Delete ${data.name}`}
                 question="The devices stay; only the group is deleted. This cannot be undone."
                 confirm="Delete"
@@ -84,7 +85,7 @@ export function GroupPage() {
               </ConfirmAction>
               <Action
                 refusal={mayWrite ?? (data.type === 'dynamic' ? BY_FILTER : undefined)}
-                leftSection={<IconPlus size={14} aria-hidden />}
+                icon={IconPlus}
                 onClick={adding.open}
               >
                 Add devices
@@ -118,8 +119,8 @@ export function GroupPage() {
               <Changes groupId={id} />
             </Tabs.Panel>
           </Tabs>
-          {isChanging && <GroupDialog group={data} opened onClose={changing.close} />}
-          {isAdding && <AddDevicesDialog groupId={id} orgId={data.orgId} opened onClose={adding.close} />}
+          {isChanging && <GroupDialog group={data} onClose={changing.close} />}
+          {isAdding && <AddDevicesDialog groupId={id} orgId={data.orgId} onClose={adding.close} />}
         </Page>
       )}
     </Loaded>
@@ -135,128 +136,75 @@ function FilterLink({ filterId }: { filterId: string }) {
   return (
     <span>
       follows{' '}
-      <Anchor
-        inherit
-        renderRoot={(props) => <Link {...props} to="/filters/$filterId" params={{ filterId }} />}
-      >
+      <TextLink inherit to="/filters/$filterId" params={{ filterId }}>
         {filter.data?.name ?? 'a filter'}
-      </Anchor>
+      </TextLink>
     </span>
   );
 }
 
 function Members({ group }: { group: DeviceGroup }) {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { q, page = 1 } = address.search;
   const names = useNames();
   const mayWrite = useRefusal('devices:write');
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const change = (next: Partial<typeof search>) => {
-    setChosen(new Set());
-    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
-  };
-  const searchFor = useDebouncedCallback((q: string) => change({ q: q.trim() === '' ? undefined : q }), 300);
-  const devices = useQuery({
-    ...apiQuery('GET /groups/{id}/devices', {
-      params: { id: group.id },
-      query: { page: String(search.page ?? 1), search: search.q, sort: 'hostname', order: 'asc' },
-    }),
-    refetchInterval: REFRESH_MS,
-    placeholderData: keepPreviousData,
-  });
+  const { chosen, clear, column } = useSelection(address);
+  const devices = useList(
+    'GET /groups/{id}/devices',
+    { params: { id: group.id }, query: { page: String(page), search: q, sort: 'hostname', order: 'asc' } },
+    REFRESH_MS,
+  );
   const remove = useApiChange('POST /groups/{id}/devices/remove', {
     refreshes: ['GET /groups', 'GET /groups/{id}', 'GET /groups/{id}/devices', 'GET /groups/{id}/changes'],
   });
-  const toggle = (id: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
-  const refusal =
-    mayWrite ??
-    (group.type === 'dynamic'
-      ? BY_FILTER
-      : chosen.size === 0
-        ? 'Select devices in the list first.'
-        : undefined);
+  const isDynamic = group.type === 'dynamic';
+  const noneChosen = chosen.size === 0 ? 'Select devices in the list first.' : undefined;
   return (
-    <>
-      <Group mb="xs" gap="sm">
-        <TextInput
-          w={240}
-          placeholder="Search names"
-          aria-label="Search the devices of the group"
-          leftSection={<IconSearch size={14} aria-hidden />}
-          defaultValue={search.q ?? ''}
-          onChange={(event) => searchFor(event.currentTarget.value)}
-        />
+    <List
+      query={devices}
+      noun="devices"
+      label="Devices of the group"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[
+        { kind: 'text', name: 'q', label: 'Search the devices of the group', placeholder: 'Search names' },
+      ]}
+      tools={
         <ConfirmAction
           variant="default"
-          refusal={refusal}
-          leftSection={<IconMinus size={14} aria-hidden />}
-          title={`Remove ${chosen.size === 1 ? '1 device' : `${chosen.size} devices`} from ${group.name}`}
+          refusal={mayWrite ?? (isDynamic ? BY_FILTER : noneChosen)}
+          icon={IconMinus}
+          title={`Remove ${formatCounted(chosen.size, 'device')} from ${group.name}`}
           question="The devices stay in Muster; they only leave this group."
           confirm="Remove"
           run={async () => {
             await remove.mutateAsync({ params: { id: group.id }, body: { deviceIds: [...chosen] } });
-            setChosen(new Set());
+            clear();
           }}
         >
           Remove from the group
         </ConfirmAction>
-      </Group>
-      <Loaded query={devices} what="Reading the devices">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty title={search.q === undefined ? 'No devices in this group' : 'No device has this name'}>
-              {group.type === 'dynamic'
-                ? 'A device joins by itself as soon as it matches the filter.'
-                : 'Add devices to the group with the button above.'}
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Devices of the group"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(page) => change({ page })}
-              columns={[
-                ...(group.type === 'dynamic'
-                  ? []
-                  : [
-                      {
-                        header: 'Select',
-                        width: 60,
-                        cell: ({ id, hostname }: { id: string; hostname: string }) => (
-                          <Checkbox
-                            aria-label={`Select ${hostname}`}
-                            checked={chosen.has(id)}
-                            onChange={() => toggle(id)}
-                          />
-                        ),
-                      },
-                    ]),
-                {
-                  header: 'Device',
-                  isName: true,
-                  cell: ({ id, hostname, displayName }) => (
-                    <DeviceLink id={id} name={displayName ?? hostname} />
-                  ),
-                },
-                { header: 'Status', cell: ({ status }) => <DeviceStatusBadge status={status} /> },
-                { header: 'System', cell: ({ osType, osVersion }) => osVersion || SYSTEM_NAMES[osType] },
-                { header: 'Site', cell: ({ siteId }) => names.site(siteId) },
-                {
-                  header: 'Last seen',
-                  width: 120,
-                  cell: ({ lastSeenAt }) => (lastSeenAt === null ? 'Never' : <When at={lastSeenAt} />),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </>
+      }
+      empty={{
+        title: 'No devices in this group',
+        text: isDynamic
+          ? 'A device joins by itself as soon as it matches the filter.'
+          : 'Add devices to the group with the button above.',
+      }}
+      noneFound={{ title: 'No device has this name' }}
+      columns={[
+        !isDynamic && column<Device>(({ hostname }) => hostname),
+        {
+          header: 'Device',
+          isName: true,
+          cell: ({ id, hostname, displayName }) => <DeviceLink id={id} name={displayName ?? hostname} />,
+        },
+        { header: 'Status', cell: ({ status }) => <DeviceStatusBadge status={status} /> },
+        { header: 'System', cell: ({ osType, osVersion }) => osVersion || SYSTEM_NAMES[osType] },
+        { header: 'Site', cell: ({ siteId }) => names.site(siteId) },
+        { header: 'Last seen', width: 120, cell: ({ lastSeenAt }) => <When at={lastSeenAt} /> },
+      ]}
+    />
   );
 }
 
@@ -271,63 +219,50 @@ const REASONS: Record<GroupChange['reason'], string> = {
 };
 
 function Changes({ groupId }: { groupId: string }) {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
-  const changes = useQuery({
-    ...apiQuery('GET /groups/{id}/changes', {
-      params: { id: groupId },
-      query: { page: String(search.page ?? 1) },
-    }),
-    refetchInterval: REFRESH_MS,
-    placeholderData: keepPreviousData,
-  });
+  const address = useAddress(route.useSearch());
+  const changes = useList(
+    'GET /groups/{id}/changes',
+    { params: { id: groupId }, query: { page: String(address.search.page ?? 1) } },
+    REFRESH_MS,
+  );
   return (
-    <Loaded query={changes} what="Reading the changes">
-      {({ data, pagination }) =>
-        data.length === 0 ? (
-          <Empty title="Nothing has changed yet">
-            Each device that joins or leaves is listed here, with the reason.
-          </Empty>
-        ) : (
-          <PagedTable
-            label="Devices that joined and left"
-            rows={data}
-            keyOf={({ at, device, change }) => `${at} ${device.id} ${change}`}
-            page={pagination}
-            onPage={(page) => void navigate({ search: (previous) => ({ ...previous, page }), replace: true })}
-            columns={[
-              {
-                header: 'Device',
-                isName: true,
-                cell: ({ device }) => <DeviceLink id={device.id} name={device.hostname} />,
-              },
-              {
-                header: 'Change',
-                cell: ({ change }) => (
-                  <StateBadge
-                    tone={change === 'joined' ? 'good' : 'neutral'}
-                    icon={change === 'joined' ? IconPlus : IconMinus}
-                    label={change === 'joined' ? 'Joined' : 'Left'}
-                  />
-                ),
-              },
-              { header: 'Why', cell: ({ reason }) => REASONS[reason] },
-              { header: 'When', width: 120, cell: ({ at }) => <When at={at} /> },
-            ]}
-          />
-        )
-      }
-    </Loaded>
+    <List
+      query={changes}
+      noun="changes"
+      label="Devices that joined and left"
+      keyOf={({ at, device, change }) => `${at} ${device.id} ${change}`}
+      address={address}
+      empty={{
+        title: 'Nothing has changed yet',
+        text: 'Each device that joins or leaves is listed here, with the reason.',
+      }}
+      columns={[
+        {
+          header: 'Device',
+          isName: true,
+          cell: ({ device }) => <DeviceLink id={device.id} name={device.hostname} />,
+        },
+        {
+          header: 'Change',
+          cell: ({ change }) => (
+            <StateBadge
+              tone={change === 'joined' ? 'good' : 'neutral'}
+              icon={change === 'joined' ? IconPlus : IconMinus}
+              label={change === 'joined' ? 'Joined' : 'Left'}
+            />
+          ),
+        },
+        { header: 'Why', cell: ({ reason }) => REASONS[reason] },
+        { header: 'When', width: 120, cell: ({ at }) => <When at={at} /> },
+      ]}
+    />
   );
 }
 
 function DeviceLink({ id, name }: { id: string; name: string }) {
   return (
-    <Anchor
-      inherit
-      renderRoot={(props) => <Link {...props} to="/devices/$deviceId" params={{ deviceId: id }} />}
-    >
+    <TextLink inherit to="/devices/$deviceId" params={{ deviceId: id }}>
       {name}
-    </Anchor>
+    </TextLink>
   );
 }

@@ -1,17 +1,14 @@
-import { Anchor } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconPencil, IconPlus } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type Site } from '../../api/index.ts';
-import { DIRECTORY, useSites } from '../../directory/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Action, ConfirmAction, Empty, Loaded, Page, PagedTable } from '../../ui/index.ts';
+import { DIRECTORY, useSites } from '../../directory.ts';
+import { useRefusal } from '../../session.ts';
+import { Action, ConfirmAction, Empty, Loaded, Page, PagedTable, TextLink } from '../../ui/index.ts';
 import { GettingStarted } from '../getting-started/index.ts';
-import { OrganizationDialog } from './organization-dialog.tsx';
-import { OrganizationStatus } from './organization-status.tsx';
-import { SiteDialog } from './site-dialog.tsx';
+import { OrganizationDialog, SiteDialog, OrganizationStatus } from './organizations-page.tsx';
 
 const route = getRouteApi('/signed-in/organizations/$organizationId');
 
@@ -25,7 +22,7 @@ export function OrganizationPage() {
   const mayWrite = useRefusal({ permission: 'organizations:write', scopes: ['partner', 'system'] });
   const mayWriteSites = useRefusal('sites:write');
   const newSite = (
-    <Action refusal={mayWriteSites} leftSection={<IconPlus size={14} aria-hidden />} onClick={adding.open}>
+    <Action refusal={mayWriteSites} icon={IconPlus} onClick={adding.open}>
       New site
     </Action>
   );
@@ -37,12 +34,7 @@ export function OrganizationPage() {
           description={<OrganizationStatus status={data.status} />}
           actions={
             <>
-              <Action
-                variant="default"
-                refusal={mayWrite}
-                leftSection={<IconPencil size={14} aria-hidden />}
-                onClick={changing.open}
-              >
+              <Action variant="default" refusal={mayWrite} icon={IconPencil} onClick={changing.open}>
                 Change
               </Action>
               {newSite}
@@ -52,18 +44,14 @@ export function OrganizationPage() {
           <GettingStarted orgId={id} />
           {sites.length === 0 ? (
             <Empty title="No sites yet" action={newSite}>
-              A site is a place with devices. Its time zone decides when schedules and windows begin.
+              A site is a place with devices. Its time zone decides when schedules and maintenance windows
+              begin.
             </Empty>
           ) : (
             <SiteTable sites={sites} />
           )}
-          <OrganizationDialog
-            key={data.updatedAt}
-            organization={data}
-            opened={isChanging}
-            onClose={changing.close}
-          />
-          <SiteDialog orgId={id} opened={isAdding} onClose={adding.close} />
+          {isChanging && <OrganizationDialog organization={data} onClose={changing.close} />}
+          {isAdding && <SiteDialog orgId={id} onClose={adding.close} />}
         </Page>
       )}
     </Loaded>
@@ -88,12 +76,9 @@ function SiteTable({ sites }: { sites: readonly Site[] }) {
           {
             header: 'Devices',
             cell: ({ id, orgId }) => (
-              <Anchor
-                inherit
-                renderRoot={(props) => <Link {...props} to="/devices" search={{ org: orgId, site: id }} />}
-              >
+              <TextLink inherit to="/devices" search={{ org: orgId, site: id }}>
                 Show devices
-              </Anchor>
+              </TextLink>
             ),
           },
           {
@@ -101,17 +86,11 @@ function SiteTable({ sites }: { sites: readonly Site[] }) {
             align: 'right',
             cell: (site) => (
               <>
-                <Action
-                  size="compact-xs"
-                  variant="subtle"
-                  refusal={mayWrite}
-                  onClick={() => setChanged(site)}
-                >
+                <Action inRow refusal={mayWrite} onClick={() => setChanged(site)}>
                   Change
                 </Action>
                 <ConfirmAction
-                  size="compact-xs"
-                  variant="subtle"
+                  inRow
                   refusal={mayDelete}
                   title={`Delete ${site.name}`}
                   question="A site can be deleted when no device belongs to it."
@@ -133,7 +112,6 @@ function SiteTable({ sites }: { sites: readonly Site[] }) {
           key={changed.id}
           orgId={changed.orgId}
           site={changed}
-          opened
           onClose={() => setChanged(undefined)}
         />
       )}

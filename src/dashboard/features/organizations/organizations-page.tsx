@@ -1,20 +1,31 @@
-import { Anchor, Button } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
-import { apiQuery, type Organization } from '../../api/index.ts';
-import { useNames, useProviders, useSites } from '../../directory/index.ts';
-import { useMe, useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatWord, Loaded, Page, PagedTable } from '../../ui/index.ts';
-import { OrganizationDialog } from './organization-dialog.tsx';
-import { OrganizationStatus } from './organization-status.tsx';
+import { getRouteApi } from '@tanstack/react-router';
+import { useList, useApiChange, type Organization, type Site } from '../../api/index.ts';
+import { useNames, useProviders, useSites, choicesOf, DIRECTORY } from '../../directory.ts';
+import { useMe, useRefusal } from '../../session.ts';
+import {
+  Action,
+  ButtonLink,
+  formatWord,
+  ListPage,
+  NameCell,
+  TextLink,
+  useAddress,
+  FormDialog,
+  slugOf,
+  StateBadge,
+  TIME_ZONES,
+  useForm,
+  type Tone,
+} from '../../ui/index.ts';
+import { useQueryClient } from '@tanstack/react-query';
 
 const route = getRouteApi('/signed-in/organizations');
 
 /** The customers of a provider, each with its sites. */
 export function OrganizationsPage() {
-  const { page } = route.useSearch();
+  const address = useAddress(route.useSearch());
   const navigate = route.useNavigate();
   const [isOpen, { open, close }] = useDisclosure(false);
   const me = useMe();
@@ -25,109 +36,205 @@ export function OrganizationsPage() {
     mayWrite ??
     (lacksProvider ? 'An organization belongs to a provider. Create a provider first.' : undefined);
   const sites = useSites();
-  const organizations = useQuery({
-    ...apiQuery('GET /orgs/organizations', { query: { page: String(page ?? 1) } }),
-    placeholderData: keepPreviousData,
+  const organizations = useList('GET /orgs/organizations', {
+    query: { page: String(address.search.page ?? 1) },
   });
   const newOrganization = (
-    <Action refusal={refusal} leftSection={<IconPlus size={14} aria-hidden />} onClick={open}>
+    <Action icon={IconPlus} refusal={refusal} onClick={open}>
       New organization
     </Action>
   );
   return (
-    <Page
+    <ListPage
       title="Organizations"
       description="Your customers, and where their devices stand."
       actions={newOrganization}
+      query={organizations}
+      noun="organizations"
+      keyOf={({ id }) => id}
+      address={address}
+      empty={{
+        title: 'No organizations yet',
+        text: 'An organization is a customer. It has sites, devices and people of its own, which no other customer sees.',
+        action: lacksProvider ? (
+          <ButtonLink to="/providers">Create a provider first</ButtonLink>
+        ) : (
+          newOrganization
+        ),
+      }}
+      columns={[
+        {
+          header: 'Name',
+          isName: true,
+          cell: ({ id, name }) => (
+            <NameCell name={name} to="/organizations/$organizationId" params={{ organizationId: id }} />
+          ),
+        },
+        me.scope === 'system' && {
+          header: 'Provider',
+          cell: ({ partnerId }) => names.provider(partnerId),
+        },
+        { header: 'Status', cell: ({ status }) => <OrganizationStatus status={status} /> },
+        { header: 'Kind', cell: ({ type }) => formatWord(type) },
+        {
+          header: 'Sites',
+          align: 'right',
+          cell: ({ id }) => sites.filter(({ orgId }) => orgId === id).length,
+        },
+        { header: 'Device limit', align: 'right', cell: ({ maxDevices }) => maxDevices ?? 'No limit' },
+        {
+          header: 'Devices',
+          align: 'right',
+          cell: ({ id }) => (
+            <TextLink inherit to="/devices" search={{ org: id }}>
+              Show devices
+            </TextLink>
+          ),
+        },
+      ]}
     >
-      <Loaded query={organizations} what="Reading organizations">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            <Empty
-              title="No organizations yet"
-              action={
-                lacksProvider ? (
-                  <Button renderRoot={(props) => <Link {...props} to="/providers" />}>
-                    Create a provider first
-                  </Button>
-                ) : (
-                  newOrganization
-                )
-              }
-            >
-              An organization is a customer. It has sites, devices and people of its own, which no other
-              customer sees.
-            </Empty>
-          ) : (
-            <PagedTable
-              label="Organizations"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(next) => void navigate({ search: (previous) => ({ ...previous, page: next }) })}
-              columns={[
-                {
-                  header: 'Name',
-                  isName: true,
-                  cell: ({ id, name }) => (
-                    <Anchor
-                      inherit
-                      renderRoot={(props) => (
-                        <Link
-                          {...props}
-                          to="/organizations/$organizationId"
-                          params={{ organizationId: id }}
-                        />
-                      )}
-                    >
-                      {name}
-                    </Anchor>
-                  ),
-                },
-                ...(me.scope === 'system'
-                  ? [
-                      {
-                        header: 'Provider',
-                        cell: ({ partnerId }: Organization) => names.provider(partnerId),
-                      },
-                    ]
-                  : []),
-                { header: 'Status', cell: ({ status }) => <OrganizationStatus status={status} /> },
-                { header: 'Kind', cell: ({ type }) => formatWord(type) },
-                {
-                  header: 'Sites',
-                  align: 'right',
-                  cell: ({ id }) => sites.filter(({ orgId }) => orgId === id).length,
-                },
-                {
-                  header: 'Device limit',
-                  align: 'right',
-                  cell: ({ maxDevices }) => maxDevices ?? 'No limit',
-                },
-                {
-                  header: 'Devices',
-                  align: 'right',
-                  cell: ({ id }) => (
-                    <Anchor
-                      inherit
-                      renderRoot={(props) => <Link {...props} to="/devices" search={{ org: id }} />}
-                    >
-                      Show devices
-                    </Anchor>
-                  ),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-      <OrganizationDialog
-        opened={isOpen}
-        onClose={close}
-        onCreated={({ id }) =>
-          void navigate({ to: '/organizations/$organizationId', params: { organizationId: id } })
-        }
-      />
-    </Page>
+      {isOpen && (
+        <OrganizationDialog
+          onClose={close}
+          onCreated={({ id }) =>
+            void navigate({ to: '/organizations/$organizationId', params: { organizationId: id } })
+          }
+        />
+      )}
+    </ListPage>
+  );
+}
+
+const TONES: Record<Organization['status'], Tone> = {
+  active: 'good',
+  trial: 'info',
+  suspended: 'warning',
+  churned: 'neutral',
+};
+
+export function OrganizationStatus({ status }: { status: Organization['status'] }) {
+  return <StateBadge tone={TONES[status]} label={formatWord(status)} />;
+}
+
+/** Creates an organization, or changes the one that is given. A system administrator chooses its provider. */
+export function OrganizationDialog({
+  organization,
+  onClose,
+  onCreated,
+}: {
+  organization?: Organization;
+  onClose: () => void;
+  onCreated?: (organization: Organization) => void;
+}) {
+  const me = useMe();
+  const providers = useProviders() ?? [];
+  const form = useForm({
+    partnerId: organization?.partnerId,
+    name: organization?.name ?? '',
+    slug: organization?.slug,
+    status: organization?.status ?? ('active' as const),
+    maxDevices: organization?.maxDevices ?? null,
+  });
+  const { slug = slugOf(form.values.name), partnerId = onlyOf(providers), ...body } = form.values;
+  const queries = useQueryClient();
+  const refreshes = ['GET /orgs/organizations', 'GET /orgs/organizations/{id}'] as const;
+  const create = useApiChange('POST /orgs/organizations', { refreshes });
+  const change = useApiChange('PATCH /orgs/organizations/{id}', { refreshes });
+  const submit = async () => {
+    if (organization === undefined) {
+      const owner = partnerId === undefined ? {} : { partnerId };
+      onCreated?.(await create.mutateAsync({ body: { ...body, ...owner, slug } }));
+    } else {
+      await change.mutateAsync({ params: { id: organization.id }, body });
+    }
+    await queries.invalidateQueries({ queryKey: [DIRECTORY] });
+  };
+  return (
+    <FormDialog
+      title={organization === undefined ? 'New organization' : `Change ${organization.name}`}
+      onClose={onClose}
+      submit={submit}
+      submitLabel={organization === undefined ? 'Create organization' : 'Save'}
+      form={form}
+      fields={[
+        organization === undefined &&
+          me.scope === 'system' && {
+            name: 'partnerId',
+            kind: 'choice',
+            label: 'Provider',
+            description: 'Who looks after this customer.',
+            required: true,
+            isSearchable: true,
+            options: choicesOf(providers),
+            shown: partnerId,
+            empty: undefined,
+          },
+        { name: 'name', label: 'Name', required: true },
+        organization === undefined && {
+          name: 'slug',
+          label: 'Short name',
+          description: 'For addresses: small letters, digits and hyphens.',
+          required: true,
+          shown: slug,
+          empty: undefined,
+        },
+        {
+          name: 'status',
+          kind: 'choice',
+          label: 'Status',
+          options: ['active', 'trial', 'suspended', 'churned'],
+        },
+        {
+          name: 'maxDevices',
+          kind: 'number',
+          label: 'Device limit',
+          description: 'Empty: no limit.',
+          min: 0,
+          empty: null,
+        },
+      ]}
+    />
+  );
+}
+
+const onlyOf = (things: readonly { id: string }[]): string | undefined =>
+  things.length === 1 ? things[0]?.id : undefined;
+
+/** Creates a site of an organization, or changes the one that is given. */
+export function SiteDialog({ orgId, site, onClose }: { orgId: string; site?: Site; onClose: () => void }) {
+  const form = useForm({
+    name: site?.name ?? '',
+    timezone: site?.timezone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone,
+  });
+  const queries = useQueryClient();
+  const create = useApiChange('POST /orgs/sites');
+  const change = useApiChange('PATCH /orgs/sites/{id}');
+  const submit = async () => {
+    if (site === undefined) await create.mutateAsync({ body: { orgId, ...form.values } });
+    else await change.mutateAsync({ params: { id: site.id }, body: form.values });
+    await queries.invalidateQueries({ queryKey: [DIRECTORY] });
+  };
+  return (
+    <FormDialog
+      title={site === undefined ? 'New site' : `Change ${site.name}`}
+      onClose={onClose}
+      submit={submit}
+      submitLabel={site === undefined ? 'Create site' : 'Save'}
+      form={form}
+      fields={[
+        { name: 'name', label: 'Name', required: true },
+        {
+          name: 'timezone',
+          kind: 'choice',
+          label: 'Time zone',
+          description: 'Schedules and maintenance windows follow it.',
+          isSearchable: true,
+          options: [...new Set([form.values.timezone, ...TIME_ZONES])].map((zone) => ({
+            value: zone,
+            label: zone,
+          })),
+        },
+      ]}
+    />
   );
 }

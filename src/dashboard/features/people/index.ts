@@ -1,2 +1,2 @@
-export { PermissionChoice } from './permission-choice.tsx';
 export { peoplePages } from './people.pages.ts';
+export { PermissionChoice } from './permission-choice.tsx';

@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
-import { signedInRoute } from '../../routing/index.ts';
+import { signedInRoute } from '../../routing.ts';
 
 const peopleRoute = createRoute({
   getParentRoute: () => signedInRoute,

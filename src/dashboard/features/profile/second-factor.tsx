@@ -1,4 +1,4 @@
-import { Alert, Button, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
+import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { QRCodeSVG } from 'qrcode.react';
 import { useState } from 'react';
@@ -11,6 +11,7 @@ import {
   Loaded,
   StateBadge,
   useSubmit,
+  Notice,
 } from '../../ui/index.ts';
 
 type Setup = Answer<'POST /auth/mfa/setup'>;
@@ -147,16 +148,12 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
 
 function RecoveryCodes({ codes }: { codes: readonly string[] }) {
   return (
-    <Alert color="orange" title="Keep these recovery codes" ref={focusOnArrival} tabIndex={-1}>
+    <Notice tone="warning" title="Keep these recovery codes" ref={focusOnArrival} tabIndex={-1}>
       <Text size="sm" mb="xs">
         Each replaces a code of the app once. They are shown only now.
       </Text>
-      <SimpleGrid cols={2} spacing={4}>
-        {codes.map((code) => (
-          <Code key={code}>{code}</Code>
-        ))}
-      </SimpleGrid>
-    </Alert>
+      <CopyText label="Recovery codes" text={codes.join('\n')} />
+    </Notice>
   );
 }
 

@@ -1,11 +1,10 @@
-import { Alert, Radio, Stack, Text, TextInput } from '@mantine/core';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { apiQuery, call, newIdempotencyKey, type RecoveryPlanDetail } from '../../../api/index.ts';
-import { FormDialog, formatCounted, Loaded } from '../../../ui/index.ts';
-import { type ExecutionType, nameOf, TYPE_NAMES } from '../parts/recovery-words.tsx';
+import { apiQuery, call, newIdempotencyKey, type RecoveryPlanDetail } from '../../api/index.ts';
+import { FormDialog, formatCounted, Loaded, Notice } from '../../ui/index.ts';
+import { type ExecutionType, nameOf, TYPE_NAMES } from './recovery-frame.tsx';
 
 const SENTENCES: Readonly<Record<ExecutionType, string>> = {
   rehearsal:
@@ -96,17 +95,15 @@ export function ExecuteDialog({
                   </Stack>
                 </Radio.Group>
                 {type === 'failover' && (
-                  <Alert
-                    color="orange"
-                    icon={<IconAlertTriangle aria-hidden />}
+                  <Notice
+                    tone="warning"
                     title={`${formatCounted(data.deviceCount, 'device')} will be replaced`}
-                    styles={{ title: { color: 'var(--mantine-color-text)' } }}
                   >
                     <Text size="sm">
                       Files of the target devices may be replaced by those of the backups. Do this when the
                       devices are lost, not to try it: that is what rehearsals are for.
                     </Text>
-                  </Alert>
+                  </Notice>
                 )}
                 {type === 'failback' && machines.length > 0 && (
                   <Radio.Group

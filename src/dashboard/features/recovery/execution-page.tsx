@@ -1,18 +1,172 @@
-import { Group, Table, Text, UnstyledButton } from '@mantine/core';
-import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import { Group, Stack, Text, Table, UnstyledButton, Box } from '@mantine/core';
+import { IconPlayerStop, IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import {
+  apiQuery,
+  useApiChange,
+  useRefreshOn,
+  type RecoveryExecutionDetail,
+  type RecoveryReport,
+  type RecoveryStep,
+  type RecoveryAction,
+} from '../../api/index.ts';
+import { useLiveJobs } from '../../live/index.ts';
+import { useRefusal } from '../../session.ts';
+import {
+  ConfirmAction,
+  formatCount,
+  formatDuration,
+  Loaded,
+  Panel,
+  When,
+  TextLink,
+  useNow,
+  Notice,
+  WorkStanding,
+} from '../../ui/index.ts';
+import {
+  FactLine,
+  RecoveryFrame,
+  Reached,
+  RecoveryState,
+  TYPE_NAMES,
+  nameOf,
+  RESTORE_NAMES,
+} from './recovery-frame.tsx';
+import type { JobUpdate } from '../../../protocol/index.ts';
+import { devicesText, executionWork } from './executions-page.tsx';
 import { useState } from 'react';
-import type { RecoveryExecutionDetail, RecoveryStep } from '../../../api/index.ts';
-import { formatDuration, useNow } from '../../../ui/index.ts';
-import { nameOf, RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
-import { StepActions } from './step-actions.tsx';
+import { DeviceLink } from '../backup/index.ts';
 import styles from './timeline.module.css';
+
+const route = getRouteApi('/signed-in/recovery/executions/$executionId');
+const READS = [
+  'GET /dr/executions/{id}',
+  'GET /dr/executions',
+  'GET /dr/plans',
+  'GET /dr/plans/{id}',
+] as const;
+const REFRESH_MS = 5000;
+
+/** One execution, step by step, while it goes on and afterwards. */
+export function ExecutionPage() {
+  const { executionId: id } = route.useParams();
+  const execution = useQuery({
+    ...apiQuery('GET /dr/executions/{id}', { params: { id } }),
+    refetchInterval: ({ state }) => (state.data?.finishedAt === null ? REFRESH_MS : false),
+  });
+  const [live] = useLiveJobs({ jobId: id });
+  // Whatever has become known of it, its steps are read again.
+  useRefreshOn(live === undefined ? '' : `${live.state} ${live.phase} ${live.at}`, READS);
+  return (
+    <Loaded query={execution} what="Reading the execution">
+      {(data) => <Execution execution={data} live={live} />}
+    </Loaded>
+  );
+}
+
+function Execution({ execution, live }: { execution: RecoveryExecutionDetail; live: JobUpdate | undefined }) {
+  const { id, planId, planName, executionType, status, report, note } = execution;
+  const refusal = useRefusal('recovery:execute');
+  const abort = useApiChange('POST /dr/executions/{id}/abort', { refreshes: READS });
+  const isOpen = execution.finishedAt === null;
+  const asked = execution.abortRequestedAt === null ? undefined : 'It is being aborted already.';
+  return (
+    <RecoveryFrame
+      title={`${TYPE_NAMES[executionType]} of ${planName}`}
+      description={
+        <Group gap={8}>
+          <RecoveryState state={status} />
+          <span>
+            Started by {execution.trigger === 'manual' ? 'a person' : 'its schedule'}{' '}
+            <When at={execution.createdAt} />
+            {planId !== null && ' · '}
+          </span>
+          {planId !== null && (
+            <TextLink inherit underline="always" to="/recovery/plans/$planId" params={{ planId }}>
+              To the plan
+            </TextLink>
+          )}
+        </Group>
+      }
+      actions={
+        isOpen && (
+          <ConfirmAction
+            variant="default"
+            refusal={refusal ?? asked}
+            icon={IconPlayerStop}
+            title={`Abort this ${executionType}`}
+            question={
+              executionType === 'rehearsal'
+                ? 'What runs on the devices is cancelled, and everything that the rehearsal has started is taken down.'
+                : 'What runs on the devices is cancelled. What has been done by then stays so.'
+            }
+            confirm="Abort"
+            run={() => abort.mutateAsync({ params: { id } })}
+          >
+            Abort …
+          </ConfirmAction>
+        )
+      }
+    >
+      {note !== null && <Text size="sm">{note}</Text>}
+      <WorkStanding work={executionWork(execution, live)} name="the execution" />
+      {execution.haltReason !== null && (
+        <Notice tone={status === 'failed' ? 'bad' : 'warning'}>{execution.haltReason}</Notice>
+      )}
+      {report !== null && <Report report={report} execution={execution} />}
+      <Timeline execution={execution} />
+    </RecoveryFrame>
+  );
+}
+
+function Report({ report, execution }: { report: RecoveryReport; execution: RecoveryExecutionDetail }) {
+  const { rtoSeconds, rtoTargetMinutes, rtoMet, rpoSeconds, rpoTargetMinutes, rpoMet } = report;
+  const { startedAt, finishedAt, executionType } = execution;
+  return (
+    <Panel title="Report">
+      <FactLine
+        facts={[
+          [
+            'Time to recover (RTO)',
+            <Reached key="rto" seconds={rtoSeconds} targetMinutes={rtoTargetMinutes} isMet={rtoMet} />,
+          ],
+          [
+            'Age of the data (RPO)',
+            executionType === 'failback' ? undefined : (
+              <Reached key="rpo" seconds={rpoSeconds} targetMinutes={rpoTargetMinutes} isMet={rpoMet} />
+            ),
+          ],
+          ['Devices', devicesText(execution)],
+          [
+            'Took in all',
+            startedAt === null || finishedAt === null
+              ? undefined
+              : formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)),
+          ],
+          [
+            'Abort took',
+            report.abortSeconds === null ? undefined : formatDuration(report.abortSeconds * 1000),
+          ],
+          [
+            'Left behind',
+            report.leftovers === 0
+              ? 'Nothing'
+              : `${formatCount(report.leftovers)} on devices that are away, until they return`,
+          ],
+        ]}
+      />
+    </Panel>
+  );
+}
 
 type ExecutedGroup = RecoveryExecutionDetail['groups'][number];
 const COLUMNS = 5;
 const SECOND_MS = 1000;
 
 /** Each device, group by group, with its time from the beginning of the execution on. */
-export function Timeline({ execution }: { execution: RecoveryExecutionDetail }) {
+function Timeline({ execution }: { execution: RecoveryExecutionDetail }) {
   const begin = Date.parse(execution.startedAt ?? execution.createdAt);
   const end = Math.max(begin + SECOND_MS, useEnd(execution));
   const span = { begin, end };
@@ -79,7 +233,7 @@ function GroupRow({ group, before }: { group: ExecutedGroup; before: string | un
 
 interface Span {
   begin: number;
-  /** Of an execution that goes on: now. */
+  /** The present time for an execution that goes on. */
   end: number;
 }
 
@@ -182,5 +336,107 @@ function Track({ step, span }: { step: RecoveryStep; span: Span }) {
         />
       )}
     </div>
+  );
+}
+
+/** What is done for one device, in its order, and what came of it. */
+function StepActions({ step }: { step: RecoveryStep }) {
+  return (
+    <Stack gap={6}>
+      <Text size="xs" c="dimmed" component="div">
+        {isSaved(step) ? (
+          <>
+            Bring it back from{' '}
+            <TextLink inherit to="/backup/snapshots/$snapshotId" params={{ snapshotId: step.snapshotId }}>
+              the snapshot that was made of it
+            </TextLink>
+            .
+          </>
+        ) : step.recoveryPointAt === null ? (
+          pointText(step)
+        ) : (
+          <>
+            Data of <When at={step.recoveryPointAt} />
+            {step.rpoSeconds !== null &&
+              `, ${formatDuration(step.rpoSeconds * 1000)} old when the execution began`}
+            .
+          </>
+        )}
+      </Text>
+      {step.error !== null && (
+        <Text size="sm" c="var(--mantine-color-error)">
+          {step.error.message}
+        </Text>
+      )}
+      {step.actions.map((action) => (
+        <Action key={action.id} action={action} />
+      ))}
+    </Stack>
+  );
+}
+
+/** A machine that a failback has backed up, and not brought back. */
+const isSaved = (step: RecoveryStep): step is RecoveryStep & { snapshotId: string } =>
+  step.snapshotId !== null && step.actions.some(({ kind }) => kind === 'backup');
+
+/** Why it is not known of when the data is. */
+function pointText({ snapshotId, actions }: RecoveryStep): string {
+  if (actions.some(({ kind }) => kind === 'backup')) return 'The data is backed up first.';
+  return snapshotId === null ? 'There is no snapshot.' : 'The snapshot is being read.';
+}
+
+function Action({ action }: { action: RecoveryAction }) {
+  const { name, state, message, error, startedAt, finishedAt, deviceId } = action;
+  const text = error?.message ?? message;
+  return (
+    <Group gap={8} align="flex-start" wrap="nowrap">
+      <Box w={100} style={{ flexShrink: 0 }}>
+        <RecoveryState state={state} />
+      </Box>
+      <div>
+        <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+          {name}
+          {startedAt !== null &&
+            finishedAt !== null &&
+            `, ${formatDuration(Date.parse(finishedAt) - Date.parse(startedAt))}`}
+        </Text>
+        <Text size="xs" c="dimmed" component="div">
+          On <DeviceLink id={deviceId} />
+          <ActionProgress action={action} />
+        </Text>
+        {text !== null && (
+          <Text
+            size="xs"
+            c={error === null ? 'dimmed' : 'var(--mantine-color-error)'}
+            style={{ overflowWrap: 'anywhere' }}
+          >
+            {text}
+          </Text>
+        )}
+      </div>
+    </Group>
+  );
+}
+
+/** Where the work itself is shown. */
+function ActionProgress({ action: { restoreId, backupJobId } }: { action: RecoveryAction }) {
+  if (restoreId !== null) {
+    return (
+      <>
+        {' · '}
+        <TextLink inherit underline="always" to="/backup/restores" search={{ restore: restoreId }}>
+          Its restore
+        </TextLink>
+      </>
+    );
+  }
+  if (backupJobId === null) return null;
+  return (
+    <>
+      {' · '}
+      <TextLink inherit underline="always" to="/backup/jobs" search={{ job: backupJobId }}>
+        Its backup
+      </TextLink>
+    </>
   );
 }

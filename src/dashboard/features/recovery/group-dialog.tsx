@@ -1,16 +1,17 @@
-import { Accordion, Button, Group, NumberInput, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Accordion, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
+import { useDeviceName } from '../backup/index.ts';
 import {
   useApiChange,
   type RecoveryDevice,
   type RecoveryGroup,
   type RecoveryPlanDetail,
-} from '../../../api/index.ts';
-import { FormDialog } from '../../../ui/index.ts';
-import { useDeviceName } from '../../backup/index.ts';
-import { RESTORE_NAMES } from '../parts/recovery-words.tsx';
+} from '../../api/index.ts';
+import { choicesOf } from '../../directory.ts';
+import { FormDialog, useForm } from '../../ui/index.ts';
 import { DeviceFields, type DeviceForm } from './device-fields.tsx';
+import { RESTORE_NAMES } from './recovery-frame.tsx';
 
 const READS = ['GET /dr/plans/{id}', 'GET /dr/plans'] as const;
 let made = 0;
@@ -37,11 +38,11 @@ export function GroupDialog({
   onClose: () => void;
 }) {
   const highest = Math.max(0, ...plan.groups.map(({ sequence }) => sequence));
-  const [form, setForm] = useState({
+  const form = useForm({
     name: group?.name ?? '',
     sequence: group?.sequence ?? highest + 1,
     dependsOnGroupId: group?.dependsOnGroupId ?? null,
-    estimated: group?.estimatedDurationMinutes ?? undefined,
+    estimatedDurationMinutes: group?.estimatedDurationMinutes ?? null,
   });
   const [devices, setDevices] = useState<readonly DeviceForm[]>(() =>
     group === undefined ? [newDevice()] : group.devices.map(formOf),
@@ -49,27 +50,18 @@ export function GroupDialog({
   const [opened, setOpened] = useState<string | null>(
     group === undefined || group.devices.length === 1 ? String(devices[0]?.key) : null,
   );
-  const set = (change: Partial<typeof form>) => setForm((before) => ({ ...before, ...change }));
   const create = useApiChange('POST /dr/plans/{id}/groups', { refreshes: READS });
   const patch = useApiChange('PATCH /dr/plans/{id}/groups/{groupId}', { refreshes: READS });
-  const body = () => ({
-    name: form.name,
-    sequence: form.sequence,
-    dependsOnGroupId: form.dependsOnGroupId,
-    estimatedDurationMinutes: form.estimated ?? null,
-    devices: devices.map(withoutKey),
-  });
+  const body = () => ({ ...form.values, devices: devices.map(withoutKey) });
   const add = () => {
     const device = newDevice();
     setDevices([...devices, device]);
     setOpened(String(device.key));
   };
-  const others = plan.groups.filter(({ id }) => id !== group?.id);
   return (
     <FormDialog
       title={group === undefined ? 'New group' : `Change “${group.name}”`}
       size="xl"
-      opened
       onClose={onClose}
       submitLabel={group === undefined ? 'Add the group' : 'Save'}
       submit={() =>
@@ -77,52 +69,43 @@ export function GroupDialog({
           ? create.mutateAsync({ params: { id: plan.id }, body: body() })
           : patch.mutateAsync({ params: { id: plan.id, groupId: group.id }, body: body() })
       }
+      form={form}
+      fields={[
+        [
+          { name: 'name', label: 'Name', description: 'Such as Databases.', required: true },
+          {
+            name: 'sequence',
+            kind: 'number',
+            label: 'Number in the order',
+            description: 'Equal ones run together.',
+            required: true,
+            min: 0,
+            max: 10_000,
+          },
+          {
+            name: 'dependsOnGroupId',
+            kind: 'choice',
+            label: 'Also waits for',
+            description: 'A group of no higher number.',
+            placeholder: 'None',
+            options: choicesOf(plan.groups.filter(({ id }) => id !== group?.id)),
+            empty: null,
+          },
+          {
+            name: 'estimatedDurationMinutes',
+            kind: 'number',
+            label: 'Estimated',
+            description: 'For the page of the plan.',
+            placeholder: 'Not known',
+            suffix: ' min',
+            min: 1,
+            empty: null,
+          },
+        ],
+      ]}
     >
       {(faults) => (
         <>
-          <Group grow align="flex-start">
-            <TextInput
-              label="Name"
-              description="Such as Databases."
-              required
-              value={form.name}
-              onChange={(event) => set({ name: event.currentTarget.value })}
-              error={faults['name']}
-              data-autofocus
-            />
-            <NumberInput
-              label="Number in the order"
-              description="Equal ones run together."
-              required
-              min={0}
-              max={10_000}
-              allowDecimal={false}
-              value={form.sequence}
-              onChange={(value) => set({ sequence: typeof value === 'number' ? value : 0 })}
-              error={faults['sequence']}
-            />
-            <Select
-              label="Also waits for"
-              description="A group of no higher number."
-              clearable
-              placeholder="None"
-              data={others.map(({ id, name }) => ({ value: id, label: name }))}
-              value={form.dependsOnGroupId}
-              onChange={(value) => set({ dependsOnGroupId: value })}
-              error={faults['dependsOnGroupId']}
-            />
-            <NumberInput
-              label="Estimated"
-              description="For the page of the plan."
-              placeholder="Not known"
-              suffix=" min"
-              min={1}
-              allowDecimal={false}
-              value={form.estimated ?? ''}
-              onChange={(value) => set({ estimated: typeof value === 'number' ? value : undefined })}
-              error={faults['estimatedDurationMinutes']}
-            />
-          </Group>
           <Group justify="space-between">
             <Text size="sm" fw={500}>
               Devices

@@ -1,7 +1,7 @@
-import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Group, Stack, Text, Badge } from '@mantine/core';
 import { IconPencil, IconPlayerPlay, IconPlus, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
   apiQuery,
@@ -9,10 +9,13 @@ import {
   useRefreshOn,
   type RecoveryGroup,
   type RecoveryPlanDetail,
-} from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { useLiveJobs } from '../../../live/index.ts';
-import { useRefusal } from '../../../session/index.ts';
+  type RecoveryDevice,
+  type RecoveryScript,
+  type RecoveryCheck,
+} from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useLiveJobs } from '../../live/index.ts';
+import { useRefusal } from '../../session.ts';
 import {
   Action,
   ConfirmAction,
@@ -22,16 +25,20 @@ import {
   PagedTable,
   Panel,
   When,
-} from '../../../ui/index.ts';
-import { DeviceLink, scheduleText } from '../../backup/index.ts';
-import { ExecuteDialog } from '../executions/execute-dialog.tsx';
-import { GroupDialog } from '../groups/group-dialog.tsx';
-import { GroupPanel } from '../groups/group-panel.tsx';
-import { FactLine } from '../parts/fact-line.tsx';
-import { RecoveryFrame } from '../parts/recovery-frame.tsx';
-import { PlanState, Reached, RecoveryState, RESTORE_NAMES } from '../parts/recovery-words.tsx';
-import { PlanDialog } from './plan-dialog.tsx';
-import { notExecutable, sizeText } from './plans-page.tsx';
+  TextLink,
+} from '../../ui/index.ts';
+import { DeviceLink, scheduleText } from '../backup/index.ts';
+import { ExecuteDialog } from './execute-dialog.tsx';
+import { GroupDialog } from './group-dialog.tsx';
+import {
+  FactLine,
+  RecoveryFrame,
+  PlanState,
+  Reached,
+  RecoveryState,
+  RESTORE_NAMES,
+} from './recovery-frame.tsx';
+import { PlanDialog, notExecutable, sizeText } from './plans-page.tsx';
 
 const route = getRouteApi('/signed-in/recovery/plans/$planId');
 const READS = ['GET /dr/plans/{id}', 'GET /dr/plans'] as const;
@@ -66,7 +73,7 @@ function Plan({ plan }: { plan: RecoveryPlanDetail }) {
     <Action
       variant="default"
       refusal={write}
-      leftSection={<IconPlus size={14} aria-hidden />}
+      icon={IconPlus}
       onClick={() => setOpened({ what: 'group', group: undefined })}
     >
       Add a group
@@ -88,7 +95,7 @@ function Plan({ plan }: { plan: RecoveryPlanDetail }) {
           <Action
             variant="default"
             refusal={write}
-            leftSection={<IconPencil size={14} aria-hidden />}
+            icon={IconPencil}
             onClick={() => setOpened({ what: 'plan' })}
           >
             Change
@@ -98,7 +105,7 @@ function Plan({ plan }: { plan: RecoveryPlanDetail }) {
             refusal={
               write ?? (plan.failedOver.length > 0 ? 'Devices have failed over: fail back first.' : undefined)
             }
-            leftSection={<IconTrash size={14} aria-hidden />}
+            icon={IconTrash}
             title={`Delete “${name}”`}
             question="The plan and its groups are deleted. The records of its executions stay. This cannot be undone."
             confirm="Delete"
@@ -111,7 +118,7 @@ function Plan({ plan }: { plan: RecoveryPlanDetail }) {
           </ConfirmAction>
           <Action
             refusal={execute ?? busy}
-            leftSection={<IconPlayerPlay size={14} aria-hidden />}
+            icon={IconPlayerPlay}
             onClick={() => setOpened({ what: 'execute' })}
           >
             Execute …
@@ -196,25 +203,17 @@ function PlanFacts({ plan }: { plan: RecoveryPlanDetail }) {
           ) : (
             <Group key="last" gap="2px 8px">
               <RecoveryState state={lastExecution.status} />
-              <Anchor
+              <TextLink
                 inherit
                 underline="always"
-                renderRoot={(props) => (
-                  <Link
-                    {...props}
-                    to="/recovery/executions/$executionId"
-                    params={{ executionId: lastExecution.id }}
-                  />
-                )}
+                to="/recovery/executions/$executionId"
+                params={{ executionId: lastExecution.id }}
               >
                 <When at={lastExecution.finishedAt ?? lastExecution.createdAt} />
-              </Anchor>
-              <Anchor
-                inherit
-                renderRoot={(props) => <Link {...props} to="/recovery/executions" search={{ plan: id }} />}
-              >
+              </TextLink>
+              <TextLink inherit to="/recovery/executions" search={{ plan: id }}>
                 All of this plan
-              </Anchor>
+              </TextLink>
             </Group>
           ),
         ],
@@ -227,7 +226,7 @@ function PlanFacts({ plan }: { plan: RecoveryPlanDetail }) {
   );
 }
 
-/** Of groups that run together, the longest counts. */
+/** The estimated time of a plan: the longest of the groups that run together counts. */
 function estimateOf({ groups }: RecoveryPlanDetail): number {
   const longest = new Map<number, number>();
   for (const { sequence, estimatedDurationMinutes } of groups) {
@@ -267,4 +266,185 @@ function FailedOver({ plan: { failedOver } }: { plan: RecoveryPlanDetail }) {
       </Stack>
     </Panel>
   );
+}
+
+/** One group of a plan: what is restored where, and how it is checked. */
+function GroupPanel({
+  group,
+  plan,
+  refusal,
+  onChange,
+}: {
+  group: RecoveryGroup;
+  plan: RecoveryPlanDetail;
+  refusal: string | undefined;
+  onChange: () => void;
+}) {
+  const remove = useApiChange('DELETE /dr/plans/{id}/groups/{groupId}', {
+    refreshes: ['GET /dr/plans/{id}', 'GET /dr/plans'],
+  });
+  const { id, name, sequence, dependsOnGroupId, estimatedDurationMinutes, devices } = group;
+  const before = plan.groups.find((one) => one.id === dependsOnGroupId);
+  const dependents = plan.groups.filter((one) => one.dependsOnGroupId === id).map((one) => one.name);
+  const isNeeded =
+    dependents.length === 0 ? undefined : `Other groups wait for it: ${dependents.join(', ')}.`;
+  const notes = [
+    before === undefined ? undefined : `waits for ${before.name}`,
+    estimatedDurationMinutes === null
+      ? undefined
+      : `about ${formatDuration(estimatedDurationMinutes * 60_000)}`,
+  ].filter((note) => note !== undefined);
+  return (
+    <Panel
+      title={name}
+      label={`Group ${name}`}
+      aside={
+        <Group gap={8}>
+          {notes.length > 0 && (
+            <Text size="xs" c="dimmed">
+              {notes.join(' · ')}
+            </Text>
+          )}
+          <Badge variant="default" radius="sm" tt="none" fw={500}>
+            Number {sequence}
+          </Badge>
+          <Action inRow refusal={refusal} onClick={onChange}>
+            Change
+          </Action>
+          <ConfirmAction
+            inRow
+            refusal={refusal ?? isNeeded}
+            title={`Remove “${name}”`}
+            question="Its devices are not part of the plan any more. Nothing happens to the devices themselves."
+            confirm="Remove"
+            run={() => remove.mutateAsync({ params: { id: plan.id, groupId: id } })}
+          >
+            Remove
+          </ConfirmAction>
+        </Group>
+      }
+    >
+      <PagedTable
+        label={`Devices of the group ${name}`}
+        rows={devices}
+        keyOf={({ deviceId, restore }) =>
+          restore.type === 'files' ? deviceId : `${deviceId} ${restore.machine ?? ''}`
+        }
+        columns={[
+          {
+            header: 'Device',
+            isName: true,
+            width: '20%',
+            cell: ({ deviceId }) => <DeviceLink id={deviceId} />,
+          },
+          {
+            header: 'Restored to',
+            width: '20%',
+            cell: ({ deviceId, targetDeviceId }) =>
+              targetDeviceId === undefined || targetDeviceId === deviceId ? (
+                'Itself'
+              ) : (
+                <DeviceLink id={targetDeviceId} />
+              ),
+          },
+          { header: 'As', width: '30%', cell: ({ restore }) => <RestoreText restore={restore} /> },
+          {
+            header: 'Checks',
+            cell: ({ checks }) => <Checks checks={checks} group={group} refusal={refusal} />,
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function RestoreText({ restore }: { restore: RecoveryDevice['restore'] }) {
+  const detail =
+    restore.type === 'files'
+      ? (restore.selectedPaths?.join(', ') ?? 'Everything')
+      : [
+          restore.machine === undefined ? undefined : `its guest ${restore.machine}`,
+          restore.vmName,
+          restore.memoryMb === undefined ? undefined : `${restore.memoryMb} MB`,
+          restore.cpuCount === undefined ? undefined : `${restore.cpuCount} processors`,
+        ]
+          .filter((part) => part !== undefined)
+          .join(', ');
+  return (
+    <>
+      {RESTORE_NAMES[restore.type]}
+      {detail !== '' && (
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          {detail}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function Checks({
+  checks,
+  group,
+  refusal,
+}: Pick<RecoveryDevice, 'checks'> & { group: RecoveryGroup; refusal: string | undefined }) {
+  if (checks.length === 0) return 'None: it counts as working when it is restored.';
+  return (
+    <Stack gap={0}>
+      {checks.map((check) => {
+        const script =
+          check.type === 'script'
+            ? group.scripts.find(({ scriptId }) => scriptId === check.scriptId)
+            : undefined;
+        return (
+          <div key={JSON.stringify(check)} style={{ overflowWrap: 'anywhere' }}>
+            {checkText(check, script)}
+            {script?.scriptHasChanged === true && (
+              <ChangedScript script={script} group={group} refusal={refusal} />
+            )}
+          </div>
+        );
+      })}
+    </Stack>
+  );
+}
+
+function ChangedScript({
+  script: { scriptId, scriptName },
+  group: { id, planId },
+  refusal,
+}: {
+  script: RecoveryScript;
+  group: RecoveryGroup;
+  refusal: string | undefined;
+}) {
+  const mayNotRun = useRefusal('scripts:execute');
+  const take = useApiChange('PATCH /dr/plans/{id}/groups/{groupId}', { refreshes: ['GET /dr/plans/{id}'] });
+  return (
+    <Group gap={4}>
+      <Text size="xs" fw={500}>
+        The script has changed since it was chosen.
+      </Text>
+      <ConfirmAction
+        inRow
+        refusal={refusal ?? mayNotRun}
+        title={`Take the new version of “${scriptName ?? 'the script'}”`}
+        question="All checks of this group by this script then run what it holds now. Read it before: it runs with the rights of the agent."
+        confirm="Take the new version"
+        run={() =>
+          take.mutateAsync({ params: { id: planId, groupId: id }, body: { repinScripts: [scriptId] } })
+        }
+      >
+        Take the new version
+      </ConfirmAction>
+    </Group>
+  );
+}
+
+/** "Port 5432 answers", "https on port 443 answers at /health". */
+function checkText(check: RecoveryCheck, script: RecoveryScript | undefined): string {
+  if (check.type === 'script') return `Script ${script?.scriptName ?? 'that was deleted'}`;
+  const at = check.host === undefined ? '' : ` of ${check.host}`;
+  if (check.type === 'tcp') return `Port ${check.port}${at} answers`;
+  const status = check.expectStatus === undefined ? '' : ` with ${check.expectStatus}`;
+  return `${check.secure ? 'https' : 'http'} on port ${check.port}${at} answers at ${check.path}${status}`;
 }

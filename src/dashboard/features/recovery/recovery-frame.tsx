@@ -1,6 +1,45 @@
-import { Text } from '@mantine/core';
-import type { RecoveryAction, RecoveryExecution, RecoveryPlan, RecoveryStep } from '../../../api/index.ts';
-import { formatDuration, StateBadge, type Tone } from '../../../ui/index.ts';
+import { Text, SimpleGrid } from '@mantine/core';
+import type { ReactNode } from 'react';
+import {
+  AreaPage,
+  formatDuration,
+  StateBadge,
+  type PageProps,
+  type Tone,
+  type StateLook,
+} from '../../ui/index.ts';
+import type { RecoveryAction, RecoveryExecution, RecoveryPlan, RecoveryStep } from '../../api/index.ts';
+
+const PLACES = [
+  { to: '/recovery', label: 'Plans', below: '/recovery/plans/' },
+  { to: '/recovery/executions', label: 'Executions' },
+] as const;
+
+/** The pages of recovery are one area: each has the way to the others. */
+export const RecoveryFrame = (page: PageProps) => (
+  <AreaPage {...page} label="Pages of recovery" places={PLACES} />
+);
+
+type Facts = readonly (readonly [name: string, value: ReactNode])[];
+
+/** A few facts side by side; those that are not known are left out. */
+export function FactLine({ facts }: { facts: Facts }) {
+  const known = facts.filter(([, value]) => value !== undefined);
+  return (
+    <SimpleGrid component="dl" cols={{ base: 2, md: known.length }} m={0} spacing="md">
+      {known.map(([name, value]) => (
+        <div key={name}>
+          <Text component="dt" size="xs" c="dimmed">
+            {name}
+          </Text>
+          <Text component="dd" size="sm" m={0}>
+            {value}
+          </Text>
+        </div>
+      ))}
+    </SimpleGrid>
+  );
+}
 
 export type ExecutionType = RecoveryExecution['executionType'];
 
@@ -41,10 +80,14 @@ const STATES: Readonly<
 };
 
 /** The state of an execution, of a group, of a step or of what a step does. */
-export function RecoveryState({ state }: { state: keyof typeof STATES }) {
+export function recoveryState(state: keyof typeof STATES): StateLook {
   const [tone, label] = STATES[state];
-  return <StateBadge tone={tone} label={label} />;
+  return { tone, label };
 }
+
+export const RecoveryState = ({ state }: { state: keyof typeof STATES }) => (
+  <StateBadge {...recoveryState(state)} />
+);
 
 /** "4 min of 30 min", and whether that is what the plan demands. */
 export function Reached({

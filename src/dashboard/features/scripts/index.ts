@@ -1,6 +1,5 @@
 export { scriptPages } from './scripts.pages.ts';
-export { givenBy, isName, type Given, type Variable } from './run/variable.ts';
-export { Variables } from './run/variables.tsx';
+export { givenBy, isName, Variables, type Given, type Variable } from './variables.tsx';
 export {
   type Outcome,
   outcomesOfCommands,
@@ -9,4 +8,4 @@ export {
   standingOf,
   type Started,
   startedOrRefused,
-} from './run/outcome.ts';
+} from './outcome.ts';

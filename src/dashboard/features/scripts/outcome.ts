@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Ending } from '../../../../protocol/index.ts';
-import { ApiError } from '../../../api/index.ts';
-import type { JobStanding } from '../../../live/index.ts';
-import { jobOutcome, type JobOutcome } from '../../../ui/index.ts';
+import type { Ending } from '../../../protocol/index.ts';
+import { ApiError } from '../../api/index.ts';
+import type { JobStanding } from '../../live/index.ts';
+import { jobOutcome, type JobOutcome } from '../../ui/index.ts';
 
-/** What became of an action on one of many devices: done or refused at once, or a command that goes on. */
+/** The result of an action on one of many devices: done or refused at once, or a command still running. */
 export interface Outcome {
   deviceId: string;
   name: string;
@@ -20,13 +20,13 @@ export interface Run {
 
 const Refusals = z.array(z.object({ deviceId: z.string(), code: z.string(), message: z.string() })).min(1);
 
-/** What the server answers to commands for many devices. */
+/** The response of the server to commands for many devices. */
 export interface Started {
   commands: readonly { id: string; deviceId: string }[];
   refused: readonly { deviceId: string; code: string; message: string }[];
 }
 
-/** Where no device can do it, the server refuses the request and names each of them. */
+/** If no device can do it, the server refuses the request and names each of them. */
 export async function startedOrRefused(request: Promise<Started>): Promise<Started> {
   try {
     return await request;
@@ -61,7 +61,7 @@ export function outcomesOfCommands(
 
 /** How an outcome stands. */
 export interface OutcomeStanding extends JobOutcome {
-  /** That of its command where it has one; otherwise `refused` or `done`. */
+  /** That of its command if it has one; otherwise `refused` or `done`. */
   state: string;
   exitCode?: number | null | undefined;
   /** Why. */

@@ -1,16 +1,22 @@
 import { MultiSelect, SegmentedControl, Select, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, newIdempotencyKey, type Script } from '../../../api/index.ts';
-import { useNames } from '../../../directory/index.ts';
-import { scopeQuery, useScope } from '../../../routing/index.ts';
-import { useRefusal } from '../../../session/index.ts';
-import { FormDialog } from '../../../ui/index.ts';
-import type { Run } from './outcome.ts';
-import { devicesOfFilter, devicesOfGroup, start, type Target } from './run.ts';
-import { givenBy, isName, type Variable } from './variable.ts';
-import { Variables } from './variables.tsx';
+import { apiQuery, newIdempotencyKey, type Script, call, useList } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { scopeQuery, useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import { FormDialog } from '../../ui/index.ts';
+import { type Run, outcomesOfCommands, startedOrRefused } from './outcome.ts';
+import { givenBy, isName, type Variable, type Given, Variables } from './variables.tsx';
+
+interface Target {
+  id: string;
+  name: string;
+}
+
+const DEVICES_MAX = 500;
+const PAGE = 100;
 
 /** Asks on which devices a script is to run, and with what. */
 export function RunDialog({
@@ -145,11 +151,8 @@ function DeviceSelect({
   const scope = scopeQuery(useScope());
   const [text, setText] = useState('');
   const [search] = useDebouncedValue(text.trim(), 250);
-  const devices = useQuery({
-    ...apiQuery('GET /devices', {
-      query: { ...scope, orgId, limit: '30', search: search === '' ? undefined : search },
-    }),
-    placeholderData: keepPreviousData,
+  const devices = useList('GET /devices', {
+    query: { ...scope, orgId, limit: '30', search: search === '' ? undefined : search },
   });
   const found = (devices.data?.data ?? [])
     .filter(({ osType }) => script.osTypes.length === 0 || script.osTypes.includes(osType))
@@ -172,4 +175,60 @@ function DeviceSelect({
       error={error}
     />
   );
+}
+
+const named = ({
+  id,
+  hostname,
+  displayName,
+}: {
+  id: string;
+  hostname: string;
+  displayName: string | null;
+}): Target => ({
+  id,
+  name: displayName ?? hostname,
+});
+
+interface List {
+  data: { id: string; hostname: string; displayName: string | null }[];
+  pagination: { total: number };
+}
+
+/** All devices of a list, or an error if a script cannot be run on so many at once. */
+async function all(read: (query: { page: string; limit: string }) => Promise<List>): Promise<Target[]> {
+  const found: Target[] = [];
+  for (let page = 1; ; page++) {
+    // The next page is needed only if this one is not the last.
+    // oxlint-disable-next-line no-await-in-loop
+    const { data, pagination } = await read({ page: String(page), limit: String(PAGE) });
+    if (pagination.total > DEVICES_MAX) {
+      throw new Error(
+        `These are ${pagination.total} devices; a script runs on at most ${DEVICES_MAX} at once.`,
+      );
+    }
+    found.push(...data.map(named));
+    if (data.length === 0 || found.length >= pagination.total) return found;
+  }
+}
+
+const devicesOfGroup = (id: string): Promise<Target[]> =>
+  all((query) => call('GET /groups/{id}/devices', { params: { id }, query: { ...query, sort: 'hostname' } }));
+
+const devicesOfFilter = (filterId: string): Promise<Target[]> =>
+  all((query) => call('GET /devices', { query: { ...query, filterId, sort: 'hostname' } }));
+
+/** Starts the script. The key makes a repeated click start it once. */
+async function start(
+  script: { id: string; name: string },
+  targets: readonly Target[],
+  given: Given,
+  idempotencyKey: string,
+): Promise<Run> {
+  const body = { deviceIds: targets.map(({ id }) => id), ...given };
+  const started = await startedOrRefused(
+    call('POST /scripts/{id}/execute', { params: { id: script.id }, body }, { idempotencyKey }),
+  );
+  const names = new Map(targets.map(({ id, name }) => [id, name]));
+  return { title: script.name, outcomes: outcomesOfCommands(started, names) };
 }

@@ -1,114 +1,97 @@
-import { Group, Select, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { IconPlus, IconSearch } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { IconPlus } from '@tabler/icons-react';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { apiQuery } from '../../api/index.ts';
-import { useNames } from '../../directory/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Action, Empty, formatDuration, Loaded, NameCell, Page, PagedTable, When } from '../../ui/index.ts';
-import { LANGUAGE_NAMES, LANGUAGES, systemsText } from './words.ts';
+import { useList, type Script } from '../../api/index.ts';
+import { useNames } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useRefusal } from '../../session.ts';
+import {
+  Action,
+  formatDuration,
+  ListPage,
+  NameCell,
+  useAddress,
+  When,
+  SYSTEM_NAMES,
+} from '../../ui/index.ts';
 
 const route = getRouteApi('/signed-in/scripts');
 
 /** Scripts that are kept to be run again. */
 export function ScriptsPage() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+  const address = useAddress(route.useSearch());
+  const { q, language, page = 1 } = address.search;
   const open = useNavigate();
   const { orgId } = useScope();
   const names = useNames();
   const refusal = useRefusal('scripts:write');
-  const change = (next: Partial<typeof search>) =>
-    void navigate({ search: (previous) => ({ ...previous, page: undefined, ...next }), replace: true });
-  const searchFor = useDebouncedCallback((q: string) => change({ q: q.trim() === '' ? undefined : q }), 300);
-  const scripts = useQuery({
-    ...apiQuery('GET /scripts', {
-      query: { orgId, search: search.q, language: search.language, page: String(search.page ?? 1) },
-    }),
-    placeholderData: keepPreviousData,
-  });
+  const scripts = useList('GET /scripts', { query: { orgId, search: q, language, page: String(page) } });
   const newScript = (
-    <Action
-      refusal={refusal}
-      leftSection={<IconPlus size={14} aria-hidden />}
-      onClick={() => void open({ to: '/scripts/new' })}
-    >
+    <Action icon={IconPlus} refusal={refusal} onClick={() => void open({ to: '/scripts/new' })}>
       New script
     </Action>
   );
   return (
-    <Page title="Scripts" description="What is run on devices again and again." actions={newScript}>
-      <Group gap="sm">
-        <TextInput
-          w={240}
-          placeholder="Search names"
-          aria-label="Search scripts"
-          leftSection={<IconSearch size={14} aria-hidden />}
-          defaultValue={search.q ?? ''}
-          onChange={(event) => searchFor(event.currentTarget.value)}
-        />
-        <Select
-          w={160}
-          aria-label="Language"
-          placeholder="Any language"
-          clearable
-          clearButtonProps={{ 'aria-label': 'Any language' }}
-          data={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
-          value={search.language ?? null}
-          onChange={(next) => change({ language: LANGUAGES.find((each) => each === next) })}
-        />
-      </Group>
-      <Loaded query={scripts} what="Reading scripts">
-        {({ data, pagination }) =>
-          data.length === 0 ? (
-            search.q === undefined && search.language === undefined ? (
-              <Empty title="No scripts yet" action={newScript}>
-                A script is written once and run on any number of devices, with parameters and secrets.
-              </Empty>
-            ) : (
-              <Empty title="No such script">Search for something else, or choose any language.</Empty>
-            )
-          ) : (
-            <PagedTable
-              label="Scripts"
-              rows={data}
-              keyOf={({ id }) => id}
-              page={pagination}
-              onPage={(page) => change({ page })}
-              columns={[
-                {
-                  header: 'Name',
-                  isName: true,
-                  cell: ({ id, name, description }) => (
-                    <NameCell
-                      name={name}
-                      description={description}
-                      to="/scripts/$scriptId"
-                      params={{ scriptId: id }}
-                    />
-                  ),
-                },
-                { header: 'Language', width: 110, cell: ({ language }) => LANGUAGE_NAMES[language] },
-                { header: 'Runs on', cell: systemsText },
-                {
-                  header: 'For',
-                  cell: (script) =>
-                    script.orgId === null ? 'All organizations' : names.organization(script.orgId),
-                },
-                {
-                  header: 'Timeout',
-                  align: 'right',
-                  width: 110,
-                  cell: ({ timeoutSeconds }) => formatDuration(timeoutSeconds * 1000),
-                },
-                { header: 'Changed', width: 110, cell: ({ updatedAt }) => <When at={updatedAt} /> },
-              ]}
+    <ListPage
+      title="Scripts"
+      description="What is run on devices again and again."
+      actions={newScript}
+      query={scripts}
+      noun="scripts"
+      keyOf={({ id }) => id}
+      address={address}
+      facets={[
+        { kind: 'text', name: 'q', label: 'Search scripts', placeholder: 'Search names' },
+        {
+          kind: 'choice',
+          name: 'language',
+          label: 'Language',
+          any: 'Any language',
+          options: LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] })),
+        },
+      ]}
+      empty={{
+        title: 'No scripts yet',
+        text: 'A script is written once and run on any number of devices, with parameters and secrets.',
+        action: newScript,
+      }}
+      columns={[
+        {
+          header: 'Name',
+          isName: true,
+          cell: ({ id, name, description }) => (
+            <NameCell
+              name={name}
+              description={description}
+              to="/scripts/$scriptId"
+              params={{ scriptId: id }}
             />
-          )
-        }
-      </Loaded>
-    </Page>
+          ),
+        },
+        { header: 'Language', width: 110, cell: (script) => LANGUAGE_NAMES[script.language] },
+        { header: 'Runs on', cell: systemsText },
+        {
+          header: 'For',
+          cell: (script) => (script.orgId === null ? 'All organizations' : names.organization(script.orgId)),
+        },
+        {
+          header: 'Timeout',
+          align: 'right',
+          width: 110,
+          cell: ({ timeoutSeconds }) => formatDuration(timeoutSeconds * 1000),
+        },
+        { header: 'Changed', width: 110, cell: ({ updatedAt }) => <When at={updatedAt} /> },
+      ]}
+    />
   );
 }
+
+export const LANGUAGES = ['bash', 'powershell', 'python'] as const satisfies readonly Script['language'][];
+export const LANGUAGE_NAMES: Record<Script['language'], string> = {
+  bash: 'Bash',
+  powershell: 'PowerShell',
+  python: 'Python',
+};
+export const SYSTEMS = ['windows', 'macos', 'linux'] as const satisfies readonly Script['osTypes'][number][];
+
+const systemsText = ({ osTypes }: Pick<Script, 'osTypes'>): string =>
+  osTypes.length === 0 ? 'Any system' : osTypes.map((system) => SYSTEM_NAMES[system]).join(', ');

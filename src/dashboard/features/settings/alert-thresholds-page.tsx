@@ -2,10 +2,9 @@ import { NumberInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type AlertSettings } from '../../api/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { useRefusal } from '../../session.ts';
 import { formatDuration, Loaded } from '../../ui/index.ts';
-import { SettingsForm } from './settings-form.tsx';
-import { OfOrganization, SettingsFrame } from './settings-frame.tsx';
+import { SettingsForm, OfOrganization, SettingsFrame } from './settings-frame.tsx';
 
 /** When Muster raises alerts by itself, for each organization. */
 export function AlertThresholdsPage() {

@@ -15,10 +15,9 @@ import { IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { apiQuery, useApiChange, type LoginBranding } from '../../api/index.ts';
-import { useRefusal } from '../../session/index.ts';
+import { useRefusal } from '../../session.ts';
 import { Loaded } from '../../ui/index.ts';
-import { SettingsForm } from './settings-form.tsx';
-import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
+import { SettingsForm, PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
 
 /** How the sign-in page greets the people of the provider. */
 export function BrandingPage() {

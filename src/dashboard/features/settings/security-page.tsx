@@ -1,13 +1,11 @@
-import { Alert, Button, Checkbox, Code, Group, Text, Textarea } from '@mantine/core';
-import { IconAlertTriangle, IconPlus } from '@tabler/icons-react';
+import { Button, Checkbox, Code, Group, Text, Textarea } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError, apiQuery, useApiChange, type Partner } from '../../api/index.ts';
-import { useRefusal } from '../../session/index.ts';
-import { Failure, Loaded } from '../../ui/index.ts';
-import { readPartnerSettings } from './partner-settings.ts';
-import { SettingsForm } from './settings-form.tsx';
-import { PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
+import { useRefusal } from '../../session.ts';
+import { Failure, Loaded, Notice } from '../../ui/index.ts';
+import { readPartnerSettings, SettingsForm, PARTNER_ONLY, SettingsFrame } from './settings-frame.tsx';
 
 /** From where the people of the provider may sign in. */
 export function SecurityPage() {
@@ -67,16 +65,11 @@ function AllowlistForm({ partner, own }: { partner: Partner; own: string | undef
   const failure = (error: Error) => {
     if (error instanceof ApiError && error.status === 409) {
       return (
-        <Alert
-          color="orange"
-          role="alert"
-          icon={<IconAlertTriangle aria-hidden />}
-          title="You would lock yourself out"
-        >
+        <Notice tone="warning" role="alert" title="You would lock yourself out">
           <Text size="sm">
             Your address {own} is not on the list. Add it, or confirm above that you mean it so.
           </Text>
-        </Alert>
+        </Notice>
       );
     }
     return <Failure error={withLine(error, entries)} />;

@@ -1,15 +1,16 @@
-import { Anchor, Grid, Select, Stack } from '@mantine/core';
-import { Link, type LinkProps } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
-import { useOrganizations } from '../../directory/index.ts';
-import { useScope } from '../../routing/index.ts';
-import { refusalOf, useMe, type Requirement } from '../../session/index.ts';
-import { Empty, Forbidden, Page } from '../../ui/index.ts';
+import { Select, Stack, Button } from '@mantine/core';
+import { useState, type ReactNode, type SyntheticEvent } from 'react';
+import { useOrganizations } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { refusalOf, useMe, type Requirement } from '../../session.ts';
+import { Empty, Forbidden, Action, asError, Failure, AreaPage, type Place, Notice } from '../../ui/index.ts';
+import { ApiError } from '../../api/index.ts';
+import { z } from 'zod';
 
 export const PARTNER_ONLY: Requirement = { scopes: ['partner'] };
 
-/** Of an account that has no company, the first page says what it can set up. */
-const PAGES: readonly { to: NonNullable<LinkProps['to']>; label: string; requires?: Requirement }[] = [
+/** For an account that has no company, the first page says what it can set up. */
+const PAGES: readonly (Place & { requires?: Requirement })[] = [
   { to: '/settings', label: 'Company', requires: PARTNER_ONLY },
   { to: '/settings', label: 'Overview', requires: { scopes: ['system', 'organization'] } },
   { to: '/settings/security', label: 'Security', requires: PARTNER_ONLY },
@@ -38,37 +39,19 @@ export function SettingsFrame({
   const me = useMe();
   const refusal = refusalOf(me, requires);
   return (
-    <Page title={title} description={description} {...(refusal === undefined ? { actions } : {})}>
-      <Grid>
-        <Grid.Col span={{ base: 12, sm: 3, lg: 2 }}>
-          <Stack component="nav" gap={6} aria-label="Pages of the settings">
-            {PAGES.filter((page) => refusalOf(me, page.requires) === undefined).map(({ to, label }) => (
-              <Anchor
-                key={label}
-                size="sm"
-                renderRoot={(props) => (
-                  <Link
-                    {...props}
-                    to={to}
-                    activeOptions={{ exact: to === '/settings' }}
-                    activeProps={{ style: { fontWeight: 700 } }}
-                  />
-                )}
-              >
-                {label}
-              </Anchor>
-            ))}
-          </Stack>
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, sm: 9, lg: 10 }}>
-          {refusal === undefined ? (
-            children
-          ) : (
-            <Forbidden reason={refusal} isGrantable={typeof requires === 'string'} />
-          )}
-        </Grid.Col>
-      </Grid>
-    </Page>
+    <AreaPage
+      title={title}
+      description={description}
+      label="Pages of the settings"
+      places={PAGES.filter((page) => refusalOf(me, page.requires) === undefined)}
+      {...(refusal === undefined ? { actions } : {})}
+    >
+      {refusal === undefined ? (
+        children
+      ) : (
+        <Forbidden reason={refusal} isGrantable={typeof requires === 'string'} />
+      )}
+    </AreaPage>
   );
 }
 
@@ -100,3 +83,102 @@ export function OfOrganization({ children }: { children: (orgId: string) => Reac
     </Stack>
   );
 }
+
+/**
+ * A form on a page. Says whether it is saved, shows the rule that a field breaks at the field, and says why if the
+ * person may not save.
+ */
+export function SettingsForm({
+  label,
+  submit,
+  submitLabel = 'Save',
+  refusal,
+  failure: shownFailure,
+  maw = 520,
+  children,
+}: {
+  /** What the form sets, for readers of screens. */
+  label: string;
+  submit: () => Promise<unknown>;
+  submitLabel?: string;
+  refusal: string | undefined;
+  /** What to show in place of a failure that the page knows better. */
+  failure?: (error: Error) => ReactNode;
+  maw?: number;
+  children: (faults: Record<string, string>) => ReactNode;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  const [isSaved, setSaved] = useState(false);
+  const [error, setError] = useState<Error>();
+  const send = async () => {
+    setBusy(true);
+    setSaved(false);
+    setError(undefined);
+    try {
+      await submit();
+      setSaved(true);
+    } catch (thrown) {
+      setError(asError(thrown));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const onSubmit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (refusal === undefined && !isBusy) void send();
+  };
+  return (
+    <form onSubmit={onSubmit} aria-label={label}>
+      <Stack gap="sm" maw={maw}>
+        {children(error instanceof ApiError ? error.fields : {})}
+        {error !== undefined && (shownFailure?.(error) ?? <Failure error={error} />)}
+        {isSaved && (
+          <Notice tone="good" role="status">
+            Saved.
+          </Notice>
+        )}
+        {refusal === undefined ? (
+          <Button type="submit" loading={isBusy} style={{ alignSelf: 'flex-start' }}>
+            {submitLabel}
+          </Button>
+        ) : (
+          <Action refusal={refusal} style={{ alignSelf: 'flex-start' }} onClick={() => undefined}>
+            {submitLabel}
+          </Action>
+        )}
+      </Stack>
+    </form>
+  );
+}
+
+/** The settings of a provider as the forms need them. The API types them as any JSON, and stored ones may be of an earlier form. */
+const text = z.string().nullish().catch(undefined);
+
+export const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
+export const DATE_FORMATS = ['YYYY-MM-DD', 'DD/MM/YYYY', 'MM/DD/YYYY'] as const;
+export const TIME_FORMATS = ['24h', '12h'] as const;
+export const HOURS = ['24/7', 'business', 'extended', 'custom'] as const;
+
+const Day = z.object({ start: z.string(), end: z.string(), closed: z.boolean().default(false) });
+export type Day = z.output<typeof Day>;
+
+const Settings = z.object({
+  timezone: text,
+  dateFormat: z.enum(DATE_FORMATS).nullish().catch(undefined),
+  timeFormat: z.enum(TIME_FORMATS).nullish().catch(undefined),
+  businessHours: z
+    .object({
+      preset: z.enum(HOURS).optional().catch(undefined),
+      custom: z.record(z.string(), Day).nullish().catch(undefined),
+    })
+    .nullish()
+    .catch(undefined),
+  contact: z.object({ name: text, email: text, phone: text, website: text }).nullish().catch(undefined),
+  security: z
+    .object({ ipAllowlist: z.array(z.string()).optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
+});
+
+export const readPartnerSettings = (stored: unknown): z.output<typeof Settings> =>
+  Settings.catch({}).parse(stored);

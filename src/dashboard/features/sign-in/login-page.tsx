@@ -1,16 +1,20 @@
-import { Alert, Anchor, Button, Divider, Image, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Anchor, Button, Divider, Image, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiError, send, type Answer } from '../../api/index.ts';
-import { beginSession, useSession } from '../../session/index.ts';
-import { EMAIL_INPUT, Failure, focusOnArrival, Loading, useSubmit } from '../../ui/index.ts';
-import { PublicCard } from './public-card.tsx';
-import { safePath } from './safe-path.ts';
-import { SecondFactorForm } from './second-factor-form.tsx';
-import { ssoFailureText } from './sso-failure.ts';
-import { ToPage } from './to-page.tsx';
-import { useRegistration } from './use-registration.ts';
+import { beginSession, useSession } from '../../session.ts';
+import {
+  EMAIL_INPUT,
+  Failure,
+  focusOnArrival,
+  Loading,
+  useSubmit,
+  formatWord,
+  TextLink,
+  Notice,
+} from '../../ui/index.ts';
+import { PublicCard, ToPage, useRegistration, SecondFactorForm } from './public-card.tsx';
 
 const route = getRouteApi('/public/login');
 
@@ -30,7 +34,7 @@ export function LoginPage() {
   const registration = useRegistration();
   if (session.state === 'signed_in') return <ToPage path={safePath(redirect)} />;
   if (session.state === 'opening') return <Loading what="Signing in" />;
-  // A form that is replaced by a single sign-on would have taken what somebody types.
+  // Wait before showing the form: replacing it by single sign-on would lose what was typed.
   if (context.isPending) return <Loading what="Opening the sign-in" />;
   if (pending !== undefined) {
     return (
@@ -46,24 +50,24 @@ export function LoginPage() {
   return (
     <PublicCard title={branding?.headline ?? 'Sign in to Muster'} logo={<Logo url={branding?.logoUrl} />}>
       {ended === true && (
-        <Alert color="blue">Your session has ended. Sign in again to go on where you were.</Alert>
+        <Notice tone="info">Your session has ended. Sign in again to go on where you were.</Notice>
       )}
       {error !== undefined && (
-        <Alert color="red" role="alert" title="The single sign-on has failed">
+        <Notice tone="bad" role="alert" title="The single sign-on has failed">
           {ssoFailureText(reason)}
-        </Alert>
+        </Notice>
       )}
       {session.state === 'signed_out' && session.failure !== undefined && <Failure error={session.failure} />}
       {session.state === 'unreachable' && (
-        <Alert color="orange" role="alert">
+        <Notice tone="warning" role="alert">
           The server cannot be reached. Check the network of this computer, and whether Muster is running.
-        </Alert>
+        </Notice>
       )}
       <Choices context={context.data} onSecondFactor={setPending} redirect={safePath(redirect)} />
       {registration.data?.enabled === true && (
-        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/register" />}>
+        <TextLink size="sm" to="/register">
           Register your company
-        </Anchor>
+        </TextLink>
       )}
     </PublicCard>
   );
@@ -162,15 +166,15 @@ function PasswordForm({
         <Button type="submit" loading={isBusy} size="sm" {...(color === undefined ? {} : { color })}>
           Sign in
         </Button>
-        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/forgot-password" />}>
+        <TextLink size="sm" to="/forgot-password">
           I have forgotten my password
-        </Anchor>
+        </TextLink>
       </Stack>
     </form>
   );
 }
 
-/** Where the organization demands single sign-on, the refusal of the password says where it is. */
+/** If the organization demands single sign-on, the refusal of the password says where to sign in. */
 function ssoUrlIn(failure: Error | undefined): string | undefined {
   if (!(failure instanceof ApiError) || failure.code !== 'SSO_REQUIRED') return undefined;
   const { details } = failure;
@@ -182,4 +186,30 @@ function withRedirect(loginUrl: string, redirect: string): string {
   const url = new URL(loginUrl, window.location.origin);
   url.searchParams.set('redirect', redirect);
   return url.href;
+}
+
+/** A path of this dashboard; the overview in place of anything that could lead elsewhere. */
+function safePath(path: string | undefined): string {
+  if (path === undefined || !path.startsWith('/')) return '/';
+  const url = new URL(path, window.location.origin);
+  return url.origin === window.location.origin ? url.pathname + url.search : '/';
+}
+
+/** What a person can do themselves, or has to ask for. Other reasons are shown by their name. */
+const TEXTS: Readonly<Record<string, string>> = {
+  domain_not_proven:
+    'It is not proved that your mail domain belongs to this organization. Sign in with your password and link the identity in your profile; or ask an administrator to verify the domain (POST /sso/domains).',
+  configurer_has_less:
+    'You have more permissions than the person who has configured this identity provider. Ask an administrator with all permissions to save its settings once more.',
+  invitation_required: 'You have no account here yet. Ask an administrator for an invitation.',
+  account_unknown: 'You have no account here yet. Ask an administrator for an invitation.',
+  session_unknown: 'The sign-in has taken too long, or was begun in another browser. Begin it again.',
+  provider_changed: 'The settings of the identity provider have just been changed. Begin again.',
+};
+
+/** What a person can do about a single sign-on that failed, by the reason in the address (SPEC 7). */
+function ssoFailureText(reason: string | undefined): string {
+  if (reason === undefined) return 'Try again, or ask your administrator.';
+  if (Object.hasOwn(TEXTS, reason)) return TEXTS[reason] ?? '';
+  return `${formatWord(reason)}. Try again; if it stays so, send this reason to your administrator.`;
 }

@@ -1,5 +1,10 @@
-import { Center, Paper, Stack, Text, Title } from '@mantine/core';
-import { useEffect, type ReactNode } from 'react';
+import { Center, Paper, Stack, Text, Title, Button, Group, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useEffect, type ReactNode, useState } from 'react';
+import { Loading, Failure, focusOnArrival, useSubmit, TextLink, Notice } from '../../ui/index.ts';
+import { send } from '../../api/index.ts';
+import { beginSession } from '../../session.ts';
 
 /** The frame of the pages for people who are not signed in. */
 export function PublicCard({
@@ -35,3 +40,85 @@ export function PublicCard({
     </Center>
   );
 }
+
+export function ToSignIn({ label = 'Go to the sign-in' }: { label?: string }) {
+  return (
+    <TextLink size="sm" to="/login">
+      {label}
+    </TextLink>
+  );
+}
+
+/** For an address that was opened without the token of a mail. */
+export function IncompleteLink({ title }: { title: string }) {
+  return (
+    <PublicCard title={title}>
+      <Notice tone="warning">
+        This address is not complete. Open the link of the mail again, whole, up to its last letter.
+      </Notice>
+      <ToSignIn />
+    </PublicCard>
+  );
+}
+
+/** Leads on to a page of the frame, once. */
+export function ToPage({ path }: { path: string }) {
+  const navigate = useNavigate();
+  useEffect(() => {
+    void navigate({ href: path, replace: true });
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  return <Loading what="Opening Muster" />;
+}
+
+export function SecondFactorForm({ tempToken, onBack }: { tempToken: string; onBack: () => void }) {
+  const [code, setCode] = useState('');
+  const { onSubmit, isBusy, failure } = useSubmit(async () => {
+    const { tokens } = await send('POST /auth/mfa/verify', { body: { tempToken, code: code.trim() } });
+    await beginSession(tokens);
+  });
+  return (
+    <form onSubmit={onSubmit}>
+      <Stack>
+        <TextInput
+          label="Code"
+          value={code}
+          onChange={(event) => setCode(event.currentTarget.value)}
+          autoComplete="one-time-code"
+          required
+          ref={focusOnArrival}
+          size="sm"
+        />
+        {failure !== undefined && <Failure error={failure} />}
+        <Group justify="space-between">
+          <Button variant="default" size="sm" onClick={onBack}>
+            Back
+          </Button>
+          <Button type="submit" loading={isBusy} size="sm">
+            Sign in
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** The token of a mailed link. It is taken out of the address, so that it is not kept in the browser history. */
+export function useMailedToken(): string | undefined {
+  const [token] = useState(
+    () => new URLSearchParams(window.location.hash.slice(1)).get('token') ?? undefined,
+  );
+  useEffect(() => {
+    window.history.replaceState(window.history.state, '', window.location.pathname);
+  }, []);
+  return token;
+}
+
+/** Whether people can register themselves on this server. */
+export const useRegistration = () =>
+  useQuery({
+    queryKey: ['registration'],
+    queryFn: ({ signal }) => send('GET /auth/registration', {}, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });

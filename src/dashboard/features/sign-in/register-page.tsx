@@ -1,12 +1,10 @@
-import { Alert, Button, Checkbox, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { send } from '../../api/index.ts';
-import { EMAIL_INPUT, Failure, useSubmit } from '../../ui/index.ts';
-import { ToSignIn } from './mailed-links/link-parts.tsx';
-import { PublicCard } from './public-card.tsx';
-import { useRegistration } from './use-registration.ts';
+import { EMAIL_INPUT, Failure, useSubmit, Notice } from '../../ui/index.ts';
+import { ToSignIn, PublicCard, useRegistration } from './public-card.tsx';
 
-/** Registers a provider, where the server allows it; otherwise says how people come in. */
+/** Registers a provider, if the server allows it; otherwise says how people come in. */
 export function RegisterPage() {
   const [fields, setFields] = useState({ companyName: '', name: '', email: '', password: '' });
   const [accepts, setAccepts] = useState(false);
@@ -32,10 +30,10 @@ export function RegisterPage() {
   return (
     <PublicCard title="Register your company">
       {isSent ? (
-        <Alert color="teal">
+        <Notice tone="good">
           Look into your mail: a link there confirms your address. The operator of this server then approves
           your company.
-        </Alert>
+        </Notice>
       ) : (
         <form onSubmit={onSubmit}>
           <Stack>

@@ -1,9 +1,9 @@
 import { Button, Stack } from '@mantine/core';
-import type { SessionState } from '../../session/index.ts';
+import type { SessionState } from '../../session.ts';
 import { Failure, useSubmit } from '../../ui/index.ts';
 import { PublicCard } from './public-card.tsx';
 
-/** Asks a person who is signed in before a link signs somebody else in. */
+/** Asks the signed-in user before a link signs in another user. */
 export function ReplaceSession({ session }: { session: Extract<SessionState, { state: 'replacing' }> }) {
   const { me, email, replace, stay } = session;
   const { onSubmit, isBusy, failure } = useSubmit(replace);

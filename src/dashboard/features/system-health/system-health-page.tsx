@@ -1,8 +1,8 @@
 import { Group, Text, Title } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useQuery, queryOptions } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery } from '../../api/index.ts';
-import { useMe } from '../../session/index.ts';
+import { apiQuery, useList, ApiError } from '../../api/index.ts';
+import { useMe } from '../../session.ts';
 import {
   Failure,
   formatDuration,
@@ -14,7 +14,7 @@ import {
   StateBadge,
   When,
 } from '../../ui/index.ts';
-import { readinessQuery, type Readiness } from './readiness.ts';
+import { z } from 'zod';
 
 const REFRESH_MS = 30_000;
 
@@ -92,10 +92,7 @@ function Checks({ readiness, at }: { readiness: Readiness; at: number }) {
 /** The providers on this server, for those who run it. */
 function Partners() {
   const [page, setPage] = useState(1);
-  const partners = useQuery({
-    ...apiQuery('GET /orgs/partners', { query: { page: String(page) } }),
-    placeholderData: keepPreviousData,
-  });
+  const partners = useList('GET /orgs/partners', { query: { page: String(page) } });
   return (
     <>
       <Title order={2} size="h5">
@@ -141,3 +138,28 @@ function Partners() {
     </>
   );
 }
+
+const Readiness = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  checks: z.record(z.string(), z.enum(['ok', 'failed', 'unavailable', 'not_configured'])),
+});
+type Readiness = z.output<typeof Readiness>;
+
+const READINESS_REFRESH_MS = 10_000;
+
+/** A server that is not ready says so with status 503, and names what is missing; this is a result, not a failure. */
+const readinessQuery = queryOptions({
+  queryKey: ['readiness'],
+  queryFn: async ({ signal }): Promise<Readiness> => {
+    const response = await fetch('/api/v1/health/ready', { signal }).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new ApiError(0, { error: 'The server cannot be reached.', code: 'UNREACHABLE' });
+    });
+    const body: unknown = await response.json().catch(() => undefined);
+    const readiness = Readiness.safeParse(body);
+    if (readiness.success) return readiness.data;
+    const error = `The server answered with status ${response.status} and no state.`;
+    throw new ApiError(response.status, { error, code: 'UNEXPECTED' });
+  },
+  refetchInterval: READINESS_REFRESH_MS,
+});

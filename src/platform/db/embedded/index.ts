@@ -3,18 +3,35 @@ import { mkdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { clock } from '../../../clock.ts';
-import { startedByRoot } from './account.ts';
-import { findBinaries, readyBinaries } from './binaries.ts';
-import { createDatabase } from './connect.ts';
-import { createCluster, ownPassword, passwordName, superuser, sweepUnfinished } from './create-cluster.ts';
-import { EmbeddedPostgresError, errorCode, namingDataDir } from './errors.ts';
-import { clusterVersion, locate, pointerName, readIfThere, settle } from './location.ts';
-import { takeOwnerLock } from './owner-lock.ts';
+import {
+  startedByRoot,
+  type Machine,
+  thisMachine,
+  EmbeddedPostgresError,
+  errorCode,
+  namingDataDir,
+  clusterVersion,
+  locate,
+  pointerName,
+  readIfThere,
+  settle,
+  findBinaries,
+  readyBinaries,
+} from './installation.ts';
+import {
+  createDatabase,
+  createCluster,
+  ownPassword,
+  passwordName,
+  superuser,
+  sweepUnfinished,
+  adopt,
+  reachServer,
+  takeOwnerLock,
+} from './start.ts';
 import { runningPostmaster, shutDown } from './postmaster.ts';
-import { adopt, reachServer } from './start.ts';
-import { type Machine, thisMachine } from './machine.ts';
 
-export { EmbeddedPostgresError } from './errors.ts';
+export { EmbeddedPostgresError } from './installation.ts';
 
 export interface EmbeddedPostgres {
   /** Connection of the owner, a superuser: for migrations. */

@@ -1,14 +1,79 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, type FileHandle, open, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { constants, type FileHandle, open, readFile, readlink } from 'node:fs/promises';
+import { join, basename } from 'node:path';
 import type { Logger } from 'pino';
 import { clock } from '../../../clock.ts';
-import type { Account } from './account.ts';
-import { type Binaries, program } from './binaries.ts';
-import { EmbeddedPostgresError } from './errors.ts';
-import { readIfThere } from './location.ts';
-import { cleanEnvironment, isPostmasterOf, lastLines, processState, run, workingDir } from './processes.ts';
+import { type Account, EmbeddedPostgresError, readIfThere, type Binaries, program } from './installation.ts';
+
+/** The environment of Postgres programs: nothing of ours, so that no PG* or LD_* setting changes what they do. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+}
+
+export async function run(
+  command: string,
+  args: string[],
+  account?: Account,
+): Promise<{ code: number | string; output: string }> {
+  return new Promise((resolve) => {
+    let output = '';
+    const child = spawn(command, args, {
+      ...account,
+      cwd: workingDir,
+      env: cleanEnvironment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+    const collect = (chunk: Buffer): void => {
+      output += chunk.toString('utf8');
+    };
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
+    child.once('error', (error) => resolve({ code: 'error', output: error.message }));
+    child.once('close', (code, signal) => resolve({ code: code ?? signal ?? 'unknown', output }));
+  });
+}
+
+// Ours can be a folder that the other user may not enter.
+const workingDir = process.platform === 'win32' ? undefined : '/';
+
+export function lastLines(text: string, count = 5): string {
+  const lines = text.split('\n').map((line) => line.trim());
+  const last = lines.filter((line) => line !== '').slice(-count);
+  return last.length === 0 ? 'it wrote nothing' : last.join(' | ');
+}
+
+/** A zombie has ended, but its pid still answers signals until its parent, or init, has taken note. */
+export async function processState(pid: number): Promise<'gone' | 'zombie' | 'alive'> {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return 'gone';
+  }
+  if (process.platform === 'linux') {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+    if (stat === undefined) return 'gone';
+    const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
+    return state === 'Z' || state === 'X' ? 'zombie' : 'alive';
+  }
+  if (process.platform === 'win32') return 'alive';
+  const { output } = await run('/bin/ps', ['-o', 'stat=', '-p', String(pid)]);
+  return output.trim().startsWith('Z') ? 'zombie' : 'alive';
+}
+
+/** Whether the pid is the Postgres of this cluster, and not another process that has been given its old number. */
+async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean> {
+  if (process.platform === 'win32') return true;
+  if (process.platform === 'linux') {
+    // A postmaster works in its data folder. Another user's process hides its folder, and so can not be ours.
+    const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    return cwd === clusterDir && basename(command.split('\0')[0] ?? '') === 'postgres';
+  }
+  const { output } = await run('/bin/ps', ['-o', 'command=', '-p', String(pid)]);
+  return output.includes('postgres') && output.includes(clusterDir);
+}
 
 const zombiePatienceMs = 3000;
 const portPatienceMs = 30_000;
@@ -30,7 +95,7 @@ export async function runningPostmaster(
     const ours = state === 'alive' && (await isPostmasterOf(pid, clusterDir));
     if (ours && port > 0) return { pid, port };
     const waited = clock.monotonic() - begun;
-    // In a container whose pid 1 takes note of nobody, a zombie stays for ever.
+    // In a container whose pid 1 reaps no children, a zombie stays for ever.
     if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
       await disownPidFile(clusterDir, lines);
       return undefined;
@@ -45,7 +110,9 @@ export async function runningPostmaster(
   }
 }
 
-/** What the server says of itself in the cluster: starting, ready, stopping. Undefined: nothing, or it is another's. */
+/**
+ * The state that the server writes into the cluster: starting, ready, stopping. Undefined: none, or another server's.
+ */
 export async function postmasterStatus(server: {
   clusterDir: string;
   pid: number;

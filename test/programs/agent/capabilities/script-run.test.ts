@@ -2,9 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { scriptHandlers } from '../../../../../src/agent/capabilities/scripts/handlers.ts';
-import { findInterpreters } from '../../../../../src/agent/capabilities/scripts/interpreters.ts';
-import { ScriptFolder } from '../../../../../src/agent/capabilities/scripts/script-folder.ts';
+import {
+  scriptHandlers,
+  findInterpreters,
+  ScriptFolder,
+} from '../../../../src/agent/capabilities/scripts.ts';
 import {
   AGENT_MESSAGE_MAX_BYTES,
   COMMANDS,
@@ -14,11 +16,11 @@ import {
   type CommandPayload,
   type CommandRow,
   type ScriptLanguage,
-} from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
-import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
+} from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
+import { startTestAgent, temporaryFolder, type TestAgent } from '../../../support/agent/test-agent.ts';
 
 /** Far less than what the scripts themselves would take; on an idle machine it is half a second. */
 const SOON_MS = 15_000;
@@ -133,7 +135,7 @@ describe('scripts on the agent', () => {
     expect(existsSync(path.join(folder, 'injected'))).to.equal(false);
   });
 
-  it('are stored where only the agent can read, run in an empty folder without input, and leave no files', async () => {
+  it('are stored if only the agent can read, run in an empty folder without input, and leave no files', async () => {
     const { stdout } = await run(
       'stat -c "%a" "$0" "$(dirname "$0")" .; pwd; ls -A; wc -c < /dev/stdin; mkdir -p x/y; echo 1 > x/y/z',
     );
@@ -194,7 +196,7 @@ describe('scripts on the agent', () => {
     expect(pairs.stdout).to.match(/^(😀)+x$/u);
   });
 
-  it('fit into one message even where each character takes six bytes', async () => {
+  it('fit into one message even if each character takes six bytes', async () => {
     const id = await begin(
       `python3 -c 'import sys; s = chr(1) * 150000; print(s); print(s, file=sys.stderr)'`,
     );

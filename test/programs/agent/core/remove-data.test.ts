@@ -1,13 +1,12 @@
 import { mkdir, readdir, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { saveCredentials } from '../../../../../src/agent/core/enrollment/credentials.ts';
-import { openDeviceFolder } from '../../../../../src/agent/core/state/device-folder.ts';
-import { removeData } from '../../../../../src/agent/core/state/remove-data.ts';
-import { agentCommand, startAgent } from '../../../../support/agent-program.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { startScriptedHub } from '../../../../support/scripted-hub.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import { saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { openDeviceFolder, removeData } from '../../../../src/agent/core/remove-data.ts';
+import { agentCommand, startAgent } from '../../../support/agent-program.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { startScriptedHub } from '../../../support/scripted-hub.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 const ID = '0198f3a0-1111-7000-8000-00000000000a';
 

@@ -1,14 +1,12 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { saveCredentials } from '../../../../../src/agent/core/enrollment/credentials.ts';
-import { enroll } from '../../../../../src/agent/core/enrollment/enroll.ts';
-import { hubPathOf } from '../../../../../src/agent/core/server/server-address.ts';
-import { isSecureServer } from '../../../../../src/agent/os/network/secure-server.ts';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
-import { post } from '../../../../../src/agent/core/server/server-call.ts';
-import { agentCommand } from '../../../../support/agent-program.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import { saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { enroll } from '../../../../src/agent/core/enroll.ts';
+import { hubPathOf, post } from '../../../../src/agent/core/server-call.ts';
+import { isSecureServer, environmentNetwork } from '../../../../src/agent/os/network/network.ts';
+import { agentCommand } from '../../../support/agent-program.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 const ENROLLED = {
   agentId: '01890000-0000-7000-8000-000000000001',

@@ -2,19 +2,14 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import {
-  Credentials,
-  loadCredentials,
-  saveCredentials,
-} from '../../../../../src/agent/core/enrollment/credentials.ts';
-import { rotateOldToken, rotateToken } from '../../../../../src/agent/core/enrollment/rotate-token.ts';
-import { ServerCallError } from '../../../../../src/agent/core/server/server-call.ts';
-import { KeptTokens } from '../../../../../src/agent/core/enrollment/tokens.ts';
-import { agentCommand } from '../../../../support/agent-program.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { startTestAgent, type TestAgent } from '../../../../support/agent/test-agent.ts';
+import { Credentials, loadCredentials, saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { rotateOldToken, rotateToken, KeptTokens } from '../../../../src/agent/core/tokens.ts';
+import { ServerCallError } from '../../../../src/agent/core/server-call.ts';
+import { agentCommand } from '../../../support/agent-program.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { startTestAgent, type TestAgent } from '../../../support/agent/test-agent.ts';
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -5,10 +5,14 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import fc from 'fast-check';
-import { commandScript } from '../../../../../src/agent/os/service/install-program.ts';
-import { launchdJob } from '../../../../../src/agent/os/service/launchd-job.ts';
-import { scheduledTask, windowsWord } from '../../../../../src/agent/os/service/scheduled-task.ts';
-import { systemdUnit, unitWord } from '../../../../../src/agent/os/service/systemd-unit.ts';
+import { commandScript } from '../../../../src/agent/os/service-manager.ts';
+import {
+  launchdJob,
+  scheduledTask,
+  windowsWord,
+  systemdUnit,
+  unitWord,
+} from '../../../../src/agent/os/service-definitions.ts';
 
 const PLACE = { programs: '/opt/muster', dataDir: '/var/lib/muster-agent', prefix: '' };
 const ODD = { programs: `/opt/50% "off" & $HOME's <x>`, dataDir: '/var/lib/muster agent', prefix: '' };

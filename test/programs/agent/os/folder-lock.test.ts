@@ -3,7 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { LockHeldError, takeLock, withLock } from '../../../../src/agent/os/files/folder-lock.ts';
-import { isRunning, processMark } from '../../../../src/agent/os/processes/process-mark.ts';
+import { isRunning, processMark } from '../../../../src/agent/os/process-group.ts';
 import { temporaryFolder, until } from '../../../support/agent/collect.ts';
 
 describe('agent: a lock in its folder', () => {
@@ -22,7 +22,7 @@ describe('agent: a lock in its folder', () => {
     return { locks, refusals };
   };
 
-  it('is held by exactly one of many processes that take it at once, and the others learn by which', async () => {
+  it('is held by exactly one of many concurrent processes, and the others learn which one', async () => {
     for (let round = 0; round < 5; round++) {
       const { locks, refusals } = await takeMany(20);
       expect(locks).to.have.length(1);

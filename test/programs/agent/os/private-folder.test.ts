@@ -1,9 +1,12 @@
 import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';
-import { systemProgram } from '../../../../src/agent/os/processes/system-program.ts';
-import { faultOf, openWindowsFolder } from '../../../../src/agent/os/files/windows-folder.ts';
+import {
+  openPrivateFolder,
+  faultOf,
+  openWindowsFolder,
+} from '../../../../src/agent/os/files/private-folder.ts';
+import { systemProgram } from '../../../../src/agent/os/child-process.ts';
 import { agentCommand } from '../../../support/agent-program.ts';
 import { temporaryFolder } from '../../../support/agent/collect.ts';
 

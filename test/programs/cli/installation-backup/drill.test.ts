@@ -6,7 +6,7 @@ import path from 'node:path';
 import { readConfig } from '../../../../src/config.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
-import { createSealer, sealContext } from '../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor, sealContext } from '../../../../src/platform/secrets/sealed.ts';
 import { type RunningServer, runServer } from '../../../../src/run-server.ts';
 import { buildDevice, buildPerson, buildTenant, PASSWORD } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
@@ -51,11 +51,11 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
     apiKey = key.body.key;
     expect(apiKey).to.be.a('string');
     mfaUser = (await buildPerson(app, { scope: 'system' })).id;
-    const sealer = createSealer({ current: TEST_ENCRYPTION_KEY, old: [] });
+    const encryptor = createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] });
     await withSystem(app.server.database.pool, 'test', (tx) =>
       tx('user_mfa').insert({
         user_id: mfaUser,
-        secret: sealer.seal(secret, sealContext('user_mfa', 'secret', mfaUser)),
+        secret: encryptor.seal(secret, sealContext('user_mfa', 'secret', mfaUser)),
         recovery_salt: randomBytes(16).toString('base64url'),
       }),
     );
@@ -67,7 +67,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       { env: environmentOf(app.database, dataDir) },
     );
     expect(added.code, added.err).to.equal(0);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
   });
   after(async () => {
     await restored?.close();
@@ -166,7 +166,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
   it('has the same rows in every table, and the trail goes on from them', async () => {
     const server = restored;
     if (server === undefined) throw new Error('nothing was restored');
-    await server.auditSealer.flush();
+    await server.chainWriter.flush();
     const verified = await runMuster(['audit', 'verify', '--json'], {
       env: { DATA_DIR: path.join(folder, 'restored') },
     });
@@ -191,7 +191,7 @@ describe('the drill: a backup of Muster, restored on an empty machine', function
       body: { orgId: one?.orgId, name: `Site ${newId()}` },
     });
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
-    await server.auditSealer.flush();
+    await server.chainWriter.flush();
   });
 
   it('gives the environment of the installation to a file, and never in its output', async () => {

@@ -3,24 +3,19 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { PassphraseError } from '../../../../src/cli/installation-backup/archive/sealed-keys.ts';
-import {
-  ArchiveError,
-  BLOCK,
-  paddingAfter,
-  tarHeader,
-} from '../../../../src/cli/installation-backup/archive/tar-header.ts';
-import { bytesOf, readArchive } from '../../../../src/cli/installation-backup/archive/tar-reader.ts';
+import { PassphraseError } from '../../../../src/cli/installation-backup/manifest.ts';
+import { ArchiveError, bytesOf, readArchive } from '../../../../src/cli/installation-backup/archive.ts';
 import {
   restoreBackup,
   RestoreRefused,
   SEEDED_ROWS,
 } from '../../../../src/cli/installation-backup/restore-backup.ts';
 import { type VerifiedBackup, verifyBackup } from '../../../../src/cli/installation-backup/verify-backup.ts';
-import { writeBackup } from '../../../../src/cli/installation-backup/write-backup.ts';
+import { writeBackup } from '../../../../src/cli/installation-backup/run-backup.ts';
 import { readConfig } from '../../../../src/config.ts';
-import { readTables, usedTables } from '../../../../src/platform/db/dump/catalogue.ts';
-import { migrate } from '../../../../src/platform/db/migrations/migrations.ts';
+import { encodeTarHeader, TAR_BLOCK, TAR_END, tarPaddingOf } from '../../../../src/engine/index.ts';
+import { readTables, usedTables } from '../../../../src/platform/db/dump.ts';
+import { migrate } from '../../../../src/platform/db/migrations.ts';
 import { openSession } from '../../../../src/platform/db/pool.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
@@ -138,7 +133,7 @@ describe('a backup of Muster, when something goes wrong', function () {
         [tenant.orgId, deviceId],
       ),
     );
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     await app.server.close();
     await writeBackup(await access(), {
       file: backup,
@@ -202,7 +197,15 @@ describe('a backup of Muster, when something goes wrong', function () {
       await writeFile(copy, bytes);
       return rejection(verifyBackup(copy, passphrase));
     };
-    for (const length of [0, 100, BLOCK, 5000, whole.length >> 1, whole.length - BLOCK, whole.length - 1]) {
+    for (const length of [
+      0,
+      100,
+      TAR_BLOCK,
+      5000,
+      whole.length >> 1,
+      whole.length - TAR_BLOCK,
+      whole.length - 1,
+    ]) {
       const fault = await faultOf(whole.subarray(0, length));
       expect(fault, `${length}: ${fault.stack}`).to.be.instanceOf(ArchiveError);
     }
@@ -212,8 +215,8 @@ describe('a backup of Muster, when something goes wrong', function () {
     const places: number[] = [];
     let at = 0;
     for await (const { size } of readArchive(backup)) {
-      places.push(at + 20, ...(size > 0 ? [at + BLOCK + (size >> 1)] : []));
-      at += BLOCK + size + paddingAfter(size);
+      places.push(at + 20, ...(size > 0 ? [at + TAR_BLOCK + (size >> 1)] : []));
+      at += TAR_BLOCK + size + tarPaddingOf(size);
     }
     expect(places.length).to.be.greaterThan(50);
     // Most entries are pieces of tables, which are alike.
@@ -228,7 +231,7 @@ describe('a backup of Muster, when something goes wrong', function () {
     }
   });
 
-  it('is refused with another passphrase, and when its manifest was written by somebody else', async () => {
+  it('is refused with another passphrase, and when its manifest was written by another person', async () => {
     expect(await rejection(verifyBackup(backup, 'another passphrase'))).to.be.instanceOf(PassphraseError);
     expect(await rejection(verifyBackup(backup, 'short'))).to.be.instanceOf(PassphraseError);
     // Every sum fits, but nobody without the passphrase can write the code of the manifest.
@@ -239,13 +242,13 @@ describe('a backup of Muster, when something goes wrong', function () {
         bytes = Buffer.from(bytes.toString().replace('"release":"', '"release":"9'));
       }
       parts.push(
-        tarHeader({ name: entry.name, size: bytes.length }),
+        encodeTarHeader({ path: entry.name, type: 'file', size: bytes.length }),
         bytes,
-        Buffer.alloc(paddingAfter(bytes.length)),
+        Buffer.alloc(tarPaddingOf(bytes.length)),
       );
     }
     const forged = path.join(folder, 'forged');
-    await writeFile(forged, Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+    await writeFile(forged, Buffer.concat([...parts, TAR_END]));
     expect((await verifyBackup(forged, undefined)).manifest.release).to.match(/^9/);
     expect((await rejection(verifyBackup(forged, PASSPHRASE))).message).to.contain('do not use this file');
   });
@@ -296,6 +299,10 @@ describe('a backup of Muster, when something goes wrong', function () {
     };
     const refusal = await rejection(restoreBackup({ ...choice, ...known, manifest, onStep: () => {} }));
     expect(refusal.message).to.contain('newer schema (9999_later.sql)');
+    const [first, ...others] = manifest.schema;
+    const edited = { ...manifest, schema: [{ ...first!, sha256: '0'.repeat(64) }, ...others] };
+    const other = await rejection(restoreBackup({ ...choice, ...known, manifest: edited, onStep: () => {} }));
+    expect(other.message).to.contain(`migration ${first!.name} is not the one of this release`);
     const server = openSession(database.appUrl, 'muster-notifications');
     try {
       await server.raw('select 1');
@@ -305,7 +312,7 @@ describe('a backup of Muster, when something goes wrong', function () {
     }
   });
 
-  it('is restored to its own schema first, where it is of an earlier release', async () => {
+  it('is restored to its own schema first, if it is of an earlier release', async () => {
     const source = await emptyDatabase();
     const names = (await readdir('migrations')).filter((name) => name.endsWith('.sql')).sort();
     const [owner, lockSession] = [openSession(source.ownerUrl, 'test'), openSession(source.ownerUrl, 'test')];

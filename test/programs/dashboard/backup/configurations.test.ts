@@ -188,7 +188,7 @@ describe('the dialog of a backup configuration', () => {
     });
   });
 
-  it('keeps what was set elsewhere, also where another kind was looked at meanwhile', async () => {
+  it('keeps what was set elsewhere, even if another kind was looked at meanwhile', async () => {
     const kept = { kind: 'files', paths: { linux: ['/srv'] }, excludes: ['*.tmp'], oneFileSystem: true };
     await tenant.createConfig({ name: 'Papers', sources: kept, retention: { retentionDays: 30 } });
     const page = await open();

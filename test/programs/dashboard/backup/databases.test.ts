@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
 import { type DatabaseDetails, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';

@@ -5,10 +5,10 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { type MachineDescription, writeMachine } from '../../../../src/engine/index.ts';
-import type { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
-import { type RealDevice, realDevice } from '../../features/backup/jobs/backup-devices.ts';
+import { type RealDevice, realDevice } from '../../features/backup/backup-devices.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
 import { assertAccessible, useDashboard } from '../../../support/browser.ts';
 import { makeDiskImage, needsDiskPrograms, PARTITION_OFFSET } from '../../../support/disk-image.ts';
@@ -180,7 +180,7 @@ describe('the files within images of machines', function () {
     await keys.to(rowOf(page, 'windows').getByRole('button', { name: 'Browse' }));
   });
 
-  it('are seen, and not taken away, by somebody who may not restore', async () => {
+  it('are seen, and not taken away, by a person who may not restore', async () => {
     const viewer = await buildPerson(dashboard.app, {
       scope: 'organization',
       orgId: tenant.orgId,
@@ -199,7 +199,7 @@ describe('the files within images of machines', function () {
     await assertAccessible(page);
   });
 
-  it('are not there where an address names something else, and the page says so', async () => {
+  it('are not there if an address names something else, and the page says so', async () => {
     dashboard.allow(/status of 40[04]/);
     const open = (query: string) =>
       dashboard.open(`/backup/snapshots/${imageId}?view=files&${query}`, { person: tenant.admin });

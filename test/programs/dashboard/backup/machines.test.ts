@@ -3,8 +3,8 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { BackupSnapshot } from '../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { refreshAll } from '../../../../src/features/backup/vm-restores/refresh.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { refreshAll } from '../../../../src/features/machine-recovery/vm-restore.work.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import {
   COMMAND_TYPES,
@@ -135,7 +135,7 @@ describe('the pages of virtual machines and of machines that come back', () => {
     expect(applied.payload).to.deep.include({ action: 'apply' });
   });
 
-  it('asks the hosts of another hypervisor where that is chosen', async () => {
+  it('asks the hosts of another hypervisor if that is chosen', async () => {
     const kvm = await buildDevice(dashboard.app, tenant.orgId);
     const capabilities = [...COMMAND_TYPES, SECRETS_CAPABILITY, hypervisorCapability('kvm')];
     await inSystem(dashboard.app, (tx) =>
@@ -175,11 +175,13 @@ describe('the pages of virtual machines and of machines that come back', () => {
         { ...writer, name: 'System Writer', state: 1, status: 'stable' },
         { ...writer, name: 'SqlServerWriter', state: 8, status: 'failed', lastError: 'Non-retryable error' },
       ],
+      writerCount: 501,
       providers: [],
     });
     await page.getByText('Some programs did not take part the last time').waitFor();
     const writers = page.getByRole('table', { name: 'Writers of shadow copies' }).getByRole('row');
     expect(await writers.nth(1).textContent()).to.contain('SqlServerWriterFailedNon-retryable error');
+    await page.getByText('Only the first 2 of 501 are listed.').waitFor();
     await assertAccessible(page);
     dashboard.allow(/status of 502/);
     await page.getByRole('button', { name: 'Ask again' }).click();
@@ -391,7 +393,7 @@ describe('the pages of virtual machines and of machines that come back', () => {
       await dialog.getByRole('checkbox', { name: 'sda, 3 GiB' }).check();
       await assertAccessible(page);
       await dialog.getByRole('button', { name: 'Create the token' }).click();
-      const made = page.getByRole('dialog', { name: 'The token is shown this once' });
+      const made = page.getByRole('dialog', { name: 'Copy the token now: it is shown only once' });
       const token = (await made.getByLabel('Recovery token', { exact: true }).textContent()) ?? '';
       expect(token).to.match(/^mrec_/);
       expect(await made.getByLabel('Command of the recovery', { exact: true }).textContent()).to.match(
@@ -400,7 +402,7 @@ describe('the pages of virtual machines and of machines that come back', () => {
       await assertAccessible(page);
       await made.getByRole('button', { name: 'Watch the recovery' }).click();
       const drawer = page.getByRole('dialog', { name: 'Recovery token' });
-      await drawer.getByText('Nobody has used it yet.').waitFor();
+      await drawer.getByText('It was not used yet.').waitFor();
       expect(await page.content()).not.to.contain(token);
 
       const call = (what: string, body: object) =>

@@ -14,8 +14,8 @@ import {
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
 import { Keyboard } from '../../../support/keyboard.ts';
 
-/** Commands are walked through above; the log of the agent looks like stored events. */
-const TABS = ['Software', 'Stored events', 'Alerts', 'Upgrades', 'Audit'];
+/** Commands are walked through above. */
+const TABS = ['Software', 'Agent logs', 'Alerts', 'Upgrades', 'Audit'];
 
 describe('the pages of devices', () => {
   const dashboard = useDashboard();
@@ -159,7 +159,7 @@ describe('the pages of devices', () => {
     await page.getByRole('heading', { level: 1, name: name ?? '' }).waitFor();
   });
 
-  it('miss no state where a message of the hub is lost', async () => {
+  it('miss no state if a message of the hub is lost', async () => {
     const page = await dashboard.newPage();
     let loses = false;
     await page.routeWebSocket(/\/hub\//, (client) => {
@@ -235,7 +235,7 @@ describe('the pages of devices', () => {
     const keys = new Keyboard(page);
     await keys.to(page.getByRole('tab', { name: 'Summary', selected: true }));
     await keys.press('ArrowLeft');
-    await keys.hasFocus(page.getByRole('tab', { name: 'Event log (live)' }));
+    await keys.hasFocus(page.getByRole('tab', { name: 'Event log' }));
     await page.getByRole('tab', { name: 'Summary', selected: true }).waitFor();
     await keys.press('ArrowRight', 'ArrowRight', 'Enter');
     await page.getByRole('tab', { name: 'Software', selected: true }).waitFor();
@@ -342,7 +342,7 @@ describe('the pages of devices', () => {
     for (const each of agents) each.close();
   });
 
-  it('say that a device of somebody else does not exist', async () => {
+  it('say that a device of another person does not exist', async () => {
     const other = await buildTenant(dashboard.app);
     dashboard.allow(/404/);
     const page = await dashboard.open(`/devices/${here.deviceId}`, { person: other.admin });

@@ -5,14 +5,11 @@ import {
   NOTHING_STREAMED,
   withOutput,
   type Streamed,
-} from '../../../../src/dashboard/features/devices/device/commands/streamed-output.ts';
-import {
-  withSample,
-  type Sample,
-} from '../../../../src/dashboard/features/devices/device/summary/samples.ts';
-import { maintenanceEndsAt } from '../../../../src/dashboard/features/devices/dialogs/maintenance-end.ts';
-import { bestDrop } from '../../../../src/dashboard/features/devices/list/match-devices.ts';
-import { sortRows } from '../../../../src/dashboard/ui/data-table/held-order.ts';
+} from '../../../../src/dashboard/features/devices/streamed-output.ts';
+import { withSample, type Sample } from '../../../../src/dashboard/features/devices/samples.ts';
+import { maintenanceEndsAt } from '../../../../src/dashboard/features/devices/maintenance-end.ts';
+import { bestDrop } from '../../../../src/dashboard/features/devices/match-devices.ts';
+import { sortRows } from '../../../../src/dashboard/ui/held-order.ts';
 
 const device = (hostname: string, status: DeviceSummary['status'], osType: DeviceSummary['osType']) =>
   ({
@@ -48,7 +45,7 @@ describe('choices that leave no device', () => {
     });
   });
 
-  it('have no single one to blame where each of several removes all', () => {
+  it('have no single one to blame if each of several removes all', () => {
     expect(bestDrop(fleet, { q: 'nobody', status: ['maintenance'] }, textsOf)).to.equal(undefined);
     expect(bestDrop(fleet, {}, textsOf)).to.equal(undefined);
   });
@@ -92,7 +89,7 @@ describe('the order of the rows of a table', () => {
 describe('the end of maintenance', () => {
   const now = Date.parse('2026-03-01T12:00:00Z');
 
-  it('lies ahead by what was chosen, or is left to somebody', () => {
+  it('lies ahead by what was chosen, or is left to a person', () => {
     expect(maintenanceEndsAt('hours', '', now)).to.equal('2026-03-01T16:00:00.000Z');
     expect(maintenanceEndsAt('open', '', now)).to.equal(null);
     expect(maintenanceEndsAt('time', '2026-03-01T13:00:00Z', now)).to.equal('2026-03-01T13:00:00.000Z');

@@ -107,7 +107,7 @@ describe('the pages of filters, groups and scripts', () => {
     await assertAccessible(page);
   });
 
-  it('count where the header says', async () => {
+  it('count if the header says', async () => {
     const other = await buildOrganization(dashboard.app, tenant.partnerId);
     const page = await dashboard.open('/filters/new', { person: tenant.admin });
     await page.getByText('1 device', { exact: true }).waitFor();

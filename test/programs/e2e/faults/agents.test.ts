@@ -68,7 +68,7 @@ describe('agents that are killed, and agents that are two', function () {
     await agent.kill();
   });
 
-  it('do not do again what they have, where their receipt was lost on its way', async () => {
+  it('do not do again what they have, if their receipt was lost on its way', async () => {
     const { north, door, token } = stage;
     door.to(north);
     const device = await stage.enroll(north);

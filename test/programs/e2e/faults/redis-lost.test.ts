@@ -121,7 +121,7 @@ describe('two servers whose Redis fails', function () {
     await expectAllDone(4);
   });
 
-  it('go on where one is cut off from it, which comes back when the network is mended', async () => {
+  it('go on if one is cut off from it, which comes back when the network is mended', async () => {
     const { north } = stage;
     await work.order(south, atSouth, { held: true });
     await eventually(

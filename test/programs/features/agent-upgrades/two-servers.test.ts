@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { startRedis, type TestRedis } from '../../../../support/redis.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { startRedis, type TestRedis } from '../../../support/redis.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import {
   createUpgradeGround,
   offered,
   type UpgradeGround,
   versions,
-} from '../../../../support/releases/upgrades/upgrade-ground.ts';
+} from '../../../support/agent-upgrades/upgrade-ground.ts';
 
 for (const withRedis of [false, true]) {
   describe(`two servers on one database, ${withRedis ? 'with' : 'without'} Redis`, () => {

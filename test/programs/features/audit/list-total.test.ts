@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { totalOf } from '../../../../../src/features/audit/reading/audit-query.ts';
-import { planScan } from '../../../../../src/features/audit/reading/scan-plan.ts';
-import type { Context } from '../../../../../src/platform/context.ts';
-import type { TenantScope } from '../../../../../src/platform/db/tenant-scope.ts';
-import { withTenant } from '../../../../../src/platform/db/transaction.ts';
-import { buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
+import { totalOf } from '../../../../src/features/audit/audit.queries.ts';
+import { planScan } from '../../../../src/features/audit/audit-scan.queries.ts';
+import type { Context } from '../../../../src/platform/context.ts';
+import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
+import { withTenant } from '../../../../src/platform/db/transaction.ts';
+import { buildPerson, buildTenant } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('the total of a list of the audit trail', function () {
   let app: TestApp;

@@ -1,15 +1,17 @@
 import { expect } from 'chai';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { holdTrash } from '../../../../src/features/backup/repositories/repository.service.ts';
-import { FolderStorage } from '../../../../src/features/backup/store/storage/folder-storage.ts';
-import { S3Storage } from '../../../../src/features/backup/store/storage/s3-storage.ts';
-import type { ObjectStorage } from '../../../../src/features/backup/store/storage/storage.ts';
-import { purgeTrash } from '../../../../src/features/backup/store/upkeep/purge.ts';
-import { reconcileAll } from '../../../../src/features/backup/store/upkeep/reconcile.ts';
-import { removeEndedLocks } from '../../../../src/features/backup/store/upkeep/upkeep.ts';
-import { S3Error, type S3Options } from '../../../../src/platform/storage/s3.ts';
-import { S3Objects } from '../../../../src/platform/storage/s3-objects.ts';
+import { holdTrash } from '../../../../src/features/backup-store/repository.service.ts';
+import { FolderStorage } from '../../../../src/features/backup-store/folder-storage.ts';
+import { S3Storage } from '../../../../src/features/backup-store/s3-storage.ts';
+import type { ObjectStorage } from '../../../../src/features/backup-store/storage.ts';
+import {
+  purgeTrash,
+  removeEndedLocks,
+  reconcileAll,
+} from '../../../../src/features/backup-store/upkeep.work.ts';
+import { S3Error, type S3Options } from '../../../../src/platform/s3.ts';
+import { S3Objects } from '../../../../src/platform/s3-objects.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { needsRestic } from '../../../support/restic.ts';
 import { S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../../support/s3-server.ts';
@@ -169,6 +171,35 @@ for (const place of ['folder', 's3'] as const) {
       await issue(app, repository.id, 'as-of', { asOf: new Date() });
     });
 
+    it('is emptied for the others, if the objects of one repository cannot be removed', async () => {
+      const broken = repository.id;
+      const other = await buildRepository(app);
+      const old = { type: 'data', size: 1, trashed_at: new Date(Date.now() - 30 * 86_400_000) };
+      const names = Array.from({ length: 600 }, () => anObject(8).name);
+      await inSystem(app, async (tx) => {
+        await tx('backup_objects').insert(names.map((name) => ({ ...old, repository_id: broken, name })));
+        const trashed = { ...old, trashed_at: new Date(Date.now() - 20 * 86_400_000) };
+        await tx('backup_objects').insert({ ...trashed, repository_id: other.id, name: anObject(8).name });
+      });
+      const { remove } = storage;
+      storage.remove = async (id, object) => {
+        if (id === broken) throw new Error('EACCES: permission denied');
+        return remove.call(storage, id, object);
+      };
+      try {
+        expect((await purgeTrash(parts(), { days: 14, signal })).removed).to.equal(1);
+      } finally {
+        storage.remove = remove;
+      }
+      expect(await objectRows(app.server.database.pool, other.id)).to.deep.equal([]);
+      await inSystem(app, (tx) =>
+        tx('backup_objects')
+          .where({ repository_id: broken })
+          .update({ lost_at: tx.raw(`now() - interval '2 hours'`) }),
+      );
+      expect((await purgeTrash(parts(), { days: 14, signal })).removed, 'tried again later').to.equal(600);
+    });
+
     it('removes the locks of ended jobs, and no others', async () => {
       const other = await issue(app, repository.id, 'device');
       const stays = await upload('locks');
@@ -192,10 +223,36 @@ for (const place of ['folder', 's3'] as const) {
       expect(await names(server)).to.deep.equal([found.name]);
       expect(await names(server, 'index')).to.deep.equal([]);
       expect((await send(server, 'GET', found.place)).body).to.deep.equal(found.content);
-      expect(await reconcileAll(parts(), signal)).to.deep.equal({ recorded: 0, lost: 0, found: 0, moved: 0 });
+      expect(await reconcileAll(parts(), signal)).to.deep.equal({
+        recorded: 0,
+        lost: 0,
+        found: 0,
+        moved: 0,
+        failed: 0,
+      });
       // It comes back, by a new upload.
       expect((await send(device, 'POST', lost.place, lost.content)).status).to.equal(200);
       expect(await names(server, 'index')).to.deep.equal([lost.name]);
+    });
+
+    it('goes on with the other repositories if the objects of one cannot be listed', async () => {
+      const broken = repository.id;
+      const other = await buildRepository(app);
+      const { name, content } = anObject();
+      const credential = await issue(app, other.id, 'device');
+      const sent = await request(app.url, other.id, credential, ['POST', `data/${name}`], { body: content });
+      expect(sent.status).to.equal(200);
+      await inSystem(app, (tx) => tx('backup_objects').where({ name }).delete());
+      const { list } = storage;
+      storage.list = (id, type) => {
+        if (id === broken) throw new Error('EACCES: permission denied');
+        return list.call(storage, id, type);
+      };
+      try {
+        expect(await reconcileAll(parts(), signal)).to.include({ failed: 1, recorded: 1 });
+      } finally {
+        storage.list = list;
+      }
     });
 
     if (place === 's3') {

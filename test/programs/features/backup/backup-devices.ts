@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { saveCredentials } from '../../../../../src/agent/core/enrollment/credentials.ts';
-import { openPrivateFolder } from '../../../../../src/agent/os/files/private-folder.ts';
-import { type AgentProgram, startAgent } from '../../../../support/agent-program.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
+import { saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';
+import { type AgentProgram, startAgent } from '../../../support/agent-program.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { eventually } from '../../../support/eventually.ts';
+import type { TestApp } from '../../../support/test-app.ts';
 
 /** A device with the real agent, as a process of its own, and the real engine. */
 export interface RealDevice {

@@ -1,22 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { backup } from '../../../../../src/engine/index.ts';
-import { EncryptionKeyVersion } from '../../../../../src/features/backup/keys/key.model.ts';
-import { passwordOf } from '../../../../../src/features/backup/keys/key-material.ts';
-import type { SetAsideParts } from '../../../../../src/features/backup/maintenance/set-aside.ts';
-import { FolderStorage } from '../../../../../src/features/backup/store/storage/folder-storage.ts';
-import { createRepository } from '../../../../../src/features/backup/repositories/repository.service.ts';
-import { ServerEngine } from '../../../../../src/features/backup/access/server-engine.ts';
-import { keyLabel } from '../../../../../src/features/backup/access/repository-keys.ts';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { TEST_ENCRYPTION_KEY } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { end, inSystem, issue, storeNewRepository } from '../../../../support/backup/store-support.ts';
+import { backup } from '../../../../src/engine/index.ts';
+import { EncryptionKeyVersion, passwordOf } from '../../../../src/features/backup/key.model.ts';
+import type { SetAsideParts } from '../../../../src/features/backup/retention.service.ts';
+import { FolderStorage } from '../../../../src/features/backup-store/folder-storage.ts';
+import { createRepository } from '../../../../src/features/backup-store/repository.service.ts';
+import { ServerEngine, keyLabel } from '../../../../src/features/backup/repository-access.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { TEST_ENCRYPTION_KEY } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { end, inSystem, issue, storeNewRepository } from '../../../support/backup/store-support.ts';
 
 /** Repositories with snapshots that restic really made, as the flow of jobs leaves them. */
 
@@ -25,7 +23,7 @@ type App = Parameters<typeof buildBackupTenant>[0] & { dataDir: string };
 export function accessParts(app: App): SetAsideParts {
   return {
     db: app.server.database.jobPool,
-    secrets: createSealer({ current: TEST_ENCRYPTION_KEY, old: [] }),
+    secrets: createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] }),
     engine: new ServerEngine({
       folder: path.join(app.dataDir, 'engine'),
       searchPath: '/usr/local/bin:/usr/bin:/bin',

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { createRepository } from '../../../../../src/features/backup/repositories/repository.service.ts';
-import { buildTenant } from '../../../../support/factories.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { createRepository } from '../../../../src/features/backup-store/repository.service.ts';
+import { buildTenant } from '../../../support/factories.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 
 describe('the comparison of backup snapshots', function () {
   this.timeout(60_000);

@@ -3,24 +3,24 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { FolderStorage } from '../../../../../src/features/backup/store/storage/folder-storage.ts';
-import { reconcileAll } from '../../../../../src/features/backup/store/upkeep/reconcile.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { encryptObject } from '../../../../../src/engine/creation/encrypt.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { FolderStorage } from '../../../../src/features/backup-store/folder-storage.ts';
+import { reconcileAll } from '../../../../src/features/backup-store/upkeep.work.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { encryptObject } from '../../../../src/engine/repository/object-encoding.ts';
 import {
   masterKeyOf,
   putIndex,
   putObject,
   putSnapshot,
   putTree,
-} from '../../../../support/engine/repository-forge.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildPerson, buildTenant, type Person } from '../../../../support/factories.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, inSystem, sha256 } from '../../../../support/backup/store-support.ts';
+} from '../../../support/engine/repository-forge.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, inSystem, sha256 } from '../../../support/backup/store-support.ts';
 
 describe('downloads from backup snapshots', function () {
   this.timeout(120_000);

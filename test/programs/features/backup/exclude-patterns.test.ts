@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { patternFault } from '../../../../src/features/backup/configs/exclude-pattern.ts';
+import { patternFault } from '../../../../src/features/backup/source.schema.ts';
 import { needsRestic, resticFor } from '../../../support/restic.ts';
 
 describe('the patterns of excludes', function () {
@@ -12,7 +12,7 @@ describe('the patterns of excludes', function () {
     needsRestic(this);
   });
 
-  it('are refused where restic refuses them, and others are not', async () => {
+  it('are refused if restic refuses them, and others are not', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'excludes-'));
     const restic = resticFor(path.join(folder, 'repository'), path.join(folder, 'cache'));
     await restic.ok('init');

@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import type { CommandFrame } from '../../../../../src/protocol/index.ts';
-import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { anObject, createStoreApp, inSystem, request } from '../../../../support/backup/store-support.ts';
+import { type CommandFrame, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { buildDevice, type EnrolledDevice } from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { anObject, createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 
 /** The hand-over notices it in a round of a few seconds, which goes by the time of the database. */
 describe('a backup job whose command has expired', function () {
@@ -75,7 +74,7 @@ describe('a backup job whose command has expired', function () {
     return { name, status: answer.status };
   };
 
-  it('waits for its device again where it was never sent', async () => {
+  it('waits for its device again if it was never sent', async () => {
     const { id, frame } = await start();
     await inSystem(app, (tx) =>
       tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),

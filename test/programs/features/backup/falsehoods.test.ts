@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { drillGround } from '../../../proofs/backup/support/drill-ground.ts';
-import { damage } from '../../../../support/engine/repository-forge.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
+import { drillGround } from '../../proofs/backup/support/drill-ground.ts';
+import { damage } from '../../../support/engine/repository-forge.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 
 /** The short form of the drill of `npm run test:backup`: the two attacks that get past an index written anew. */
 
@@ -56,7 +56,7 @@ describe('a prune, after a device that was taken over has written falsehoods', f
     expect(await liveSnapshots(repository.id)).to.deep.equal([good.engineId]);
   });
 
-  it('leaves every snapshot where the storage itself has lost what they need', async () => {
+  it('leaves every snapshot if the storage itself has lost what they need', async () => {
     const drill = drillGround(app);
     const ground = await drill.build();
     const { repository, good } = ground;

@@ -3,19 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { chmod, link, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type MachineDescription, writeMachine } from '../../../../../src/engine/index.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { makeDiskImage, needsDiskPrograms, PARTITION_OFFSET } from '../../../../support/disk-image.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildPerson } from '../../../../support/factories.ts';
-import { connectDevice } from '../../../../support/fake-device.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { type RealDevice, realDevice } from '../jobs/backup-devices.ts';
-import { buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
+import { type MachineDescription, writeMachine } from '../../../../src/engine/index.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { makeDiskImage, needsDiskPrograms, PARTITION_OFFSET } from '../../../support/disk-image.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildPerson } from '../../../support/factories.ts';
+import { connectDevice } from '../../../support/fake-device.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { type RealDevice, realDevice } from './backup-devices.ts';
+import { buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 
 const MIB = 2 ** 20;
 const VOLUME = { disk: 'system', partition: 1 };
@@ -211,7 +211,7 @@ describe('restores of files out of images', function () {
     }
   });
 
-  it('are refused where the data is not on this server, with what to do instead', async () => {
+  it('are refused if the data is not on this server, with what to do instead', async () => {
     const { repositoryId } = await inSystem(app, async (tx) => {
       const [row] = await tx('backup_snapshots').where({ id: snapshotId }).select('repository_id');
       await tx('backup_repositories').where({ id: row.repository_id }).update({ provider: 's3' });

@@ -2,17 +2,16 @@ import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { pathText } from '../../../../../src/protocol/index.ts';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { settleAll } from '../../../../../src/features/backup/verification/verification.jobs.ts';
-import { reconcileSnapshots } from '../../../../../src/features/backup/reconciliation/reconcile-snapshots.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
-import { accessParts } from '../care/care-support.ts';
+import { pathText } from '../../../../src/protocol/index.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { reconcileSnapshots } from '../../../../src/features/backup/snapshot-reconciliation.work.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
+import { accessParts } from './care-support.ts';
 import { type RealDevice, realDevice } from './backup-devices.ts';
 
 const latin = (text: string) => Buffer.from(text, 'latin1');
@@ -170,12 +169,10 @@ describe('files whose names are not UTF-8', function () {
         verificationType: 'test_restore',
       });
       const done = await eventually(
-        async () => {
-          await settleAll(app.server.database.jobPool, new AbortController().signal);
-          return (
-            await tenant.send('GET', `/backup/verifications?deviceId=${device.deviceId}`)
-          ).body.data.find(({ id }: { id: string }) => id === body.id);
-        },
+        async () =>
+          (await tenant.send('GET', `/backup/verifications?deviceId=${device.deviceId}`)).body.data.find(
+            ({ id }: { id: string }) => id === body.id,
+          ),
         (found) => found?.finishedAt != null,
         60_000,
       );
@@ -184,7 +181,7 @@ describe('files whose names are not UTF-8', function () {
     }
   });
 
-  it('are compared with those before, and the source is read again only where it has changed', async () => {
+  it('are compared with those before, and the source is read again only if it has changed', async () => {
     await writeFile(below(bytes, latin('latin-\xe8t\xe8.txt')), 'changed');
     const later = await backUp();
     const { body } = await tenant.send('GET', `/backup/snapshots/${later}/diff`);
@@ -198,9 +195,9 @@ describe('files whose names are not UTF-8', function () {
     expect(row.changedFiles).to.equal('1');
   });
 
-  it('keep the name of their source where the snapshot is found again in its repository', async () => {
+  it('keep the name of their source if the snapshot is found again in its repository', async () => {
     const engineId = await inSystem(app, async (tx) => {
-      await tx('backup_verifications').where({ snapshot_id: snapshotId }).delete();
+      await tx('backup_verification_facts').where({ snapshot_id: snapshotId }).delete();
       await tx('backup_restores').where({ snapshot_id: snapshotId }).delete();
       const [row] = await tx('backup_snapshots').where({ id: snapshotId }).delete().returning('*');
       return row as { engine_id: string; repository_id: string };

@@ -2,18 +2,18 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
-import { findOutdated } from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import { reconcileSnapshots } from '../../../../../src/features/backup/reconciliation/reconcile-snapshots.ts';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { FolderStorage } from '../../../../../src/features/backup/store/storage/folder-storage.ts';
-import { reconcileAll } from '../../../../../src/features/backup/store/upkeep/reconcile.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import { recordingLog } from '../../../../support/quiet-log.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { accessParts } from '../care/care-support.ts';
-import { createStoreApp, end, inSystem, request, sha256 } from '../../../../support/backup/store-support.ts';
+import { findOutdated } from '../../../../src/features/backup/retention.service.ts';
+import { reconcileSnapshots } from '../../../../src/features/backup/snapshot-reconciliation.work.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { FolderStorage } from '../../../../src/features/backup-store/folder-storage.ts';
+import { reconcileAll } from '../../../../src/features/backup-store/upkeep.work.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import { recordingLog } from '../../../support/quiet-log.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { accessParts } from './care-support.ts';
+import { createStoreApp, end, inSystem, request, sha256 } from '../../../support/backup/store-support.ts';
 
 describe('the reconciliation of snapshots with their repositories', function () {
   this.timeout(120_000);
@@ -89,7 +89,7 @@ describe('the reconciliation of snapshots with their repositories', function () 
     expect(await reconcile()).to.deep.equal(nothing);
   });
 
-  it('keeps the trash where somebody removes a held snapshot, until its hold is released', async () => {
+  it('keeps the trash if a person removes a held snapshot, until its hold is released', async () => {
     const held = await device.backUp({ legalHold: true, legalHoldReason: 'court' });
     await byHand('forget', held.engineId);
     expect(await reconcile()).to.deep.equal({ ...nothing, gone: 1 });
@@ -113,7 +113,7 @@ describe('the reconciliation of snapshots with their repositories', function () 
     expect((await rowOf(snapshot.engineId)).removedBecause).to.equal(null);
   });
 
-  it('leaves removed what retention has removed, also where a device sends it again', async () => {
+  it('leaves removed what retention has removed, even if a device sends it again', async () => {
     const old = await device.backUp();
     await inSystem(app, (tx) => old.$query(tx).patch({ removedAt: new Date(), removedBecause: 'retention' }));
     expect(await reconcile()).to.deep.equal(nothing);
@@ -147,7 +147,7 @@ describe('the reconciliation of snapshots with their repositories', function () 
     expect(await reconcile(locked.repositoryId, device.repositoryId)).to.deep.equal(nothing);
   });
 
-  it('concludes nothing where the keys of a repository are missing too', async () => {
+  it('concludes nothing if the keys of a repository are missing too', async () => {
     const other = await buildBackedUpDevice(app);
     await other.write({ x: 'x' });
     const snapshot = await other.backUp();

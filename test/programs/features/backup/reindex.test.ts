@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { backup, listSnapshots } from '../../../../../src/engine/index.ts';
-import { repositoryPassword } from '../../../../../src/features/backup/access/repository-passwords.ts';
-import { BackupRepository } from '../../../../../src/features/backup/repositories/repository.model.ts';
-import { reindex } from '../../../../../src/features/backup/maintenance/reindex.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { createStoreApp, end, inSystem, issue } from '../../../../support/backup/store-support.ts';
+import { backup, listSnapshots } from '../../../../src/engine/index.ts';
+import { repositoryPassword } from '../../../../src/features/backup/repository-access.ts';
+import { BackupRepository } from '../../../../src/features/backup-store/repository.model.ts';
+import { reindex } from '../../../../src/features/backup/maintenance.work.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, end, inSystem, issue } from '../../../support/backup/store-support.ts';
 import { accessParts, buildCaredRepository, type CaredRepository } from './care-support.ts';
 
 /** restic sends packs of up to 16 MiB, and writes an index at its end or after ten minutes. */

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { COMMAND_TYPES, type CommandFrame, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import type { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { storedText } from '../../../../support/backup/backup-support.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, inSystem, request } from '../../../../support/backup/store-support.ts';
+import { COMMAND_TYPES, type CommandFrame, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { storedText } from '../../../support/backup/backup-support.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 
 const OUTPUT = {
   status: 'completed',
@@ -240,7 +240,7 @@ describe('restores', function () {
     await agent?.succeed(frame, OUTPUT);
     const after = await reached(body.id, 'completed');
     const command = await device.send('GET', `/commands/${after.commandId}`);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const left = [
       await storedText(app, [
         'backup_restores',

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
-import { EngineError, listSnapshots } from '../../../../../src/engine/index.ts';
-import { pruneRepository } from '../../../../../src/features/backup/maintenance/prune.ts';
+import { EngineError, listSnapshots } from '../../../../src/engine/index.ts';
+import { pruneRepository } from '../../../../src/features/backup/maintenance.work.ts';
 import {
   findDuePrune,
   findOutdated,
   markRemoved,
-} from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import { withRepository } from '../../../../../src/features/backup/access/open-repository.ts';
-import { raiseAlert } from '../../../../../src/features/alerts/index.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { createStoreApp, end, inSystem, issue, resticUrl } from '../../../../support/backup/store-support.ts';
+} from '../../../../src/features/backup/retention.service.ts';
+import { withRepository } from '../../../../src/features/backup/repository-access.ts';
+import { raiseAlert } from '../../../../src/features/alerts/index.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, end, inSystem, issue, resticUrl } from '../../../support/backup/store-support.ts';
 import { accessParts, buildCaredRepository, type CaredRepository } from './care-support.ts';
 
 describe('retention and pruning', function () {

@@ -2,22 +2,19 @@ import { expect } from 'chai';
 import { execFileSync } from 'node:child_process';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { listSnapshots } from '../../../../../src/engine/index.ts';
-import { withRepository } from '../../../../../src/features/backup/access/open-repository.ts';
-import { sealedVersion } from '../../../../../src/features/backup/keys/key-material.ts';
-import { EncryptionKey, EncryptionKeyVersion } from '../../../../../src/features/backup/keys/key.model.ts';
-import { rotateRepository } from '../../../../../src/features/backup/rotation/rotate-repository.ts';
-import { endRotations, rotateAll } from '../../../../../src/features/backup/rotation/rotation.jobs.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
+import { listSnapshots } from '../../../../src/engine/index.ts';
+import { withRepository } from '../../../../src/features/backup/repository-access.ts';
 import {
-  createStoreApp,
-  end,
-  inSystem,
-  issue,
-  objectRows,
-} from '../../../../support/backup/store-support.ts';
+  sealedVersion,
+  EncryptionKey,
+  EncryptionKeyVersion,
+} from '../../../../src/features/backup/key.model.ts';
+import { rotateRepository, rotateAll } from '../../../../src/features/backup/key-rotation.work.ts';
+import { endRotations } from '../../../../src/features/backup/key.queries.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, end, inSystem, issue, objectRows } from '../../../support/backup/store-support.ts';
 import { accessParts, buildCaredRepository, type CaredRepository, DyingStorage } from './care-support.ts';
 
 describe('rotation of an encryption key', function () {
@@ -39,7 +36,7 @@ describe('rotation of an encryption key', function () {
   const round = async () => {
     const parts = accessParts(app);
     const result = await rotateAll(parts, { signal: never, log: quietLog, saveProgress: async () => {} });
-    await endRotations(parts.db);
+    await inSystem(app, endRotations);
     return result;
   };
   /** As a rotation makes it, but without the job that begins at once: the rounds are those of the test. */
@@ -126,7 +123,7 @@ describe('rotation of an encryption key', function () {
 
   it('gives the recovery kit to nobody without its permission, and records who read it', async () => {
     const { tenant } = repository;
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const entries = await inSystem(app, (tx) =>
       tx('audit_logs')
         .where({ org_id: tenant.orgId, resource_type: 'backup_encryption_key' })

@@ -2,13 +2,13 @@ import { expect } from 'chai';
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import { mountSmallDisk, needsSmallDisk, type SmallDisk } from '../../../../support/small-disk.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
+import { watchBackups } from '../../../../src/features/backup/watch.work.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import { mountSmallDisk, needsSmallDisk, type SmallDisk } from '../../../support/small-disk.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 import { type RealDevice, realDevice } from './backup-devices.ts';
 
 /** From the request to the snapshot: the real server, the real agent and the real engine. */
@@ -71,7 +71,7 @@ describe('a backup of a device', function () {
     expect(Date.parse(snapshot.takenAt)).to.be.within(Date.parse(job.createdAt), Date.parse(job.finishedAt));
   });
 
-  it('makes the repository on a disk of the device, and none where the disk is missing', async () => {
+  it('makes the repository on a disk of the device, and none if the disk is missing', async () => {
     const disk = path.join(app.dataDir, 'disk');
     const config = await tenant.createConfig({
       name: 'Disk',
@@ -100,7 +100,7 @@ describe('a backup of a device', function () {
     expect(await readdir(disk)).to.deep.equal([]);
   });
 
-  it('fails where the store is full, leaves nothing behind, and succeeds once there is room', async function () {
+  it('fails if the store is full, leaves nothing behind, and succeeds once there is room', async function () {
     const disk = needsSmallDisk(this, storeDisk);
     const large = path.join(source, 'large');
     await writeFile(large, randomBytes(8 * 2 ** 20));
@@ -160,7 +160,7 @@ describe('a backup of a device', function () {
     }
   });
 
-  it('raises an alert where its files were encrypted, and where most of them are gone', async () => {
+  it('raises an alert if its files were encrypted, and if most of them are gone', async () => {
     const files = path.join(app.dataDir, 'files');
     await mkdir(files);
     const names = Array.from({ length: 120 }, (_, n) => path.join(files, `letter-${n}`));

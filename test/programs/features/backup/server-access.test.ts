@@ -1,14 +1,17 @@
 import { expect } from 'chai';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { checkRepository } from '../../../../../src/engine/index.ts';
-import { makeRepository, polynomialOf } from '../../../../../src/features/backup/access/make-repository.ts';
-import { withRepository } from '../../../../../src/features/backup/access/open-repository.ts';
-import { createRepository } from '../../../../../src/features/backup/repositories/repository.service.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { createStoreApp, inSystem, objectRows } from '../../../../support/backup/store-support.ts';
+import { checkRepository } from '../../../../src/engine/index.ts';
+import {
+  makeRepository,
+  polynomialOf,
+  withRepository,
+} from '../../../../src/features/backup/repository-access.ts';
+import { createRepository } from '../../../../src/features/backup-store/repository.service.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, inSystem, objectRows } from '../../../support/backup/store-support.ts';
 import { accessParts, buildCaredRepository, type CaredRepository, DyingStorage } from './care-support.ts';
 
 describe('the access of the server to a repository', function () {
@@ -56,7 +59,7 @@ describe('the access of the server to a repository', function () {
     expect((await newest()).expires_at).to.deep.equal(last);
   });
 
-  it('makes a repository that restic opens, also where it was interrupted at any step, or begins twice at once', async () => {
+  it('makes a repository that restic opens, even if it was interrupted at any step, or begins twice at once', async () => {
     const parts = accessParts(app);
     const { deviceId, tenant } = repository;
     const { orgId } = tenant;

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import type { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, end, inSystem } from '../../../../support/backup/store-support.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { buildPerson, buildTenant } from '../../../support/factories.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, end, inSystem } from '../../../support/backup/store-support.ts';
 
 describe('backup snapshots', function () {
   this.timeout(120_000);
@@ -145,7 +145,7 @@ describe('backup snapshots', function () {
     expect((await held(viewer)).status).to.equal(403);
   });
 
-  it('are held until somebody with a second factor releases them, and immutable without a way back', async () => {
+  it('are held until a person with a second factor releases them, and immutable without a way back', async () => {
     const { id } = snapshot;
     const at = `/backup/snapshots/${id}`;
     expect((await device.send('POST', `${at}/legal-hold`, {})).status).to.equal(400);

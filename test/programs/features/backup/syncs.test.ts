@@ -1,16 +1,12 @@
 import { expect } from 'chai';
-import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
-import { findOutdated } from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import { ENGINE_MISSING_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import type { FakeDevice } from '../../../../support/fake-device.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
-import { createStoreApp, inSystem, request } from '../../../../support/backup/store-support.ts';
+import { watchBackups } from '../../../../src/features/backup/watch.work.ts';
+import { findOutdated } from '../../../../src/features/backup/retention.service.ts';
+import { ENGINE_MISSING_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import type { FakeDevice } from '../../../support/fake-device.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
+import { createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 import {
   ABLE,
   buildVaultDevice,
@@ -19,7 +15,7 @@ import {
   copyIdOf,
   payloadOf,
   type VaultDevice,
-} from '../../../../support/backup/vaults/vault-support.ts';
+} from '../../../support/backup/vaults/vault-support.ts';
 
 /** The life of syncs with a scripted device. `npm run test:backup-vaults` goes the whole way with real restic. */
 
@@ -96,7 +92,7 @@ describe('the sync of a vault', function () {
     for (const value of Object.values(frame.secrets ?? {})) expect(text).not.to.include(value);
   });
 
-  it('counts only what the device was told to copy, and fails where something is missing', async () => {
+  it('counts only what the device was told to copy, and fails if something is missing', async () => {
     const [old, newest] = [await vault.addSnapshot(20), await vault.addSnapshot(10)];
     await connect();
     await started();
@@ -175,7 +171,7 @@ describe('the sync of a vault', function () {
     );
   });
 
-  it('is refused before anything is made where restic is missing, and where there is nothing to copy', async () => {
+  it('is refused before anything is made if restic is missing, and if there is nothing to copy', async () => {
     expect((await vault.sync()).status, 'no snapshot').to.equal(409);
     await vault.addSnapshot(1);
     await connect([...ABLE, ENGINE_MISSING_CAPABILITY]);
@@ -190,7 +186,7 @@ describe('the sync of a vault', function () {
     expect((await vault.status()).syncs).to.deep.equal([]);
   });
 
-  it('copies one snapshot where it is named, which has to be of the device', async () => {
+  it('copies one snapshot if it is named, which has to be of the device', async () => {
     await vault.addSnapshot(5);
     const wanted = await vault.addSnapshot(500);
     const [{ id }] = await inSystem(app, (tx) => tx('backup_snapshots').where({ engine_id: wanted }));

@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { chooseSample } from '../../../../../src/features/backup/verification/sample.ts';
-import { judgeTestRestore } from '../../../../../src/features/backup/verification/test-restore.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { createStoreApp, inSystem } from '../../../../support/backup/store-support.ts';
+import { chooseSample, judgeTestRestore } from '../../../../src/features/backup/test-restore.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 import { buildCaredRepository, type CaredRepository } from './care-support.ts';
 
 describe('the integrity of a repository', function () {
@@ -56,7 +55,7 @@ describe('the integrity of a repository', function () {
     expect(await isHeld()).to.equal(false);
   });
 
-  it('is denied where data was damaged, and what was deleted stays', async () => {
+  it('is denied if data was damaged, and what was deleted stays', async () => {
     await hold(new Date());
     const data = path.join(app.dataDir, 'backups', repository.id, 'data');
     const [pack] = (await readdir(data, { recursive: true })).filter((name) => name.length > 60);
@@ -105,7 +104,7 @@ describe('a test restore', () => {
     },
   });
 
-  it('passes only where every file is what the repository holds', () => {
+  it('passes only if every file is what the repository holds', () => {
     const judge = (...hashes: (string | null)[]) => judgeTestRestore({ details }, restored(...hashes)).status;
     expect(judge('a'.repeat(64), 'b'.repeat(64))).to.equal('passed');
     expect(judge('a'.repeat(64), 'c'.repeat(64))).to.equal('partial');

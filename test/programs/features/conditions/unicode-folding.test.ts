@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { fold } from '../../../../src/features/conditions/memory/fold.ts';
+import { fold } from '../../../../src/features/conditions/conditions.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 describe('texts of conditions', () => {

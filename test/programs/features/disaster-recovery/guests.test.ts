@@ -7,7 +7,11 @@ import { needsRestic } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
 import { createStoreApp } from '../../../support/backup/store-support.ts';
-import { ObedientDevice, type Payload, payloadOf } from '../../../support/recovery/recovery-support.ts';
+import {
+  ObedientDevice,
+  type Payload,
+  payloadOf,
+} from '../../../support/disaster-recovery/recovery-support.ts';
 
 const MIB = 1024 ** 2;
 
@@ -201,7 +205,7 @@ describe('recovery plans of guests of a host', function () {
     expect(orders('backup.vm-instant-boot')).to.have.length(1);
   });
 
-  it('end with the reason where the store has no such image', async () => {
+  it('end with the reason if the store has no such image', async () => {
     const planId = await planWith();
     await addGroup(planId, [{ machine: 'guest-7' }]);
     await host.write({ 'muster-machines.json': '{"version":1}' });

@@ -7,7 +7,10 @@ import { killProgram } from '../../../support/program.ts';
 import { startServerProcess, type StartedServer } from '../../../support/started-server.ts';
 import { call, createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
-import { buildRecoveryWorld, type RecoveryWorld } from '../../../support/recovery/recovery-support.ts';
+import {
+  buildRecoveryWorld,
+  type RecoveryWorld,
+} from '../../../support/disaster-recovery/recovery-support.ts';
 
 /** The server that leads an execution is killed, and another one takes over on the same database. */
 describe('an execution of a recovery plan whose server is killed', function () {

@@ -1,26 +1,23 @@
 import { expect } from 'chai';
-import { type MachineDescription, writeMachine } from '../../../../../src/engine/index.ts';
-import { refreshAll } from '../../../../../src/features/backup/vm-restores/refresh.ts';
-import {
-  findOutdated,
-  markRemoved,
-} from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import type { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
+import { type MachineDescription, writeMachine } from '../../../../src/engine/index.ts';
+import { refreshAll } from '../../../../src/features/machine-recovery/vm-restore.work.ts';
+import { findOutdated, markRemoved } from '../../../../src/features/backup/retention.service.ts';
+import type { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import {
   COMMAND_TYPES,
   type CommandFrame,
   type ImageDetails,
   SECRETS_CAPABILITY,
-} from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildOrganization, buildPerson } from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { needsRestic } from '../../../../support/restic.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { storedText } from '../../../../support/backup/backup-support.ts';
-import { type BackedUpDevice, buildBackedUpDevice } from '../../../../support/backup/snapshot-support.ts';
-import { createStoreApp, inSystem, request } from '../../../../support/backup/store-support.ts';
+} from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildOrganization, buildPerson } from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { needsRestic } from '../../../support/restic.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { storedText } from '../../../support/backup/backup-support.ts';
+import { type BackedUpDevice, buildBackedUpDevice } from '../../../support/backup/snapshot-support.ts';
+import { createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 
 const describedGuest = (name: string, sizeBytes: number): MachineDescription => ({
   format: 'muster-machine',
@@ -308,7 +305,7 @@ describe('virtual machines of snapshots', function () {
     expect((await snapshotNow()).retentionBlockedReason).to.equal(null);
   });
 
-  it('end where their host could not start them, and the snapshot is free again', async () => {
+  it('end if their host could not start them, and the snapshot is free again', async () => {
     const id = await boot();
     const host = await connect();
     await host.fail(await next(host), 'HYPERVISOR_MISSING', 'qemu is not installed.');
@@ -318,7 +315,7 @@ describe('virtual machines of snapshots', function () {
     expect((await post(`instant-boot/${id}/migrate`)).status).to.equal(409);
   });
 
-  it('are kept where their host was interrupted, until it says what became of them', async () => {
+  it('are kept if their host was interrupted, until it says what became of them', async () => {
     const id = await boot();
     const host = await connect();
     await host.fail(await next(host), 'INTERRUPTED');
@@ -338,7 +335,7 @@ describe('virtual machines of snapshots', function () {
     expect(await reached(id, 'running')).to.include({ error: null });
   });
 
-  it('follow what their host reports, and end where it has no such machine', async () => {
+  it('follow what their host reports, and end if it has no such machine', async () => {
     const { id, host } = await running();
     await refresh(host, [{ restoreId: id, state: 'faulty', isPermanent: false, isBaseThere: true }]);
     expect(await read(id)).to.include({ status: 'faulty' });
@@ -360,7 +357,7 @@ describe('virtual machines of snapshots', function () {
     expect(await read(id)).to.include({ status: 'running' });
   });
 
-  it('go on from their snapshot where the copy has failed, and say why', async () => {
+  it('go on from their snapshot if the copy has failed, and say why', async () => {
     const { id, host } = await running();
     await post(`instant-boot/${id}/migrate`);
     await host.fail(await next(host), 'TARGET_FULL');
@@ -394,7 +391,7 @@ describe('virtual machines of snapshots', function () {
     });
   });
 
-  it('get disks of their own, and are refused where they start in another way', async () => {
+  it('get disks of their own, and are refused if they start in another way', async () => {
     const body = { snapshotId: snapshot.id, hypervisor: 'kvm', vmName: 'web', vmSpecs: { diskSizeGb: 20 } };
     const crossed = await post('as-vm', { ...body, bootMode: 'bios' });
     expect(crossed.status).to.equal(400);

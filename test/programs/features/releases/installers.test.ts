@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { powershellInstaller } from '../../../../../src/features/releases/installers/powershell-installer.ts';
-import { powershellWord, shellWord } from '../../../../../src/features/releases/installers/quoting.ts';
-import { shellInstaller } from '../../../../../src/features/releases/installers/shell-installer.ts';
-import { newToken } from '../../../../../src/platform/secrets/tokens.ts';
+import { powershellInstaller } from '../../../../src/features/releases/powershell-installer.ts';
+import { powershellWord, shellWord } from '../../../../src/features/releases/installer.ts';
+import { shellInstaller } from '../../../../src/features/releases/shell-installer.ts';
+import { newToken } from '../../../../src/platform/secrets/tokens.ts';
 import {
   createReleaseBench,
   type ReleaseBench,
   sha256,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 const AT = 'https://rmm.example.com';
 const EMPTY = { server: AT, key: '', programs: [] };

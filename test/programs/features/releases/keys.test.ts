@@ -3,28 +3,24 @@ import { verify } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { loadTrustedKeys } from '../../../../../src/agent/os/installation/trusted-keys.ts';
-import { createAuditTrail } from '../../../../../src/features/audit/index.ts';
-import {
-  addRelease,
-  promoteVersion,
-  signReleases,
-} from '../../../../../src/features/releases/registry/operator.ts';
-import { ReleaseFiles } from '../../../../../src/features/releases/registry/release-files.ts';
-import { ReleaseKeys } from '../../../../../src/features/releases/registry/release-keys.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { canonicalReleaseKey, type ReleaseKey } from '../../../../../src/protocol/index.ts';
-import { agentCommand } from '../../../../support/agent-program.ts';
-import { buildEnrollmentKey, buildTenant, MACHINE } from '../../../../support/factories.ts';
-import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../../support/test-app.ts';
-import { recordingLog } from '../../../../support/quiet-log.ts';
-import { query } from '../../../../support/releases/registry/release-support.ts';
+import { loadTrustedKeys } from '../../../../src/agent/os/releases/release-check.ts';
+import { createAuditTrail } from '../../../../src/features/audit/index.ts';
+import { addRelease, promoteVersion, signReleases } from '../../../../src/features/releases/operator.ts';
+import { ReleaseFiles } from '../../../../src/features/releases/release-files.ts';
+import { ReleaseKeys } from '../../../../src/features/releases/release-keys.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { canonicalReleaseKey, type ReleaseKey } from '../../../../src/protocol/index.ts';
+import { agentCommand } from '../../../support/agent-program.ts';
+import { buildEnrollmentKey, buildTenant, MACHINE } from '../../../support/factories.ts';
+import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
+import { recordingLog } from '../../../support/quiet-log.ts';
+import { query } from '../../../support/releases/release-support.ts';
 
 describe('the keys that sign releases', function () {
   this.timeout(120_000);
   let app: TestApp;
-  const keys = new ReleaseKeys(createSealer({ current: TEST_ENCRYPTION_KEY, old: [] }));
+  const keys = new ReleaseKeys(createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] }));
   beforeEach(async () => {
     app = await createTestApp();
   });
@@ -65,7 +61,7 @@ describe('the keys that sign releases', function () {
     expect(JSON.stringify(all)).not.to.contain('PRIVATE');
   });
 
-  it('form one chain where several servers replace them at once', async () => {
+  it('form one chain if several servers replace them at once', async () => {
     const [first] = await published();
     await Promise.all([rotate(), rotate(), rotate(), rotate()]);
     const all = await published();
@@ -76,7 +72,7 @@ describe('the keys that sign releases', function () {
     expect(trustedFrom(first!, all)).to.have.lengthOf(5);
   });
 
-  it('are listed by the chain, also where a transaction that began first has replaced its key last', async () => {
+  it('are listed by the chain, even if a transaction that began first has replaced its key last', async () => {
     const before = await published();
     await withSystem(app.server.database.pool, 'test', async (tx) => {
       await tx.raw('select now()');
@@ -88,11 +84,11 @@ describe('the keys that sign releases', function () {
     expect(all.slice(1).map(({ signedBy }) => signedBy)).to.deep.equal(all.slice(0, -1).map(({ id }) => id));
   });
 
-  it('begin a new chain only where it is asked for: where the present key cannot be opened', async () => {
+  it('begin a new chain only if it is asked for: if the present key cannot be opened', async () => {
     const [lost] = await published();
     await query(app, `update release_signing_keys set sealed_private_key = 'lost'`);
     expect(await published(), 'a key that cannot sign is none').to.deep.equal([]);
-    const fresh = new ReleaseKeys(createSealer({ current: TEST_ENCRYPTION_KEY, old: [] }));
+    const fresh = new ReleaseKeys(createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] }));
     const refused = await withSystem(app.server.database.pool, 'test', (tx) =>
       fresh.rotate(tx, { vouched: true }),
     ).catch((error: unknown) => error);
@@ -125,7 +121,7 @@ describe('the keys that sign releases', function () {
     }
   });
 
-  it('sign again what earlier ones have signed, and nothing that somebody has altered', async () => {
+  it('sign again what earlier ones have signed, and nothing that a person has altered', async () => {
     const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-keys-'));
     const parts = {
       db: app.server.database.pool,
@@ -160,7 +156,7 @@ describe('the keys that sign releases', function () {
       expect((await add('1.0.1')).change, 'with its file at hand').to.equal('signed');
       expect((await add('1.0.1')).change).to.equal('none');
       await promoteVersion(parts, { version: '1.0.1' });
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const entries = await query(
         app,
         `select resource_name from audit_logs where action = 'agent_version.sign'`,

@@ -93,7 +93,7 @@ describe('secrets of scripts', () => {
     const during = await databaseDump();
     await agent.succeed(frame, OUTPUT);
     const done = await ended(id);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const after = await databaseDump();
     await eventually(
       () => JSON.stringify(shown),

@@ -46,7 +46,7 @@ describe('a hundred people who sign in at once', () => {
     expect(again.map(({ id }) => id)).to.deep.equal(first.slice(0, 30).map(({ id }) => id));
   });
 
-  it('are one account where all of them are one person', async () => {
+  it('are one account if all of them are one person', async () => {
     const { orgId, admin } = await buildTenant(app);
     await insertOidcProvider(app, idp, { org_id: orgId }, { default_role_configured_by: admin.id });
     idp.accounts.set('ada', { claims: { email: 'ada@example.com', email_verified: true, name: 'Ada' } });

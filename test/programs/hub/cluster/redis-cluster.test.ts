@@ -370,7 +370,7 @@ describe('three servers on one Redis', function () {
     );
   });
 
-  it('find a device where it is, although Redis returns with an old snapshot that has it elsewhere', async () => {
+  it('find a device if it is, although Redis returns with an old snapshot that has it elsewhere', async () => {
     const before = await connect(north);
     await redis.takeSnapshot();
     before.socket.disconnect();

@@ -208,7 +208,7 @@ describe('background jobs when something fails', () => {
       await untilState(id, 'succeeded');
     });
 
-    it('do not hold it up where their handler does not heed the signal', async () => {
+    it('do not hold it up if their handler does not heed the signal', async () => {
       const job = defineJob({ name: 'test.deaf', input: Nothing });
       const server = bench.server({ graceMs: 10, closeMs: 50 });
       server.handle(job, () => new Promise(() => {}));

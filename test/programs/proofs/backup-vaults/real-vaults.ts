@@ -6,7 +6,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { needsRestic, resticFor } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
-import { type RealDevice, realDevice } from '../../features/backup/jobs/backup-devices.ts';
+import { type RealDevice, realDevice } from '../../features/backup/backup-devices.ts';
 import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 
 /** The whole way: a real agent backs up and copies with real restic, and stock restic restores from the vaults. */

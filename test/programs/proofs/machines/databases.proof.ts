@@ -26,7 +26,7 @@ describe('the backups of a database that is written to', function () {
     await postgres?.close();
   });
 
-  it('come back as the writer remembers them, whatever instant is asked for, also where the agent was killed meanwhile', async () => {
+  it('come back as the writer remembers them, whatever instant is asked for, even if the agent was killed meanwhile', async () => {
     const writer = startWriter(postgres);
     const device = await world.addDevice({
       sources: { kind: 'database', engine: 'postgresql', instance: postgres.instance },

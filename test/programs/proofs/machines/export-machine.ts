@@ -1,5 +1,5 @@
-import { Kvm } from '../../../../src/agent/capabilities/hypervisors/kvm/kvm.ts';
-import { virsh } from '../../../../src/agent/capabilities/hypervisors/kvm/virsh.ts';
+import { Kvm } from '../../../../src/agent/capabilities/hypervisors/kvm.ts';
+import { virsh } from '../../../../src/agent/capabilities/hypervisors/kvm-disks.ts';
 
 /** An agent that exports one machine, in a process that a test can kill: ID FOLDER URI. */
 const [id = '', folder = '', uri = ''] = process.argv.slice(2);

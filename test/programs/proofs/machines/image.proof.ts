@@ -7,7 +7,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { needsRestic } from '../../../support/restic.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
-import { type RealDevice, realDevice } from '../../features/backup/jobs/backup-devices.ts';
+import { type RealDevice, realDevice } from '../../features/backup/backup-devices.ts';
 import { createStoreApp } from '../../../support/backup/store-support.ts';
 import { buildGuestDisk, changeGuest, type GuestDisk } from './guest-disk.ts';
 import { needsMachines, startGuest } from './run-guest.ts';

@@ -6,9 +6,9 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import type { Domain, DomainDisk } from '../../../../src/agent/capabilities/hypervisors/kvm/domain.ts';
-import { writeImage } from '../../../../src/agent/capabilities/hypervisors/kvm/write-image.ts';
-import { readFrom } from '../../../../src/agent/os/partitions/read-at.ts';
+import type { Domain, DomainDisk } from '../../../../src/agent/capabilities/hypervisors/kvm-domain.ts';
+import { writeImage } from '../../../../src/agent/capabilities/hypervisors/kvm-disks.ts';
+import { readFrom } from '../../../../src/agent/os/read-disk.ts';
 import { imageDetailsOf, openMachine } from '../../../../src/engine/index.ts';
 import type { CommandOutput } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -267,7 +267,7 @@ describe('an instant boot', function () {
     expect((await numbersOn(path.join(booted.folder, 'disk0.qcow2'))).length).to.be.at.least(last);
   });
 
-  it('is backed up as after a power cut where it ignores its power button, and nothing that it had written is lost', async () => {
+  it('is backed up as after a power cut if it ignores its power button, and nothing that it had written is lost', async () => {
     const wanted = bench.wanted(older);
     const { restoreId, repository } = wanted;
     const save = () => ({ restoreId, repository, jobId: randomUUID(), host: 'a host', timeoutSeconds: 900 });
@@ -314,7 +314,7 @@ describe('an instant boot', function () {
     }
   });
 
-  it('refuses disks that are not where they are said to be, and folders that others can change', async () => {
+  it('refuses disks that are not if they are said to be, and folders that others can change', async () => {
     const wanted = bench.wanted(older);
     const [first] = wanted.image.disks;
     const misplaced = { ...wanted.image, disks: [{ ...first!, offset: first!.offset + 512 }] };
@@ -334,7 +334,7 @@ describe('an instant boot', function () {
     await expectNothingLeft();
   });
 
-  it('becomes a machine with disks of its own where time does not matter', async () => {
+  it('becomes a machine with disks of its own if time does not matter', async () => {
     const wanted = {
       ...bench.wanted(older),
       diskSizeGb: 2,

@@ -8,15 +8,15 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { openMachines } from '../../../../src/agent/capabilities/hypervisors/handlers.ts';
 import { Hypervisors } from '../../../../src/agent/capabilities/hypervisors/hypervisors.ts';
-import { Kvm } from '../../../../src/agent/capabilities/hypervisors/kvm/kvm.ts';
-import { virsh } from '../../../../src/agent/capabilities/hypervisors/kvm/virsh.ts';
+import { Kvm } from '../../../../src/agent/capabilities/hypervisors/kvm.ts';
+import { virsh } from '../../../../src/agent/capabilities/hypervisors/kvm-disks.ts';
 import { openPrivateFolder } from '../../../../src/agent/os/files/private-folder.ts';
-import { environmentNetwork } from '../../../../src/agent/os/network/open-network.ts';
-import { readFrom } from '../../../../src/agent/os/partitions/read-at.ts';
-import { readOutput } from '../../../../src/agent/os/processes/child-process.ts';
-import { findByCommand } from '../../../../src/agent/os/processes/find-by-command.ts';
+import { environmentNetwork } from '../../../../src/agent/os/network/network.ts';
+import { readFrom } from '../../../../src/agent/os/read-disk.ts';
+import { readOutput } from '../../../../src/agent/os/child-process.ts';
+import { findByCommand } from '../../../../src/agent/os/process-group.ts';
 import { LocalEngine } from '../../../../src/agent/repository/local-engine.ts';
-import { boundHandler } from '../../../../src/agent/work/bound-handler.ts';
+import { boundHandler } from '../../../../src/agent/work/handler.ts';
 import { openMachine } from '../../../../src/engine/index.ts';
 import { BackupResult, COMMANDS } from '../../../../src/protocol/index.ts';
 import { openWorkbench } from '../../engine/engine-support.ts';
@@ -171,7 +171,7 @@ describe('proof: machines of libvirt', function () {
     expect(await overlaysIn(folder)).to.deep.equal([]);
   });
 
-  it('lose nothing where the agent is killed at any moment of a backup: the next one merges', async () => {
+  it('lose nothing if the agent is killed at any moment of a backup: the next one merges', async () => {
     const { id, folder, disks } = await makeMachine('killed', ['qcow2', 'raw'], 512);
     await libvirt.virsh('start', id);
     for (const [round, pauseMs] of [0, 60, 150, 400, 900].entries()) {

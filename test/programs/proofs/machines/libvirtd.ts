@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Context } from 'mocha';
-import { readOutput } from '../../../../src/agent/os/processes/child-process.ts';
+import { readOutput } from '../../../../src/agent/os/child-process.ts';
 
 /** A libvirtd of our own, with its folders in a temporary one: it has a view of the file system in which they are its usual ones. */
 

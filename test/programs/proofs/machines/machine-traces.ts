@@ -1,8 +1,7 @@
 import { readlink } from 'node:fs/promises';
 import path from 'node:path';
 import { mountPoints, unmountAll } from '../../../../src/agent/os/files/mounts.ts';
-import { findByCommand } from '../../../../src/agent/os/processes/find-by-command.ts';
-import { endLeftover } from '../../../../src/agent/os/processes/leftover-process.ts';
+import { findByCommand, endLeftover } from '../../../../src/agent/os/process-group.ts';
 
 /**
  * What the machines of an agent have on this computer.

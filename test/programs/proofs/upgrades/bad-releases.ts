@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { currentRelease } from '../../../../src/agent/os/installation/current-release.ts';
-import { ownPlatform } from '../../../../src/agent/os/installation/layout.ts';
+import { currentRelease, ownPlatform } from '../../../../src/agent/os/releases/layout.ts';
 import type { Upgrade } from '../../../../src/protocol/index.ts';
 import type { WatchdogSettings } from '../../../../src/watchdog/settings.ts';
 import { published, signed, signingKey } from '../../../support/agent/release-forge.ts';
@@ -156,7 +155,7 @@ describe('releases of the agent', function () {
     await bench.runs('1.1.0');
   });
 
-  it('that are older than what has run are refused, but installed where a pin names them', async () => {
+  it('that are older than what has run are refused, but installed if a pin names them', async () => {
     await begin();
     bench.offer(await bench.agentRelease('1.2.0'));
     await bench.phaseIs('completed');
@@ -189,7 +188,7 @@ describe('releases of the agent', function () {
     expect(bench.downloads.map(({ range }) => range)).to.deep.equal([undefined, 'bytes=300000-']);
   });
 
-  it('are not put where a link is, and a torn journal spoils nothing', async () => {
+  it('are not put if a link is, and a torn journal spoils nothing', async () => {
     bench = await startDeviceBench();
     await mkdir(path.join(bench.programs, 'agent'));
     await mkdir(path.join(bench.programs, 'elsewhere'));

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { UPGRADE_STEPS } from '../../../../src/agent/os/upgrades/upgrade-journal.ts';
+import { UPGRADE_STEPS } from '../../../../src/agent/os/releases/upgrade-files.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { type DeviceBench, effectsIn, startDeviceBench } from '../../watchdog/support/device-bench.ts';
 

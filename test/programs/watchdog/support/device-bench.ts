@@ -5,11 +5,10 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { saveCredentials } from '../../../../src/agent/core/enrollment/credentials.ts';
-import type { SignedRelease } from '../../../../src/agent/os/installation/release-check.ts';
-import { saveTrustedKeys } from '../../../../src/agent/os/installation/trusted-keys.ts';
-import { type JournalLine, readJournal } from '../../../../src/agent/os/upgrades/upgrade-journal.ts';
-import { bundle } from '../../../../src/packaging/bundle.ts';
+import { saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { type SignedRelease, saveTrustedKeys } from '../../../../src/agent/os/releases/release-check.ts';
+import { type JournalLine, readJournal } from '../../../../src/agent/os/releases/upgrade-files.ts';
+import { bundle } from '../../../../src/packaging/build-agent.ts';
 import {
   type ReleaseKey,
   type ReleaseManifest,

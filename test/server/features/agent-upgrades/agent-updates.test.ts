@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../../support/factories.ts';
-import { withSystem, withTenant } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { buildOrganization, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
+import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { registerVersions } from '../../../support/releases/registered-versions.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const WEEKEND = { days: ['sat', 'sun'], start: '22:00', end: '04:00' };
 
@@ -38,7 +38,7 @@ describe('the agent updates of an organization', () => {
   const setPartner = (agentUpdates: unknown) => set('/orgs/partners/me', agentUpdates);
   const setOrganization = (agentUpdates: unknown) => set(`/orgs/organizations/${tenant.orgId}`, agentUpdates);
 
-  it('are the defaults where nothing is set', async () => {
+  it('are the defaults if nothing is set', async () => {
     for (const { token } of Object.values(people)) {
       const { status, body } = await read(token);
       expect([status, body]).to.deep.equal([
@@ -79,7 +79,7 @@ describe('the agent updates of an organization', () => {
     expect(body.policy).to.deep.equal({ value: 'staged', level: 'partner' });
   });
 
-  it('are manual where a value was stored before there were rules for it', async () => {
+  it('are manual if a value was stored before there were rules for it', async () => {
     await withSystem(app.server.database.pool, 'test data', (tx) =>
       tx('organizations')
         .where('id', tenant.orgId)

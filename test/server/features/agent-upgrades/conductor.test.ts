@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'chai';
 import pg from 'pg';
-import { conductRollouts } from '../../../../../src/features/releases/rollout-control/conductor.ts';
-import { openPool } from '../../../../../src/platform/db/pool.ts';
-import { buildPerson } from '../../../../support/factories.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
+import { advanceRollouts } from '../../../../src/features/agent-upgrades/rollout.work.ts';
+import { openPool } from '../../../../src/platform/db/pool.ts';
+import { buildPerson } from '../../../support/factories.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import {
   createReleaseBench,
   query,
   type ReleaseBench,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 import {
   type Attempt,
   buildFleet,
@@ -20,7 +20,7 @@ import {
   inSystem,
   recordAttempts,
   stopOwnRounds,
-} from '../../../../support/releases/rollouts/rollout-fleet.ts';
+} from '../../../support/agent-upgrades/rollout-fleet.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -54,7 +54,7 @@ describe('the conductor of rollouts', function () {
   const read = async () => (await call('GET', `/${rollout.id}`)).body;
   const after = (minutes: number) => new Date(Date.parse(rollout.waveOpenedAt) + minutes * MINUTE_MS);
   const round = (minutes: number, { isWhole = true, db = bench.app.server.database.jobPool } = {}) =>
-    conductRollouts({ db, log: quietLog }, { now: after(minutes), isWhole });
+    advanceRollouts({ db, log: quietLog }, { now: after(minutes), isWhole });
   const report = (given: readonly [FleetDevice, Attempt['state'], minutes: number][]) =>
     recordAttempts(
       bench.app,
@@ -146,7 +146,7 @@ describe('the conductor of rollouts', function () {
     }
   });
 
-  it('resolves the alerts when somebody resumes, and does not halt again for the same failures', async () => {
+  it('resolves the alerts when a person resumes, and does not halt again for the same failures', async () => {
     await failThree();
     await round(10);
     const { body: resumed } = await call('POST', `/${rollout.id}/resume`);
@@ -185,7 +185,7 @@ describe('the conductor of rollouts', function () {
     expect((await read()).waves[0].counts).to.include({ healthy: 6, failed: 0 });
   });
 
-  it('does nothing twice where several servers decide at the same time', async () => {
+  it('does nothing twice if several servers decide at the same time', async () => {
     const pools = [1, 2, 3, 4].map((node) =>
       openPool(bench.app.database.appUrl, { max: 1, name: `node-${node}` }),
     );
@@ -200,7 +200,7 @@ describe('the conductor of rollouts', function () {
     }
   });
 
-  it('changes nothing where the server dies between the decision and the end of the transaction', async () => {
+  it('changes nothing if the server dies between the decision and the end of the transaction', async () => {
     await failThree();
     const doomed = openPool(bench.app.database.appUrl, { max: 1, name: 'doomed' });
     const blocker = openPool(bench.app.database.appUrl, { max: 1, name: 'blocker' });

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { connectDevice } from '../../../../support/fake-device.ts';
-import { query } from '../../../../support/releases/registry/release-support.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { connectDevice } from '../../../support/fake-device.ts';
+import { query } from '../../../support/releases/release-support.ts';
 import {
   createUpgradeGround,
   offered,
   type UpgradeGround,
   versions,
-} from '../../../../support/releases/upgrades/upgrade-ground.ts';
+} from '../../../support/agent-upgrades/upgrade-ground.ts';
 
 describe('what a heartbeat offers', () => {
   let ground: UpgradeGround;

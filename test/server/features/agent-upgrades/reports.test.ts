@@ -1,17 +1,17 @@
 import { expect } from 'chai';
-import type { WatchdogReport } from '../../../../../src/protocol/index.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { connectDashboard } from '../../../../support/dashboard-client.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildTenant, type EnrolledDevice } from '../../../../support/factories.ts';
-import { connectDevice, graceOver } from '../../../../support/fake-device.ts';
-import { query } from '../../../../support/releases/registry/release-support.ts';
+import type { WatchdogReport } from '../../../../src/protocol/index.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { connectDashboard } from '../../../support/dashboard-client.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
+import { connectDevice, graceOver } from '../../../support/fake-device.ts';
+import { query } from '../../../support/releases/release-support.ts';
 import {
   CAPABLE,
   createUpgradeGround,
   type UpgradableDevice,
   type UpgradeGround,
-} from '../../../../support/releases/upgrades/upgrade-ground.ts';
+} from '../../../support/agent-upgrades/upgrade-ground.ts';
 
 const NEVER = '00000000-0000-4000-8000-000000000000';
 
@@ -282,7 +282,7 @@ describe('what a device reports about its upgrades', () => {
     expect((await watchdog({}, { ...device, deviceId: NEVER })).status).to.be.oneOf([401, 403, 404]);
   });
 
-  it('is refused where it is nonsense, and keeps other reports from nothing', async () => {
+  it('is refused if it is nonsense, and keeps other reports from nothing', async () => {
     await refused({ component: 'helper' });
     await refused({ attemptId: 'mine' });
     await refused({ phase: 'offered' });

@@ -1,18 +1,18 @@
 import { expect } from 'chai';
-import { buildPerson, buildTenant, giveSecondFactor } from '../../../../support/factories.ts';
-import type { Answer } from '../../../../support/test-app.ts';
+import { buildPerson, buildTenant, giveSecondFactor } from '../../../support/factories.ts';
+import type { Answer } from '../../../support/test-app.ts';
 import {
   createReleaseBench,
   query,
   type ReleaseBench,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 import {
   buildFleet,
   type FleetOptions,
   inSystem,
   stopOwnRounds,
-} from '../../../../support/releases/rollouts/rollout-fleet.ts';
+} from '../../../support/agent-upgrades/rollout-fleet.ts';
 
 describe('the routes of rollouts', function () {
   this.timeout(120_000);
@@ -247,7 +247,7 @@ describe('the routes of rollouts', function () {
     await fleet(10);
     const { body } = await start({ version: '1.1.0', waves: [{ percent: 100, soakMinutes: 60 }] });
     for (const action of ['pause', 'resume', 'abort']) await act(body.id, action);
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query<{ action: string }>(
       bench.app,
       `select action, resource_id, resource_name, details, actor_email from audit_logs where action like 'agent_rollout.%' order by id`,

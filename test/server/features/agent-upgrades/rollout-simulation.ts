@@ -1,10 +1,10 @@
-import { conductRollouts } from '../../../../../src/features/releases/rollout-control/conductor.ts';
-import { liveRollouts } from '../../../../../src/features/releases/rollouts/live-rollouts.ts';
-import { waveOf } from '../../../../../src/features/releases/rollouts/wave.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import { type FleetDevice, inSystem } from '../../../../support/releases/rollouts/rollout-fleet.ts';
+import { advanceRollouts } from '../../../../src/features/agent-upgrades/rollout.work.ts';
+import { liveRollouts } from '../../../../src/features/agent-upgrades/rollout.queries.ts';
+import { waveOf } from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type FleetDevice, inSystem } from '../../../support/agent-upgrades/rollout-fleet.ts';
 
 /**
  * A fleet that upgrades itself on a clock of its own: devices that a wave has reached begin, take some minutes, and end
@@ -72,7 +72,7 @@ export class RolloutSimulation {
     await this.#begin();
     const rounds = await Promise.all(
       this.#options.nodes.map((node) =>
-        conductRollouts(
+        advanceRollouts(
           { db: node.server.database.jobPool, log: quietLog },
           { now: new Date(this.#nowMs), isWhole: true },
         ),

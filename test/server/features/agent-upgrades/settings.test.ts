@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { buildPerson, buildTenant } from '../../../support/factories.ts';
+import { registerVersions } from '../../../support/releases/registered-versions.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 const WINDOW = { days: ['fri', 'sat'], start: '22:00', end: '04:00' };
 

@@ -1,16 +1,12 @@
 import { expect } from 'chai';
-import { placeOf } from '../../../../../src/features/releases/rollouts/wave.ts';
-import {
-  createReleaseBench,
-  type ReleaseBench,
-  upload,
-} from '../../../../support/releases/registry/release-support.ts';
+import { placeOf } from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import { createReleaseBench, type ReleaseBench, upload } from '../../../support/releases/release-support.ts';
 import {
   buildFleet,
   type FleetDevice,
   inSystem,
   stopOwnRounds,
-} from '../../../../support/releases/rollouts/rollout-fleet.ts';
+} from '../../../support/agent-upgrades/rollout-fleet.ts';
 import { type Fate, RolloutSimulation } from './rollout-simulation.ts';
 
 /** `npm run bench:agent-rollouts` is the long form, with other seeds, laptops that are closed, and the figures. */

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { percentThrough } from '../../../../../src/features/releases/rollouts/live-rollouts.ts';
+import { percentThrough } from '../../../../src/features/agent-upgrades/rollout.queries.ts';
 import {
   type LiveRollout,
   placeOf,
   PLACES,
   placesOf,
   waveOf,
-} from '../../../../../src/features/releases/rollouts/wave.ts';
-import { asOwner, createTestDatabase } from '../../../../support/test-postgres.ts';
+} from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import { asOwner, createTestDatabase } from '../../../support/test-postgres.ts';
 
 const uuids = fc.uuid();
 const percents = fc.integer({ min: 0, max: PLACES }).map((places) => places / 100);

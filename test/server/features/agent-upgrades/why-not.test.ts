@@ -1,16 +1,16 @@
 import { expect } from 'chai';
-import type { Target } from '../../../../../src/features/releases/registry/platform.ts';
-import { ReleaseKeys } from '../../../../../src/features/releases/registry/release-keys.ts';
-import { AgentRelease } from '../../../../../src/features/releases/registry/release.model.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { UPGRADE_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { registerVersions } from '../../../../support/releases/registry/registered-versions.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildPerson, buildTenant, MACHINE } from '../../../../support/factories.ts';
-import { connectDevice } from '../../../../support/fake-device.ts';
-import { sharedTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../../support/test-app.ts';
+import type { Target } from '../../../../src/features/releases/release-name.ts';
+import { ReleaseKeys } from '../../../../src/features/releases/release-keys.ts';
+import { AgentRelease } from '../../../../src/features/releases/release.model.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { registerVersions } from '../../../support/releases/registered-versions.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildPerson, buildTenant, MACHINE } from '../../../support/factories.ts';
+import { connectDevice } from '../../../support/fake-device.ts';
+import { sharedTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 
 const UPGRADABLE = { capabilities: [UPGRADE_CAPABILITY] };
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;
@@ -35,7 +35,7 @@ describe('the upgrades of a device', () => {
     tenant = await buildTenant(app);
   });
 
-  const keys = new ReleaseKeys(createSealer({ current: TEST_ENCRYPTION_KEY, old: [] }));
+  const keys = new ReleaseKeys(createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] }));
   const publish = (...releases: (Partial<Target> & { version: string; promoted?: true })[]) =>
     withSystem(app.server.database.pool, 'test data', async (tx) => {
       for (const { promoted = false, ...given } of releases) {
@@ -128,7 +128,7 @@ describe('the upgrades of a device', () => {
     });
   });
 
-  it('are blocked where the signature of the release does not hold, and not after the key was replaced', async () => {
+  it('are blocked if the signature of the release does not hold, and not after the key was replaced', async () => {
     const { deviceId: id } = await buildDevice(app, tenant.orgId, { ...UPGRADABLE, agentVersion: '1.0.0' });
     const agents = `/orgs/organizations/${tenant.orgId}`;
     await registerVersions(app, '1.4.0');

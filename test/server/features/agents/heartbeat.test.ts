@@ -69,7 +69,7 @@ describe('heartbeats over HTTP', function () {
     await pass(GRACE_MS);
   };
 
-  it('are refused, as all that an agent sends over HTTP, where one device sends too many', async () => {
+  it('are refused, as all that an agent sends over HTTP, if one device sends too many', async () => {
     const other = await buildDevice(app, tenant.orgId);
     const ship = () =>
       app.call('POST', `/agents/${device.deviceId}/logs`, { token: device.token, body: { logs: [] } });
@@ -88,7 +88,7 @@ describe('heartbeats over HTTP', function () {
     expect((await beat({}, other)).status).to.equal(200);
   });
 
-  it('are answered as on the socket, and show the device online although nobody can ask it anything', async () => {
+  it('are answered as on the socket, and show the device online although it cannot be queried', async () => {
     const { status, body } = await beat({ metrics: METRICS, osVersion: 'Debian 13', agentVersion: '1.2.3' });
     expect(status).to.equal(200);
     expect(body).to.deep.include({ ok: true, nextInMs: HEARTBEAT_MS, upgrade: [] });
@@ -170,7 +170,7 @@ describe('heartbeats over HTTP', function () {
     client.close();
   });
 
-  it('are those of the socket where there is one', async () => {
+  it('are those of the socket if there is one', async () => {
     const agent = await connectDevice(app, device.token, { capabilities: ['eventlogs.list'] });
     const { status, body } = await beat({ metrics: METRICS });
     expect([status, body.ok]).to.deep.equal([200, true]);
@@ -281,7 +281,7 @@ describe('heartbeats over HTTP', function () {
     }
   });
 
-  it('that another process has taken in count here too: nobody is told that the device has gone', async () => {
+  it('that another process has taken in count here too: the device is not reported as gone', async () => {
     const other = await createTestApp({ database: app.database, env });
     try {
       const client = await connectDashboard(app, tenant.admin.token);
@@ -325,7 +325,7 @@ describe('heartbeats over HTTP', function () {
     expect((await beat()).status).to.equal(200);
   });
 
-  it('are refused by name where they are not of the agreed form', async () => {
+  it('are refused by name if they are not of the agreed form', async () => {
     const { status, body } = await beat({ at: 'yesterday', metrics: { cpuPercent: 101 } });
     expect([status, body.code]).to.deep.equal([400, 'VALIDATION_FAILED']);
     expect(body.details.map(({ path }: { path: string }) => path)).to.include.members([

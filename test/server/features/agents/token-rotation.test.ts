@@ -191,7 +191,7 @@ describe('the rotation of an agent’s token', () => {
 
   it('stands in the audit trail under the name of the agent, and without the token', async () => {
     const token = await staged();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await inDatabase(
       `select action, org_id, partner_id, actor_type, actor_id, actor_email, resource_type, resource_id, details, ip_address, result
       from audit_logs where resource_id = ? and action <> 'device.create'`,

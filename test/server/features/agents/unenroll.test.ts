@@ -45,7 +45,7 @@ describe('a machine that leaves', () => {
 
   it('is in the audit log as what its agent did', async () => {
     await leave();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
       tx.raw(
         'select action, actor_type, org_id, result from audit_logs where resource_id = ? and action = ?',

@@ -1,4 +1,4 @@
-import { AlertRounds, type RoundTiming } from '../../../../src/features/alerts/alert-rounds.ts';
+import { AlertRounds, type RoundTiming } from '../../../../src/features/alerts/alert.work.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import type { EnrolledDevice } from '../../../support/factories.ts';
 import { quietLog } from '../../../support/quiet-log.ts';

@@ -88,7 +88,7 @@ describe('alerts', function () {
       expect(ids(await get(`/alerts?deviceId=${deviceId}&kind=backup_failed`))).to.deep.equal([next, id]);
     });
 
-    it('say how severe their cause is now, and concern people again where it has become worse', async () => {
+    it('say how severe their cause is now, and concern people again if it has become worse', async () => {
       const { deviceId, orgId } = await buildDevice(app, tenant.orgId);
       const kind = 'space_runs_out';
       const follow = (severity: NewAlert['severity']) =>
@@ -171,7 +171,7 @@ describe('alerts', function () {
   });
 
   describe('are acknowledged and resolved', () => {
-    it('by somebody, with a note, once, and in the audit trail', async () => {
+    it('by a person, with a note, once, and in the audit trail', async () => {
       const id = await raise();
       const known = await post(`/alerts/${id}/acknowledge`, { note: 'I am on it.' }, tenant.technician);
       expect(known.status).to.equal(200);
@@ -199,7 +199,7 @@ describe('alerts', function () {
       for (const action of ['acknowledge', 'resolve']) {
         expect((await post(`/alerts/${id}/${action}`)).status, action).to.equal(409);
       }
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const rows = await inSystem((tx) =>
         tx('audit_logs')
           .where({ resource_id: id })
@@ -223,7 +223,7 @@ describe('alerts', function () {
       expect(statuses.toSorted((a, b) => a - b)).to.deep.equal([200, 409, 409]);
     });
 
-    it('by those who may, of their own organizations', async () => {
+    it('by people who may, of their own organizations', async () => {
       const id = await raise();
       const viewer = await buildPerson(app, {
         scope: 'organization',
@@ -277,7 +277,7 @@ describe('alerts', function () {
         ],
       });
       expect((await get(`/alerts/${theirs}`, stranger.admin)).body.status).to.equal('active');
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const rows = await inSystem((tx) =>
         tx('audit_logs').whereRaw(`details ->> 'note' = 'All of them'`).select('action', 'org_id', 'details'),
       );
@@ -399,7 +399,7 @@ describe('alerts', function () {
       expect((await get(path(orgId))).body).to.deep.equal({ offlineAfterMinutes: 5, diskPercent: null });
       const { status, body } = await patch(orgId, { diskPercent: 75 });
       expect([status, body]).to.deep.equal([200, { offlineAfterMinutes: 5, diskPercent: 75 }]);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const rows = await inSystem((tx) =>
         tx('audit_logs')
           .where({ action: 'organization.alert_settings.update', org_id: orgId })
@@ -413,7 +413,7 @@ describe('alerts', function () {
       });
     });
 
-    it('within bounds, by those who may', async () => {
+    it('within bounds, by people who may', async () => {
       for (const wrong of [
         { offlineAfterMinutes: 0 },
         { offlineAfterMinutes: 43_201 },

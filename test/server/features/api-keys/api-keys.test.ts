@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { commonPermissions } from '../../../../src/features/api-keys/key-rights.ts';
+import { commonPermissions, KeyUsage } from '../../../../src/features/api-keys/api-key-callers.ts';
 import { exceeds } from '../../../../src/features/roles/index.ts';
-import { KeyUsage } from '../../../../src/features/api-keys/key-usage.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { holds } from '../../../../src/platform/context.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
@@ -42,7 +41,7 @@ describe('the permissions that key and maker share', () => {
     );
   });
 
-  it('tell the scopes that somebody lacks, wildcards too', () => {
+  it('tell the scopes that a person lacks, wildcards too', () => {
     expect(
       exceeds(new Set(['devices:*', 'sites:read']), ['devices:read', 'devices:*', 'sites:*', '*:*']),
     ).to.deep.equal(['sites:*', '*:*']);
@@ -328,7 +327,7 @@ describe('API keys', () => {
     expect(await statusOf(key)).to.equal(200);
   });
 
-  it('give people no rights, and take them away where they may', async () => {
+  it('give people no rights, and take them away if they may', async () => {
     const { key } = await created(tenant.admin, { scopes: ['*:*'] });
     const place = { scope: 'partner', partnerId: tenant.partnerId } as const;
     const person = await buildPerson(app, { ...place, role: SYSTEM_ROLES.partnerViewer });
@@ -455,7 +454,7 @@ describe('API keys', () => {
       body: { orgId: tenant.orgId, name: 'By key' },
     });
     expect(made.status).to.equal(201);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const entries = await sql(
       `select actor_type, actor_id, action, actor_email from audit_logs where resource_id = any(?::uuid[]) order by id`,
       [`{${id},${made.body.id}}`],

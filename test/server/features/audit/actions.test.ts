@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { TOTP } from 'otpauth';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { eventually } from '../../../../support/eventually.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
   buildOrganization,
@@ -13,10 +13,10 @@ import {
   PASSWORD,
   signIn,
   type Person,
-} from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { entriesOf } from '../reading/reading-support.ts';
+} from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { entriesOf } from './reading-support.ts';
 
 describe('what is in the audit trail', function () {
   let app: TestApp;
@@ -52,7 +52,7 @@ describe('what is in the audit trail', function () {
     });
 
   describe('of sign-ins', () => {
-    it('is who has come, and from where', async () => {
+    it('is a sign-in, with the person and the address', async () => {
       const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       await signIn(app, person.email);
       await signIn(app, tenant.admin.email);
@@ -69,7 +69,7 @@ describe('what is in the audit trail', function () {
       expect(ofPartner).to.include({ org_id: null, partner_id: tenant.partnerId });
     });
 
-    it('is a wrong password of somebody who is known', async () => {
+    it('is a wrong password of a person who is known', async () => {
       const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       const { status, body } = await login(person.email.toUpperCase(), 'Wrong-Password-1', '203.0.113.2');
       expect(status).to.equal(401);
@@ -85,7 +85,7 @@ describe('what is in the audit trail', function () {
       expect(row['details']).to.deep.equal({ reason: 'password' });
     });
 
-    it('is nothing of an address that nobody has', async () => {
+    it('is nothing for an address without an account', async () => {
       const before = (await entriesOf(app, 'user.login.failed')).length;
       const waiting = async () =>
         (
@@ -99,7 +99,7 @@ describe('what is in the audit trail', function () {
       expect(await entriesOf(app, 'user.login.failed')).to.have.length(before);
     });
 
-    it('is a right password of whoever may not come in: disabled, of a shut partner, from elsewhere', async () => {
+    it('is a right password that is refused: of a disabled person, of an inactive partner, from a network that is not allowed', async () => {
       const disabled = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       await call('PATCH', `/users/${disabled.id}`, { status: 'disabled' });
       expect((await login(disabled.email)).status).to.equal(401);
@@ -188,7 +188,7 @@ describe('what is in the audit trail', function () {
   });
 
   describe('of refusals', () => {
-    it('is what somebody was not permitted to do', async () => {
+    it('is an action that was not permitted', async () => {
       const { status, body } = await call(
         'POST',
         '/orgs/sites',
@@ -205,7 +205,7 @@ describe('what is in the audit trail', function () {
       });
     });
 
-    it('is what was refused half-way, in the trail of who tried, not of whose it was', async () => {
+    it('is what was refused half-way, in the trail of the actor, not of the owner', async () => {
       const other = await buildTenant(app);
       const { status, body } = await call('PATCH', `/orgs/sites/${other.siteId}`, { name: 'Mine' });
       expect([status, body.error]).to.deep.equal([403, 'Access to this site denied']);
@@ -224,12 +224,12 @@ describe('what is in the audit trail', function () {
             tx.raw(`select count(*)::int as n from audit_logs where result = 'denied'`),
           )
         ).rows[0].n;
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const before = await count();
       await call('PATCH', `/orgs/sites/${newId()}`, { name: 'x' });
       await call('POST', '/orgs/sites', {});
       await call('GET', '/audit-logs', undefined, tenant.technician.token);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       expect(await count()).to.equal(before);
     });
 
@@ -270,7 +270,7 @@ describe('what is in the audit trail', function () {
       });
     });
 
-    it('is where a device comes from: its enrollment, and each one after', async () => {
+    it('is the origin of a device: its enrollment, and each one after', async () => {
       const machineId = newId();
       const device = await buildDevice(app, tenant.orgId, { hostname: 'NEW', machineId });
       await buildDevice(app, tenant.orgId, { hostname: 'NEW', machineId });

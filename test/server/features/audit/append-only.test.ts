@@ -1,17 +1,13 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import {
-  signCheckpoint,
-  checkpointHash,
-  type Checkpoint,
-} from '../../../../../src/features/audit/chain/checkpoint.ts';
-import { checkStored } from '../../../../../src/features/audit/verification/stored-check.ts';
-import { readCheckpoints, readHead } from '../../../../../src/features/audit/storage/stored-chains.ts';
-import { withSystem, withTenant } from '../../../../../src/platform/db/transaction.ts';
-import type { TenantScope } from '../../../../../src/platform/db/tenant-scope.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
-import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
+import { signCheckpoint, checkpointHash, type Checkpoint } from '../../../../src/features/audit/chain.ts';
+import { checkStored } from '../../../../src/features/audit/stored-check.ts';
+import { readCheckpoints, readHead } from '../../../../src/features/audit/stored-chains.queries.ts';
+import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
+import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
+import { type AuditBench, createAuditBench } from '../../../support/audit/audit-support.ts';
 
 const code = (work: Promise<unknown>) =>
   work.then(
@@ -71,7 +67,7 @@ describe('the audit trail in the database', () => {
     });
   }
 
-  it('lets nobody but the sealer take from the outbox, or move a head, and that one not back', async () => {
+  it('lets only the sealer take from the outbox or move a head, and never back', async () => {
     for (const role of ['muster', 'svc_app', 'svc_audit_admin']) {
       expect(await as(role, 'delete from audit_outbox'), role).to.equal('42501');
     }
@@ -136,7 +132,7 @@ describe('the audit trail in the database', () => {
     expect((await checkStored(bench.db, { own: bench.keys })).faults).to.deep.equal([]);
   });
 
-  it('makes a fork impossible, whoever writes', async () => {
+  it('makes a fork impossible for every role that writes', async () => {
     const fork = (
       seq: number,
       prev: string,
@@ -222,7 +218,7 @@ describe('the audit trail in the database', () => {
       expect(await faults()).to.deep.equal([]);
     });
 
-    it('goes on behind what was pruned, where all of it was', async () => {
+    it('goes on behind what was pruned, if all of it was', async () => {
       expect(await prune(6)).to.equal('done');
       expect(await faults()).to.deep.equal([]);
       await bench.sealer.flush();
@@ -233,7 +229,7 @@ describe('the audit trail in the database', () => {
       expect(await faults()).to.deep.equal([]);
     });
 
-    it('is proven also where the link was left', async () => {
+    it('is proven even if the link was left', async () => {
       expect(await prune(3, { link: false })).to.equal('done');
       expect(await faults()).to.deep.equal([]);
     });
@@ -249,12 +245,12 @@ describe('the audit trail in the database', () => {
       ).to.equal('42501');
     });
 
-    it('is found out where the cut is not signed, or an entry behind it was changed', async () => {
+    it('is found out if the cut is not signed, or an entry behind it was changed', async () => {
       expect(await prune(3, { cut: { signature: 'bm90IG9uZQ' } })).to.equal('done');
       expect(await faults()).to.deep.equal([{ seq: 3, reason: 'checkpoint 2: its signature is not valid' }]);
     });
 
-    it('is found out where the first entry left was changed, or is gone too', async () => {
+    it('is found out if the first entry left was changed, or is gone too', async () => {
       expect(await prune(3)).to.equal('done');
       const free = (sql: string) =>
         asOwner(

@@ -2,27 +2,17 @@ import { expect } from 'chai';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createEntryArchive } from '../../../../../src/features/audit/retention/archive.ts';
-import {
-  BundleReader,
-  type BundleReport,
-  type BundleTrust,
-} from '../../../../../src/features/audit/chain/bundle.ts';
-import { AuditPruner } from '../../../../../src/features/audit/retention/audit-pruner.ts';
-import { checkStored } from '../../../../../src/features/audit/verification/stored-check.ts';
-import type { S3Options } from '../../../../../src/platform/storage/s3.ts';
-import { buildTenant } from '../../../../support/factories.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
-import {
-  type Fault,
-  S3_KEYS,
-  S3_REGION,
-  type S3Server,
-  startS3Server,
-} from '../../../../support/s3-server.ts';
-import { createTestApp } from '../../../../support/test-app.ts';
-import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
+import { createEntryArchive } from '../../../../src/features/audit/audit.work.ts';
+import { BundleReader, type BundleReport, type BundleTrust } from '../../../../src/features/audit/bundle.ts';
+import { AuditPruner } from '../../../../src/features/audit/audit-pruner.ts';
+import { checkStored } from '../../../../src/features/audit/stored-check.ts';
+import type { S3Options } from '../../../../src/platform/s3.ts';
+import { buildTenant } from '../../../support/factories.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { environmentOf, runMuster } from '../../../support/run-muster.ts';
+import { type Fault, S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../../support/s3-server.ts';
+import { createTestApp } from '../../../support/test-app.ts';
+import { type AuditBench, createAuditBench } from '../../../support/audit/audit-support.ts';
 
 const SIZES = { portion: 20, step: 8 };
 
@@ -105,7 +95,7 @@ describe('the archive of the audit trail', function () {
     expect(cut).to.deep.equal([{ seq: known?.seq, checksum: known?.checksum }]);
   });
 
-  it('is found out where any entry of it, its end or its beginning was changed', async () => {
+  it('is found out if any entry of it, its end or its beginning was changed', async () => {
     await fill([40, { daysAgo: 400 }], [2]);
     await job().prune();
     const lines = linesOf(nameOf(21, 40));
@@ -127,7 +117,7 @@ describe('the archive of the audit trail', function () {
     expect(reasonOf(lines.with(0, lines[0]!.replace('"kind":"cut"', '"kind":"head"')))).to.be.a('string');
   });
 
-  it('keeps everything where it cannot be written to, says why, and goes on when it can', async () => {
+  it('keeps everything if it cannot be written to, says why, and goes on when it can', async () => {
     await fill([30, { daysAgo: 400 }], [2]);
     const all = await seqs();
     const other = await bench.organization();
@@ -244,7 +234,7 @@ describe('the archive of the audit trail', function () {
     }
   });
 
-  it('fails by the command line with 1 where the copy does', async () => {
+  it('fails by the command line with 1 if the copy does', async () => {
     await fill([5, { daysAgo: 400 }]);
     const env = { ...environment(), AUDIT_ARCHIVE_BUCKET: 'missing' };
     const ran = await muster(env, 'prune');
@@ -254,7 +244,7 @@ describe('the archive of the audit trail', function () {
     expect(await muster({ ...environment(), AUDIT_ADMIN_DATABASE_URL: '' }, 'prune')).to.include({ code: 2 });
   });
 
-  it('can be chosen where the server has one', async () => {
+  it('can be chosen if the server has one', async () => {
     const app = await createTestApp({
       env: {
         AUDIT_ARCHIVE_BUCKET: 'archive',

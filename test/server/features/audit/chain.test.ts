@@ -1,8 +1,9 @@
 import canonicalizePackage from 'canonicalize';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { canonicalJson, type Json } from '../../../../../src/features/audit/chain/canonical-json.ts';
 import {
+  canonicalJson,
+  type Json,
   canonicalContent,
   CHAIN_START,
   checksumOf,
@@ -10,11 +11,11 @@ import {
   sha256,
   type SealedContent,
   type UnsealedEntry,
-} from '../../../../../src/features/audit/chain/chain.ts';
-import { asUuid, sanitizeJson, truncateText } from '../../../../../src/features/audit/recording/sanitize.ts';
-import { storableText } from '../../../../../src/protocol/index.ts';
-import { isoTime } from '../../../../../src/features/audit/storage/copy-row.ts';
-import { asOwner, createTestDatabase, type TestDatabase } from '../../../../support/test-postgres.ts';
+} from '../../../../src/features/audit/chain.ts';
+import { asUuid, sanitizeJson, truncateText } from '../../../../src/features/audit/audit-trail.ts';
+import { storableText } from '../../../../src/protocol/index.ts';
+import { isoTime } from '../../../../src/features/audit/stored-chains.queries.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 // Its types describe another kind of module than it is.
 const canonicalize = canonicalizePackage as unknown as (value: unknown) => string | undefined;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { buildDevice, buildPerson, buildTenant, type Person } from '../../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { entriesOf } from '../reading/reading-support.ts';
+import { buildDevice, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { entriesOf } from './reading-support.ts';
 
 describe('the entry about data that was read', () => {
   let app: TestApp;
@@ -33,6 +33,9 @@ describe('the entry about data that was read', () => {
     const other = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
     await read(path, other);
     expect(await accesses(deviceId), 'another person').to.have.length(4);
+    const { deviceId: second } = await buildDevice(app, tenant.orgId);
+    await read(`/backup/hyperv/vms/${second}`);
+    expect(await accesses(second), 'another device').to.have.length(1);
   });
 
   it('is not written for what the caller was not shown', async () => {

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { csvCell, csvLine } from '../../../../../src/features/audit/export/csv.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildOrganization, buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { addEntries, entriesOf, type NewEntry } from '../reading/reading-support.ts';
+import { csvCell, csvLine } from '../../../../src/features/audit/export.service.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { addEntries, entriesOf, type NewEntry } from './reading-support.ts';
 
 const HEAD =
   'id,timestamp,actorId,actorName,actorEmail,action,resourceType,resourceId,resourceName,category,result,ipAddress,userAgent,details';

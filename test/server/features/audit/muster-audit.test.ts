@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
-import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
-import { publicPart, signingKeyRows } from '../../../../../src/features/audit/storage/signing-keys.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
+import { environmentOf, runMuster } from '../../../support/run-muster.ts';
+import { type AuditBench, createAuditBench } from '../../../support/audit/audit-support.ts';
+import { publicPart, signingKeyRows } from '../../../../src/features/audit/signing-keys.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
 
-const ROOT = fileURLToPath(new URL('../../../../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 
 describe('muster audit', () => {
   let bench: AuditBench;
@@ -62,7 +62,7 @@ describe('muster audit', () => {
 
   it('loads nothing for a bundle that needs a database', async () => {
     const graph = await reachable('src/cli/audit/verify-bundle.ts');
-    expect(graph.some((file) => file.includes('features/audit/chain/bundle.ts'))).to.equal(true);
+    expect(graph.some((file) => file.includes('features/audit/bundle.ts'))).to.equal(true);
     for (const file of graph) expect(file).not.to.match(/platform\/db|^(pg|knex|objection)$/);
   });
 
@@ -100,7 +100,7 @@ describe('muster audit', () => {
     expect(back.out).to.contain('entries 31 to 33 are missing at the end: the earlier copy');
   });
 
-  it('ends with 2 where nothing could be checked, and says why', async () => {
+  it('ends with 2 if nothing could be checked, and says why', async () => {
     const cut = path.join(folder, 'cut.jsonl');
     await writeFile(cut, (await readFile(bundle, 'utf8')).slice(0, -40));
     for (const [args, reason] of [

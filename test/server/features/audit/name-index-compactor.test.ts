@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { NameIndexCompactor } from '../../../../../src/features/audit/index.ts';
-import { LOCK_NAMES_SHARED } from '../../../../../src/features/audit/name-index/name-index-cache.ts';
-import { runPrepared } from '../../../../../src/platform/db/prepared.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
+import { LOCK_NAMES_SHARED } from '../../../../src/features/audit/name-index.queries.ts';
+
+import { withSystem, runPrepared } from '../../../../src/platform/db/transaction.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { type AuditBench, createAuditBench } from '../../../support/audit/audit-support.ts';
 
 describe('the name index compactor', () => {
   let bench: AuditBench;

@@ -1,23 +1,21 @@
 import { expect } from 'chai';
-import { BundleReader, type BundleReport } from '../../../../../src/features/audit/chain/bundle.ts';
-import { checksumOf } from '../../../../../src/features/audit/chain/chain.ts';
-import { exportBundle } from '../../../../../src/features/audit/export/export-bundle.ts';
-import { NameIndexCompactor } from '../../../../../src/features/audit/index.ts';
-import { NameIndexCache } from '../../../../../src/features/audit/name-index/name-index-cache.ts';
-import {
-  AuditPruner,
-  type AuditPrunerOptions,
-} from '../../../../../src/features/audit/retention/audit-pruner.ts';
-import { addAuditJobs } from '../../../../../src/features/audit/retention/audit-jobs.ts';
-import { cutChain, nextPortion } from '../../../../../src/features/audit/retention/prune-chain.ts';
-import { readEntries } from '../../../../../src/features/audit/storage/stored-chains.ts';
-import { checkStored } from '../../../../../src/features/audit/verification/stored-check.ts';
-import { openSession } from '../../../../../src/platform/db/pool.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { createJobs } from '../../../../../src/platform/jobs/jobs.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { quietLog, recordingLog } from '../../../../support/quiet-log.ts';
-import { type AuditBench, createAuditBench } from '../../../../support/audit/audit-support.ts';
+import { BundleReader, type BundleReport } from '../../../../src/features/audit/bundle.ts';
+import { checksumOf } from '../../../../src/features/audit/chain.ts';
+import { exportBundle } from '../../../../src/features/audit/export.service.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
+import { NameIndexCache } from '../../../../src/features/audit/name-index.ts';
+import { AuditPruner, type AuditPrunerOptions } from '../../../../src/features/audit/audit-pruner.ts';
+import { dueChains, recordPruning } from '../../../../src/features/audit/audit-retention.queries.ts';
+import { addAuditJobs } from '../../../../src/features/audit/audit.work.ts';
+import { cutChain, nextPortion, RetentionFailure } from '../../../../src/features/audit/prune-chain.ts';
+import { readEntries } from '../../../../src/features/audit/stored-chains.queries.ts';
+import { checkStored } from '../../../../src/features/audit/stored-check.ts';
+import { openSession } from '../../../../src/platform/db/pool.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { createJobs } from '../../../../src/platform/jobs/jobs.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { quietLog, recordingLog } from '../../../support/quiet-log.ts';
+import { type AuditBench, createAuditBench } from '../../../support/audit/audit-support.ts';
 
 const SIZES = { portion: 10, step: 4 };
 
@@ -98,6 +96,36 @@ describe('pruning of the audit trail', function () {
     expect((await faults()).map(({ seq }) => seq)).to.deep.equal([31]);
   });
 
+  it('notes for each organization how its last run has ended, and when it last succeeded', async () => {
+    const other = await bench.organization();
+    const record = (failures: [orgId: string, reason: string][], unfinished: string[] = []) =>
+      withSystem(bench.db, 'test', (tx) => recordPruning(tx, { failures: new Map(failures), unfinished }));
+    const outcome = async (orgId: string) =>
+      (
+        await bench.owner<{ cleaned: Date | null; failed: Date | null; reason: string | null }>(
+          `select last_cleanup_at as cleaned, last_failure_at as failed, last_failure as reason
+          from audit_retention_policies where org_id = $1`,
+          [orgId],
+        )
+      )[0];
+    await record([[bench.orgId, 'first']], [other]);
+    const failed = await outcome(bench.orgId);
+    expect(failed).to.include({ cleaned: null, reason: 'first' });
+    expect(await outcome(other), 'left unfinished').to.equal(undefined);
+    await record([]);
+    const cleaned = await outcome(bench.orgId);
+    expect(cleaned).to.include({ failed: null, reason: null });
+    expect(cleaned?.cleaned).to.be.instanceOf(Date);
+    await record([[bench.orgId, 'second']]);
+    const again = await outcome(bench.orgId);
+    expect(again).to.deep.include({ cleaned: cleaned?.cleaned, reason: 'second' });
+    expect(again?.failed?.getTime()).to.be.greaterThan(failed?.failed?.getTime() ?? 0);
+    await record([[bench.orgId, 'third']]);
+    expect((await outcome(bench.orgId))?.reason).to.equal('third');
+    await record([], [bench.orgId]);
+    expect((await outcome(bench.orgId))?.reason, 'left unfinished').to.equal('third');
+  });
+
   it('can remove all there is, and the chain goes on behind it', async () => {
     await fill([12, { daysAgo: 400 }]);
     expect(await job().prune()).to.include({ removed: 12 });
@@ -136,6 +164,32 @@ describe('pruning of the audit trail', function () {
     expect(await job().prune()).to.include({ removed: 2, failed: 0 });
     expect(await left(bench.partnerId)).to.deep.equal([]);
     expect(await faults()).to.deep.equal([]);
+  });
+
+  it('asks for copies of a partner’s own, and of the system’s, if one of their organizations does', async () => {
+    const system = '00000000-0000-0000-0000-000000000000';
+    const other = await bench.organization();
+    await fill(...[bench.orgId, other, null].map((orgId): [number, object] => [1, { daysAgo: 800, orgId }]));
+    await bench.owner(
+      `insert into audit_outbox (id, actor_type, actor_id, action, resource_type, result, "timestamp")
+      values (gen_random_uuid(), 'system', gen_random_uuid(), 'a', 'x', 'success', now() - interval '800 days')`,
+    );
+    await bench.sealer.flush();
+    const due = async () => {
+      const chains = await withSystem(bench.db, 'test', dueChains);
+      return new Map(chains.map(({ chainId, archives }) => [chainId, archives]));
+    };
+    const chains = [bench.orgId, other, bench.partnerId, system];
+    expect(await due()).to.deep.equal(new Map(chains.sort().map((chainId) => [chainId, false])));
+    await keep(30);
+    await bench.owner('update audit_retention_policies set archive_to_s3 = true');
+    const archived = await due();
+    expect(chains.filter((chainId) => archived.get(chainId) === true)).to.have.members([
+      bench.orgId,
+      bench.partnerId,
+      system,
+    ]);
+    expect(archived.get(other)).to.equal(false);
   });
 
   it('removes from the chain of the whole system too', async () => {
@@ -262,7 +316,7 @@ describe('pruning of the audit trail', function () {
       ],
     ];
     for (const [name, sql, reason] of CASES) {
-      it(`removes nothing where ${name}, says so, and does the others`, async () => {
+      it(`removes nothing if ${name}, says so, and does the others`, async () => {
         const other = await bench.organization();
         await fill([9, { daysAgo: 400 }], [3], [4, { daysAgo: 400, orgId: other }]);
         await tamper(sql.replaceAll(/where seq/g, `where chain_id = '${bench.orgId}' and seq`));
@@ -278,7 +332,7 @@ describe('pruning of the audit trail', function () {
       });
     }
 
-    it('signs nothing that somebody has chained anew, up to an entry that is younger', async () => {
+    it('signs nothing that a person has chained anew, up to an entry that is younger', async () => {
       await fill([9, { daysAgo: 400 }], [3]);
       // Only the first batch was kept as a checkpoint; the head is what the rest hangs on.
       await bench.owner(
@@ -364,6 +418,27 @@ describe('pruning of the audit trail', function () {
     expect(await faults()).to.deep.equal([]);
   });
 
+  it('removes no entry whose checksum has changed since the verification', async () => {
+    await keep(30);
+    await fill([10, { daysAgo: 100 }]);
+    const chain = { chainId: bench.orgId, before: new Date(Date.now() + 1000) };
+    const portion = await nextPortion(bench.db, bench.keys, chain, SIZES);
+    const [place] = portion?.steps ?? [];
+    if (portion === undefined || place === undefined) throw new Error('nothing to do');
+    await tamper(`update audit_logs set checksum = repeat('0', 64) where seq = ${place.seq}`);
+    const session = openSession(bench.database.auditAdminUrl ?? '', 'test');
+    try {
+      const refused = await cutChain(session, portion, place).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(refused).to.be.instanceOf(RetentionFailure);
+    } finally {
+      await session.destroy();
+    }
+    expect(await left()).to.deep.equal(['1 unlinked', 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+
   it('loses nothing that is sealed meanwhile', async () => {
     await fill([60, { daysAgo: 400 }]);
     const writer = (async () => {
@@ -390,7 +465,7 @@ describe('pruning of the audit trail', function () {
     const { log, lines } = recordingLog();
     const off = job({ adminUrl: undefined });
     expect(await off.prune()).to.deep.equal({ ran: 'off', removed: 0, failed: 0 });
-    const jobs = createJobs({ db: bench.db, sealer: createSealer({ current: 'test', old: [] }), log });
+    const jobs = createJobs({ db: bench.db, encryptor: createEncryptor({ current: 'test', old: [] }), log });
     const parts = { auditAdminUrl: undefined, auditArchive: undefined, auditKeys: bench.keys };
     addAuditJobs({ jobs, db: bench.db, ...parts, log });
     expect(lines.map(({ event }) => event)).to.deep.equal(['audit.cleanup_off']);
@@ -406,7 +481,7 @@ describe('pruning of the audit trail', function () {
     expect(await left()).to.deep.equal([1, 2, 3].map((seq) => (seq === 1 ? '1 unlinked' : seq)));
   });
 
-  it('removes nothing where copies are asked for and there is no archive', async () => {
+  it('removes nothing if copies are asked for and there is no archive', async () => {
     await fill([3, { daysAgo: 400 }]);
     await keep(365);
     await bench.owner('update audit_retention_policies set archive_to_s3 = true');

@@ -1,6 +1,6 @@
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import type { TestApp } from '../../../support/test-app.ts';
 
 export interface NewEntry {
   org_id?: string | null;
@@ -33,13 +33,13 @@ export async function addEntries(app: TestApp, ...entries: NewEntry[]): Promise<
     details: JSON.stringify(entry.details ?? {}),
   }));
   await withSystem(app.server.database.pool, 'test data', async (tx) => tx('audit_outbox').insert(rows));
-  await app.server.auditSealer.flush();
+  await app.server.chainWriter.flush();
   return rows.map(({ id }) => id);
 }
 
 /** What the trail has of an action, oldest first. */
 export async function entriesOf(app: TestApp, action: string): Promise<Record<string, unknown>[]> {
-  await app.server.auditSealer.flush();
+  await app.server.chainWriter.flush();
   const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
     tx.raw('select * from audit_logs where action = ? order by "timestamp", seq', [action]),
   );

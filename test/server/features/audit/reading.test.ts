@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { categoryOf } from '../../../../../src/features/audit/reading/categories.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildOrganization, buildPerson, buildTenant, signIn } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { categoryOf } from '../../../../src/features/audit/audit.schema.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildOrganization, buildPerson, buildTenant, signIn } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { addEntries } from './reading-support.ts';
 
 interface Entry {
@@ -253,7 +253,7 @@ describe('reading the audit trail', () => {
     }
   });
 
-  it('is narrowed to one organization by those who may see it, in lists and in reports', async () => {
+  it('is narrowed to one organization by people who may see it, in lists and in reports', async () => {
     const [one, other] = [await place(), await place()];
     const foreign = await buildTenant(app);
     const at = '2026-04-01T00:00:00Z';

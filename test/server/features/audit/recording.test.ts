@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { createAuditTrail } from '../../../../../src/features/audit/index.ts';
-import type { Caller } from '../../../../../src/platform/context.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import type { AuditEntry } from '../../../../../src/platform/http/audit.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildPerson, buildTenant, signIn } from '../../../../support/factories.ts';
-import { recordingLog } from '../../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { eventually } from '../../../../support/eventually.ts';
+import { createAuditTrail } from '../../../../src/features/audit/index.ts';
+import type { Caller } from '../../../../src/platform/context.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import type { AuditEntry } from '../../../../src/platform/http/audit.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildPerson, buildTenant, signIn } from '../../../support/factories.ts';
+import { recordingLog } from '../../../support/quiet-log.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { eventually } from '../../../support/eventually.ts';
 
 describe('audit entries', () => {
   let app: TestApp;
@@ -32,14 +32,14 @@ describe('audit entries', () => {
     expect(rows[0].checksum).to.match(/^[0-9a-f]{64}$/);
   });
 
-  it('are not there where the deed was undone', async () => {
+  it('are not there if the deed was undone', async () => {
     const name = 'Never';
     const undone = await withSystem(app.server.database.pool, 'test', async (tx) => {
       await createAuditTrail({ wake() {} }).record(tx, entry({ resourceName: name }));
       throw new Error('on purpose');
     }).catch((error: Error) => error.message);
     expect(undone).to.equal('on purpose');
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     expect(await inDatabase('select from audit_logs where resource_name = ?', [name])).to.deep.equal([]);
   });
 
@@ -65,14 +65,14 @@ describe('audit entries', () => {
 
   it('of a partner have a chain of its own', async () => {
     await signIn(app, tenant.admin.email);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const system = await buildPerson(app, { scope: 'system' });
     const changed = await app.call('PATCH', `/orgs/partners/${tenant.partnerId}`, {
       token: system.token,
       body: { name: 'Other' },
     });
     expect(changed.status).to.equal(200);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows = await inDatabase(
       `select action, org_id, partner_id, chain_id, seq::int from audit_logs
       where chain_id = ? order by seq`,
@@ -102,7 +102,7 @@ describe('audit entries', () => {
   it('keep an id that is no UUID in their details', async () => {
     const actor = { ...entry().actor, userId: 'root' } as Caller;
     await record(entry({ actor, resourceId: 'server-1', resourceName: 'Odd', details: { a: 1 } }));
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const zero = '00000000-0000-0000-0000-000000000000';
     expect(
       await inDatabase(`select actor_id, resource_id, details from audit_logs where resource_name = 'Odd'`),
@@ -116,7 +116,7 @@ describe('audit entries', () => {
     await record(
       entry({ resourceId, resourceName: `\0${'😀'.repeat(300)}`, details: { half: '\ud800', '\0': 'x\0' } }),
     );
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const [row] = await inDatabase('select resource_name, details from audit_logs where resource_id = ?', [
       resourceId,
     ]);
@@ -140,7 +140,7 @@ describe('audit entries', () => {
       await trail.recordAll(tx, entries);
       await trail.recordAll(tx, []);
     });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows: object[] = await inDatabase(
       `select org_id, partner_id, actor_type, actor_id, actor_email, action, resource_type, resource_id,
         resource_name, details::text, ip_address, user_agent, result, error_message
@@ -162,7 +162,7 @@ describe('audit entries', () => {
 
   it('have their lag and what fails among the metrics', async () => {
     await createSite(tenant.orgId, 'Measured');
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const text = await (await fetch(`${app.url}/metrics`)).text();
     expect(text).to.match(/muster_audit_seal_lag_seconds_count [1-9]/);
     expect(text).to.match(/muster_audit_chains_failing 0/);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
+import { buildTenant } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('audit retention', function () {
   let app: TestApp;
@@ -31,7 +31,7 @@ describe('audit retention', function () {
     const { status, body } = await choose({ retentionDays: 90, archiveToS3: false });
     expect([status, body]).to.deep.equal([200, { ...DEFAULTS, retentionDays: 90 }]);
     expect((await read()).body).to.deep.equal({ ...DEFAULTS, retentionDays: 90 });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows = await asOwner(
       app.database.ownerUrl,
       `select org_id, details from audit_logs where action = 'organization.audit_retention.update'`,
@@ -47,7 +47,7 @@ describe('audit retention', function () {
     ]);
   });
 
-  it('is chosen within bounds, by those who may, of their own organizations', async () => {
+  it('is chosen within bounds, by people who may, of their own organizations', async () => {
     const good = { retentionDays: 30, archiveToS3: false };
     for (const wrong of [
       { retentionDays: 29 },
@@ -66,7 +66,7 @@ describe('audit retention', function () {
     expect((await read(tenant.orgId, stranger.admin)).status).to.equal(404);
   });
 
-  it('asks for no copies where there is no archive', async () => {
+  it('asks for no copies if there is no archive', async () => {
     const { status, body } = await choose({ retentionDays: 90, archiveToS3: true });
     expect([status, body.details[0].path]).to.deep.equal([400, 'body.archiveToS3']);
   });
@@ -84,7 +84,7 @@ describe('audit retention', function () {
     });
   });
 
-  it('says where nothing is ever removed, in the answer and once in the log', async () => {
+  it('says if nothing is ever removed, in the answer and once in the log', async () => {
     const { ownerUrl, appUrl } = app.database;
     const other = await createTestApp({ database: { ownerUrl, appUrl, drop: async () => {} } });
     const { body } = await other.call('GET', pathOf(tenant.orgId), { token: tenant.admin.token });

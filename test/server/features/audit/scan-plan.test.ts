@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import { planScan } from '../../../../../src/features/audit/reading/scan-plan.ts';
-import { NameIndexCompactor } from '../../../../../src/features/audit/index.ts';
-import type { Context } from '../../../../../src/platform/context.ts';
-import type { TenantScope } from '../../../../../src/platform/db/tenant-scope.ts';
-import { withTenant } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildOrganization, buildPerson, buildTenant, signIn } from '../../../../support/factories.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
+import { planScan } from '../../../../src/features/audit/audit-scan.queries.ts';
+import { NameIndexCompactor } from '../../../../src/features/audit/index.ts';
+import type { Context } from '../../../../src/platform/context.ts';
+import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
+import { withTenant } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildOrganization, buildPerson, buildTenant, signIn } from '../../../support/factories.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { addEntries, type NewEntry } from './reading-support.ts';
 
 interface Stored {
@@ -60,7 +60,7 @@ describe('pages of the audit trail', function () {
     const reader = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     const system = await buildPerson(app, { scope: 'system' });
     await signIn(app, admin.email);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     stored = await asOwner<Stored>(
       app.database.ownerUrl,
       `select id, to_char("timestamp" at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, org_id, action, actor_email, resource_type, resource_name
@@ -145,7 +145,7 @@ describe('pages of the audit trail', function () {
     }
   }
 
-  it('are scanned where more names match than are looked for one by one', async () => {
+  it('are scanned if more names match than are looked for one by one', async () => {
     const caller: TenantScope = {
       scope: 'system',
       userId: null,
@@ -162,7 +162,7 @@ describe('pages of the audit trail', function () {
     });
   });
 
-  it('are those of one organization, where somebody who sees several asks for one', async () => {
+  it('are those of one organization, if a person who sees several asks for one', async () => {
     const { orgId } = tenant;
     const of = (fits: (entry: Stored) => boolean) =>
       stored.filter((entry) => entry.org_id === orgId && fits(entry)).map(({ id }) => id);

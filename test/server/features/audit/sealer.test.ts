@@ -1,15 +1,16 @@
 import { expect } from 'chai';
-import { checkStored } from '../../../../../src/features/audit/verification/stored-check.ts';
-import { AuditSealer, SigningKeys } from '../../../../../src/features/audit/index.ts';
-import { openPool } from '../../../../../src/platform/db/pool.ts';
-import { withSystem, withTenant } from '../../../../../src/platform/db/transaction.ts';
-import type { TenantScope } from '../../../../../src/platform/db/tenant-scope.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { recordingLog } from '../../../../support/quiet-log.ts';
-import { testClock } from '../../../../support/test-clock.ts';
-import { type AuditBench, createAuditBench, SECRET } from '../../../../support/audit/audit-support.ts';
+import { checkStored } from '../../../../src/features/audit/stored-check.ts';
+import { ChainWriter, SigningKeys } from '../../../../src/features/audit/index.ts';
+import { openPool } from '../../../../src/platform/db/pool.ts';
+import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
+import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { recordingLog } from '../../../support/quiet-log.ts';
+import { sentStatements } from '../../../support/sent-statements.ts';
+import { testClock } from '../../../support/test-clock.ts';
+import { type AuditBench, createAuditBench, SECRET } from '../../../support/audit/audit-support.ts';
 
 describe('the audit sealer', () => {
   let bench: AuditBench;
@@ -95,7 +96,7 @@ describe('the audit sealer', () => {
     expect([await sealedCount(), await unnoted()]).to.deep.equal([160, []]);
   });
 
-  it('waits for who holds a chain, and goes on behind what that one wrote', async () => {
+  it('waits for the holder of a chain, and goes on behind what that one wrote', async () => {
     await bench.add(1);
     let release = () => {};
     const held = new Promise<void>((resolve) => (release = resolve));
@@ -167,7 +168,7 @@ describe('the audit sealer', () => {
   it('warns while the database is away, which is no fault that someone must repair here', async () => {
     const { log, lines } = recordingLog();
     const away = openPool('postgres://svc_app@127.0.0.1:1/away', { max: 1, name: 'away' });
-    const sealer = new AuditSealer({ db: away, keys: bench.keys, log, timing: { sweepMs: 3_600_000 } });
+    const sealer = new ChainWriter({ db: away, keys: bench.keys, log, timing: { sweepMs: 3_600_000 } });
     try {
       await sealer.flush();
       const [line] = lines.filter(({ event }) => event === 'audit.not_sealed');
@@ -178,8 +179,7 @@ describe('the audit sealer', () => {
     }
   });
 
-  it('does not let a chain that is damaged keep the others waiting', async () => {
-    const other = await bench.organization();
+  const damageChain = async () => {
     await bench.add(2);
     await bench.sealer.flush();
     // Its head falls behind its rows: the next entry would fork the chain.
@@ -188,6 +188,11 @@ describe('the audit sealer', () => {
         checksum = (select checksum from audit_logs where seq = 1);
       alter table audit_chain_heads enable trigger user`,
     );
+  };
+
+  it('does not let a chain that is damaged keep the others waiting', async () => {
+    const other = await bench.organization();
+    await damageChain();
     const { log, lines } = recordingLog();
     const sealer = bench.anotherSealer({ retryMs: 10 }, log);
     for (let i = 0; i < 3; i++) {
@@ -204,6 +209,51 @@ describe('the audit sealer', () => {
     ]);
     const told = lines.filter(({ event }) => event === 'audit.chains_not_sealed');
     expect(told[0]?.['chainId']).to.equal(bench.orgId);
+  });
+
+  it('seals the others to their end beside a damaged chain, also one that fills several batches', async () => {
+    const [long, short] = [await bench.organization(), await bench.organization()];
+    await damageChain();
+    const sealer = bench.anotherSealer({ retryMs: 60_000, batch: 10 }, recordingLog().log);
+    await bench.add(1);
+    await bench.add(25, { orgId: long });
+    await bench.add(1, { orgId: short });
+    await sealer.flush();
+    const counts = await bench.owner<{ chain: string; n: number }>(
+      'select chain_id as chain, count(*)::int as n from audit_logs group by 1',
+    );
+    expect(counts).to.have.deep.members([
+      { chain: bench.orgId, n: 2 },
+      { chain: long, n: 25 },
+      { chain: short, n: 1 },
+    ]);
+  });
+
+  it('leaves a damaged chain alone until it is due again, and counts it as failing while others are sealed', async () => {
+    const other = await bench.organization();
+    await damageChain();
+    const { log, lines } = recordingLog();
+    const sealer = bench.anotherSealer({ retryMs: 60_000 }, log);
+    await bench.add(2);
+    for (let i = 0; i < 3; i++) {
+      await bench.add(2, { orgId: other });
+      await sealer.flush();
+      expect(sealer.failing()).to.equal(1);
+    }
+    expect(lines.filter(({ event }) => event === 'audit.chains_not_sealed')).to.have.length(1);
+  });
+
+  it('asks nothing of a damaged chain before it is due, so that the others need one batch together', async () => {
+    const [one, other] = [await bench.organization(), await bench.organization()];
+    await damageChain();
+    const sealer = bench.anotherSealer({ retryMs: 60_000 }, recordingLog().log);
+    const batches = async () => {
+      for (const orgId of [bench.orgId, one, other]) await bench.add(1, { orgId });
+      const sent = await sentStatements(['audit'], () => sealer.flush());
+      return sent.filter((text) => text.includes('pg_advisory_xact_lock(key)')).length;
+    };
+    expect(await batches(), 'all together, and then each by itself').to.equal(4);
+    expect(await batches(), 'those that are not damaged').to.equal(1);
   });
 
   it('keeps the head as a checkpoint with the first batch, every 1000 entries, and after ten minutes', async () => {
@@ -248,12 +298,12 @@ describe('the audit sealer', () => {
   });
 
   describe('signs', () => {
-    it('with one key, also where many servers start at once', async () => {
+    it('with one key, even if many servers start at once', async () => {
       await bench.owner(
         'alter table audit_signing_keys disable trigger user; delete from audit_signing_keys',
       );
       await Promise.all(
-        Array.from({ length: 6 }, () => new SigningKeys(createSealer(SECRET)).ensure(bench.db)),
+        Array.from({ length: 6 }, () => new SigningKeys(createEncryptor(SECRET)).ensure(bench.db)),
       );
       expect(await bench.owner('select from audit_signing_keys')).to.have.length(1);
     });
@@ -261,7 +311,7 @@ describe('the audit sealer', () => {
     it('with a new key from the batch after its making, and the old one still counts for what it signed', async () => {
       await bench.add(5);
       await bench.sealer.flush();
-      const made = await new SigningKeys(createSealer(SECRET)).rotate(bench.db);
+      const made = await new SigningKeys(createEncryptor(SECRET)).rotate(bench.db);
       await bench.add(1500);
       await bench.sealer.flush();
       const used = await bench.owner<{ key: string }>(

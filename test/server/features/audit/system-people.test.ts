@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildPerson, PASSWORD, signIn } from '../../../../support/factories.ts';
-import { tokenIn } from '../../../../support/mailbox.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildPerson, PASSWORD, signIn } from '../../../support/factories.ts';
+import { tokenIn } from '../../../support/mailbox.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('the audit trail of people of the system', () => {
   let app: TestApp;
@@ -29,7 +29,7 @@ describe('the audit trail of people of the system', () => {
     const token = second.body.tokens.accessToken;
     const seen = await eventually(
       async () => {
-        await app.server.auditSealer.flush();
+        await app.server.chainWriter.flush();
         const { data } = (await app.call('GET', '/audit-logs/logs', { token })).body;
         return data.map((entry: { action: string; user: { email: string } }) => [
           entry.action,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { buildOrganization, buildPerson, buildTenant } from '../../../../support/factories.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
+import { buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 
 describe('the verification of an audit chain by the API', () => {
   let app: TestApp;
@@ -19,7 +19,7 @@ describe('the verification of an audit chain by the API', () => {
   /** An entry in the chain of the organization. */
   const addSite = async () => {
     await post('/orgs/sites', { orgId: tenant.orgId, name: 'Harbour' });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
   };
   const asDatabaseOwner = async (sql: string) => {
     const { ownerUrl } = app.database;
@@ -31,7 +31,7 @@ describe('the verification of an audit chain by the API', () => {
     const { status, body } = await verify(tenant.orgId);
     expect(status).to.equal(200);
     expect(body).to.include({ chainId: tenant.orgId, entries: 1, fault: null });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const get = (path: string) => app.call('GET', `/audit-logs/logs${path}`, { token: tenant.admin.token });
     const [noted] = (await get('?action=audit_logs.verify')).body.data;
     const entry = (await get(`/${noted.id}`)).body;
@@ -57,7 +57,7 @@ describe('the verification of an audit chain by the API', () => {
     expect((await verify(null, system.token)).body.details[0].path).to.equal('body.orgId');
     expect((await verify(other.orgId, system.token)).status).to.equal(200);
     await post('/orgs/sites', { orgId: other.orgId, name: 'Harbour' }, other.admin.token);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     await asOwner(app.database.ownerUrl, 'update audit_chain_heads set seq = 500001 where chain_id = $1', [
       other.orgId,
     ]);

@@ -96,7 +96,7 @@ describe('the IP allowlist of a partner', () => {
     expect((await me(AWAY)).status).to.equal(200);
   });
 
-  it('does not shut out whoever writes it, unless they say so', async () => {
+  it('does not shut out the person who writes it, unless they confirm that', async () => {
     const refused = await patch(['203.0.113.1'], HOME);
     expect([refused.status, refused.body.code]).to.deep.equal([409, 'CONFLICT']);
     expect(refused.body.error).to.contain('198.51.100.7');
@@ -137,7 +137,7 @@ describe('the IP allowlist of a partner', () => {
     client.close();
   });
 
-  it('that cannot be read lets nobody in, neither by a sign-in nor by what was issued before', async () => {
+  it('refuses everyone if it cannot be read, at sign-in and with tokens that were issued before', async () => {
     const other = await buildTenant(app);
     const signIn = () =>
       app.call('POST', '/auth/login', {
@@ -172,7 +172,7 @@ describe('the IP allowlist of a partner', () => {
     expect((await signIn()).status).to.equal(200);
   });
 
-  it('cannot be switched on where nobody knows whose headers to trust, and then fails open with one warning', async () => {
+  it('cannot be switched on if no trusted proxies are configured, and then fails open with one warning', async () => {
     const bare = await createTestApp();
     const other = await buildTenant(bare);
     const body = { settings: { security: { ipAllowlist: ['198.51.100.7'] } } };

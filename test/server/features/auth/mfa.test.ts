@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { Secret, TOTP } from 'otpauth';
 import { rotateSecrets } from '../../../../src/cli/reseal-secrets.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
-import { createSealer, sealContext } from '../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor, sealContext } from '../../../../src/platform/secrets/sealed.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../../support/factories.ts';
 import { environmentOf, startCommand } from '../../../support/run-muster.ts';
 import { testClock } from '../../../support/test-clock.ts';
@@ -206,7 +206,7 @@ describe('the second factor', () => {
     expect((await disable({ currentPassword: PASSWORD, code: code(secret) })).status).to.equal(200);
     expect((await disable({ currentPassword: PASSWORD, code: code(secret) })).status).to.equal(409);
     expect(await login(person)).to.include({ mfaRequired: false });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const actions = await sql(
       `select action from audit_logs where actor_id = ? and action like 'user.mfa%' order by id`,
       [person.id],
@@ -229,7 +229,7 @@ describe('the second factor', () => {
     const env = { SECRET_ENCRYPTION_KEY: SECOND_KEY, SECRET_ENCRYPTION_KEYS_OLD: FIRST_KEY };
     const second = await createTestApp({ database: app.database, env });
     try {
-      const newest = createSealer({ current: SECOND_KEY, old: [] });
+      const newest = createEncryptor({ current: SECOND_KEY, old: [] });
       const opens = async ({ person, secret }: typeof used) => {
         const [row] = await sql('select secret from user_mfa where user_id = ?', [person.id]);
         if (newest.isStale(row.secret)) return false;

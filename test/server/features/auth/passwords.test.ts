@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { passwordFault } from '../../../../src/features/auth/password/password-rules.ts';
+import { passwordFault } from '../../../../src/features/auth/password.service.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildPerson, buildTenant, PASSWORD, signIn, type Person } from '../../../support/factories.ts';
@@ -70,7 +70,25 @@ describe('passwords and sessions', () => {
   const inDatabase = (sql: string, values: readonly string[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values));
 
-  it('are changed by who knows the present one, which ends the other sessions', async () => {
+  /** Does something to the account in a transaction that ends only when the request waits for it. */
+  const meanwhile = async (sql: string, values: readonly string[], request: () => Promise<Answer>) => {
+    const answer = withSystem(app.server.database.pool, 'test', async (tx) => {
+      await tx.raw(sql, values);
+      const sent = request();
+      await eventually(
+        () =>
+          asOwner(
+            app.database.ownerUrl,
+            `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+          ),
+        (waiting) => waiting.length > 0,
+      );
+      return { sent };
+    });
+    return (await answer).sent;
+  };
+
+  it('are changed with the present one, which ends the other sessions', async () => {
     for (const scope of ['organization', 'system'] as const) {
       const who = scope === 'system' ? await buildPerson(app, { scope }) : person;
       const elsewhere = await signIn(app, who.email);
@@ -131,6 +149,25 @@ describe('passwords and sessions', () => {
     expect(JSON.stringify(rows)).not.to.contain(token);
   });
 
+  it('that are reset by a link prove the address, once', async () => {
+    const verifiedAt = async () => {
+      const { rows } = await inDatabase('select email_verified_at as at from users where id = ?', [
+        person.id,
+      ]);
+      return rows[0].at as Date | null;
+    };
+    const resetByLink = async (count: number) => {
+      await forgot(person.email);
+      expect((await reset(tokenIn(await mailbox.newest(person.email, count)))).status).to.equal(200);
+    };
+    await inDatabase('update users set email_verified_at = null where id = ?', [person.id]);
+    await resetByLink(1);
+    const proved = await verifiedAt();
+    expect(proved).to.be.instanceOf(Date);
+    await resetByLink(3);
+    expect(await verifiedAt()).to.deep.equal(proved);
+  });
+
   it('have links that end after an hour, with a change of the password and with the person', async () => {
     await forgot(person.email);
     const expired = tokenIn(await mailbox.newest(person.email));
@@ -164,23 +201,6 @@ describe('passwords and sessions', () => {
   });
 
   it('count at the moment when a session or a key is made, and not when the request came', async () => {
-    /** Does something to the account in a transaction that ends only when the request waits for it. */
-    const meanwhile = async (sql: string, values: readonly string[], request: () => Promise<Answer>) => {
-      const answer = withSystem(app.server.database.pool, 'test', async (tx) => {
-        await tx.raw(sql, values);
-        const sent = request();
-        await eventually(
-          () =>
-            asOwner(
-              app.database.ownerUrl,
-              `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-            ),
-          (waiting) => waiting.length > 0,
-        );
-        return { sent };
-      });
-      return (await answer).sent;
-    };
     const signedIn = await meanwhile(
       `update users set password_hash = 'another' where id = ?`,
       [person.id],
@@ -201,7 +221,20 @@ describe('passwords and sessions', () => {
     expect(rows).to.have.lengthOf(0);
   });
 
-  it('tell nobody who has an account: the same answers, and the same limit', async () => {
+  it('are not reset for a person who is disabled in the same moment', async () => {
+    await forgot(person.email);
+    const token = tokenIn(await mailbox.newest(person.email));
+    const answer = await meanwhile(`update users set status = 'disabled' where id = ?`, [person.id], () =>
+      reset(token),
+    );
+    expect([answer.status, answer.body.details?.[0].path]).to.deep.equal([400, 'body.token']);
+    const { rows } = await inDatabase(`select 1 from sessions where user_id = ? and revoked_at is null`, [
+      person.id,
+    ]);
+    expect(rows, 'nothing of the reset is kept').to.have.lengthOf(1);
+  });
+
+  it('do not reveal which addresses have an account: the same answers, and the same limit', async () => {
     const gone = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
     await inDatabase(`update users set status = 'disabled' where id = ?`, [gone.id]);
     const known = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });

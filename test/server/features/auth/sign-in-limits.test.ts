@@ -68,7 +68,7 @@ describe('trying passwords', () => {
     expect(right.retryAfter).to.be.within(800, 900);
   });
 
-  it('ends after thirty from one address, whoever is tried', async () => {
+  it('ends after thirty from one address, for whichever accounts', async () => {
     const statuses = await tries(KNOWN, (n) =>
       login('203.0.113.2', 'wrong', n % 8 === 0 ? `nobody-${n}@example.com` : known(n)),
     );
@@ -91,6 +91,7 @@ describe('trying passwords', () => {
     expect([times(statuses, 401), times(statuses, 429)]).to.deep.equal([50, 10]);
     expect((await login('192.0.2.1', PASSWORD)).status).to.equal(429);
     expect((await login('198.51.100.7', PASSWORD)).status).to.equal(200);
+    expect((await login('192.0.2.1', PASSWORD)).status, 'after the holder has signed in').to.equal(429);
   });
 
   it('leaves those who are signed in their answers meanwhile', async () => {
@@ -109,7 +110,7 @@ describe('trying passwords', () => {
   });
 });
 
-describe('trying passwords behind a proxy that nobody configured', () => {
+describe('trying passwords behind a proxy that is not configured', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
 
@@ -124,7 +125,7 @@ describe('trying passwords behind a proxy that nobody configured', () => {
     (await app.call('POST', '/auth/login', { headers, body: { email, password } })).status;
   const warnings = () => app.log.filter(({ event }) => event === 'http.proxy_not_configured');
 
-  it('locks out who tries, and not everyone else behind the proxy', async () => {
+  it('locks out the client that tries, and not everyone else behind the proxy', async () => {
     for (const headers of [{ 'x-forwarded-for': '203.0.113.1' }, { forwarded: 'for=203.0.113.1' }]) {
       const strangers = Array.from({ length: KNOWN }, (_value, n) => login(headers, 'wrong', known(n)));
       await Promise.all(strangers);

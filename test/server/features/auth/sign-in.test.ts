@@ -177,6 +177,20 @@ describe('sign-in', () => {
     expect((await me(next.body.tokens.accessToken)).status).to.equal(401);
   });
 
+  it('counts the grace of a used refresh token from its first use, however often it comes back', async () => {
+    const stolen = cookieOf(await login(tenant.admin.email, PASSWORD));
+    const passSixSeconds = () =>
+      inDatabase(
+        `update refresh_tokens set used_at = used_at - interval '6 seconds' where used_at is not null`,
+        [],
+      );
+    expect((await refresh(stolen)).status).to.equal(200);
+    await passSixSeconds();
+    expect((await refresh(stolen)).status).to.equal(200);
+    await passSixSeconds();
+    expect((await refresh(stolen)).status).to.equal(401);
+  });
+
   it('signs out by cookie or by token, and twice', async () => {
     const byCookie = await login(tenant.admin.email, PASSWORD);
     const headers = { cookie: cookieOf(byCookie).split(';')[0] ?? '' };
@@ -229,6 +243,18 @@ describe('sign-in', () => {
         })
       ).status,
     ).to.equal(401);
+    await again.close();
+    await fresh.close();
+  });
+
+  it('says in the log how to get an administrator, as long as there is none', async () => {
+    const hintOf = ({ log }: TestApp) =>
+      log.find(({ event }) => event === 'server.no_administrator')?.['hint'];
+    const fresh = await createTestApp();
+    expect(hintOf(fresh)).to.contain('SVC_ADMIN_EMAIL').and.contain('admin create');
+    await buildPerson(fresh, { scope: 'system' });
+    const again = await createTestApp({ database: fresh.database });
+    expect(hintOf(again)).to.equal(undefined);
     await again.close();
     await fresh.close();
   });

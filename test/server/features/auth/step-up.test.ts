@@ -1,4 +1,7 @@
 import { expect } from 'chai';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { buildPerson, buildTenant, PASSWORD, type Person, signIn } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { entriesOf, openSessionBy } from '../../../support/sso/enforcement/enforcement-support.ts';
@@ -29,6 +32,28 @@ describe('the second factor of a session that a provider has opened', () => {
   const claims = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
+  /** Sends a request, and ends the session in the moment in which that needs it. */
+  const whileItEnds = async (sessionId: string, send: () => ReturnType<typeof post>) => {
+    const { sent } = await withSystem(app.server.database.pool, 'test', async (tx) => {
+      await tx.raw('update sessions set revoked_at = now() where id = ?', [sessionId]);
+      let isAnswered = false;
+      const request = send().finally(() => {
+        isAnswered = true;
+      });
+      const waiting = () =>
+        asOwner(
+          app.database.ownerUrl,
+          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+      await eventually(
+        async () => isAnswered || (await waiting()).length > 0,
+        (isSo) => isSo,
+      );
+      return { sent: request };
+    });
+    return sent;
+  };
+
   it('is added with a code, to this session and to no other', async () => {
     const factor = await enableSecondFactor(app, person);
     const [session, other] = [await openSession(), await openSession()];
@@ -49,6 +74,16 @@ describe('the second factor of a session that a provider has opened', () => {
       result: 'success',
     });
     expect((await stepUp(factor.code(), other.token)).status, 'a code works once').to.equal(401);
+  });
+
+  it('is not added to a session that ends meanwhile', async () => {
+    const factor = await enableSecondFactor(app, person);
+    const { sessionId, token } = await openSession();
+    const answer = await whileItEnds(sessionId, () => stepUp(factor.code(), token));
+    expect(answer.status).to.equal(401);
+    expect(await query(app, 'select mfa from sessions where id = ?', [sessionId])).to.deep.equal([
+      { mfa: false },
+    ]);
   });
 
   it('opens the routes that require it', async () => {
@@ -149,12 +184,25 @@ describe('the second factor of a session that a provider has opened', () => {
       expect((await post('/auth/mfa/setup', {}, token)).status, 'set up').to.equal(401);
     });
 
+    it('is not disabled by a session that ends meanwhile, although the code is right', async () => {
+      const { sessionId, token } = await openSession();
+      const { secret } = (await post('/auth/mfa/setup', {}, token)).body;
+      expect((await post('/auth/mfa/enable', { code: codeOf(secret) }, token)).status).to.equal(200);
+      await forgetLastCode(app, person);
+      const answer = await whileItEnds(sessionId, () =>
+        post('/auth/mfa/disable', { code: codeOf(secret) }, token),
+      );
+      expect(answer.status).to.equal(401);
+      const kept = await query(app, 'select mfa_enabled from users where id = ?', [person.id]);
+      expect(kept).to.deep.equal([{ mfa_enabled: true }]);
+    });
+
     it('does not accept any password', async () => {
       const { token } = await openSession();
       expect((await post('/auth/mfa/setup', { currentPassword: PASSWORD }, token)).status).to.equal(401);
     });
 
-    it('is not changed where the account has just been given a password', async () => {
+    it('is not changed if the account has just been given a password', async () => {
       const { token } = await openSession();
       const setup = await post('/auth/mfa/setup', {}, token);
       await post('/auth/mfa/enable', { code: codeOf(setup.body.secret) }, token);

@@ -6,7 +6,7 @@ import {
   beginPrune,
   createRepository,
   endPrune,
-} from '../../../../src/features/backup/repositories/repository.service.ts';
+} from '../../../../src/features/backup-store/repository.service.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 import type { TestApp } from '../../../support/test-app.ts';

@@ -1,12 +1,8 @@
 import { expect } from 'chai';
-import { buildDevice, buildOrganization, buildTenant } from '../../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { pathsOf } from '../../devices/devices-support.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
+import { buildDevice, buildOrganization, buildTenant } from '../../../support/factories.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { pathsOf } from '../devices/devices-support.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
 
 const S3 = {
   bucket: 'acme-backups',
@@ -61,7 +57,7 @@ describe('backup configurations', () => {
     expect(pathsOf(await tenant.send('PATCH', path, {}))[0]).to.equal(400);
   });
 
-  it('keep the secret of a bucket sealed, also where a change leaves it out', async () => {
+  it('keep the secret of a bucket sealed, even if a change leaves it out', async () => {
     const made = await post({ provider: 's3', details: S3 });
     expect(made.status, JSON.stringify(made.body)).to.equal(201);
     const { secretKey, ...place } = S3;

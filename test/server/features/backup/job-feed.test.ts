@@ -1,20 +1,25 @@
 import { expect } from 'chai';
-import type { CommandFrame, JobsSnapshot, JobUpdate } from '../../../../../src/protocol/index.ts';
-import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { connectDashboard, type DashboardClient } from '../../../../support/dashboard-client.ts';
-import { eventually } from '../../../../support/eventually.ts';
+import {
+  type CommandFrame,
+  type JobsSnapshot,
+  type JobUpdate,
+  COMMAND_TYPES,
+  SECRETS_CAPABILITY,
+} from '../../../../src/protocol/index.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { connectDashboard, type DashboardClient } from '../../../support/dashboard-client.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
   buildOrganization,
   buildPerson,
   buildTenant,
   type EnrolledDevice,
-} from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+} from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 
 interface Follower {
   updates: JobUpdate[];
@@ -164,7 +169,7 @@ describe('long work on the dashboard', function () {
     expect((await named.follow({ jobId: id })).jobs.map(({ state }) => state)).to.deep.equal(['failed']);
   });
 
-  it('shows restores, verifications and rotations of keys, also where they change in the database only', async () => {
+  it('shows restores, verifications and rotations of keys, even if they change in the database only', async () => {
     const watcher = await follower();
     await watcher.follow({ orgId: tenant.orgId });
     const [restore, verification, command] = [newId(), newId(), newId()];
@@ -185,14 +190,18 @@ describe('long work on the dashboard', function () {
     const running = await shows(watcher, restore, ({ state }) => state === 'running');
     expect(running).to.include({ phase: 'placing', percent: 80.5, filesDone: 4, path: '/a' });
     await inDatabase(
-      `insert into backup_verifications (id, org_id, device_id, verification_type) values (?, ?, ?, 'integrity')`,
+      `with added as (
+        insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select ?, 'verification', o.partner_id, o.id, ?, '{}', 'verify', now() + interval '1 day', now()
+        from organizations o where o.id = ? returning id, org_id)
+      insert into backup_verification_facts (id, org_id, verification_type) select id, org_id, 'integrity' from added`,
       verification,
-      tenant.orgId,
       enrolled.deviceId,
+      tenant.orgId,
     );
     await shows(watcher, verification, ({ kind, state }) => kind === 'verification' && state === 'pending');
     await inDatabase(
-      `update backup_verifications set status = 'passed', finished_at = now() where id = ?`,
+      `update work set status = 'completed', stage = 'ended', finished_at = now() where id = ?`,
       verification,
     );
     await shows(watcher, verification, ({ state }) => state === 'passed');
@@ -210,7 +219,7 @@ describe('long work on the dashboard', function () {
     );
   });
 
-  it('is shown to nobody outside the tenant or the organization, and not without the right to see it', async () => {
+  it('is not shown outside of the tenant or the organization, nor without the right to see it', async () => {
     const stranger = await buildTenant(app);
     const elsewhere = await buildOrganization(app, tenant.partnerId);
     const neighbour = await buildPerson(app, { scope: 'organization', orgId: elsewhere });

@@ -1,17 +1,12 @@
 import { expect } from 'chai';
-import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
-import type { CommandFrame } from '../../../../../src/protocol/index.ts';
-import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
-import { anObject, createStoreApp, inSystem, request } from '../../../../support/backup/store-support.ts';
+import { watchBackups } from '../../../../src/features/backup/watch.work.ts';
+import { type CommandFrame, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, type EnrolledDevice } from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
+import { anObject, createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 
 /** The life of a backup job with a scripted device: what it says, and what the store has received. */
 
@@ -202,12 +197,22 @@ describe('a backup job', function () {
     expect(await standing()).to.deep.equal([]);
   });
 
-  it('is no backup where the device claims a snapshot that has not arrived', async () => {
+  it('is no backup if the device claims a snapshot that has not arrived', async () => {
     const { id, frame } = await start();
     await device.succeed(frame, output('c'.repeat(64)));
     const job = await ended(id);
     expect(job).to.include({ status: 'failed', snapshotId: null });
     expect(job.error.code).to.equal('SNAPSHOT_MISSING');
+  });
+
+  it('is no backup if the device claims another snapshot than the one that has arrived', async () => {
+    const { id, frame } = await start();
+    await upload(frame);
+    await device.succeed(frame, output('c'.repeat(64)));
+    const job = await ended(id);
+    expect(job).to.include({ status: 'failed', snapshotId: null });
+    expect(job.error.code).to.equal('SNAPSHOT_MISSING');
+    expect(await inSystem(app, (tx) => tx('backup_snapshots').where({ job_id: id }))).to.deep.equal([]);
   });
 
   it('fails with the code of the device, and keeps a snapshot that has arrived as a partial one', async () => {
@@ -220,7 +225,7 @@ describe('a backup job', function () {
     expect(snapshot).to.deep.include({ is_partial: true, paths: ['/home'] });
   });
 
-  it('to a disk of the device reports what is free there, and nothing where it did not fit', async () => {
+  it('to a disk of the device reports what is free there, and nothing if it did not fit', async () => {
     const { id: ofDisk } = await tenant.createConfig({
       name: 'Disk',
       provider: 'local',
@@ -315,7 +320,19 @@ describe('a backup job', function () {
     expect(job).to.include({ error: null, finishedAt: failed.finishedAt });
   });
 
-  it('is refused at once where the server would have to make the repository and has no engine', async () => {
+  it('whose command has expired waits for its device again, and nothing can be written for it until then', async () => {
+    const { id, frame } = await start();
+    device.close();
+    await inSystem(app, (tx) =>
+      tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
+    );
+    await app.settle();
+    const waiting = await until(id, ({ status }) => status === 'pending');
+    expect(waiting).to.include({ startedAt: null, finishedAt: null, waitingFor: 'device' });
+    expect((await upload(frame)).status).to.equal(401);
+  });
+
+  it('is refused at once if the server would have to make the repository and has no engine', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const answer = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, { configId });
     expect([answer.status, answer.body.code]).to.deep.equal([503, 'ENGINE_MISSING']);

@@ -1,12 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { buildTenant } from '../../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
+import { buildTenant } from '../../../support/factories.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
 
 const KEYS = '/backup/encryption/keys';
 const STORED = ['backup_encryption_keys', 'backup_encryption_key_versions', 'audit_logs', 'audit_outbox'];

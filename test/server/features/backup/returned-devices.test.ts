@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { ReturnedDevices } from '../../../../../src/features/backup/jobs/returned-devices.ts';
-import { type Db, openPool } from '../../../../../src/platform/db/pool.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { recordingLog } from '../../../../support/quiet-log.ts';
-import { sentStatements } from '../../../../support/sent-statements.ts';
-import { createTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { testClock } from '../../../../support/test-clock.ts';
-import { asOwner } from '../../../../support/test-postgres.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
+import { RunMissedBackups } from '../../../../src/features/backup/scheduler.ts';
+import { type Db, openPool } from '../../../../src/platform/db/pool.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { recordingLog } from '../../../support/quiet-log.ts';
+import { sentStatements } from '../../../support/sent-statements.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { testClock } from '../../../support/test-clock.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 
 const FLEET = 10_000;
 const BATCH = 100;
@@ -49,7 +49,7 @@ describe('devices that return', function () {
   /** A whole fleet returns within a moment, in the batches in which presence is written. */
   async function storm(): Promise<{ rounds: number; statements: number }> {
     let rounds = 0;
-    const returned = new ReturnedDevices({
+    const returned = new RunMissedBackups({
       db,
       jobs: {
         enqueue: async () => {
@@ -72,7 +72,7 @@ describe('devices that return', function () {
     return { rounds, statements: sent.filter((text) => text.includes('from backup_jobs j')).length };
   }
 
-  it('cost one statement together, and no round of the hand-over where nothing waits for them', async () => {
+  it('cost one statement together, and no round of the hand-over if nothing waits for them', async () => {
     expect(await storm()).to.deep.equal({ rounds: 0, statements: 1 });
     await asOwner(
       app.database.ownerUrl,
@@ -86,10 +86,10 @@ describe('devices that return', function () {
     expect(await storm(), 'they came').to.deep.equal({ rounds: 1, statements: 1 });
   });
 
-  it('are looked up again when more come meanwhile, and a database that fails harms nobody', async () => {
+  it('are looked up again when more come meanwhile, and a database that fails does no harm', async () => {
     const { log, lines } = recordingLog();
     let rounds = 0;
-    const returned = new ReturnedDevices({
+    const returned = new RunMissedBackups({
       db,
       jobs: {
         enqueue: async () => {

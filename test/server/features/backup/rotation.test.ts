@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { EncryptionKeyVersion } from '../../../../../src/features/backup/keys/key.model.ts';
-import { passwordOf } from '../../../../../src/features/backup/keys/key-material.ts';
-import { createRepository } from '../../../../../src/features/backup/repositories/repository.service.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
+import { EncryptionKeyVersion, passwordOf } from '../../../../src/features/backup/key.model.ts';
+import { createRepository } from '../../../../src/features/backup-store/repository.service.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import {
   anObject,
   createStoreApp,
@@ -15,8 +14,8 @@ import {
   objectRows,
   request,
   storeNewRepository,
-} from '../../../../support/backup/store-support.ts';
-import { TEST_ENCRYPTION_KEY, type TestApp } from '../../../../support/test-app.ts';
+} from '../../../support/backup/store-support.ts';
+import { TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 
 describe('a rotation of an encryption key', () => {
   let app: TestApp & { dataDir: string };
@@ -32,14 +31,14 @@ describe('a rotation of an encryption key', () => {
     tenant = await buildBackupTenant(app);
     keyPath = `/backup/encryption/keys/${tenant.keyId}`;
     const { deviceId } = await buildDevice(app, tenant.orgId);
-    const sealer = createSealer({ current: TEST_ENCRYPTION_KEY, old: [] });
+    const encryptor = createEncryptor({ current: TEST_ENCRYPTION_KEY, old: [] });
     const made = await inSystem(app, async (tx) => {
       const version = await EncryptionKeyVersion.query(tx)
         .findOne({ key_id: tenant.keyId, version: 1 })
         .throwIfNotFound();
       const key = { encryptionKeyId: tenant.keyId, keyVersion: 1 };
       return {
-        password: passwordOf(sealer, version),
+        password: passwordOf(encryptor, version),
         stored: await createRepository(tx, {
           orgId: tenant.orgId,
           deviceId,

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { runSchedules } from '../../../../../src/features/backup/jobs/scheduler.ts';
-import { buildDevice, buildSite } from '../../../../support/factories.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+import { runSchedules } from '../../../../src/features/backup/scheduler.ts';
+import { buildDevice, buildSite } from '../../../support/factories.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 
 /** Which jobs the schedules of configurations make, at times that the test chooses. */
 
@@ -84,6 +84,24 @@ describe('the scheduler of backups', () => {
       tomorrow('02:00', 5),
       tomorrow('02:00', 5),
     ]);
+  });
+
+  it('makes nothing for a slot of the schedule before its change', async () => {
+    await devices(1);
+    const { id } = await createConfig({ schedule: DAILY, targets: { all: true } });
+    await round(tomorrow('01:00'));
+    await inSystem(app, (tx) =>
+      tx('backup_configs')
+        .where({ id })
+        .update({
+          schedule: JSON.stringify({ ...DAILY, time: '05:00' }),
+          scheduled_since: tomorrow('01:30'),
+        }),
+    );
+    await round(tomorrow('04:00'));
+    expect(await jobs(id)).to.deep.equal([]);
+    await round(tomorrow('06:00'));
+    expect((await jobs(id)).map(({ slot }) => slot)).to.deep.equal([tomorrow('05:00')]);
   });
 
   it('makes no second job while one is in flight', async () => {

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import { watchStalled } from '../../../../../src/features/backup/watch/stalled.ts';
-import { COMMAND_TYPES, type JobUpdate, SECRETS_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { connectDashboard } from '../../../../support/dashboard-client.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, type EnrolledDevice } from '../../../../support/factories.ts';
-import { connectDevice } from '../../../../support/fake-device.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+import { watchStalled } from '../../../../src/features/backup/alerts.ts';
+import { COMMAND_TYPES, type JobUpdate, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { connectDashboard } from '../../../support/dashboard-client.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, type EnrolledDevice } from '../../../support/factories.ts';
+import { connectDevice } from '../../../support/fake-device.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 
 describe('a backup that goes on no more', function () {
   this.timeout(60_000);

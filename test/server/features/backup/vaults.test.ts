@@ -1,20 +1,10 @@
 import { expect } from 'chai';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { buildDevice, buildPerson } from '../../../../support/factories.ts';
-import type { TestApp } from '../../../../support/test-app.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
-import {
-  anObject,
-  createStoreApp,
-  inSystem,
-  issue,
-  request,
-} from '../../../../support/backup/store-support.ts';
-import { buildVaultDevice } from '../../../../support/backup/vaults/vault-support.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { buildDevice, buildPerson } from '../../../support/factories.ts';
+import type { TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
+import { anObject, createStoreApp, inSystem, issue, request } from '../../../support/backup/store-support.ts';
+import { buildVaultDevice } from '../../../support/backup/vaults/vault-support.ts';
 
 const S3 = {
   provider: 's3',
@@ -71,7 +61,7 @@ describe('vaults', function () {
     expect((await tenant.send('GET', `${path}/status`)).body.data.state).to.equal('inactive');
     const listed = await tenant.send('GET', `/backup/vault?deviceId=${deviceId}&isActive=false`);
     expect(listed.body.data.map(({ id }: { id: string }) => id)).to.deep.equal([made.body.id]);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     expect(await storedText(app, ['backup_vaults', 'audit_logs'])).not.to.include('very-secret');
     expect((await tenant.send('DELETE', path)).body).to.deep.equal({ success: true, keptSnapshots: 0 });
     expect((await tenant.send('GET', path)).status).to.equal(404);

@@ -1,13 +1,16 @@
 import { expect } from 'chai';
-import { watchDestinationRoom } from '../../../../../src/features/backup/watch/destination-room.ts';
-import { recordUsage, watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
-import { createRepository } from '../../../../../src/features/backup/repositories/repository.service.ts';
-import { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { buildDevice } from '../../../../support/factories.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+import {
+  watchDestinationSpace,
+  recordUsage,
+  watchBackups,
+} from '../../../../src/features/backup/watch.work.ts';
+import { createRepository } from '../../../../src/features/backup-store/repository.service.ts';
+import { BackupSnapshot } from '../../../../src/features/backup/snapshot.model.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { buildDevice } from '../../../support/factories.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 
 describe('how devices are protected', function () {
   this.timeout(120_000);
@@ -95,7 +98,7 @@ describe('how devices are protected', function () {
       partnerBytes: partner === undefined ? undefined : partner * GB,
     });
     const watchRoom = (limits = quota(), diskFreeBytes?: number) =>
-      watchDestinationRoom({
+      watchDestinationSpace({
         db: app.server.database.jobPool,
         storage: { freeBytes: () => Promise.resolve(diskFreeBytes) },
         quota: limits,
@@ -164,7 +167,7 @@ describe('how devices are protected', function () {
       expect(await raised()).to.deep.equal([]);
     });
 
-    it('says nothing of other organizations where the quota of the partner or the disk is the limit', async () => {
+    it('says nothing of other organizations if the quota of the partner or the disk is the limit', async () => {
       await watchRoom(quota(undefined, 93), 4 * GB);
       const [alert] = await raised();
       expect(alert.details.places).to.deep.equal(['partner_quota', 'store_disk']);
@@ -177,7 +180,7 @@ describe('how devices are protected', function () {
       expect(await raised()).to.deep.equal([]);
     });
 
-    it('raises one of the device where its own disk is the limit, by what its snapshots add', async () => {
+    it('raises one of the device if its own disk is the limit, by what its snapshots add', async () => {
       const { id, configId } = await repositoryAt('local');
       const free = (gigabytes: number, ofGigabytes = 1000) =>
         inSystem(app, (tx) =>

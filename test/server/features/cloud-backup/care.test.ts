@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { watchConfigs } from '../../../../src/features/cloud-backup/care/care.job.ts';
+import { watchConfigs } from '../../../../src/features/cloud-backup/readiness.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildTenant } from '../../../support/factories.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';

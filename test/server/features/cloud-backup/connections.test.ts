@@ -35,7 +35,7 @@ describe('cloud connections', function () {
     const renewed = await change({ clientSecret: 'a-newer-secret' });
     expect(renewed.body, 'nothing is known of the new secret').to.include({ status: 'active' });
     expect((await cloud.call('POST', `/c2c/connections/${made.id}/test`)).body.status).to.equal('success');
-    await cloud.app.server.auditSealer.flush();
+    await cloud.app.server.chainWriter.flush();
     const log = await asOwner(
       cloud.app.database.ownerUrl,
       `select details from audit_logs where action = 'c2c.connection.update'`,
@@ -117,7 +117,7 @@ describe('cloud connections', function () {
     ).to.equal(400);
   });
 
-  it('are changed by nobody who may only look, and deleted with a second factor only', async () => {
+  it('are not changed by people who may only look, and deleted with a second factor only', async () => {
     const configId = await cloud.config();
     const viewer = await buildPerson(cloud.app, {
       scope: 'organization',
@@ -167,13 +167,13 @@ describe('cloud connections', function () {
       expect((await signedIn(newId())).searchParams.get('c2c_error')).to.equal('token_invalid');
     });
 
-    it('do not connect a directory for somebody who is no administrator there', async () => {
+    it('do not connect a directory for a person who is no administrator there', async () => {
       cloud.graph.person.isAdministrator = false;
       const page = await signedIn(cloud.graph.person.tenantId);
       expect(page.searchParams.get('c2c_error')).to.equal('administrator_required');
     });
 
-    it('accept the state of nobody else, and each state once', async () => {
+    it('accept only the state of the same person, and each state once', async () => {
       const [mine, theirs] = [await begin(), await begin()];
       const tenant = cloud.graph.person.tenantId;
       const stolen = await back({ tenant, state: theirs.state }, mine.cookie);

@@ -55,6 +55,19 @@ describe('a backup of Microsoft 365', function () {
     expect(usage.storedBytes).to.be.greaterThan(large.length);
   });
 
+  it('gives a file with a long name under a name with the same ending', async () => {
+    cloud
+      .mailbox('ada@example.com')
+      .file('long', `${'Minutes of the board '.repeat(5)}.xlsx`, Buffer.from('1'));
+    const configId = await cloud.config({ backupScope: ['onedrive'] });
+    await cloud.run(configId);
+    const [file] = await cloud.items(`configId=${configId}`);
+    const answer = await fetch(`${cloud.app.url}/api/v1/c2c/items/${file!.id}/content`, {
+      headers: { authorization: `Bearer ${cloud.tenant.admin.token}` },
+    });
+    expect(answer.headers.get('content-disposition')).to.match(/filename="Minutes of the board [^"]*\.xlsx"/);
+  });
+
   it('keeps what an item was before, and gives and restores it', async () => {
     const [ada, bob] = [cloud.mailbox('ada@example.com'), cloud.mailbox('bob@example.com')];
     ada.file('f', 'plan.txt', Buffer.from('the first plan'));
@@ -206,7 +219,7 @@ describe('a backup of Microsoft 365', function () {
     ]);
   });
 
-  it('raises an alert where it fails, which the next run that ends well or the removal of the configuration ends', async () => {
+  it('raises an alert if it fails, which the next run that ends well or the removal of the configuration ends', async () => {
     const alerts = async () =>
       (await cloud.call('GET', '/alerts?kind=cloud_backup_failed&status=active')).body.data as {
         message: string;
@@ -294,7 +307,7 @@ describe('a backup of Microsoft 365', function () {
       .and.include('content of a paper');
   });
 
-  it('goes on at another server where one has stopped, and is cancelled by its next step', async () => {
+  it('goes on at another server if one has stopped, and is cancelled by its next step', async () => {
     const ada = cloud.mailbox('ada@example.com');
     for (let i = 0; i < 60; i++) ada.message(`m${i}`, `Mail ${i}`);
     const configId = await cloud.config({ backupScope: ['mail'] });

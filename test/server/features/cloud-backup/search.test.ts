@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { fillAll } from '../../../../src/features/cloud-backup/items/search-texts.job.ts';
+import { fillAll } from '../../../../src/features/cloud-backup/content-store.ts';
 import { buildTenant } from '../../../support/factories.ts';
 import { sentStatements } from '../../../support/sent-statements.ts';
 import { asOwner } from '../../../support/test-postgres.ts';

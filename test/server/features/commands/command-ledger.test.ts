@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createCommandLedger } from '../../../../src/features/commands/index.ts';
 import type { CommandLedger } from '../../../../src/hub/ports.ts';
-import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { CALLER } from '../../../support/feed-client.ts';
@@ -23,7 +23,7 @@ describe('the command ledger', () => {
     ledger = createCommandLedger({
       db: app.server.database.hubPool,
       nodeId: 'node-of-this-test',
-      sealer: createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
+      encryptor: createEncryptor({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
       onEnded: (types) => ends.push([...types]),
     });
   });

@@ -111,7 +111,7 @@ describe('commands', () => {
     });
   });
 
-  it('are sent again under their id where no receipt came, and never once they were accepted', async () => {
+  it('are sent again under their id if no receipt came, and never once they were accepted', async () => {
     const silent = await connect({ receipt: () => undefined });
     const { body } = await order();
     expect((await silent.nextCommand()).attempt).to.equal(1);
@@ -157,7 +157,7 @@ describe('commands', () => {
     }
   });
 
-  it('fail where the agent refuses them, cannot do them, or answers in another form', async () => {
+  it('fail if the agent refuses them, cannot do them, or answers in another form', async () => {
     const refusing = await connect({
       receipt: () => ({ ok: false, error: { code: 'STORE_UNAVAILABLE', message: 'The disk is full.' } }),
     });
@@ -180,7 +180,7 @@ describe('commands', () => {
     expect((await order()).body.code).to.equal('CAPABILITY_MISSING');
   });
 
-  it('wait again, and come again, where the agent has too much to do', async () => {
+  it('wait again, and come again, if the agent has too much to do', async () => {
     const agent = await connect({
       receipt: ({ attempt }) =>
         attempt === 1 ? { ok: false, error: { code: 'BUSY', message: 'Later.' } } : { ok: true },
@@ -291,7 +291,7 @@ describe('commands', () => {
     expect([bad.status, bad.body.details[0].path]).to.deep.equal([400, 'headers.idempotency-key']);
   });
 
-  it('are refused in every field that is wrong, and to whoever may not', async () => {
+  it('are refused in every field that is wrong, and without the permission', async () => {
     const wrong = await order({
       payload: { language: 'perl', content: '', timeoutSeconds: 0 },
       ttlSeconds: 0,
@@ -342,7 +342,7 @@ describe('commands', () => {
     await owner(`update organizations set status = 'active' where id = $1`, [tenant.orgId]);
   });
 
-  it('show what a script was given to who may run one, and to nobody else', async () => {
+  it('show the input of a script only to people who may run scripts', async () => {
     const { id } = (await order({ payload: { ...SCRIPT, parameters: { password: 'hunter2' } } })).body;
     expect((await read(id)).payload.parameters).to.deep.equal({ password: 'hunter2' });
     const viewer = await buildPerson(app, {
@@ -357,7 +357,7 @@ describe('commands', () => {
 
   it('stand in the audit trail', async () => {
     const { id } = (await order()).body;
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows = await owner(
       `select action, resource_id, details from audit_logs where action = 'device.command' and details ->> 'commandId' = $1`,
       [id],

@@ -62,7 +62,7 @@ describe('what a device is, for a command', () => {
     expect((await orderForMany()).body.details[0].code).to.equal('CAPABILITY_MISSING');
   });
 
-  it('is waited for while it has never connected and nobody knows what it can do', async () => {
+  it('is waited for while it has never connected and its capabilities are not known', async () => {
     const { status, body } = await order();
     expect([status, body.status, body.waitsForDevice]).to.deep.equal([202, 'queued', true]);
     expect((await orderForMany()).body.commands[0]).to.include({ status: 'queued', waitsForDevice: true });

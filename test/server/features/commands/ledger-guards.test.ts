@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { createCommandLedger } from '../../../src/features/commands/index.ts';
-import type { CommandEnd, CommandEvent, CommandLedger } from '../../../src/hub/ports.ts';
-import { createSealer } from '../../../src/platform/secrets/sealed.ts';
-import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
-import { CALLER } from '../../support/feed-client.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { asOwner } from '../../support/test-postgres.ts';
+import { createCommandLedger } from '../../../../src/features/commands/index.ts';
+import type { CommandEnd, CommandEvent, CommandLedger } from '../../../../src/hub/ports.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
+import { CALLER } from '../../../support/feed-client.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { type: 'script.run', payload: { language: 'bash', content: 'true', timeoutSeconds: 60 } };
 const REBOOT = { type: 'agent.reboot', payload: {} };
@@ -41,7 +41,7 @@ describe('the guards of the command ledger', () => {
     ledger = createCommandLedger({
       db: app.server.database.hubPool,
       nodeId: 'node-of-this-test',
-      sealer: createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
+      encryptor: createEncryptor({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] }),
     });
   });
   after(async () => app.close());
@@ -171,6 +171,23 @@ describe('the guards of the command ledger', () => {
       expect(await taken(1), 'all places are taken by what was accepted and sent').to.deep.equal([]);
     });
 
+    it('has the places of each lane apart', async () => {
+      await queue();
+      await queue();
+      expect(await taken(1), 'all places of scripts').to.have.length(2);
+      const [script, reboot] = [await queue(), await queue(REBOOT)];
+      expect(await taken(1)).to.deep.equal([reboot]);
+      expect(await statusOf(script)).to.equal('queued');
+    });
+
+    it('does not count against the places what an earlier claim sent without a receipt', async () => {
+      const sent = [await queue(), await queue()];
+      expect(await taken(1)).to.have.members(sent);
+      const next = await queue();
+      expect(await taken(2)).to.have.members(sent);
+      expect(await statusOf(next)).to.equal('queued');
+    });
+
     it('gives the commands of each device to that device alone', async () => {
       const [mine, foreign] = [await queue(), await queue(SCRIPT, other)];
       expect(await taken(1)).to.deep.equal([mine]);
@@ -263,6 +280,42 @@ describe('the guards of the command ledger', () => {
       expect(await statusOf(accepted)).to.equal('accepted');
     });
 
+    it('changes the command that is named, and no other of the device', async () => {
+      const [named, beside] = [await queue(), await queue()];
+      await take(1);
+      for (const kind of ['running', 'postponed', 'accepted'] as const) {
+        await set(named, `status = 'dispatched', epoch = 1`);
+        const before = await read(beside);
+        expect(await record(event(kind, named)), kind).to.have.length(1);
+        expect(await read(beside), kind).to.deep.equal({ ...before, due_in: null });
+      }
+      await set(beside, `status = 'expired', finished_at = now()`);
+      await set(named, `status = 'expired', finished_at = now()`);
+      await record(finished(named, succeeded));
+      expect([(await read(named)).late_result === null, (await read(beside)).late_result]).to.deep.equal([
+        false,
+        null,
+      ]);
+    });
+
+    it('does not begin again what has ended', async () => {
+      for (const status of ['succeeded', 'failed', 'cancelled', 'timed_out', 'expired']) {
+        const id = await queue();
+        await set(id, `status = '${status}', finished_at = now()`);
+        const progress = { phase: 'copying', percent: 1 };
+        const late: CommandEvent = { kind: 'running', id, deviceId: device.deviceId, progress };
+        expect(await record(late), status).to.deep.equal([]);
+        expect(await read(id)).to.include({ status, progress: null });
+      }
+    });
+
+    it('keeps no late result of another device', async () => {
+      const id = await queue();
+      await set(id, `status = 'timed_out', finished_at = now()`);
+      await record(finished(id, succeeded, other));
+      expect((await read(id)).late_result).to.equal(null);
+    });
+
     it('keeps the last progress, also beside a report without any', async () => {
       const id = await queue();
       const running = (percent: number): CommandEvent => ({
@@ -309,7 +362,8 @@ describe('the guards of the command ledger', () => {
     it('ends a command by the first of two results', async () => {
       const id = await queue();
       const failure: CommandEnd = { status: 'failed', error: { code: 'X', message: 'No.' } };
-      const changed = await record(finished(id, succeeded), finished(id.toUpperCase(), failure));
+      const results = [succeeded, failure, failure].map((end) => finished(id, end));
+      const changed = await record(...results, finished(id.toUpperCase(), failure));
       expect(changed).to.have.length(1);
       await record(finished(id, failure));
       const after = await read(id);
@@ -321,6 +375,22 @@ describe('the guards of the command ledger', () => {
         has_finished: true,
       });
       expect(after.output).to.deep.equal(OUTPUT);
+    });
+
+    it('ends a command whose id the device has written in capitals', async () => {
+      const id = await queue();
+      expect(await record(finished(id.toUpperCase(), succeeded))).to.have.length(1);
+      expect(await statusOf(id)).to.equal('succeeded');
+    });
+
+    it('tells the exit code of a script that succeeded, and none of another end', async () => {
+      const [good, bad] = [await queue(), await queue()];
+      const changed = await record(
+        finished(good, succeeded),
+        finished(bad, { status: 'failed', output: OUTPUT, error: { code: 'X', message: 'No.' } }),
+      );
+      const codes = new Map(changed.map(({ update }) => [update.id, update.exitCode]));
+      expect([codes.get(good), codes.get(bad)]).to.deep.equal([0, undefined]);
     });
 
     it('keeps a result that comes after the end beside it, once, unless it says the same', async () => {
@@ -396,6 +466,35 @@ describe('the guards of the command ledger', () => {
         expect([after.status, after.reason], changes).to.deep.equal([status, reason]);
         expect(after.has_finished, changes).to.equal(n < 4 || n === 8);
       }
+    });
+
+    it('leaves what is being changed at this moment to the next sweep', async () => {
+      const [waiting, runs] = [await queue(), await queue(REBOOT)];
+      const ids = [waiting, runs];
+      // The server of this test sweeps as well: if it was first, nothing is left to sweep.
+      await set(runs, `status = 'running', due_at = now() - interval '1 second'`);
+      await set(waiting, `expires_at = now() - interval '1 second'`);
+      await app.server.database.hubPool.transaction(async (tx) => {
+        await tx.raw(`set local role svc_system`);
+        await tx.raw('select id from commands where id = any(?::uuid[]) for update', [ids]);
+        const swept = await ledger.sweep();
+        expect(swept.filter(({ update }) => ids.includes(update.id))).to.deep.equal([]);
+      });
+      await ledger.sweep();
+      expect(await Promise.all(ids.map(statusOf))).to.deep.equal(['expired', 'timed_out']);
+    });
+  });
+
+  describe('when a person cancels', () => {
+    const cancel = (id: string) => app.call('POST', `/commands/${id}/cancel`, { token: tenant.admin.token });
+
+    it('ends what was not sent at once, and what was sent by its device', async () => {
+      const [waiting, sent] = [await queue(), await queue(REBOOT)];
+      await set(sent, `status = 'dispatched', epoch = 1`);
+      await cancel(waiting);
+      await cancel(sent);
+      expect(await read(waiting)).to.include({ status: 'cancelled', reason: 'not_sent', has_finished: true });
+      expect(await read(sent)).to.include({ status: 'dispatched', reason: null, has_finished: false });
     });
   });
 

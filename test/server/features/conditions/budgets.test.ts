@@ -2,12 +2,11 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { RE2JS } from 're2js';
 import sinon from 'sinon';
-import { type Fault, parseConditions } from '../../../../../src/features/conditions/index.ts';
-import { PatternCache } from '../../../../../src/features/conditions/patterns/pattern-cache.ts';
-import { PATTERN_COST, PatternFault } from '../../../../../src/features/conditions/patterns/pattern-cost.ts';
-import { readPattern } from '../../../../../src/features/conditions/patterns/pattern.ts';
-import { processorMs, processorMsOf } from '../../../../support/processor-time.ts';
-import { createTestDatabase, type TestDatabase } from '../../../../support/test-postgres.ts';
+import { type Fault, parseConditions } from '../../../../src/features/conditions/index.ts';
+import { PatternCache, readPattern } from '../../../../src/features/conditions/pattern.ts';
+import { PATTERN_COST, PatternFault } from '../../../../src/features/conditions/pattern-cost.ts';
+import { processorMs, processorMsOf } from '../../../support/processor-time.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 const letters = (count: number, from = 0x4e00) =>
   Array.from({ length: count }, (_, n) => String.fromCodePoint(from + n)).join('');
@@ -177,7 +176,7 @@ describe('what a filter may hold', () => {
     ]);
   });
 
-  it('is not compiled by whoever reads it, and once by those who ask it', () => {
+  it('is not compiled when it is read, and once when it is evaluated', () => {
     const compile = sinon.spy(RE2JS, 'compile');
     try {
       const conditions = many(20, (n) => matches(`^only-here-${n}$`));

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { PatternFault } from '../../../../../src/features/conditions/patterns/pattern-cost.ts';
-import { readPattern } from '../../../../../src/features/conditions/patterns/pattern.ts';
-import { processorMs } from '../../../../support/processor-time.ts';
-import { asOwner, createTestDatabase, type TestDatabase } from '../../../../support/test-postgres.ts';
+import { PatternFault } from '../../../../src/features/conditions/pattern-cost.ts';
+import { readPattern } from '../../../../src/features/conditions/pattern.ts';
+import { processorMs } from '../../../support/processor-time.ts';
+import { asOwner, createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 describe('regular expressions of conditions', () => {
   let database: TestDatabase;

@@ -78,7 +78,7 @@ describe('custom fields', () => {
     ]);
   });
 
-  it('are within reach of who may see their organization, and changed by who may change devices', async () => {
+  it('are within reach of people who may see their organization, and changed by people who may change devices', async () => {
     const stranger = await buildTenant(app);
     const { body } = await define(tenant.orgId, 'asset', 'string');
     expect((await send('GET', `/custom-fields/${body.id}`, undefined, stranger.admin)).status).to.equal(404);
@@ -217,7 +217,7 @@ describe('custom fields', () => {
     }
   });
 
-  it('tell the types of keys, as text where organizations do not agree', async () => {
+  it('tell the types of keys, as text if organizations do not agree', async () => {
     const other = await buildOrganization(app, tenant.partnerId);
     await define(tenant.orgId, 'seats', 'number');
     await define(other, 'seats', 'number');

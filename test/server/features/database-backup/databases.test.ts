@@ -1,19 +1,20 @@
 import { expect } from 'chai';
 import {
+  findDuePrune,
   findOutdated,
   findProtected,
   markRemoved,
-} from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import { watchBackups } from '../../../../../src/features/backup/watch/watch.jobs.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+} from '../../../../src/features/backup/retention.service.ts';
+import { watchBackups } from '../../../../src/features/backup/watch.work.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 import {
   buildVaultDevice,
   connected,
   type VaultDevice,
-} from '../../../../support/backup/vaults/vault-support.ts';
+} from '../../../support/backup/vaults/vault-support.ts';
 
 /** Databases through the interface: what devices list, what can be restored, and what retention keeps. */
 describe('databases of devices', function () {
@@ -89,6 +90,8 @@ describe('databases of devices', function () {
       tx('backup_snapshots').where({ engine_id: oldLog }).update({ legal_hold: false }),
     );
     expect(await markRemoved(pool, device.sourceId, outdated)).to.equal(2);
+    const due = await findDuePrune(pool, device.sourceId);
+    expect(due?.map(({ engineId }) => engineId)).to.have.members([old, oldLog]);
   });
 
   it('raise an alert while the newest backup cannot be restored, which the next full backup ends', async () => {
@@ -146,6 +149,23 @@ describe('databases of devices', function () {
     const failed = [{ source: listed({}).engine, message: 'The list of processes could not be read.' }];
     const unread = await ask(`${where}?refresh=true`, { instances: [], failed });
     expect(instances(unread)).to.deep.equal(['/run/a']);
+    expect(unread.body.failed).to.deep.equal([{ engine: 'postgresql', message: failed[0]?.message }]);
+    const reason = { unreadBecause: failed[0]?.message };
+    expect(unread.body.data[0]).to.include(reason);
+    const list = await tenant.send('GET', `/backup/databases/instances?deviceId=${device.deviceId}`);
+    expect(list.body.data[0], 'shown to those who ask later').to.include(reason);
+
+    // Of servers beyond those that a message takes, nothing is known: those that were listed earlier stay.
+    const cut = await ask(`${where}?refresh=true`, {
+      instances: [listed({ instance: '/run/b' })],
+      instanceCount: 2,
+    });
+    expect(instances(cut)).to.deep.equal(['/run/a', '/run/b']);
+    expect(cut.body.data[1]).to.include({ instanceCount: 2 });
+    const whole = await ask(`${where}?refresh=true`, { instances: [listed({ instance: '/run/a' })] });
+    expect(instances(whole)).to.deep.equal(['/run/a']);
+    expect(whole.body.data[0]).not.to.have.any.keys('instanceCount', 'unreadBecause');
+    expect(whole.body.failed).to.deep.equal([]);
 
     // What no device would list is refused as a whole, and changes nothing.
     const many = Array.from({ length: 20_000 }, () => ({ name: 'x', sizeBytes: -1 }));

@@ -60,7 +60,7 @@ describe('devices that come from another address', () => {
     // Begin, write, commit; else what was written is undone, and written again with the entries.
     expect([forNone, forOne, forAll]).to.deep.equal([3, 7, 7]);
 
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows = await asOwner(
       app.database.ownerUrl,
       `select l.actor_id, l.actor_type, l.details, l.ip_address, l.resource_name = d.hostname as named, l.result
@@ -80,7 +80,7 @@ describe('devices that come from another address', () => {
     );
   });
 
-  it('are noted from address to address, also where they came from several before anything was written', async () => {
+  it('are noted from address to address, even if they came from several before anything was written', async () => {
     const tenant = await buildTenant(app);
     const device = await buildDevice(app, tenant.orgId);
     const store = createDeviceStore({
@@ -118,7 +118,7 @@ describe('devices that come from another address', () => {
     report('10.0.0.5');
     connect('10.0.0.3', 4);
     await writer.close();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const rows = await asOwner(
       app.database.ownerUrl,
       `select details from audit_logs where org_id = $1 and action = 'agent.source.ip.changed' order by seq`,

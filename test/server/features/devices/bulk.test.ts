@@ -62,7 +62,7 @@ describe('devices changed in bulk', () => {
     foreign = (await buildDevice(app, stranger.orgId)).deviceId;
   });
 
-  it('have an outcome each, in their order, and what cannot be changed stops nobody', async () => {
+  it('have an outcome each, in their order, and one that cannot be changed does not stop the others', async () => {
     const all = [suspended, ids[0]!, gone, ids[1]!.toUpperCase(), foreign, ids[2]!, nobody, ids[0]!];
     const answer = await bulk(all, { type: 'tags', add: ['new'] });
     expect(answer.status).to.equal(200);
@@ -146,7 +146,7 @@ describe('devices changed in bulk', () => {
     client.close();
   });
 
-  it('are decommissioned by who may, and their connections and tokens end', async () => {
+  it('are decommissioned by people who may, and their connections and tokens end', async () => {
     const agents = await Promise.all(devices.map(({ token }) => connectDevice(app, token)));
     const client = await connectDashboard(app, tenant.admin.token);
     await client.subscribe();
@@ -173,7 +173,7 @@ describe('devices changed in bulk', () => {
     client.close();
   });
 
-  it('have custom fields set where they are defined, each by its own organization', async () => {
+  it('have custom fields set if they are defined, each by its own organization', async () => {
     await define(tenant.orgId, 'seats', 'number');
     await define(tenant.orgId, 'note', 'string');
     await define(elsewhere.orgId, 'seats', 'string');
@@ -200,7 +200,7 @@ describe('devices changed in bulk', () => {
     expect(commands).to.deep.equal([{ device_id: ids[0], payload: { enabled: false } }]);
   });
 
-  it('are refused as a whole where the request is wrong', async () => {
+  it('are refused as a whole if the request is wrong', async () => {
     const wrong: [unknown, ...string[]][] = [
       [{ deviceIds: [], action: { type: 'decommission' } }, 'body.deviceIds'],
       [
@@ -289,7 +289,7 @@ describe('devices changed in bulk', () => {
     );
     const many = made.map(({ id }) => id).sort();
     const { hubPool } = app.server.database;
-    const audit = createAuditTrail(app.server.auditSealer);
+    const audit = createAuditTrail(app.server.chainWriter);
     const store = createDeviceStore({ db: hubPool, nodeId: 'n', audit, log: quietLog });
     for (let round = 0; round < 8; round++) {
       // In the order that meets the other half way.
@@ -343,7 +343,7 @@ describe('devices changed in bulk', () => {
       agent.close();
     });
 
-    it('are given it once by one key, and not where none can have it', async () => {
+    it('are given it once by one key, and not if none can have it', async () => {
       const headers = { 'idempotency-key': newId() };
       const ask = () =>
         app.call('POST', '/devices/bulk/commands', {

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
   buildOrganization,
   buildSite,
   buildTenant,
   type EnrolledDevice,
-} from '../../support/factories.ts';
-import { type Answer, createTestApp, type TestApp } from '../../support/test-app.ts';
+} from '../../../support/factories.ts';
+import { type Answer, createTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('a change of a device while it moves to another organization', () => {
   let app: TestApp;

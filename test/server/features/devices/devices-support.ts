@@ -28,7 +28,7 @@ export function deviceGround(app: () => TestApp, who: () => Person) {
     read: async (id: string) => (await send('GET', `/devices/${id}`)).body,
     /** The entries about a resource, in their order; enrolling left out. */
     async auditOf(resourceId: string): Promise<Entry[]> {
-      await app().server.auditSealer.flush();
+      await app().server.chainWriter.flush();
       return sql<Entry>(
         `select action, org_id, actor_type, actor_id, resource_name, details from audit_logs
         where resource_id = ? and action <> 'device.create' and result = 'success' order by "timestamp", seq`,

@@ -73,7 +73,7 @@ describe('a machine with the machine id of another one', () => {
     expect((await send('GET', '/devices?status=pending')).body.data).to.have.length(1);
   });
 
-  it('is the same device where it sends the token of that device, or where no agent is connected', async () => {
+  it('is the same device if it sends the token of that device, or if no agent is connected', async () => {
     const agent = await connect(first.token);
     const again = await enroll(FIRST, first.token);
     expect(again).to.deep.include({ deviceId: first.deviceId, status: 'enrolled' });
@@ -87,7 +87,7 @@ describe('a machine with the machine id of another one', () => {
     expect(await openAlerts()).to.deep.equal([]);
   });
 
-  it('is the same device where the connection of that device is open and dead', async () => {
+  it('is the same device if the connection of that device is open and dead', async () => {
     const agent = await connect(first.token);
     stopReading(agent);
     const enrolling = enroll(FIRST);
@@ -95,7 +95,7 @@ describe('a machine with the machine id of another one', () => {
     expect(await enrolling).to.deep.include({ deviceId: first.deviceId, status: 'enrolled' });
   });
 
-  it('raises the alert where it takes an offline device over with another serial number', async () => {
+  it('raises the alert if it takes an offline device over with another serial number', async () => {
     expect((await enroll(SECOND)).deviceId).to.equal(first.deviceId);
     const [alert] = await openAlerts();
     expect(alert.message).to.contain('SER-A').and.contain('SER-B');
@@ -121,7 +121,7 @@ describe('a machine with the machine id of another one', () => {
     expect([third.status, third.body.code]).to.deep.equal([403, 'LIMIT_REACHED']);
   });
 
-  it('becomes one device where two enroll at once with two keys and nobody has the id yet', async () => {
+  it('becomes one device if two enroll at once with two keys and no device has the id yet', async () => {
     await sql('update organizations set max_devices = 2 where id = ?', [tenant.orgId]);
     const both = await Promise.all([enroll({ machineId: 'm-9' }), enroll({ machineId: 'm-9' })]);
     expect(both[0].deviceId).to.equal(both[1].deviceId);
@@ -129,7 +129,7 @@ describe('a machine with the machine id of another one', () => {
     expect(tokens.filter(({ status }) => status === 'fulfilled')).to.have.length(1);
   });
 
-  it('counts as a new device where the id is one that many machines have', async () => {
+  it('counts as a new device if the id is one that many machines have', async () => {
     const ids = ['uninitialized', '0'.repeat(32), '03000200-0400-0500-0006-000700080009', ''];
     const devices = await Promise.all(
       ids.flatMap((machineId) => [enroll({ machineId }), enroll({ machineId })]),
@@ -191,7 +191,7 @@ describe('a machine with the machine id of another one', () => {
       expect(agent.commands).to.deep.equal([]);
     });
 
-    it('is in service when somebody approves it, and its agent reconnects', async () => {
+    it('is in service when a person approves it, and its agent reconnects', async () => {
       const viewer = await buildPerson(app, {
         scope: 'organization',
         orgId: tenant.orgId,
@@ -265,7 +265,7 @@ describe('a machine with the machine id of another one', () => {
       expect(entry?.details['after']).to.deep.include({ hostname: 'TILL-2' });
     });
 
-    it('is gone when somebody removes it, and waits again when it tries again', async () => {
+    it('is gone when a person removes it, and waits again when it tries again', async () => {
       expect((await send('DELETE', `/devices/${waiting.deviceId}`)).status).to.equal(200);
       expect(await openAlerts()).to.deep.equal([]);
       const again = await enroll(SECOND);

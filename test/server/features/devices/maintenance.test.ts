@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAuditTrail } from '../../../../src/features/audit/index.ts';
-import { MaintenanceEnd } from '../../../../src/features/devices/management/maintenance-end.ts';
+import { MaintenanceEnd } from '../../../../src/features/devices/maintenance.work.ts';
 import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
@@ -124,7 +124,7 @@ describe('maintenance', () => {
     client.close();
   });
 
-  it('ends by itself, and whoever watches sees the device as it is by then', async () => {
+  it('ends by itself, and dashboards show the device as it is by then', async () => {
     const client = await connectDashboard(app, tenant.admin.token);
     const agent = await connectDevice(app, device.token);
     await agent.heartbeat();
@@ -155,7 +155,7 @@ describe('maintenance', () => {
     for (const id of ids) await maintain({ enabled: true, until: inMs(3_600_000) }, tenant.admin, id);
     const [kept = '', ...over] = ids;
     const told: string[] = [];
-    const { hub, auditSealer, database } = app.server;
+    const { hub, chainWriter, database } = app.server;
     const nodes = Array.from({ length: 6 }, () => {
       const listening = Object.create(hub, {
         devicesChanged: { value: (some: readonly string[]) => void told.push(...some) },
@@ -163,7 +163,7 @@ describe('maintenance', () => {
       return new MaintenanceEnd({
         db: database.hubPool,
         hub: listening,
-        audit: createAuditTrail(auditSealer),
+        audit: createAuditTrail(chainWriter),
         log: quietLog,
       });
     });
@@ -195,7 +195,7 @@ describe('maintenance', () => {
     ]);
   });
 
-  it('ends for other organizations where that of one cannot be ended', async () => {
+  it('ends for other organizations if that of one cannot be ended', async () => {
     const stranger = await buildTenant(app);
     const theirs = await buildDevice(app, stranger.orgId);
     await maintain({ enabled: true, until: inMs(3_600_000) });

@@ -214,8 +214,11 @@ describe('a device that is moved', () => {
       [tenant.orgId, device.deviceId],
     );
     for (const text of [
-      `insert into backup_verifications (id, org_id, device_id, verification_type)
-      values (gen_random_uuid(), ?, ?, 'integrity')`,
+      `with added as (
+        insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select gen_random_uuid(), 'verification', o.partner_id, o.id, d.id, '{}', 'verify', now(), now()
+        from organizations o, devices d where o.id = ? and d.id = ? returning id, org_id)
+      insert into backup_verification_facts (id, org_id, verification_type) select id, org_id, 'integrity' from added`,
       `insert into backup_readiness (org_id, device_id, score, risks, calculated_at) values (?, ?, 50, '[]', now())`,
       `insert into backup_sla_events (id, org_id, device_id, event_type)
       values (gen_random_uuid(), ?, ?, 'rpo_breach')`,
@@ -384,7 +387,7 @@ describe('a device that is moved', () => {
     expect((await move(theirs, system)).status).to.equal(200);
   });
 
-  it('does not come where the same machine is already', async () => {
+  it('does not come if the same machine is already', async () => {
     await buildDevice(app, target.orgId, { machineId: 'machine-1' });
     const { status, body } = await move(target);
     expect([status, body.code, body.details]).to.deep.equal([
@@ -395,7 +398,7 @@ describe('a device that is moved', () => {
     expect(await read(device.deviceId)).to.include({ orgId: tenant.orgId });
   });
 
-  it('counts by the caps of where it comes to, however many come at once', async () => {
+  it('counts by the caps of its new organization, however many come at once', async () => {
     const devices = [device.deviceId];
     for (let n = 0; n < 4; n++) devices.push((await buildDevice(app, tenant.orgId)).deviceId);
     await sql('update organizations set max_devices = 2 where id = ?', [target.orgId]);

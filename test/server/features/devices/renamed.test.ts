@@ -79,7 +79,7 @@ describe('what a device says about its machine', () => {
     expect((await read(other.deviceId)).hostname).to.equal(`${'n'.repeat(254)}…`);
   });
 
-  it('is audited once where it changes its name all the time, and its last name is followed later', async () => {
+  it('is audited once if it changes its name all the time, and its last name is followed later', async () => {
     const agent = await connect({});
     for (let times = 0; times < 5; times++) {
       await agent.heartbeat({ hostname: `FLOOD-${times}` });
@@ -98,7 +98,7 @@ describe('what a device says about its machine', () => {
     expect(await renames()).to.have.length(2);
   });
 
-  it('raises an alert where the serial number is another one, once', async () => {
+  it('raises an alert if the serial number is another one, once', async () => {
     await connect({ serialNumber: ' ser-a', macAddresses: ['AA-BB-CC-00-11-22'] });
     await connect({ serialNumber: 'To be filled by O.E.M.' });
     await connect({ serialNumber: '0', macAddresses: [] });

@@ -160,7 +160,7 @@ describe('a decommissioned device', () => {
     expect(await read(device.deviceId)).to.include({ status: 'offline' });
   });
 
-  it('is restored within reach, by who may, where its organization is active', async () => {
+  it('is restored within reach, by people who may, if its organization is active', async () => {
     expect((await restore()).body.code).to.equal('CONFLICT');
     await decommission();
     const stranger = await buildTenant(app);

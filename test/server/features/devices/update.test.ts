@@ -122,7 +122,7 @@ describe('a device that is changed', () => {
     expect(await auditOf(device.deviceId)).to.deep.equal([]);
   });
 
-  it('is changed by nobody while its organization is suspended', async () => {
+  it('cannot be changed while its organization is suspended', async () => {
     await sql(`update organizations set status = 'suspended' where id = ?`, [tenant.orgId]);
     expect((await patch({ tags: ['x'] })).body.code).to.equal('TENANT_INACTIVE');
   });
@@ -136,7 +136,7 @@ describe('a device that is changed', () => {
     expect((await read(device.deviceId)).customFields).to.deep.equal({ a: 0, b: 1, c: 2, d: 3 });
   });
 
-  it('is shown changed to who watches, where they watch', async () => {
+  it('is shown changed to dashboards, by the part of the fleet that they subscribed to', async () => {
     const site = await buildSite(app, tenant.orgId);
     const clients = {
       all: await connectDashboard(app, tenant.admin.token),

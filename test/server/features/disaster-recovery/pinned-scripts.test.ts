@@ -8,7 +8,7 @@ import {
   payloadOf,
   buildRecoveryWorld,
   type RecoveryWorld,
-} from '../../../support/recovery/recovery-support.ts';
+} from '../../../support/disaster-recovery/recovery-support.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { testClock } from '../../../support/test-clock.ts';
 
@@ -108,7 +108,7 @@ describe('scripts that checks of recovery plans run', function () {
   const unpin = (planId: string) =>
     inSystem(app, (tx) => tx('dr_groups').where('plan_id', planId).update({ scripts: '[]' }));
 
-  it('stay what they were when they were chosen, whoever edits them later', async () => {
+  it('stay as they were when they were chosen, however they are edited later', async () => {
     const scriptId = await makeScript();
     const plan = await makePlan(scriptId);
     const pinned = { scriptId, scriptSha256: sha256Of('echo as chosen'), scriptHasChanged: false };
@@ -141,7 +141,7 @@ describe('scripts that checks of recovery plans run', function () {
     });
     expect(await ranBy(plan.planId)).to.deep.equal(['echo newer']);
     expect(await kept(plan.planId)).to.deep.equal(['echo newer']);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const path = `/audit-logs/logs?orgId=${world.orgId}&action=recovery.group.update`;
     const [entry] = (await world.send('GET', path)).body.data;
     expect(JSON.stringify(entry)).to.contain(sha256Of('echo newer')).and.not.contain('echo newer');

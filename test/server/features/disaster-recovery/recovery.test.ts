@@ -1,6 +1,8 @@
 import { expect } from 'chai';
-import { followLeftovers } from '../../../../src/features/recovery/executions/work/leftovers.ts';
-import { beginDueRehearsals } from '../../../../src/features/recovery/executions/work/due-rehearsals.ts';
+import {
+  followLeftovers,
+  beginDueRehearsals,
+} from '../../../../src/features/disaster-recovery/execution.work.ts';
 import type { AuditEntry } from '../../../../src/platform/http/audit.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import type { JobUpdate } from '../../../../src/protocol/index.ts';
@@ -10,13 +12,14 @@ import { buildPerson } from '../../../support/factories.ts';
 import { graceOver } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import type { TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { testClock } from '../../../support/test-clock.ts';
 import { createStoreApp, inSystem } from '../../../support/backup/store-support.ts';
 import {
   buildRecoveryWorld,
   payloadOf,
   type RecoveryWorld,
-} from '../../../support/recovery/recovery-support.ts';
+} from '../../../support/disaster-recovery/recovery-support.ts';
 
 interface Step {
   state: string;
@@ -111,7 +114,7 @@ describe('recovery plans', function () {
     );
     expect(last).to.include({ kind: 'dr', done: 6, total: 6 });
     watcher.close();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const trail = await world.send('GET', `/audit-logs/logs?orgId=${world.orgId}&action=recovery.execute`);
     expect(trail.body.data[0].resource).to.include({ id });
     expect(trail.body.data[0].details).to.include({ executionType: 'rehearsal', note: 'Quarterly' });
@@ -242,6 +245,12 @@ describe('recovery plans', function () {
     expect(ended.report).to.include({ rtoSeconds: null, rtoMet: false, leftovers: 0 });
     expect(world.left()).to.deep.equal([]);
     expect(await alerts()).to.deep.equal(['active']);
+    // A server whose clock is ahead has ended this one: the later execution counts nevertheless.
+    await asOwner(
+      app.database.ownerUrl,
+      `update dr_executions set finished_at = finished_at + interval '1 hour' where id = $1`,
+      [ended.id],
+    );
     await world.reset();
     expect((await endOf(await world.execute(planId, 'rehearsal'))).status).to.equal('completed');
     expect(await alerts()).to.deep.equal(['resolved']);
@@ -291,6 +300,45 @@ describe('recovery plans', function () {
       (left) => left === 0,
       20_000,
     );
+  });
+
+  it('take down the rest of what is left, if one part of it cannot be', async () => {
+    const id = await world.execute(planId, 'rehearsal');
+    await endOf(id);
+    const [broken = '', other = ''] = await inSystem(app, async (tx) => {
+      const ids: string[] = await tx('dr_actions')
+        .where({ phase: 'cleanup' })
+        .whereIn('step_id', tx('dr_steps').where({ execution_id: id }).select('id'))
+        .orderBy('id')
+        .limit(2)
+        .pluck('id');
+      await tx('dr_actions')
+        .whereIn('id', ids)
+        .update({ state: 'failed', finished_at: tx.raw(`now() - interval '1 day'`) });
+      await tx('dr_actions')
+        .where({ id: ids[0] })
+        .update({ spec: JSON.stringify({ does: 'unknown' }) });
+      await tx('dr_executions')
+        .where({ id })
+        .update({ report: tx.raw(`report || '{"leftovers": 2}'`) });
+      return ids;
+    });
+    const { hub, secrets, database } = app.server;
+    const jobs = { enqueue: () => Promise.reject(new Error('no job is needed')) } as never;
+    await followLeftovers({
+      db: database.jobPool,
+      hub,
+      secrets,
+      jobs,
+      audit: undefined as never,
+      log: quietLog,
+    });
+    const states = await inSystem(app, (tx) =>
+      tx('dr_actions').whereIn('id', [broken, other]).orderBy('id').pluck('state'),
+    );
+    expect(states[0]).to.equal('failed');
+    expect(states[1]).not.to.equal('failed');
+    await inSystem(app, (tx) => tx('dr_actions').where({ id: broken }).update({ state: 'succeeded' }));
   });
 
   const MOMENTS: [string, number, string][] = [

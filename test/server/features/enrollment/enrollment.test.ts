@@ -60,7 +60,7 @@ describe('enrollment', () => {
   it('leaves an audit entry with each key that is made or revoked', async () => {
     const { body } = await createKey({ orgId: tenant.orgId, name: 'Audited' });
     await app.call('DELETE', `/enrollment-keys/${body.id}`, { token: tenant.admin.token });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await inDatabase(
       `select action, org_id, actor_id, resource_id, resource_name, result from audit_logs where resource_id = ? order by id`,
       [body.id],

@@ -46,7 +46,7 @@ describe('another value for an enrollment key', () => {
     expect(read.body).not.to.have.any.keys('key', 'keyHash');
   });
 
-  it('is refused to a revoked key, to strangers and where the organization is suspended', async () => {
+  it('is refused to a revoked key, to strangers and if the organization is suspended', async () => {
     const stranger = await buildTenant(app);
     expect((await rotate(stranger.admin.token)).status).to.equal(404);
     await inDatabase(`update organizations set status = 'suspended' where id = ?`, [tenant.orgId]);
@@ -90,7 +90,7 @@ describe('another value for an enrollment key', () => {
 
   it('stands in the audit trail', async () => {
     await rotate();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await inDatabase(
       `select org_id, actor_id, resource_id, resource_name from audit_logs where action = 'enrollment_key.rotate' and resource_id = ?`,
       [created.id],

@@ -38,7 +38,7 @@ export function filterGround() {
     create: (more: object = {}, person?: Person) =>
       send('POST', '/filters', { orgId: tenant.orgId, name: 'Linux', conditions: LINUX, ...more }, person),
     async trailOf(action: string, orgId: string | null = tenant.orgId) {
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       return owner(
         `select resource_id, resource_name, details from audit_logs where action = $1
           and (org_id = $2 or (org_id is null and $2::uuid is null and partner_id = $3)) order by id`,

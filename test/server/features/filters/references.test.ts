@@ -93,7 +93,7 @@ describe('what saved filters name', () => {
   });
 
   describe('of custom fields', () => {
-    it('ask what the definition allows, of text where organizations do not agree, and say when it is gone', async () => {
+    it('ask what the definition allows, of text if organizations do not agree, and say when it is gone', async () => {
       const define = async (type: string, orgId = ground.tenant.orgId) =>
         (await send('POST', '/custom-fields', { orgId, key: 'rack', name: 'Rack', type })).body.id;
       const { deviceId } = await buildDevice(ground.app, ground.tenant.orgId);

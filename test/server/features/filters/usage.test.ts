@@ -3,7 +3,7 @@ import {
   assertUnused,
   filterUsage,
   type FilterReferrer,
-} from '../../../../src/features/filters/filter-usage.ts';
+} from '../../../../src/features/filters/filter.queries.ts';
 import type { Context } from '../../../../src/platform/context.ts';
 import { withTenant } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
@@ -24,7 +24,7 @@ describe('what uses a filter', () => {
   });
   after(async () => app.close());
 
-  it('is listed within the scope of whoever asks, keeps it from being deleted, and is named', async () => {
+  it('is listed within the scope of the caller, keeps the filter from being deleted, and is named', async () => {
     const { partnerId, orgId } = await buildTenant(app);
     const other = await buildOrganization(app, partnerId);
     const filterId = newId();

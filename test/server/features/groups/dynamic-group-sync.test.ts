@@ -173,7 +173,7 @@ describe('dynamic groups', function () {
     expect(await members(group.id)).to.deep.equal([b.deviceId]);
   });
 
-  it('record a changed filter as the reason also where a changed device was about to be examined', async () => {
+  it('record a changed filter as the reason even if a changed device was about to be examined', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const group = await makeGroup(all(hasTag('one')));
     let settling: Promise<void> | undefined;

@@ -34,7 +34,7 @@ describe('device groups', () => {
   const inDatabase = (sql: string, values: readonly (string | number)[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values));
   const auditOf = async (resourceId: string) => {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     return (
       await inDatabase(
         `select action, org_id, actor_id, resource_name, details from audit_logs where resource_id = ? order by id`,
@@ -132,7 +132,7 @@ describe('device groups', () => {
       expect(await auditOf(group.id)).to.have.length(1);
     });
 
-    it('are refused by name where a field is not right', async () => {
+    it('are refused by name if a field is not right', async () => {
       const wrong: [object, string][] = [
         [{ name: '  ' }, 'body.name'],
         [{ name: 'x'.repeat(256) }, 'body.name'],
@@ -215,7 +215,7 @@ describe('device groups', () => {
       expect((await send('GET', `/groups/${group.id}`)).body).to.deep.equal(group);
     });
 
-    it('outlive whoever made them', async () => {
+    it('outlive the person who made them', async () => {
       const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       const { body: group } = await create({ deviceIds: await devices(1) }, person);
       await inDatabase('delete from organization_users where user_id = ?', [person.id]);

@@ -42,7 +42,7 @@ describe('the devices of a group', () => {
   const inDatabase = (sql: string, values: readonly (string | string[])[]) =>
     withSystem(app.server.database.pool, 'test', (tx) => tx.raw(sql, values as string[]));
   const memberNotes = async (id: string) => {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     return (
       await inDatabase(
         `select org_id, details from audit_logs where resource_id = ? and action = 'group.members.update' order by id`,

@@ -11,7 +11,7 @@ import {
 } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
-describe('device groups, by who asks,', () => {
+describe('device groups, by caller,', () => {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let system: Person;

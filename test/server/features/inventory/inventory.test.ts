@@ -187,7 +187,7 @@ describe('inventory', () => {
       expect(await writes()).not.to.equal(before);
     });
 
-    it('is told to whoever follows devices, once it is stored, and only where something has changed', async () => {
+    it('is sent to dashboards that follow devices once it is stored, and only if something has changed', async () => {
       const { hub } = app.server;
       const told: (readonly string[])[] = [];
       const devicesChanged = hub.devicesChanged.bind(hub);
@@ -508,12 +508,12 @@ describe('inventory', () => {
       return [answer.status, ((await answer.json()) as { code?: string }).code];
     };
 
-    it('where it is a byte over a megabyte', async () => {
+    it('if it is a byte over a megabyte', async () => {
       expect(await send(sized(1_000_000))).to.deep.equal([200, undefined]);
       expect(await send(sized(1_000_001))).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
     });
 
-    it('where it is over a megabyte once it is unpacked', async () => {
+    it('if it is over a megabyte once it is unpacked', async () => {
       expect(await send(gzipSync(sized(1_000_000)), 'gzip')).to.deep.equal([200, undefined]);
       expect(await send(gzipSync(sized(1_000_001)), 'gzip')).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
       const bomb = gzipSync(Buffer.alloc(200_000_000, 0x20));

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { RETENTION_RULES } from '../../../../src/features/table-life.ts';
-import { RowPruner } from '../../../../src/platform/db/retention/row-pruner.ts';
+import { RETENTION_RULES } from '../../../../src/features/retention-policies.ts';
+import { RowPruner } from '../../../../src/platform/jobs/row-pruner.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import {
   buildDevice,
@@ -66,27 +66,44 @@ describe('log retention', function () {
   };
 
   it('has defaults, can be chosen, and is told in the audit trail', async () => {
-    const defaults = { diagnosticDays: 30, eventDays: 90, commandDays: 90, alertDays: 365 };
+    const defaults = {
+      diagnosticDays: 30,
+      eventDays: 90,
+      commandDays: 90,
+      alertDays: 365,
+      whenFull: 'refuse',
+    };
     expect((await read()).body).to.deep.equal(defaults);
-    const chosen = { diagnosticDays: 7, eventDays: 365, commandDays: 10, alertDays: 20 };
+    const chosen = {
+      diagnosticDays: 7,
+      eventDays: 365,
+      commandDays: 10,
+      alertDays: 20,
+      whenFull: 'remove_oldest',
+    };
     const { status, body } = await choose(chosen);
     expect([status, body]).to.deep.equal([200, chosen]);
     expect((await read(tenant.orgId, tenant.technician)).body).to.deep.equal(chosen);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await sql(
-      `select details from audit_logs where action = 'organization.log_retention.update'`,
+      `select details from audit_logs where action = 'organization.log_retention.update' and org_id = ?`,
+      [tenant.orgId],
     );
     expect(rows).to.deep.equal([{ details: { before: defaults, after: chosen } }]);
   });
 
   it('keeps what a client does not send that knows of logs alone', async () => {
     const orgId = await buildOrganization(app, tenant.partnerId);
-    await choose({ diagnosticDays: 7, eventDays: 8, commandDays: 9, alertDays: 10 }, orgId);
+    await choose(
+      { diagnosticDays: 7, eventDays: 8, commandDays: 9, alertDays: 10, whenFull: 'remove_oldest' },
+      orgId,
+    );
     expect((await choose({ diagnosticDays: 1, eventDays: 2 }, orgId)).body).to.deep.equal({
       diagnosticDays: 1,
       eventDays: 2,
       commandDays: 9,
       alertDays: 10,
+      whenFull: 'remove_oldest',
     });
   });
 
@@ -114,7 +131,7 @@ describe('log retention', function () {
     expect(rows).to.deep.equal([{ commands: 1, alerts: 0 }]);
   });
 
-  it('is chosen within bounds, by those who may, of their own organizations', async () => {
+  it('is chosen within bounds, by people who may, of their own organizations', async () => {
     for (const wrong of [
       { diagnosticDays: 0 },
       { eventDays: 3651 },
@@ -122,6 +139,7 @@ describe('log retention', function () {
       { eventDays: '7' },
       { commandDays: 0 },
       { alertDays: 3651 },
+      { whenFull: 'rotate' },
     ]) {
       const { status } = await choose({ diagnosticDays: 7, eventDays: 7, ...wrong });
       expect(status, JSON.stringify(wrong)).to.equal(400);
@@ -165,7 +183,7 @@ describe('log retention', function () {
     expect((await left(device)).lines).to.equal(0);
   });
 
-  it('goes on with the other organizations where the logs of one cannot be removed', async () => {
+  it('goes on with the other organizations if the logs of one cannot be removed', async () => {
     const devices = [
       await buildDevice(app, await buildOrganization(app, tenant.partnerId)),
       await buildDevice(app, await buildOrganization(app, tenant.partnerId)),

@@ -10,7 +10,7 @@ import {
 import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
-import { entriesOf } from '../audit/reading/reading-support.ts';
+import { entriesOf } from '../audit/reading-support.ts';
 
 /** Who reads what machines and their agents have logged is in the audit trail; what they found there is not. */
 describe('reading logs', () => {
@@ -78,7 +78,7 @@ describe('reading logs', () => {
     expect(JSON.stringify(entries)).not.to.include(SECRET);
   });
 
-  it('live leaves one where only the names of logs are listed, however often within ten minutes', async () => {
+  it('live leaves one if only the names of logs are listed, however often within ten minutes', async () => {
     for (let n = 0; n < 2; n++) {
       const answering = get(`/devices/${device.deviceId}/eventlogs/live`);
       await agent.succeed(await agent.nextCommand(), { logs: [] });
@@ -181,7 +181,7 @@ describe('reading logs', () => {
       body: { format: 'json' },
     });
     expect(exported.status).to.equal(200);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { body } = await get('/audit-logs/reports/compliance', person.admin);
     expect([body.dataAccess, body.exports], JSON.stringify(body)).to.deep.equal([1, 1]);
   });

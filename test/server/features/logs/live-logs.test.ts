@@ -115,7 +115,7 @@ describe('live event logs', () => {
     }
   });
 
-  it('reads one entry, and says 404 where the device knows no such log or record', async () => {
+  it('reads one entry, and says 404 if the device knows no such log or record', async () => {
     const reading = ask('/System/events/9');
     const frame = await agent.nextCommand();
     expect(frame.payload).to.deep.equal({ name: 'System', recordId: 9 });
@@ -244,7 +244,7 @@ describe('live event logs', () => {
     expect(agent.commands).to.deep.equal([]);
   });
 
-  it('hides devices of others, and of nobody', async () => {
+  it('hides devices of other tenants, and ids without a device', async () => {
     const stranger = await buildTenant(app);
     for (const id of [device.deviceId, '01900000-0000-7000-8000-00000000dead', 'not-a-uuid']) {
       const answer = await app.call('GET', `/system-tools/devices/${id}/eventlogs`, {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAuditTrail } from '../../../../src/features/audit/index.ts';
-import { LogReadRecorder } from '../../../../src/features/event-logs/index.ts';
+import { LogReadRecorder } from '../../../../src/features/logs/index.ts';
 import type { LogRead } from '../../../../src/hub/index.ts';
 import type { AuditTrail } from '../../../../src/platform/http/audit.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -8,7 +8,7 @@ import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/
 import { CALLER } from '../../../support/feed-client.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
-import { entriesOf } from '../audit/reading/reading-support.ts';
+import { entriesOf } from '../audit/reading-support.ts';
 
 describe('the recorder of log reads', () => {
   let app: TestApp;
@@ -27,7 +27,7 @@ describe('the recorder of log reads', () => {
   const NEVER_BY_ITSELF = 3_600_000;
   const recorder = (flushMs: number, change: Partial<AuditTrail> = {}) => {
     const { log, lines } = recordingLog();
-    const audit = { ...createAuditTrail(app.server.auditSealer), ...change };
+    const audit = { ...createAuditTrail(app.server.chainWriter), ...change };
     return { lines, reads: new LogReadRecorder({ db: app.server.database.pool, audit, log, flushMs }) };
   };
   const readOf = (name: string, change: Partial<LogRead> = {}): LogRead => ({
@@ -60,7 +60,7 @@ describe('the recorder of log reads', () => {
 
   it('keeps entries while the database is away, and writes each once when it is back', async () => {
     let away = 2;
-    const { recordAll } = createAuditTrail(app.server.auditSealer);
+    const { recordAll } = createAuditTrail(app.server.chainWriter);
     const { reads, lines } = recorder(20, {
       recordAll: async (tx, entries) => {
         if (away-- > 0) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });

@@ -102,7 +102,7 @@ describe('stored event logs', () => {
 
   it('leave an entry in the audit trail, in the name of the device', async () => {
     await submit([event(), event()]);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
       tx.raw('select * from audit_logs where resource_id = ?', [device.deviceId]),
     );
@@ -194,13 +194,13 @@ describe('stored event logs', () => {
       });
     }
 
-    it('and all of them with 400 where none is left', async () => {
+    it('and all of them with 400 if none is left', async () => {
       await refusedAt([event({ level: 'warn' }), 'x'], 'body.events.1');
     });
 
     it('and are noted so in the audit trail', async () => {
       await submit([event(), event({ level: 'warn' }), event({ message: 'x'.repeat(40_000) })]);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const { rows } = await withSystem(app.server.database.pool, 'test', (tx) =>
         tx.raw(`select details from audit_logs where resource_id = ? and action = 'agent.eventlogs.submit'`, [
           device.deviceId,
@@ -209,7 +209,7 @@ describe('stored event logs', () => {
       expect(rows).to.deep.equal([{ details: { submitted: 3, inserted: 2, refused: 1, truncated: 1 } }]);
     });
 
-    it('not looked at where there are more than could be events', async () => {
+    it('not looked at if there are more than could be events', async () => {
       const { status, body } = await app.call('PUT', `/agents/${device.deviceId}/eventlogs`, {
         token: device.token,
         rawBody: `{"events":[${Array.from({ length: 400_000 }, () => '{}').join(',')}]}`,
@@ -217,10 +217,10 @@ describe('stored event logs', () => {
       expect([status, body.details.length]).to.deep.equal([400, 1]);
     });
 
-    it('with the first hundred faults where there are more', async () => {
+    it('with the first hundred faults if there are more', async () => {
       const bad = Array.from({ length: 500 }, () => ({}));
       const { status, body } = await submit([...bad, event()]);
-      expect([status, body.count, body.refused.length]).to.deep.equal([200, 1, 100]);
+      expect([status, body.count, body.refused.length, body.refusedCount]).to.deep.equal([200, 1, 100, 500]);
     });
 
     it('with details of a megabyte that is nothing but depth', async () => {
@@ -244,7 +244,7 @@ describe('stored event logs', () => {
     expect((await submit(large)).body.count).to.equal(500);
   });
 
-  it('are cut where they are too long, and say so', async () => {
+  it('are cut if they are too long, and say so', async () => {
     const source = 's'.repeat(300);
     const eventId = 'i'.repeat(120);
     const message = `${'x'.repeat(32_767)}😀${'y'.repeat(10_000)}`;
@@ -296,7 +296,7 @@ describe('stored event logs', () => {
       expect([status, body.code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE']);
     });
 
-    it('are refused where they cannot be unpacked', async () => {
+    it('are refused if they cannot be unpacked', async () => {
       const whole = gzipSync(JSON.stringify({ events: [event()] }));
       for (const broken of [Buffer.from('this is not gzip'), whole.subarray(0, whole.length - 12)]) {
         const { status, body } = await send(broken);

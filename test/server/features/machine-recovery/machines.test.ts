@@ -1,15 +1,11 @@
 import { expect } from 'chai';
-import {
-  COMMAND_TYPES,
-  hypervisorCapability,
-  SECRETS_CAPABILITY,
-} from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildDevice, buildTenant } from '../../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
-import { sharedTestApp, type TestApp } from '../../../../support/test-app.ts';
-import { type BackupTenant, buildBackupTenant } from '../../../../support/backup/backup-support.ts';
-import { inSystem } from '../../../../support/backup/store-support.ts';
+import { COMMAND_TYPES, hypervisorCapability, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildDevice, buildTenant } from '../../../support/factories.ts';
+import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
+import { inSystem } from '../../../support/backup/store-support.ts';
 
 const VM_ID = '11111111-2222-4333-8444-555555555555';
 const LISTED = {
@@ -91,6 +87,10 @@ describe('machines of KVM', function () {
       rctEnabled: false,
     });
     expect((await tenant.send('GET', `/backup/hyperv/vms?deviceId=${deviceId}`)).body.data).to.deep.equal([]);
+
+    const again = tenant.send('GET', `/backup/kvm/vms/${deviceId}?refresh=true`);
+    await agent.succeed(await agent.nextCommand(), { machines: [LISTED], truncated: true });
+    expect((await again).body.data[0]).to.include({ listIsCut: true });
 
     const stopped = await post('vm-state', { vmName: 'web', state: 'stop' });
     expect(stopped.status, JSON.stringify(stopped.body)).to.equal(202);

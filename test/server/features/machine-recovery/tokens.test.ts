@@ -1,16 +1,12 @@
 import { expect } from 'chai';
-import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { newToken } from '../../../../../src/platform/secrets/tokens.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { sharedTestApp, type Answer, type TestApp } from '../../../../support/test-app.ts';
-import {
-  type BackupTenant,
-  buildBackupTenant,
-  storedText,
-} from '../../../../support/backup/backup-support.ts';
-import { inSystem, request } from '../../../../support/backup/store-support.ts';
-import { buildPerson, giveSecondFactor } from '../../../../support/factories.ts';
-import { buildVaultDevice } from '../../../../support/backup/vaults/vault-support.ts';
+import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { newToken } from '../../../../src/platform/secrets/tokens.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { sharedTestApp, type Answer, type TestApp } from '../../../support/test-app.ts';
+import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
+import { inSystem, request } from '../../../support/backup/store-support.ts';
+import { buildPerson, giveSecondFactor } from '../../../support/factories.ts';
+import { buildVaultDevice } from '../../../support/backup/vaults/vault-support.ts';
 
 /** A recovery token opens one snapshot for one machine, once. */
 describe('recovery tokens', function () {
@@ -133,7 +129,7 @@ describe('recovery tokens', function () {
     await refused(call('complete', { token, session, result: result('completed') }), /has been used/);
   });
 
-  it('end with the right of whoever has created them, also in the middle', async () => {
+  it('end when the person who created them loses the right, also in the middle of a recovery', async () => {
     const losses: [string, (id: string) => Promise<Answer>][] = [
       ['disabled', (id) => tenant.send('PATCH', `/users/${id}`, { status: 'disabled' })],
       [
@@ -171,7 +167,7 @@ describe('recovery tokens', function () {
     }
   });
 
-  it('begin one recovery where many begin at once', async () => {
+  it('begin one recovery if many begin at once', async () => {
     const { token } = await create();
     const answers = await Promise.all(Array.from({ length: 6 }, () => start(token)));
     expect(answers.map(({ status }) => status)).to.have.members([200, 401, 401, 401, 401, 401]);

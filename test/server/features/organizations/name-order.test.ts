@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { nameOrder } from '../../../../src/platform/db/name-order.ts';
+import { nameOrder } from '../../../../src/platform/db/statement.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { buildDevice, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';

@@ -64,7 +64,7 @@ describe('values in requests', () => {
       expect([body.address, body.contact]).to.deep.equal([null, null]);
     });
 
-    it('are refused where they are deeper or larger than anybody needs, or cannot be stored', async () => {
+    it('are refused if they are deeper or larger than anybody needs, or cannot be stored', async () => {
       const deep = JSON.parse('['.repeat(40) + ']'.repeat(40)) as unknown;
       for (const [value, rule] of [
         [deep, 'must not be nested deeper than 32 levels'],
@@ -81,7 +81,7 @@ describe('values in requests', () => {
       }
     });
 
-    it('are objects where they hold settings', async () => {
+    it('are objects if they hold settings', async () => {
       for (const value of ['x', 1, true, ['x'], null]) {
         expect(faultOf(await send('PATCH', site, { settings: value }))).to.deep.equal([400, 'body.settings']);
         expect(faultOf(await send('PATCH', organization, { ssoConfig: value }))).to.deep.equal([
@@ -140,7 +140,7 @@ describe('values in requests', () => {
       }
     });
 
-    it('are refused where they are none, or beyond what the database holds', async () => {
+    it('are refused if they are none, or beyond what the database holds', async () => {
       for (const value of [
         'tomorrow',
         '2026-02-30',
@@ -170,7 +170,7 @@ describe('values in requests', () => {
     });
   });
 
-  it('of optional fields may be null, where nothing is stored as well', async () => {
+  it('of optional fields may be null, which stores nothing', async () => {
     const key = await send('POST', '/enrollment-keys', {
       orgId: tenant.orgId,
       siteId: null,

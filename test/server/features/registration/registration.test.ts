@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { slugCandidates, slugOf } from '../../../../src/features/registration/slug.ts';
+import { slugCandidates, slugOf } from '../../../../src/features/registration/registration.service.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { buildPartner, buildTenant } from '../../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
@@ -67,7 +67,7 @@ describe('registration', () => {
     });
   });
 
-  it('tells nobody whose address is taken, and leaves nothing behind', async () => {
+  it('does not reveal that an address is taken, and leaves nothing behind', async () => {
     const { admin } = await buildTenant(app);
     const count = async () =>
       (

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../../../support/s3-server.ts';
+import { S3_KEYS, S3_REGION, type S3Server, startS3Server } from '../../../support/s3-server.ts';
 import {
   createReleaseBench,
   download,
   type ReleaseBench,
   sha256,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 describe('files of releases in a bucket', function () {
   this.timeout(120_000);
@@ -51,7 +51,7 @@ describe('files of releases in a bucket', function () {
     expect((await fetch(location, { method: 'PUT', body: 'x' })).status, 'for reading only').to.equal(403);
   });
 
-  it('are not registered where the bucket keeps something else, or fails', async () => {
+  it('are not registered if the bucket keeps something else, or fails', async () => {
     for (const fault of ['damage', { status: 403, code: 'AccessDenied' }] as const) {
       s3.onCall = ({ name }) => (name === 'PUT' ? fault : undefined);
       const { status, body } = await upload(bench, { version: '1.0.0' });
@@ -65,7 +65,7 @@ describe('files of releases in a bucket', function () {
     expect((await upload(bench, { version: '1.0.0' })).status).to.equal(201);
   });
 
-  it('are found on this machine where they are from before the bucket', async () => {
+  it('are found on this machine if they are from before the bucket', async () => {
     const bytes = randomBytes(1000);
     await upload(bench, { version: '1.0.0', bytes });
     await writeFile(path.join(bench.dataDir, 'releases', sha256(bytes)), bytes);

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { environmentOf, runMuster } from '../../../../support/run-muster.ts';
+import { environmentOf, runMuster } from '../../../support/run-muster.ts';
 import {
   createReleaseBench,
   download,
   query,
   type ReleaseBench,
   sha256,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 const PLATFORM = ['--component', 'agent', '--os', 'linux', '--architecture', 'x64'];
 
@@ -73,7 +73,7 @@ describe('muster releases', function () {
       `* agent 1.0.0  linux x64  local  4000  ${sha256(bytes)}\n* promoted: devices upgrade to it.\n`,
     );
 
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query(
       bench.app,
       `select action, actor_type, org_id, partner_id, resource_name from audit_logs where action like 'agent_version.%' order by id`,
@@ -100,7 +100,7 @@ describe('muster releases', function () {
 
     expect((await muster('sign')).out).to.equal(`agent 1.0.0 for linux x64 is signed by key ${id}.\n`);
 
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query(
       bench.app,
       `select actor_type, resource_type, resource_id, details from audit_logs where action = 'release_key.rotate'`,

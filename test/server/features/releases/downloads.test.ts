@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { buildTenant } from '../../../../support/factories.ts';
+import { buildTenant } from '../../../support/factories.ts';
 import {
   createReleaseBench,
   download,
@@ -11,7 +11,7 @@ import {
   type ReleaseBench,
   sha256,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 describe('downloading a release', function () {
   this.timeout(120_000);
@@ -51,7 +51,7 @@ describe('downloading a release', function () {
     ]);
   });
 
-  it('resumes by range, and starts again where the file is another one', async () => {
+  it('resumes by range, and starts again if the file is another one', async () => {
     const rest = await get({ range: 'bytes=100000-', 'if-range': etag });
     expect([rest.status, rest.answer.headers.get('content-range')]).to.deep.equal([
       206,
@@ -193,7 +193,7 @@ describe('deleting a release', () => {
     expect(await files(), 'another has it').to.include(same.sha256);
     expect((await remove(same.id)).status).to.equal(404);
 
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query<{ resource_name: string }>(
       bench.app,
       `select resource_name from audit_logs where action = 'agent_version.delete' and result = 'success' order by id`,

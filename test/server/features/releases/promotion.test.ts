@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { buildPerson, buildTenant, giveSecondFactor } from '../../../../support/factories.ts';
+import { buildPerson, buildTenant, giveSecondFactor } from '../../../support/factories.ts';
 import {
   createReleaseBench,
   LINUX,
   query,
   type ReleaseBench,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 const WINDOWS = 'component=agent&os=windows&architecture=x64';
 
@@ -63,7 +63,7 @@ describe('promotion', function () {
     await publish('1.1.0-rc.1');
     await promote({ version: '1.0.0' });
     await promote({ version: '1.1.0-rc.1' });
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query(
       bench.app,
       `select actor_email, resource_name, details from audit_logs where action = 'agent_version.promote' order by id desc limit 1`,
@@ -82,7 +82,7 @@ describe('promotion', function () {
     ]);
   });
 
-  it('is refused whole where one signature does not hold', async () => {
+  it('is refused whole if one signature does not hold', async () => {
     await publish('1.0.0');
     await promote({ version: '1.0.0' });
     await publish('1.1.0');
@@ -155,7 +155,7 @@ describe('promotion', function () {
     expect(await latest()).to.equal(404);
   });
 
-  it('leaves one promoted release, whoever promotes, publishes and deletes at once', async () => {
+  it('leaves one promoted release when promoting, publishing and deleting happen at once', async () => {
     const versions = ['1.0.0', '1.1.0', '1.2.0', '1.3.0'];
     const ids = new Map<string, string>();
     for (const version of versions) {
@@ -242,7 +242,7 @@ describe('the list of releases', () => {
 
   it('cannot be written by a tenant, whatever a query says', async () => {
     const { orgId } = await buildTenant(bench.app);
-    const { withTenant } = await import('../../../../../src/platform/db/transaction.ts');
+    const { withTenant } = await import('../../../../src/platform/db/transaction.ts');
     const tenant = {
       scope: 'organization',
       userId: null,

@@ -4,17 +4,17 @@ import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type Disk, ReleaseFiles } from '../../../../../src/features/releases/registry/release-files.ts';
-import { AppError } from '../../../../../src/platform/errors.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { buildPerson, buildTenant, giveSecondFactor } from '../../../../support/factories.ts';
+import { type Disk, ReleaseFiles } from '../../../../src/features/releases/release-files.ts';
+import { AppError } from '../../../../src/platform/errors.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { buildPerson, buildTenant, giveSecondFactor } from '../../../support/factories.ts';
 import {
   createReleaseBench,
   query,
   type ReleaseBench,
   sha256,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 const NAME = { component: 'agent', version: '1.0.0', os: 'linux', architecture: 'x64' } as const;
 
@@ -58,7 +58,7 @@ describe('publishing a release', function () {
     const [key] = await query<{ id: string }>(bench.app, 'select id from release_signing_keys');
     expect(body.signedBy).to.equal(key?.id);
 
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query(
       bench.app,
       `select actor_email, resource_id, resource_name, details from audit_logs where action = 'agent_version.publish'`,
@@ -80,7 +80,7 @@ describe('publishing a release', function () {
     ]);
   });
 
-  it('changes nothing with the same file again, and repairs it where it is missing', async () => {
+  it('changes nothing with the same file again, and repairs it if it is missing', async () => {
     const bytes = randomBytes(5000);
     const first = await upload(bench, { version: '1.0.1', bytes });
     await rm(path.join(folder(), sha256(bytes)));
@@ -88,7 +88,7 @@ describe('publishing a release', function () {
     expect(again.status).to.equal(201);
     expect(again.body).to.deep.equal(first.body);
     expect((await stat(path.join(folder(), sha256(bytes)))).size).to.equal(5000);
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query(bench.app, `select 1 from audit_logs where resource_name = '1.0.1'`);
     expect(entries).to.have.lengthOf(1);
   });
@@ -279,7 +279,7 @@ describe('the files of releases', () => {
     }
   }
 
-  it('are refused before anything is written where they would take the last room of the disk', async () => {
+  it('are refused before anything is written if they would take the last room of the disk', async () => {
     const disk = { ...failing('never', 'create'), freeBytes: () => Promise.resolve(300 << 20) };
     const files = new ReleaseFiles(dataDir, { disk });
     const large = await failure(

@@ -2,22 +2,22 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { eventually } from '../../../../support/eventually.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   type FakeRelease,
   type GithubServer,
   digestOf,
   GITHUB_TOKEN,
   startGithubServer,
-} from '../../../../support/github-server.ts';
-import { buildPerson, buildTenant } from '../../../../support/factories.ts';
+} from '../../../support/github-server.ts';
+import { buildPerson, buildTenant } from '../../../support/factories.ts';
 import {
   createReleaseBench,
   download,
   query,
   type ReleaseBench,
   upload,
-} from '../../../../support/releases/registry/release-support.ts';
+} from '../../../support/releases/release-support.ts';
 
 const FILES = [
   'muster-agent-linux-x64.cjs',
@@ -118,7 +118,7 @@ describe('releases from GitHub', function () {
     ]);
     expect(downloadsOf('muster-agent-linux-x64.cjs'), 'downloaded once').to.equal(1);
 
-    await bench.app.server.auditSealer.flush();
+    await bench.app.server.chainWriter.flush();
     const entries = await query<{ action: string; details: object }>(
       bench.app,
       `select action, details from audit_logs where action like 'agent_version.%' order by id`,
@@ -276,7 +276,7 @@ describe('releases from GitHub', function () {
     expect(await promoted(), 'the highest of what is stable').to.have.lengthOf(4);
   });
 
-  it('leaves promotion to an administrator where AGENT_AUTO_PROMOTE is off, and does not go down by itself', async () => {
+  it('leaves promotion to an administrator if AGENT_AUTO_PROMOTE is off, and does not go down by itself', async () => {
     github.releases = [fakeRelease('v1.2.0'), fakeRelease('v1.1.0')];
     await start({ AGENT_AUTO_PROMOTE: 'false' });
     expect((await sync()).body.synced).to.deep.equal(KEYS);
@@ -409,7 +409,7 @@ describe('releases from GitHub', function () {
     expect(body.error).to.contain('GITHUB_RELEASES_URL');
   });
 
-  it('takes over what was published here by hand, and turns links into files where they are to be served here', async () => {
+  it('takes over what was published here by hand, and turns links into files if they are to be served here', async () => {
     const release = fakeRelease('v1.0.0');
     github.releases = [release];
     await start();

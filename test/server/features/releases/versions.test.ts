@@ -6,20 +6,18 @@ import {
   Architecture,
   Component,
   OperatingSystem,
-} from '../../../../../src/features/releases/registry/platform.ts';
-import { canonicalManifest } from '../../../../../src/protocol/index.ts';
-import { ReleaseKeys } from '../../../../../src/features/releases/registry/release-keys.ts';
-import {
   compareVersions,
   isPrerelease,
   Version,
-} from '../../../../../src/features/releases/registry/version.ts';
-import { newKeyPair } from '../../../../../src/platform/secrets/key-pair.ts';
-import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { openPool } from '../../../../../src/platform/db/pool.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
-import { createTestDatabase } from '../../../../support/test-postgres.ts';
+} from '../../../../src/features/releases/release-name.ts';
+import { canonicalManifest } from '../../../../src/protocol/index.ts';
+import { ReleaseKeys } from '../../../../src/features/releases/release-keys.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/stored-signing-keys.ts';
+import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { openPool } from '../../../../src/platform/db/pool.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
+import { createTestDatabase } from '../../../support/test-postgres.ts';
 
 // The types of the package describe a default export that Node does not make.
 const canonicalize = canonicalizePackage as unknown as (value: unknown) => string | undefined;
@@ -112,7 +110,7 @@ describe('the signature of a release', () => {
     const database = await createTestDatabase();
     const db = openPool(database.appUrl, { max: 2, name: 'test' });
     try {
-      const keys = new ReleaseKeys(createSealer({ current: 'a-key-that-only-tests-seal-with', old: [] }));
+      const keys = new ReleaseKeys(createEncryptor({ current: 'a-key-that-only-tests-seal-with', old: [] }));
       await Promise.all([keys.ensure(db), keys.ensure(db)]);
       const one = fc.sample(manifest, 1)[0]!;
       const signed = await withSystem(db, 'test', async (tx) => ({ ...one, ...(await keys.sign(tx, one)) }));

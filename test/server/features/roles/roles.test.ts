@@ -35,7 +35,7 @@ describe('roles', () => {
     );
   });
 
-  it('are made, read, changed and deleted by who may, and the trail says so', async () => {
+  it('are made, read, changed and deleted by people who may, and the trail says so', async () => {
     const made = await create(tenant.admin, {
       name: 'Night shift',
       permissions: ['devices:read', 'alerts:write', 'devices:read'],
@@ -66,7 +66,7 @@ describe('roles', () => {
       success: true,
     });
     expect((await app.call('GET', path, { token: tenant.admin.token })).status).to.equal(404);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const actions = await withSystem(app.server.database.pool, 'test', (tx) =>
       tx('audit_logs').where({ resource_id: made.body.id }).orderBy('timestamp').pluck('action'),
     );

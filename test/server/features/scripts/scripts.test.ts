@@ -64,7 +64,7 @@ describe('scripts', () => {
     expect((await call('GET', '/scripts?language=python')).body.data).to.deep.equal([]);
     expect((await call('DELETE', path)).body).to.deep.equal({ success: true });
     expect((await call('GET', path)).status).to.equal(404);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const trail = await owner(
       `select action, org_id from audit_logs where resource_id = $1 order by "timestamp", action`,
       [made.body.id],
@@ -141,7 +141,7 @@ describe('scripts', () => {
       null,
     ]);
     agent.close();
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const trail = await owner(
       `select org_id, details from audit_logs where action = 'script.execute' and details ->> 'executionId' = $1`,
       [executionId],
@@ -152,7 +152,7 @@ describe('scripts', () => {
     ]);
   });
 
-  it('are not run at all where they fit no device, nor by who may not', async () => {
+  it('are not run at all if they fit no device, nor by people who may not', async () => {
     const { body: script } = await call('POST', '/scripts', { ...SCRIPT, orgId: tenant.orgId });
     const path = `/scripts/${script.id}/execute`;
     const none = await call('POST', path, { deviceIds: [newId()] });

@@ -127,7 +127,7 @@ describe('search', () => {
     ]);
   });
 
-  it('keeps room for each kind where there is more than fits', async () => {
+  it('keeps room for each kind if there is more than fits', async () => {
     for (let i = 0; i < 12; i++) await device(`needle-${i}`);
     await script('Old', 'A needle');
     expect((await find('needle', { limit: 8 })).map(({ type }) => type)).to.deep.equal([
@@ -147,7 +147,7 @@ describe('search', () => {
     expect(await titles(`'; drop table devices; --`)).to.deep.equal([]);
   });
 
-  it('shows nobody what lies outside of their scope', async () => {
+  it('shows nothing from outside of the scope of the caller', async () => {
     const stranger = await buildTenant(app);
     const sibling = await buildOrganization(app, tenant.partnerId);
     await device('scoped-mine');

@@ -22,7 +22,7 @@ describe('people', () => {
   const seenBy = async (who: Person, query = '') =>
     (await as(who, 'GET', `/users?limit=100${query}`)).body.data.map(({ id }: { id: string }) => id);
   const trail = async (id: string) => {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     return withSystem(app.server.database.pool, 'test', (tx) =>
       tx('audit_logs')
         .where({ resource_id: id })
@@ -37,7 +37,7 @@ describe('people', () => {
     buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId, role });
   const orgAdmin = () => buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
 
-  it('are listed for whoever looks after them, and for nobody else', async () => {
+  it('are listed for the people who manage them only', async () => {
     const other = await buildTenant(app);
     const second = await buildOrganization(app, tenant.partnerId);
     const far = await buildPerson(app, { scope: 'organization', orgId: second });
@@ -210,6 +210,20 @@ describe('people', () => {
     expect((await give('selected', [second])).status).to.equal(200);
     expect((await as(half, 'PATCH', `/users/${tenant.admin.id}`, { name: 'X' })).status).to.equal(403);
     expect((await as(half, 'DELETE', `/users/${half.id}`)).status, 'oneself').to.equal(200);
+  });
+
+  it('cannot be changed by a colleague who does not have all their organizations', async () => {
+    const second = await buildOrganization(app, tenant.partnerId);
+    const third = await buildOrganization(app, tenant.partnerId);
+    const withOrganizations = (...orgIds: string[]) =>
+      buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId, orgAccess: 'selected', orgIds });
+    const half = await withOrganizations(second, third);
+    const rename = async (person: Person) =>
+      (await as(half, 'PATCH', `/users/${person.id}`, { name: 'X' })).status;
+    expect(await rename(await withOrganizations(second)), 'fewer').to.equal(200);
+    expect(await rename(await withOrganizations(second, third)), 'the same').to.equal(200);
+    expect(await rename(await withOrganizations(tenant.orgId, second)), 'one of them').to.equal(403);
+    expect(await rename(await withOrganizations(second, third, tenant.orgId)), 'more').to.equal(403);
   });
 
   it('that are removed lose everything but the account', async () => {

@@ -12,7 +12,7 @@ const ATTACKER_PASSWORD = 'Attacker-Was-1st';
 const codeOf = (secret: string) => TOTP.generate({ secret: Secret.fromBase32(secret) });
 
 /** The steps of people who want an account at somebody else's address, and what the address's owner is left with. */
-describe('an address belongs to whoever reads its mail', () => {
+describe('an address belongs to the person who reads its mail', () => {
   let app: TestApp;
   let mailbox: Mailbox;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
@@ -72,7 +72,7 @@ describe('an address belongs to whoever reads its mail', () => {
     return rows.map(({ place }: { place: string }) => place);
   };
 
-  describe('somebody who registers the address of another', () => {
+  describe('a person who registers the address of another', () => {
     it('cannot sign in, and gains nothing by an invitation of that address', async () => {
       const email = address();
       await register(email);
@@ -140,7 +140,7 @@ describe('an address belongs to whoever reads its mail', () => {
   });
 
   describe('a provider that is registered with the address of another', () => {
-    it('gets its tokens, and keeps nobody from inviting the owner, who then has the account alone', async () => {
+    it('gets its tokens, and does not keep the owner from being invited, who then has the account alone', async () => {
       const email = address();
       const registered = await registerPartner(email);
       expect(registered.body.tokens.accessToken).to.be.a('string');
@@ -230,7 +230,7 @@ describe('an address belongs to whoever reads its mail', () => {
       expect(devices.status, 'the key of before').to.equal(401);
       const left = await app.call('GET', '/users?limit=100', { token: other.admin.token });
       expect(left.body.data.map((person: { email: string }) => person.email)).not.to.include(email);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const [gone] = await inDatabase(
         `select details from audit_logs where action = 'user.delete' and partner_id = ? and resource_name = ?`,
         [other.partnerId, email],
@@ -358,7 +358,7 @@ describe('an address belongs to whoever reads its mail', () => {
     expect((await accept(tokenIn(inviteUrl), PASSWORD)).status, 'used up').to.equal(404);
   });
 
-  describe('a membership that nobody can use does not keep its holder from accepting an invitation', () => {
+  describe('a membership that cannot be used does not keep its holder from accepting an invitation', () => {
     const moves = async (email: string) => {
       const { inviteUrl } = (await invite(tenant.admin, email)).body;
       const accepted = await accept(tokenIn(inviteUrl), PASSWORD);
@@ -372,7 +372,7 @@ describe('an address belongs to whoever reads its mail', () => {
         await inDatabase(`update partners set ${gone} where id = ?`, [ended.partnerId]);
         await moves(ended.admin.email);
         await moves(ended.technician.email);
-        await app.server.auditSealer.flush();
+        await app.server.chainWriter.flush();
         const left = await inDatabase(
           `select details ->> 'reason' as reason from audit_logs where action = 'user.delete' and partner_id = ?`,
           [ended.partnerId],
@@ -398,7 +398,7 @@ describe('an address belongs to whoever reads its mail', () => {
     });
   });
 
-  it('somebody who leaves takes nothing along, and the last administrator stays', async () => {
+  it('a person who leaves takes nothing along, and the last administrator stays', async () => {
     const person = await buildPerson(app, { scope: 'partner', partnerId: other.partnerId });
     expect((await app.call('DELETE', '/users/me', { token: person.token })).status).to.equal(200);
     expect((await me(person.token)).status).to.equal(401);

@@ -4,7 +4,7 @@ import {
   EVENT_TYPES,
   type EventTypeName,
   EventTypeName as Names,
-} from '../../../../src/features/webhooks/events/catalogue.ts';
+} from '../../../../src/features/webhooks/event-catalogue.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -40,7 +40,7 @@ describe('webhooks', () => {
     expect(secret).to.match(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const rotated = (await call('POST', `/webhooks/${id}/rotate-secret`, {})).body;
     const [row] = await sql<Record<string, string>>('select * from webhooks where id = $1', [id]);
-    await ground.app.server.auditSealer.flush();
+    await ground.app.server.chainWriter.flush();
     const trail = await sql('select action, details from audit_logs where resource_id = $1', [id]);
     expect(trail.map(({ action }) => action)).to.have.members(['webhook.create', 'webhook.rotate']);
     const elsewhere = JSON.stringify([
@@ -52,7 +52,7 @@ describe('webhooks', () => {
       ground.app.log,
     ]);
     for (const text of [secret, rotated.secret]) expect(elsewhere).not.to.include(text.slice(6, 30));
-    await ground.app.server.auditSealer.flush();
+    await ground.app.server.chainWriter.flush();
     const changes = await sql(
       `select details from audit_logs where action = 'webhook.update' and resource_id = $1`,
       [id],
@@ -177,7 +177,7 @@ describe('webhooks', () => {
       403,
     );
     expect(await status('PATCH', `/webhooks/${id}`, { name: 'renamed' })).to.equal(200);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const audited = await ground.delivery(
       id,
       ({ eventType, status: is }) => eventType === 'audit.recorded' && is === 'delivered',
@@ -238,7 +238,7 @@ describe('webhooks', () => {
     ]) {
       await sql(statement);
     }
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const got = await eventually(
       () => ground.receiver.at('/all'),
       (list) => new Set(list.map(({ body }) => body.type)).size === Names.options.length,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { io } from 'socket.io-client';
-import { CapabilitySets } from '../../../../src/hub/agents/capability-sets.ts';
+import { CapabilitySets } from '../../../../src/hub/agents/agent-connections.ts';
 import { HUB_PATH } from '../../../../src/protocol/index.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
 import { createTestApp } from '../../../support/test-app.ts';

@@ -3,8 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InProcessDirectory } from '../../../../src/hub/cluster/directory.ts';
 import { createHub, type Hub } from '../../../../src/hub/index.ts';
-import type { IdentityConflict } from '../../../../src/hub/ports/identity-conflicts.ts';
-import type { PresenceRecord } from '../../../../src/hub/ports/presence-records.ts';
+import type { IdentityConflict, PresenceRecord } from '../../../../src/hub/ports.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
@@ -586,7 +585,7 @@ describe('a cluster of three hubs', () => {
     });
   }
 
-  it('refuses invalid messages on the bus and ignores answers that nobody waits for', async () => {
+  it('refuses invalid messages on the bus and ignores answers that no query waits for', async () => {
     const agent = await connect(nodes[0], 'device-1');
     const rogue = cluster.join('rogue');
     const malformed: unknown[] = [

@@ -186,7 +186,7 @@ describe('jobs on the dashboard', () => {
     );
   });
 
-  it('are sent to nobody outside the tenant, and a refusal names the rule', async () => {
+  it('are not sent outside of the tenant, and a refusal names the rule', async () => {
     const stranger = await buildTenant(app);
     const watcher = await follower(stranger.admin.token);
     await watcher.follow();

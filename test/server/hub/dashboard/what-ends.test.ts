@@ -101,6 +101,18 @@ describe('what was obtained by something that ends on another server', () => {
       });
     }
 
+    it('even if the session is stored in the moment in which it is switched off', async () => {
+      const colleague = await buildPerson(here, { scope: 'partner', partnerId: tenant.partnerId });
+      const id = await insertProvider(here, { partner_id: tenant.partnerId });
+      await act('POST', `/sso/providers/${id}/status`, { status: 'inactive' });
+      // The transaction of the sign-in has read the provider before.
+      const { token } = await signInBy(id, colleague);
+      const me = () => there.call('GET', '/auth/me', { token });
+      expect((await me()).status).to.equal(401);
+      await query(here, `update sso_providers set status = 'active' where id = ?`, [id]);
+      expect((await me()).status, 'the session itself is valid').to.equal(200);
+    });
+
     it('but not when its name, its certificate or its trust changes', async () => {
       const colleague = await buildPerson(here, { scope: 'partner', partnerId: tenant.partnerId });
       const id = await insertProvider(here, { partner_id: tenant.partnerId }, { trusts_idp_mfa: true });
@@ -112,7 +124,7 @@ describe('what was obtained by something that ends on another server', () => {
       expect((await there.call('GET', '/auth/me', { token })).status).to.equal(200);
     });
 
-    it('with its links where it becomes another one, because subjects are those of one issuer only', async () => {
+    it('with its links if it becomes another one, because subjects are those of one issuer only', async () => {
       const { id: userId } = tenant.admin;
       const id = await insertProvider(here, { partner_id: tenant.partnerId });
       const link = () =>
@@ -214,7 +226,7 @@ describe('what was obtained by something that ends on another server', () => {
         from generate_series(1, ${bytes / 40_000})`,
         [tenant.partnerId],
       );
-      await here.server.auditSealer.flush();
+      await here.server.chainWriter.flush();
       const download = async (token: string) => {
         const answer = await fetch(`${there.url}/api/v1/audit-logs/export`, {
           method: 'POST',

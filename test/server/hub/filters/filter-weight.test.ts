@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { AppError } from '../../../../src/platform/errors.ts';
-import { FilterWeight } from '../../../../src/hub/filters/filter-weight.ts';
+import { FilterWeight } from '../../../../src/hub/filters/compiled-filters.ts';
 import { connectDashboard, type DashboardClient } from '../../../support/dashboard-client.ts';
 import { buildTenant } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Admission } from '../../../../src/hub/sockets/admission.ts';
+import { Admission } from '../../../../src/hub/wire/admission.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';

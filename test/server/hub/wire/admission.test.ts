@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { CachedAgentCredentials } from '../../../../src/features/devices/index.ts';
-import { Admission } from '../../../../src/hub/sockets/admission.ts';
+import { Admission } from '../../../../src/hub/wire/admission.ts';
 import { buildDevice, buildTenant, signIn, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice, type Refused } from '../../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';

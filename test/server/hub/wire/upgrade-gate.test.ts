@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { connect } from 'node:net';
 import { io } from 'socket.io-client';
 import { AGENT_QUERY, HUB_PATH, type Refusal } from '../../../../src/protocol/index.ts';
-import { onHandshakeAnswer, refusalIn } from '../../../../src/agent/core/connection/handshake-refusal.ts';
+import { onHandshakeAnswer, refusalIn } from '../../../../src/agent/core/connection-options.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDashboard } from '../../../support/dashboard-client.ts';

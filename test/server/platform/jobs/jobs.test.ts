@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { withTenant } from '../../../../src/platform/db/transaction.ts';
 import { defineJob, type JobRun, PermanentJobFailure } from '../../../../src/platform/jobs/definition.ts';
+import { JobStore } from '../../../../src/platform/jobs/job.queries.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { createJobsBench, type JobsBench } from '../../../support/platform/jobs/jobs-support.ts';
@@ -48,6 +49,29 @@ describe('background jobs', () => {
     expect(await server.progress(job, id)).to.deep.include({ state: 'succeeded', attempt: 1, result: 42 });
   });
 
+  it('are due by the schedule of the newest release, whatever part of it has changed', async () => {
+    const job = defineJob({ name: 'test.daily', input: Input });
+    const DAILY = { cron: '17 3 * * *', timeZone: 'Etc/GMT-1' };
+    const dueAfterStart = async (schedule: typeof DAILY) => {
+      const server = bench.server();
+      server.handle(job, async () => {});
+      server.schedule(job, schedule, { n: 1 });
+      await server.settle();
+      await server.stop();
+      const [row] = await bench.owner<{ next_at: Date }>('select next_at from job_schedules');
+      return row?.next_at.toISOString().slice(11, 16);
+    };
+    expect(await dueAfterStart(DAILY)).to.equal('02:17');
+    expect(await dueAfterStart({ ...DAILY, cron: '18 3 * * *' })).to.equal('02:18');
+    expect(await dueAfterStart({ cron: '18 3 * * *', timeZone: 'Etc/GMT-3' })).to.equal('00:18');
+    await bench.owner(`update job_schedules set next_at = now() + interval '1 day', time_zone = 'Etc/GMT-3'`);
+    const planned = await bench.owner('select next_at from job_schedules');
+    await dueAfterStart({ cron: '18 3 * * *', timeZone: 'Etc/GMT-3' });
+    expect(await bench.owner('select next_at from job_schedules'), 'unchanged, it stays').to.deep.equal(
+      planned,
+    );
+  });
+
   it('wait in the database for a server that can run them', async () => {
     const job = defineJob({ name: 'test.later', input: Input });
     const first = bench.server();
@@ -61,7 +85,7 @@ describe('background jobs', () => {
     expect(seen).to.deep.equal([1]);
   });
 
-  it('that another server has added are begun at once where the server is told to look', async () => {
+  it('that another server has added are begun at once if the server is told to look', async () => {
     const job = defineJob({ name: 'test.told', input: Input });
     // By itself it looks once, at its start.
     const server = bench.server({ pollMs: 3_600_000 });
@@ -74,6 +98,63 @@ describe('background jobs', () => {
     server.wake();
     await untilState(id, 'succeeded');
     expect(seen).to.deep.equal([1, 2]);
+  });
+
+  it('that began again here are still followed when the run before, whose lease was lost, ends late', async () => {
+    const job = defineJob({ name: 'test.again-here', input: Input, concurrency: 2 });
+    const server = bench.server();
+    let endFirst = () => {};
+    const runs: JobRun[] = [];
+    server.handle(job, async (run) => {
+      runs.push(run);
+      if (runs.length > 1) return untilAborted(run);
+      return new Promise<void>((resolve) => {
+        endFirst = resolve;
+      });
+    });
+    server.start();
+    const { id } = await server.enqueue(undefined, job, { n: 1 });
+    await eventually(
+      () => runs.length,
+      (begun) => begun === 1,
+    );
+    // As another server does when the lease has ended.
+    await bench.owner(
+      `update background_jobs set state = 'queued', run_at = now(), lease_id = null, lease_until = null where id = $1`,
+      [id],
+    );
+    server.wake();
+    await eventually(
+      () => runs.length,
+      (begun) => begun === 2,
+    );
+    endFirst();
+    await eventually(
+      () => server.lines.some(({ event }) => event === 'job.lease_lost'),
+      (isLost) => isLost,
+    );
+    expect(await server.cancel(id)).to.equal(true);
+    server.wake();
+    await untilState(id, 'cancelled');
+    expect(runs.map(({ attempt, signal }) => [attempt, signal.aborted])).to.deep.equal([
+      [1, false],
+      [2, true],
+    ]);
+  });
+
+  it('are kept by the lease under which they run, and by none before it', async () => {
+    const job = defineJob({ name: 'test.leased', input: Input });
+    const server = bench.server();
+    const store = new JobStore(server.db);
+    const { id } = await server.enqueue(undefined, job, { n: 1 });
+    const claim = { name: job.name, free: 1, reserved: 0, inCluster: 1 };
+    const [before] = await store.claim({ ...claim, leaseMs: -1 });
+    await store.takeOver();
+    const [now] = await store.claim({ ...claim, leaseMs: 60_000 });
+    if (before === undefined || now === undefined) throw new Error('the job was not claimed');
+    expect([before.id, now.id, now.attempt]).to.deep.equal([id, id, 2]);
+    expect([...(await store.renew([before], 60_000))]).to.deep.equal([]);
+    expect([...(await store.renew([now], 60_000))]).to.deep.equal([id]);
   });
 
   it('are added with the deed of a tenant, or not at all', async () => {
@@ -149,7 +230,7 @@ describe('background jobs', () => {
     });
   });
 
-  it('are not tried again where that cannot help', async () => {
+  it('are not tried again if that cannot help', async () => {
     const job = defineJob({ name: 'test.hopeless', input: Input });
     const server = bench.server();
     server.handle(job, async () => {
@@ -161,7 +242,7 @@ describe('background jobs', () => {
     expect(await server.progress(job, id)).to.deep.include({ attempt: 1, error: 'there is no such thing' });
   });
 
-  it('fail where a later release no longer understands their input, and the values stay out of the log', async () => {
+  it('fail if a later release no longer understands their input, and the values stay out of the log', async () => {
     const before = defineJob({ name: 'test.renamed', input: z.object({ token: z.string() }) });
     const after = defineJob({ name: 'test.renamed', input: Input });
     const server = bench.server();
@@ -202,7 +283,7 @@ describe('background jobs', () => {
     expect((await server.progress(job, id))?.error).to.contain('deadline');
   });
 
-  it('are sealed where their input is secret, which ends with the job', async () => {
+  it('are sealed if their input is secret, which ends with the job', async () => {
     const job = defineJob({ name: 'test.secret', input: z.object({ link: z.string() }), isSealed: true });
     const server = bench.server();
     const { id } = await server.enqueue(undefined, job, { link: 's3cr3t-l1nk' });
@@ -220,7 +301,7 @@ describe('background jobs', () => {
     expect((await stored())[0]?.sealed_input).to.equal(null);
   });
 
-  describe('that somebody cancels', () => {
+  describe('that a person cancels', () => {
     it('are not begun', async () => {
       const job = defineJob({ name: 'test.cancelled', input: Input });
       const server = bench.server();

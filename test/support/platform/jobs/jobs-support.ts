@@ -1,7 +1,7 @@
 import { createJobs, type JobsOptions, type RunningJobs } from '../../../../src/platform/jobs/jobs.ts';
 import { openPool, type Db } from '../../../../src/platform/db/pool.ts';
 import { createMetrics, type Metrics } from '../../../../src/platform/metrics.ts';
-import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
 import { recordingLog } from '../../quiet-log.ts';
 import { asOwner, createTestDatabase, type TestDatabase } from '../../test-postgres.ts';
 
@@ -32,7 +32,7 @@ export async function createJobsBench() {
       const metrics = createMetrics();
       const jobs = createJobs({
         db,
-        sealer: createSealer(SECRET_KEYS),
+        encryptor: createEncryptor(SECRET_KEYS),
         log,
         metrics,
         timing: { ...FAST, ...timing },

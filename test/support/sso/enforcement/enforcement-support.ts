@@ -1,5 +1,5 @@
-import { createAccessTokens } from '../../../../src/features/auth/sessions/access-token.ts';
-import { openSession } from '../../../../src/features/auth/sessions/session.service.ts';
+import { createAccessTokens } from '../../../../src/features/auth/authenticator.ts';
+import { openSession } from '../../../../src/features/auth/session.service.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import type { Person } from '../../factories.ts';
@@ -46,7 +46,7 @@ interface Entry {
 
 /** The audit entries of an action, oldest first, once they are sealed. */
 export async function entriesOf(app: TestApp, action: string, actorId: string): Promise<Entry[]> {
-  await app.server.auditSealer.flush();
+  await app.server.chainWriter.flush();
   return query(
     app,
     `select org_id, partner_id, resource_id, details, result from audit_logs where action = ? and actor_id = ? order by id`,

@@ -1,21 +1,17 @@
-import {
-  createOidcProtocol,
-  type OidcProtocolOptions,
-} from '../../../../src/features/sso/oidc/oidc-protocol.ts';
-import { discover } from '../../../../src/features/sso/oidc/discovery.ts';
-import { SsoProvider } from '../../../../src/features/sso/providers/provider.model.ts';
-import { clientSecretContext } from '../../../../src/features/sso/sealed-columns.ts';
-import { SsoFailure } from '../../../../src/features/sso/flow/sso-failure.ts';
-import type { AssertedIdentity, SsoProtocol } from '../../../../src/features/sso/flow/sso-protocol.ts';
+import { createOidcProtocol, type OidcProtocolOptions } from '../../../../src/features/sso/oidc.ts';
+import { discover } from '../../../../src/features/sso/oidc-discovery.ts';
+import { SsoProvider, clientSecretContext } from '../../../../src/features/sso/sso.model.ts';
+import { SsoFailure } from '../../../../src/features/sso/sso-failure.ts';
+import type { AssertedIdentity, SsoProtocol } from '../../../../src/features/sso/sso-protocol.ts';
 import type { PublicContext } from '../../../../src/platform/context.ts';
 import { GuardedFetch, type GuardedFetchOptions } from '../../../../src/platform/outbound/guarded-fetch.ts';
-import { createSealer } from '../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
 import { TEST_AUTHORITY } from '../../https-server.ts';
 import { quietLog } from '../../quiet-log.ts';
 
 export const CALLBACK_URL = 'http://localhost:4000/api/v1/sso/callback';
 
-const sealer = createSealer({ current: 'a-key-that-only-tests-seal-with', old: [] });
+const encryptor = createEncryptor({ current: 'a-key-that-only-tests-seal-with', old: [] });
 
 /** For providers that do not answer: so short that a test need not wait, and too short for others on a busy machine. */
 export const IMPATIENT = { connectMs: 2000, headersMs: 500, totalMs: 1000 };
@@ -31,7 +27,7 @@ export const testFetch = (options: Partial<GuardedFetchOptions> = {}): GuardedFe
   });
 
 export const testProtocol = (options: Partial<OidcProtocolOptions> = {}): SsoProtocol =>
-  createOidcProtocol({ fetch: testFetch(), sealer, callbackUrl: () => CALLBACK_URL, ...options });
+  createOidcProtocol({ fetch: testFetch(), encryptor, callbackUrl: () => CALLBACK_URL, ...options });
 
 /** A provider as the server stores it after discovery. */
 export async function providerOf(
@@ -44,7 +40,7 @@ export async function providerOf(
     id,
     type: 'oidc',
     clientId: client.clientId,
-    clientSecret: sealer.seal(client.clientSecret, clientSecretContext(id)),
+    clientSecret: encryptor.seal(client.clientSecret, clientSecretContext(id)),
     scopes: 'openid profile email',
     attributeMapping: { email: 'email', name: 'name' },
     ...(await discover(testFetch(), idp.issuer)),

@@ -1,13 +1,12 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { inventoryHandlers } from '../../../../src/agent/capabilities/inventory/handlers.ts';
-import { powerHandlers } from '../../../../src/agent/capabilities/power/handlers.ts';
-import { updateHandlers } from '../../../../src/agent/capabilities/update/handlers.ts';
+import { inventoryHandlers } from '../../../../src/agent/capabilities/inventory/inventory-reports.ts';
+import { powerHandlers, rebootCommand, type Rebooter } from '../../../../src/agent/capabilities/power.ts';
+import { updateHandlers } from '../../../../src/agent/capabilities/update/updater.ts';
 import { AgentError } from '../../../../src/agent/core/agent-error.ts';
-import { rebootCommand, type Rebooter } from '../../../../src/agent/capabilities/power/reboot.ts';
 import { LANES_CAPABILITY, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
-import { Settings } from '../../../../src/agent/core/state/settings.ts';
+import { Settings } from '../../../../src/agent/core/settings.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { LiveOutput } from '../../../../../src/agent/capabilities/scripts/live-output.ts';
-import { CapturedOutput } from '../../../../../src/agent/capabilities/scripts/captured-output.ts';
-import { ROWS_PER_FRAME, SCRIPT_OUTPUT_MAX, type CommandRow } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
+import { LiveOutput, CapturedOutput } from '../../../../src/agent/capabilities/scripts.ts';
+import { ROWS_PER_FRAME, SCRIPT_OUTPUT_MAX, type CommandRow } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
 
 type Row = CommandRow<'script.run'>;
 

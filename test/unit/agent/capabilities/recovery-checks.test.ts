@@ -1,8 +1,7 @@
 import http from 'node:http';
-import net from 'node:net';
-import type { AddressInfo } from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { recoveryCheckHandlers } from '../../../../src/agent/capabilities/recovery-checks/handlers.ts';
+import { recoveryCheckHandlers } from '../../../../src/agent/capabilities/recovery-checks.ts';
 import type { CommandPayload } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';
@@ -49,7 +48,16 @@ describe('checks of a recovery plan on a device', () => {
       response.end('all is well');
     });
 
-  it('pass where a service answers as expected, and say what it answered where not', async () => {
+  it('say that the expected text may follow in what they do not read', async () => {
+    const long = http.createServer((_request, response) => response.end('x'.repeat(100_000) + 'well'));
+    const check = { type: 'http', host: '127.0.0.1', port: await listen(long), secure: false } as const;
+    expect(await run({ ...check, path: '/', contains: 'well' })).to.deep.include({
+      passed: false,
+      message: 'It answered with status 200, without the expected text in the first 65536 bytes.',
+    });
+  });
+
+  it('pass if a service answers as expected, and say what it answered if not', async () => {
     const port = await listen(site());
     const host = '127.0.0.1';
     const get = { type: 'http', host, port, secure: false } as const;
@@ -77,7 +85,7 @@ describe('checks of a recovery plan on a device', () => {
     expect(await inTime(checked)).to.include({ passed: true });
   });
 
-  it('end in time where a service says nothing, and at once where they are cancelled', async () => {
+  it('end in time if a service says nothing, and at once if they are cancelled', async () => {
     const silent = await listen(net.createServer(() => {}));
     const check = { type: 'http', host: '127.0.0.1', port: silent, path: '/', secure: false } as const;
     expect(await run(check)).to.include({ passed: false, attempts: 1 });

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { ScriptFolder } from '../../../../../src/agent/capabilities/scripts/script-folder.ts';
-import { SavedScriptLanguage, ScriptLanguage } from '../../../../../src/protocol/index.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import { ScriptFolder } from '../../../../src/agent/capabilities/scripts.ts';
+import { SavedScriptLanguage, ScriptLanguage } from '../../../../src/protocol/index.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 describe('agent: the file of a script', () => {
   it('has the line ends that the interpreter needs', async () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { Socket } from 'socket.io-client';
-import { channelOver } from '../../../../../src/agent/core/connection/answer-channel.ts';
-import { clock } from '../../../../../src/clock.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
+import { channelOver } from '../../../../src/agent/core/answer-channel.ts';
+import { clock } from '../../../../src/clock.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 
 const PROGRESS = { id: 'x', seq: 0, phase: 'running' };
 

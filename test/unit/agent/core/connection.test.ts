@@ -6,19 +6,19 @@ import {
   heartbeatDelay,
   reconnectDelay,
   refusedDelay,
-} from '../../../../../src/agent/core/server/back-off.ts';
-import type { LiveRunner, LiveHandlers } from '../../../../../src/agent/work/live-runner.ts';
-import { AgentError } from '../../../../../src/agent/core/agent-error.ts';
-import type { LogEntry } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
+} from '../../../../src/agent/core/server-call.ts';
+import type { LiveRunner, LiveHandlers } from '../../../../src/agent/work/live-runner.ts';
+import { AgentError } from '../../../../src/agent/core/agent-error.ts';
+import type { LogEntry } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 import {
   passWait,
   startTestAgent,
   temporaryFolder,
   type TestAgent,
-} from '../../../../support/agent/test-agent.ts';
+} from '../../../support/agent/test-agent.ts';
 
 const entry = (recordId: number, message = 'x'): LogEntry => ({
   recordId,

@@ -1,14 +1,10 @@
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import {
-  changeCredentials,
-  loadCredentials,
-  saveCredentials,
-} from '../../../../../src/agent/core/enrollment/credentials.ts';
-import { openDeviceFolder } from '../../../../../src/agent/core/state/device-folder.ts';
-import { KeptTokens } from '../../../../../src/agent/core/enrollment/tokens.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import { changeCredentials, loadCredentials, saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { openDeviceFolder } from '../../../../src/agent/core/remove-data.ts';
+import { KeptTokens } from '../../../../src/agent/core/tokens.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 const A = { server: 'https://a.example.com', deviceId: 'd' };
 const CREDENTIALS = {

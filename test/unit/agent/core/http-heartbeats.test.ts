@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { Tokens } from '../../../../../src/agent/core/enrollment/tokens.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { type ScriptedHub, startScriptedHub } from '../../../../support/scripted-hub.ts';
-import { startUpgradeBlocker, type UpgradeBlocker } from '../../../../support/upgrade-blocker.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
-import { startTestAgent, temporaryFolder, type TestAgent } from '../../../../support/agent/test-agent.ts';
+import type { Tokens } from '../../../../src/agent/core/tokens.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { type ScriptedHub, startScriptedHub } from '../../../support/scripted-hub.ts';
+import { startUpgradeBlocker, type UpgradeBlocker } from '../../../support/upgrade-blocker.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
+import { startTestAgent, temporaryFolder, type TestAgent } from '../../../support/agent/test-agent.ts';
 
 const ack = (nextInMs = 50) => ({
   status: 200,
@@ -14,7 +14,7 @@ const ack = (nextInMs = 50) => ({
 /** Not longer than an attempt takes at least, so that no attempt overtakes the answer to the one before. */
 const STEP_MS = 250;
 
-describe('agent: heartbeats over HTTP where the socket is blocked', () => {
+describe('agent: heartbeats over HTTP if the socket is blocked', () => {
   const testClock = useTestClock();
   let hub: ScriptedHub;
   let blocker: UpgradeBlocker;
@@ -110,7 +110,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     expect(blocker.heartbeatsAt).to.have.length(0);
   });
 
-  it('are not sent where the hub itself refuses the connection', async () => {
+  it('are not sent if the hub itself refuses the connection', async () => {
     blocker.upgrades = 'pass';
     hub.refuse = { code: 'BUSY', retryAfterMs: 50 };
     await start();
@@ -141,7 +141,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     await shown('http_only');
   });
 
-  it('stop for minutes where the server refuses the device, and the state says so', async () => {
+  it('stop for minutes if the server refuses the device, and the state says so', async () => {
     blocker.answer = { status: 401, body: { error: 'This device has been decommissioned.' } };
     await start();
     await heartbeats(1);
@@ -149,7 +149,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     await quiet();
   });
 
-  it('try the other token where one is refused', async () => {
+  it('try the other token if one is refused', async () => {
     const used: string[] = [];
     const refused = new Set<string>();
     const tokens: Tokens = {
@@ -165,7 +165,7 @@ describe('agent: heartbeats over HTTP where the socket is blocked', () => {
     expect(used).to.include('old').and.not.include('new');
   });
 
-  it('do not count where something on the way answers in place of the server', async () => {
+  it('do not count if something on the way answers in place of the server', async () => {
     blocker.answer = { status: 200, body: '<html>Sign in to this network</html>' };
     await start();
     await heartbeats(2);

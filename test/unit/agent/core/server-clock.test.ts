@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
+import { ServerClock } from '../../../../src/agent/core/server-clock.ts';
 
 describe('the agent’s estimate of the server’s time', () => {
   it('is the local time until the first reading, for which callers can wait a limited time', async () => {

@@ -1,21 +1,21 @@
 import { expect } from 'chai';
-import type { AnswerChannel } from '../../../../../src/agent/core/connection/answer-channel.ts';
-import { requestedDelay, heartbeatDelay } from '../../../../../src/agent/core/server/back-off.ts';
-import { LiveRunner } from '../../../../../src/agent/work/live-runner.ts';
-import { CommandStore } from '../../../../../src/agent/work/command-store.ts';
-import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
-import { memoryJournal } from '../../../../../src/agent/simulator/synthetic-work.ts';
-import { clock } from '../../../../../src/clock.ts';
-import type { CommandFrame, CommandRows } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { startScriptedHub, type ScriptedHub } from '../../../../support/scripted-hub.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
+import type { AnswerChannel } from '../../../../src/agent/core/answer-channel.ts';
+import { requestedDelay, heartbeatDelay } from '../../../../src/agent/core/server-call.ts';
+import { LiveRunner } from '../../../../src/agent/work/live-runner.ts';
+import { CommandStore } from '../../../../src/agent/work/command-store.ts';
+import { ServerClock } from '../../../../src/agent/core/server-clock.ts';
+import { memoryJournal } from '../../../../src/agent/simulator/simulated-machine.ts';
+import { clock } from '../../../../src/clock.ts';
+import type { CommandFrame, CommandRows } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 import {
   passWait,
   startTestAgent,
   temporaryFolder,
   type TestAgent,
-} from '../../../../support/agent/test-agent.ts';
+} from '../../../support/agent/test-agent.ts';
 
 const HOUR_MS = 3_600_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;

@@ -2,12 +2,15 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } fr
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { DiagnosticLog } from '../../../../../src/agent/os/diagnostics/diagnostic-log.ts';
-import { logFile, type LogWriter } from '../../../../../src/agent/os/diagnostics/log-files.ts';
-import { LogReader } from '../../../../../src/agent/os/diagnostics/log-reader.ts';
-import { withoutSecrets } from '../../../../../src/agent/os/diagnostics/without-secrets.ts';
-import { newToken, TOKEN_PREFIX, type TokenKind } from '../../../../../src/platform/secrets/tokens.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import {
+  DiagnosticLog,
+  logFile,
+  type LogWriter,
+  withoutSecrets,
+} from '../../../../src/agent/os/diagnostic-log.ts';
+import { LogReader } from '../../../../src/agent/cli/logs.ts';
+import { newToken, TOKEN_PREFIX, type TokenKind } from '../../../../src/platform/secrets/tokens.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 describe('agent: its log on the machine', () => {
   let dataDir: string;
@@ -93,7 +96,7 @@ describe('agent: its log on the machine', () => {
     expect(await messages(reader)).to.deep.equal(['three']);
   });
 
-  it('stops nothing where it cannot be written, and says later how much is missing', async () => {
+  it('stops nothing if it cannot be written, and says later how much is missing', async () => {
     const log = open();
     // A file in the place of the folder: nothing can be written, whoever runs the test.
     await writeFile(path.join(dataDir, 'logs'), '');
@@ -107,6 +110,14 @@ describe('agent: its log on the machine', () => {
     await rm(dataDir, { recursive: true });
     log.write('info', 'agent', 'after the folder was removed');
     expect(await stat(dataDir).catch(() => undefined)).to.equal(undefined);
+  });
+
+  it('marks a line that it cuts', async () => {
+    open().write('info', 'agent', `begin ${'x'.repeat(9000)}`);
+    const [line = ''] = await messages();
+    expect(line)
+      .to.have.length(8000)
+      .and.match(/^begin x+…$/);
   });
 
   it('writes through no link', async () => {

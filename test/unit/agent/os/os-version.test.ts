@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { osVersion } from '../../../../../src/agent/os/machine/os-version.ts';
-import { temporaryFolder } from '../../../../support/agent/collect.ts';
+import { osVersion } from '../../../../src/agent/os/machine.ts';
+import { temporaryFolder } from '../../../support/agent/collect.ts';
 
 describe('agent: the version of the operating system', () => {
   it('is that of the distribution on Linux, and of the system itself elsewhere', async () => {

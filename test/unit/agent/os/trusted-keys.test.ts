@@ -2,8 +2,8 @@ import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { loadTrustedKeys, saveTrustedKeys } from '../../../../src/agent/os/installation/trusted-keys.ts';
-import { newKeyPair } from '../../../../src/platform/secrets/key-pair.ts';
+import { loadTrustedKeys, saveTrustedKeys } from '../../../../src/agent/os/releases/release-check.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/stored-signing-keys.ts';
 import { codeOf, temporaryFolder } from '../../../support/agent/collect.ts';
 
 describe('agent: the keys that it trusts', () => {
@@ -42,7 +42,7 @@ describe('agent: the keys that it trusts', () => {
     expect(await loadTrustedKeys(folder)).to.deep.equal(many.slice(1));
   });
 
-  it('are refused where somebody else has written the file', async () => {
+  it('are refused if another user has written the file', async () => {
     await saveTrustedKeys(folder, []);
     for (const text of ['', '[]', '{"keys":[{"id":"x","publicKey":"y"}]}', '{"keys":7}']) {
       await writeFile(path.join(folder, 'upgrades', 'trusted-keys.json'), text);

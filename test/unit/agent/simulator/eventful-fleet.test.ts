@@ -1,10 +1,13 @@
 import { expect } from 'chai';
-import { circumstancesOf } from '../../../../src/agent/simulator/circumstances.ts';
+import {
+  circumstancesOf,
+  hostnameOf,
+  osOf,
+  syntheticHeartbeat,
+} from '../../../../src/agent/simulator/synthetic-machine.ts';
 import { SyntheticLogs } from '../../../../src/agent/simulator/synthetic-logs.ts';
-import { hostnameOf, osOf } from '../../../../src/agent/simulator/synthetic-machine.ts';
-import { SyntheticUpgrades } from '../../../../src/agent/simulator/synthetic-upgrades.ts';
+import { SyntheticUpgrades } from '../../../../src/agent/simulator/simulated-machine.ts';
 import { Heartbeat, LogEntry, type UpdateStatus } from '../../../../src/protocol/index.ts';
-import { syntheticHeartbeat } from '../../../../src/agent/simulator/synthetic-machine.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 const FLEET = Array.from({ length: 120 }, (_none, index) => index);

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { writePrivateJson } from '../../../../src/agent/os/files/private-file.ts';
 import { Fleet } from '../../../../src/agent/simulator/fleet.ts';
-import { describeSynthetic } from '../../../../src/agent/simulator/synthetic-machine.ts';
-import { syntheticInventory } from '../../../../src/agent/simulator/synthetic-inventory.ts';
+import { describeSynthetic, syntheticInventory } from '../../../../src/agent/simulator/synthetic-machine.ts';
 import { COMMANDS, Inventory } from '../../../../src/protocol/index.ts';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';

@@ -1,9 +1,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { DEFAULT_STOP_MS, type DurableHandlers } from '../../../../src/agent/work/durable-handler.ts';
-import { JournalFile, type Journal } from '../../../../src/agent/work/journal-file.ts';
-import type { JournalRecord } from '../../../../src/agent/work/journal-line.ts';
+import { DEFAULT_STOP_MS, type DurableHandlers } from '../../../../src/agent/work/handler.ts';
+import { JournalFile, type Journal, type JournalRecord } from '../../../../src/agent/work/journal-file.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startScriptedHub, type ScriptedHub } from '../../../support/scripted-hub.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';

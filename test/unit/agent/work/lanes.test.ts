@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { AnswerChannel } from '../../../../src/agent/core/connection/answer-channel.ts';
-import { ServerClock } from '../../../../src/agent/core/server/server-clock.ts';
-import { memoryJournal } from '../../../../src/agent/simulator/synthetic-work.ts';
+import type { AnswerChannel } from '../../../../src/agent/core/answer-channel.ts';
+import { ServerClock } from '../../../../src/agent/core/server-clock.ts';
+import { memoryJournal } from '../../../../src/agent/simulator/simulated-machine.ts';
 import { CommandStore } from '../../../../src/agent/work/command-store.ts';
-import type { DurableHandlers } from '../../../../src/agent/work/durable-handler.ts';
+import type { DurableHandlers } from '../../../../src/agent/work/handler.ts';
 import { DurableRunner } from '../../../../src/agent/work/durable-runner.ts';
 import { LANE_LIMITS, LANES, type Lane, laneOf } from '../../../../src/protocol/index.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type SinonFakeTimers, useFakeTimers } from 'sinon';
-import { throttled } from '../../../../src/agent/work/throttle.ts';
+import { throttled } from '../../../../src/agent/work/running-command.ts';
 
 describe('the throttle of progress messages', () => {
   let clock: SinonFakeTimers;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { afterReport, type Attempt } from '../../../../../src/features/releases/upgrades/attempts.ts';
-import { newId } from '../../../../../src/platform/ids.ts';
-import { UpdatePhase } from '../../../../../src/protocol/index.ts';
+import { afterReport, type Attempt } from '../../../../src/features/agent-upgrades/attempts.ts';
+import { newId } from '../../../../src/platform/ids.ts';
+import { UpdatePhase } from '../../../../src/protocol/index.ts';
 
 const ATTEMPTS = [newId(), newId(), newId()];
 const VERSIONS = ['1.1.0', '1.2.0'];

@@ -1,15 +1,17 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { AgentUpdateSettings } from '../../../../../src/features/partners/index.ts';
-import { AgentRelease } from '../../../../../src/features/releases/registry/release.model.ts';
-import { effectiveSettings } from '../../../../../src/features/releases/targets/effective-settings.ts';
-import { resolveTarget } from '../../../../../src/features/releases/targets/resolve-target.ts';
-import { waveOf } from '../../../../../src/features/releases/rollouts/wave.ts';
-import type { BoardRows } from '../../../../../src/features/releases/upgrades/board/board-reader.ts';
-import { UpgradeBoard } from '../../../../../src/features/releases/upgrades/board/upgrade-board.ts';
-import { UPGRADE_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import { eventually } from '../../../../support/eventually.ts';
-import { quietLog } from '../../../../support/quiet-log.ts';
+import type { AgentUpdateSettings } from '../../../../src/features/partners/index.ts';
+import { AgentRelease } from '../../../../src/features/releases/release.model.ts';
+import {
+  effectiveSettings,
+  resolveTarget,
+  waveOf,
+} from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import type { BoardRows } from '../../../../src/features/agent-upgrades/offer-cache.queries.ts';
+import { UpgradeOfferCache } from '../../../../src/features/agent-upgrades/upgrade-offer-cache.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
 
 /** A board that reads from a world in memory, compared with the resolver asked about the same world directly. */
 
@@ -169,7 +171,7 @@ describe('the board', () => {
         fc.array(devices, { minLength: 20, maxLength: 20 }),
         async (history, questions) => {
           let [world] = history;
-          const board = new UpgradeBoard({
+          const board = new UpgradeOfferCache({
             read: async () => rowsOf(world!),
             baseUrl: () => 'http://muster',
             isInTouch: () => true,
@@ -232,7 +234,7 @@ describe('the board', () => {
       rollout: undefined,
     };
     let [isAway, isInTouch] = [true, true];
-    const board = new UpgradeBoard({
+    const board = new UpgradeOfferCache({
       read: async () => {
         if (isAway) throw new Error('The database is away.');
         return rowsOf(world);

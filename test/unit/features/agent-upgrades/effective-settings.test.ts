@@ -1,9 +1,6 @@
 import { expect } from 'chai';
-import type { AgentUpdateSettings } from '../../../../../src/features/partners/index.ts';
-import {
-  effectiveSettings,
-  parseStored,
-} from '../../../../../src/features/releases/targets/effective-settings.ts';
+import type { AgentUpdateSettings } from '../../../../src/features/partners/index.ts';
+import { effectiveSettings, parseStored } from '../../../../src/features/agent-upgrades/resolve-target.ts';
 
 const NIGHT = { days: ['mon' as const], start: '22:00', end: '04:00' };
 const WEEKEND = { days: ['sat' as const, 'sun' as const], start: '00:00', end: '23:59' };
@@ -117,7 +114,7 @@ describe('the settings of agent updates that count', () => {
     });
   });
 
-  it('upgrades nothing by itself where the stored value is none that the schema takes', () => {
+  it('upgrades nothing by itself if the stored value is none that the schema takes', () => {
     for (const stored of ['1.0.0', 7, [], { pins: { agent: '1.0' } }, { policy: 'auto', more: true }]) {
       expect(parseStored(stored), JSON.stringify(stored)).to.deep.equal({ policy: 'manual' });
     }

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { defaultWaves, firstWaveSize } from '../../../../../src/features/releases/rollouts/first-plan.ts';
-import { WavePlan } from '../../../../../src/features/releases/rollouts/rollout.schema.ts';
-import { PLACES, placesOf } from '../../../../../src/features/releases/rollouts/wave.ts';
+import { defaultWaves, firstWaveSize } from '../../../../src/features/agent-upgrades/next-step.ts';
+import { WavePlan } from '../../../../src/features/agent-upgrades/rollout.schema.ts';
+import { PLACES, placesOf } from '../../../../src/features/agent-upgrades/resolve-target.ts';
 
-describe('the waves that nobody has given', () => {
+describe('the default waves', () => {
   const EXAMPLES: [places: number, waves: [percent: number, soakMinutes: number][]][] = [
     [
       1,

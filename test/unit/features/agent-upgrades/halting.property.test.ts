@@ -6,7 +6,7 @@ import {
   isSilent,
   type Outcomes,
   type Silence,
-} from '../../../../../src/features/releases/rollouts/halting.ts';
+} from '../../../../src/features/agent-upgrades/next-step.ts';
 
 const WHEN: HaltWhen = { failedPercent: 2, silentMinutes: 30, minDevices: 20 };
 const SOAKING = { isSoaked: false };
@@ -34,7 +34,7 @@ describe('the failures that halt a rollout', () => {
     ['are never a single one, whatever its share', { failed: 1, failuresInARow: 1, underWay: 0 }, undefined],
     ['are three in a row, at once', { failed: 3, failuresInARow: 3 }, 'failed_in_a_row'],
     [
-      'are two of two, where nothing else is expected',
+      'are two of two, if nothing else is expected',
       { failed: 2, failuresInARow: 2, underWay: 0 },
       'failed_share',
     ],
@@ -146,7 +146,7 @@ describe('the silence that halts a rollout', () => {
     );
   });
 
-  it('is seldom seen where there is none', () => {
+  it('is seldom seen if there is none', () => {
     // 300 rounds in which a third of all devices is closed, whatever they run.
     const closed = (devices: number, seed: number) =>
       fc.sample(fc.integer({ min: 0, max: 2 }), { numRuns: devices, seed }).filter((one) => one === 0).length;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { MaintenanceWindow } from '../../../../../src/features/partners/index.ts';
-import { isOpen, nextOpening } from '../../../../../src/features/releases/targets/maintenance-window.ts';
+import type { MaintenanceWindow } from '../../../../src/features/partners/index.ts';
+import { isOpen, nextOpening } from '../../../../src/features/agent-upgrades/resolve-target.ts';
 
 const MINUTE = 60_000;
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;

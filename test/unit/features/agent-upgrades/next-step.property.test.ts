@@ -5,8 +5,8 @@ import {
   nextStep,
   type RolloutPosition,
   soakedAt,
-} from '../../../../../src/features/releases/rollouts/next-step.ts';
-import { RolloutState } from '../../../../../src/features/releases/rollouts/rollout.schema.ts';
+} from '../../../../src/features/agent-upgrades/next-step.ts';
+import { RolloutState } from '../../../../src/features/agent-upgrades/rollout.schema.ts';
 
 const OPENED = new Date('2026-11-22T12:00:00Z');
 const after = (minutes: number) => new Date(OPENED.getTime() + minutes * 60_000);
@@ -101,14 +101,14 @@ describe('the next step of a rollout', () => {
       { do: 'hold', because: 'nothing_finished' },
     ],
     [
-      'is the next wave where the open one has no devices, and those before it have finished',
+      'is the next wave if the open one has no devices, and those before it have finished',
       { ...ROLLOUT, wave: 1, waves: [...ROLLOUT.waves, { soakMinutes: 1 }] },
       evidence({ members: 0, reachable: 0, finished: 0 }),
       120,
       { do: 'open_next_wave' },
     ],
     [
-      'is none where no device has ever finished',
+      'is none if no device has ever finished',
       ROLLOUT,
       evidence({ members: 0, reachable: 0, finished: 0 }, { finishedInAll: 0 }),
       1000,

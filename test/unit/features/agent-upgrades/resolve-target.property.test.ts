@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isOpen } from '../../../../../src/features/releases/targets/maintenance-window.ts';
-import { UPGRADE_CAPABILITY } from '../../../../../src/protocol/index.ts';
+import { isOpen } from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { type Build, type Case, NIGHT, resolve, type Stock } from './target-cases.ts';
 
 /** In ascending order. */
@@ -127,7 +127,7 @@ describe('the target of any device', () => {
     ]);
   });
 
-  it('is never older than what runs, except where a pin names it', () => {
+  it('is never older than what runs, except if a pin names it', () => {
     fc.assert(
       fc.property(cases, (one) => {
         const { target, state, levels } = resolve(one);
@@ -154,7 +154,7 @@ describe('the target of any device', () => {
     );
   });
 
-  it('that a person asks for is held back by nothing more than one that nobody asks for', () => {
+  it('that a person asks for is held back by no more than one that starts by itself', () => {
     fc.assert(
       fc.property(cases, (one) => {
         const [alone, byHand] = [resolve({ ...one, byHand: false }), resolve({ ...one, byHand: true })];

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Wave } from '../../../../../src/features/releases/rollouts/wave.ts';
+import type { Wave } from '../../../../src/features/agent-upgrades/resolve-target.ts';
 import { type Case, NIGHT, PLAIN, resolve } from './target-cases.ts';
 
 const rolledOut = (wave: Wave, version = '1.1.0') => ({ version, wave });
@@ -63,7 +63,7 @@ describe('the target of a device', () => {
       'The partner pins the agent to 1.0.0',
     ],
     [
-      'is the promoted release where the organization overrides a pin with latest',
+      'is the promoted release if the organization overrides a pin with latest',
       { partner: { pins: { agent: '1.0.0' } }, organization: { pins: { agent: 'latest' } } },
       '1.1.0',
       'offered',
@@ -87,7 +87,7 @@ describe('the target of a device', () => {
       'Nothing stands',
     ],
     [
-      'may be newer than the promoted one where it is pinned',
+      'may be newer than the promoted one if it is pinned',
       {
         organization: { pins: { agent: '1.2.0-rc.1' } },
         stock: { promoted: '1.1.0', builds: { '1.2.0-rc.1': 'trusted' } },
@@ -106,7 +106,7 @@ describe('the target of a device', () => {
       'There is no build of agent 1.0.5 for linux/x64.',
     ],
     [
-      'is not installed where its signature does not hold',
+      'is not installed if its signature does not hold',
       { stock: { promoted: '1.1.0', builds: { '1.1.0': 'untrusted' } } },
       '1.1.0',
       'blocked',
@@ -130,7 +130,7 @@ describe('the target of a device', () => {
       'The agent reports the version dev-7, which cannot be compared with 1.1.0; only a pin to a version replaces it.',
     ],
     [
-      'is installed over that where it is pinned',
+      'is installed over that if it is pinned',
       { current: 'dev-7', partner: { pins: { agent: '1.0.0' } } },
       '1.0.0',
       'offered',
@@ -146,7 +146,7 @@ describe('the target of a device', () => {
       'The agent cannot install releases by itself: it does not report the capability agent.upgrade.',
     ],
     [
-      'is not installed where updates are switched off, by hand neither',
+      'is not installed if updates are switched off, by hand neither',
       { device: { ...PLAIN.device, autoUpdate: false }, byHand: true },
       '1.1.0',
       'blocked',
@@ -159,7 +159,7 @@ describe('the target of a device', () => {
       '1.1.0',
       'blocked',
       'policy_manual',
-      'The organization has the update policy manual: upgrades start when somebody asks for them.',
+      'The organization has the update policy manual: upgrades start on request.',
     ],
     [
       'is installed under that policy for somebody who asks',
@@ -218,7 +218,7 @@ describe('the target of a device', () => {
       'The update policy is staged, and no wave of a rollout of 1.2.0 has reached this device.',
     ],
     [
-      'is the promoted release where the rollout is of an older one, which says nothing about it',
+      'is the promoted release if the rollout is of an older one, which says nothing about it',
       {
         partner: { policy: 'staged' },
         rollout: rolledOut('reached', '1.0.0'),
@@ -230,7 +230,7 @@ describe('the target of a device', () => {
       'The update policy is staged',
     ],
     [
-      'is the promoted release where the rollout has no build for the platform',
+      'is the promoted release if the rollout has no build for the platform',
       {
         current: '1.1.0',
         partner: { policy: 'staged' },

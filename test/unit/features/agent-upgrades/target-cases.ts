@@ -1,12 +1,12 @@
-import { effectiveSettings } from '../../../../../src/features/releases/targets/effective-settings.ts';
-import { resolveTarget } from '../../../../../src/features/releases/targets/resolve-target.ts';
 import {
+  effectiveSettings,
+  resolveTarget,
   type KnownReleases,
   type Question,
-} from '../../../../../src/features/releases/targets/target-question.ts';
-import { UPGRADE_CAPABILITY } from '../../../../../src/protocol/index.ts';
-import type { PinnedComponent } from '../../../../../src/features/releases/targets/target.schema.ts';
-import type { AgentUpdateSettings } from '../../../../../src/features/partners/index.ts';
+} from '../../../../src/features/agent-upgrades/resolve-target.ts';
+import { UPGRADE_CAPABILITY } from '../../../../src/protocol/index.ts';
+import type { PinnedComponent } from '../../../../src/features/agent-upgrades/upgrade.schema.ts';
+import type { AgentUpdateSettings } from '../../../../src/features/partners/index.ts';
 
 /** Questions to the resolver, with all that decides about them. */
 

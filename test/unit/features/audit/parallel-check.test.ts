@@ -8,20 +8,23 @@ import {
   entryLine,
   headerLine,
   keyLine,
-} from '../../../../../src/features/audit/chain/bundle.ts';
-import { CHAIN_START, seal, type SealedEntry } from '../../../../../src/features/audit/chain/chain.ts';
+} from '../../../../src/features/audit/bundle.ts';
 import {
+  CHAIN_START,
+  seal,
+  type SealedEntry,
   type Checkpoint,
   checkpointHash,
   signCheckpoint,
-} from '../../../../../src/features/audit/chain/checkpoint.ts';
-import { newKeyPair } from '../../../../../src/platform/secrets/key-pair.ts';
-import { LineChunk, linesIn } from '../../../../../src/features/audit/verification/line-chunk.ts';
+} from '../../../../src/features/audit/chain.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/stored-signing-keys.ts';
 import {
+  LineChunk,
+  linesIn,
   type LineCheck,
   ParallelCheck,
-} from '../../../../../src/features/audit/verification/parallel-check.ts';
-import { VerifyWorkerPool } from '../../../../../src/features/audit/verification/verify-worker-pool.ts';
+  VerifyWorkerPool,
+} from '../../../../src/features/audit/parallel-check.ts';
 
 const ORG = randomUUID();
 const pair = newKeyPair();

@@ -1,10 +1,14 @@
 import { expect } from 'chai';
 import { createPrivateKey, createPublicKey } from 'node:crypto';
-import { CHAIN_START, seal, type UnsealedEntry } from '../../../src/features/audit/chain/chain.ts';
-import { ChainCheck } from '../../../src/features/audit/chain/chain-check.ts';
-import { signCheckpoint } from '../../../src/features/audit/chain/checkpoint.ts';
-import { segmentOf } from '../../../src/features/audit/chain/entry-segment.ts';
-import { newKeyPair } from '../../../src/platform/secrets/key-pair.ts';
+import {
+  CHAIN_START,
+  seal,
+  type UnsealedEntry,
+  segmentOf,
+  signCheckpoint,
+} from '../../../../src/features/audit/chain.ts';
+import { ChainCheck } from '../../../../src/features/audit/chain-check.ts';
+import { newKeyPair } from '../../../../src/platform/secrets/stored-signing-keys.ts';
 
 const CHAIN = '018f0000-0000-7000-8000-000000000001';
 const unsealed = (n: number): UnsealedEntry => ({

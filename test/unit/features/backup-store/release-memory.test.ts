@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { releaseMemory } from '../../../src/platform/release-memory.ts';
+import { releaseMemory } from '../../../../src/features/backup-store/storage.ts';
 
 const LARGE = 1 << 20;
 

@@ -5,15 +5,12 @@ import {
   linkUp,
   positionOf,
   withWhatTheyNeed,
-} from '../../../../../src/features/backup/databases/chains.ts';
-import { chainEndsOf } from '../../../../../src/features/backup/databases/chain-ends.ts';
-import { decideType } from '../../../../../src/features/backup/databases/decide-type.ts';
-import {
   chainsOf,
   planInstant,
   planSnapshot,
-} from '../../../../../src/features/backup/databases/restorable.ts';
-import { DatabaseDetails } from '../../../../../src/protocol/index.ts';
+} from '../../../../src/features/backup/database-chains.ts';
+import { chainEndsOf, decideType } from '../../../../src/features/backup/database-chain-state.ts';
+import { DatabaseDetails } from '../../../../src/protocol/index.ts';
 
 const START = Date.UTC(2026, 10, 1);
 const MINUTE_MS = 60_000;
@@ -74,7 +71,7 @@ describe('chains of backups of databases', () => {
     expect(chainEndsOf([])).to.deep.equal({ restorableAt: null, brokenBecause: null });
   });
 
-  it('end where a log is missing, and go on with the next full backup', () => {
+  it('end if a log is missing, and go on with the next full backup', () => {
     const [first, , ...rest] = chain as [ChainSnapshot, ChainSnapshot, ...ChainSnapshot[]];
     const { chains, broken } = chainsOf([first, ...rest, full('g', 6), log('d', 6, 7)]);
     expect(chains.map(({ snapshots }) => ids(snapshots))).to.deep.equal([['g', 'd'], ['f']]);
@@ -103,6 +100,16 @@ describe('chains of backups of databases', () => {
     expect(pathOf(planInstant(two, 'f', at(0.5)))).to.match(/2026-11-01T00:01:00.000Z to/);
     expect(pathOf(planInstant(two, 'f', at(6.5)))).to.match(/cannot be restored/);
     expect(pathOf(planInstant([full('f', 1)], 'f', at(1)))).to.match(/no log/);
+  });
+
+  it('name five ranges of instants that can be restored, and how many more there are', () => {
+    const seven = Array.from({ length: 7 }, (_, n) => [
+      full(`f${n}`, 10 * n + 1),
+      log(`l${n}`, 10 * n + 1, 10 * n + 2),
+    ]);
+    const { refusal } = planInstant(seven.flat(), 'f0', at(75)) as { refusal: string };
+    expect(refusal.match(/ to /g)).to.have.length(5);
+    expect(refusal).to.match(/ and 2 more\.$/);
   });
 
   it('have differential backups that need their full one, and no instants between them', () => {
@@ -230,7 +237,7 @@ describe('the type of the next backup of a database', () => {
     expect((decided as { previous: DatabaseDetails }).previous.to).to.equal(hex(200));
   });
 
-  it('is a full one where there is none, where it is old, and where the chain is broken', () => {
+  it('is a full one if there is none, if it is old, and if the chain is broken', () => {
     for (const [given, of] of [
       [{ snapshots: [] }],
       [{ now: new Date(START + 7 * 86_400_000 + MINUTE_MS) }],
@@ -243,7 +250,7 @@ describe('the type of the next backup of a database', () => {
     }
   });
 
-  it('is refused where a person asks for what cannot be', () => {
+  it('is refused if a person asks for what cannot be', () => {
     for (const [given, of, sentence] of [
       [{ wanted: 'log', snapshots: [] }, {}, /needs a full one/],
       [{ wanted: 'log', isChainBroken: true }, {}, /broken/],

@@ -1,8 +1,5 @@
 import { expect } from 'chai';
-import {
-  faultsOfExcludes,
-  patternFault,
-} from '../../../../../src/features/backup/configs/exclude-pattern.ts';
+import { faultsOfExcludes, patternFault } from '../../../../src/features/backup/source.schema.ts';
 
 describe('the pattern of an exclude', () => {
   // What restic 0.14 has said of each.

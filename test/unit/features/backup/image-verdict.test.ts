@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { verdictOf } from '../../../../../src/features/backup/verification/image-check.ts';
-import { judgeTestRestore } from '../../../../../src/features/backup/verification/test-restore.ts';
+import { verdictOf } from '../../../../src/features/backup/image-check.ts';
+import { judgeTestRestore } from '../../../../src/features/backup/test-restore.ts';
 
 const file = { path: 'disk/1:/etc/hosts', sizeBytes: 12, sha256: 'a'.repeat(64) };
 
@@ -18,7 +18,7 @@ describe('the verdict of a test restore', () => {
     });
   });
 
-  it('says what it has not looked at, and where more was wrong than it lists', () => {
+  it('says what it has not looked at, and if more was wrong than it lists', () => {
     const { details } = verdictOf({ sample: [file], failed: Array.from({ length: 21 }, String) }, 9);
     expect(details).to.deep.include({ errorsAreCut: true, machines: { checked: 5, of: 9 } });
     expect(details?.errors).to.have.length(20);

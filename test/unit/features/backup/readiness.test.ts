@@ -1,14 +1,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { findAnomaly, hasRecovered } from '../../../../../src/features/backup/core/anomaly.ts';
 import {
+  findAnomaly,
+  hasRecovered,
   type DeviceFacts,
   estimatedRtoMinutes,
   missedSince,
   type Protection,
   type SnapshotFigures,
-} from '../../../../../src/features/backup/core/protection.ts';
-import { readinessOf, RISKS } from '../../../../../src/features/backup/core/readiness.ts';
+} from '../../../../src/features/backup/protection.ts';
+import { readinessOf, RISKS } from '../../../../src/features/backup/readiness.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 const ago = (days: number) => new Date(now.getTime() - days * 86_400_000);
@@ -61,7 +62,7 @@ const withSla = (facts: DeviceFacts, targets: Partial<DeviceFacts['slaTargets']>
 const codes = (facts: DeviceFacts) => readinessOf(facts, { now }).risks.map(({ code }) => code);
 
 describe('readiness', () => {
-  it('counts from the newest snapshot that can be restored, where a database needs others that are gone', () => {
+  it('counts from the newest snapshot that can be restored, if a database needs others that are gone', () => {
     const ends = (daysAgo: number | null, brokenBecause: string | null) =>
       protection({
         hasDatabases: true,
@@ -84,7 +85,7 @@ describe('readiness', () => {
     expect(codes(device(image('none', 9)))).to.include.members(['backup_overdue', 'image_inconsistent']);
   });
 
-  it('is whole only where backups are fresh and were verified in both ways', () => {
+  it('is whole only if backups are fresh and were verified in both ways', () => {
     expect(readinessOf(device(protection()), { now })).to.deep.equal({
       score: 100,
       rtoMinutes: 11,
@@ -171,7 +172,7 @@ describe('a sign of ransomware', () => {
     expect(findAnomaly([snapshot(0, { sizeBytes: 0 }), ...tiny])).to.equal(undefined);
   });
 
-  it('is a change of half of the files where few change as a rule', () => {
+  it('is a change of half of the files if few change as a rule', () => {
     expect(findAnomaly([snapshot(0, { changedFiles: 500 }), ...usual])).to.include({ sign: 'changes' });
     expect(findAnomaly([snapshot(0, { changedFiles: 499 }), ...usual])).to.equal(undefined);
     const busy = usual.map((each) => ({ ...each, changedFiles: 600 }));

@@ -5,8 +5,8 @@ import {
   type HeldSnapshot,
   mayGo,
   type RetentionSituation,
-} from '../../../src/features/backup/core/retention.ts';
-import type { Retention } from '../../../src/features/backup/core/retention.schema.ts';
+  type Retention,
+} from '../../../../src/features/backup/retention.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = new Date('2026-06-30T12:00:00.000Z');
@@ -79,7 +79,7 @@ describe('the reasons why a snapshot stays', () => {
     expect(reasonsOf(snapshot('a', days(30)), { keepYearly: 0 })).to.deep.equal([]);
   });
 
-  it('are the last ones by number, with the greater id first where two came at once', () => {
+  it('are the last ones by number, with the greater id first if two came at once', () => {
     const all = [snapshot('b', days(30)), snapshot('c', days(40)), snapshot('a', days(30)), newest];
     const reasons = decideRetention(all, { keepLast: 2 }, SITUATION);
     expect([...reasons].map(([id, why]) => [id, why.includes('last')])).to.deep.equal([
@@ -130,7 +130,7 @@ describe('snapshots that may go', () => {
     expect(going([snapshot('a', days(20)), snapshot('x', days(30), found)], { keepLast: 2 })).to.equal('');
   });
 
-  it('are decided for each series by itself, and stay where one series needs them', () => {
+  it('are decided for each series by itself, and stay if one series needs them', () => {
     const of = (...series: string[]) => ({ series });
     const all = [
       snapshot('a', days(20), of('one')),

@@ -5,9 +5,9 @@ import {
   decideRetention,
   type HeldSnapshot,
   mayGo,
-} from '../../../../../src/features/backup/core/retention.ts';
-import { localTime } from '../../../../../src/features/backup/core/local-time.ts';
-import type { Retention } from '../../../../../src/features/backup/core/retention.schema.ts';
+  type Retention,
+} from '../../../../src/features/backup/retention.ts';
+import { localTime } from '../../../../src/features/backup/schedule.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = new Date('2026-11-22T12:00:00Z');

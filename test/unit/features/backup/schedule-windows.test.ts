@@ -5,9 +5,9 @@ import {
   newestSlot,
   nextSlot,
   spreadSeconds,
-} from '../../../src/features/backup/core/schedule.ts';
-import type { BackupSchedule } from '../../../src/features/backup/core/schedule.schema.ts';
-import { nextRun } from '../../../src/platform/jobs/cron.ts';
+  type BackupSchedule,
+} from '../../../../src/features/backup/schedule.ts';
+import { nextRun } from '../../../../src/platform/jobs/schedules.ts';
 
 const at = (text: string) => new Date(`2026-${text}:00.000Z`);
 const next = (schedule: BackupSchedule, after: Date) =>
@@ -90,6 +90,24 @@ describe('a backup schedule', () => {
     expect(isWindowOpen({ frequency: 'daily', ...night }, 'Asia/Kathmandu', at('06-10T16:14'))).to.equal(
       false,
     );
+  });
+
+  it('has a window open for its length if two hours were skipped over its begin', () => {
+    // Troll goes from 01:00 to 03:00 at 01:00 UTC.
+    const open = (text: string, windowStart: string, windowEnd: string) =>
+      isWindowOpen({ frequency: 'daily', windowStart, windowEnd }, 'Antarctica/Troll', at(`03-29T${text}`));
+    const openAt = (windowStart: string, windowEnd: string) =>
+      ['00:59', '01:00', '01:44', '01:59', '02:29', '02:59', '03:00'].filter((text) =>
+        open(text, windowStart, windowEnd),
+      );
+    expect(openAt('01:15', '02:45'), '90 minutes').to.deep.equal(['01:00', '01:44', '01:59', '02:29']);
+    expect(openAt('01:00', '03:00'), 'two hours').to.deep.equal([
+      '01:00',
+      '01:44',
+      '01:59',
+      '02:29',
+      '02:59',
+    ]);
   });
 
   it('spreads devices over ten or thirty minutes, and never beyond the window', () => {

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { localTime } from '../../../../../src/features/backup/core/local-time.ts';
-import { BackupSchedule } from '../../../../../src/features/backup/core/schedule.schema.ts';
 import {
+  localTime,
+  BackupSchedule,
   isEverDue,
   isWindowOpen,
   newestSlot,
   nextSlot,
   spreadSeconds,
-} from '../../../../../src/features/backup/core/schedule.ts';
+} from '../../../../src/features/backup/schedule.ts';
 
 const schedule = (given: unknown) => BackupSchedule.parse(given);
 const at = (text: string) => new Date(text);
@@ -64,7 +64,7 @@ describe('the schedule of a backup', () => {
     expect(monday.toISOString()).to.equal('2026-11-23T00:00:00.000Z');
   });
 
-  it('has one slot on each day, also where clocks are set forward over it or back', () => {
+  it('has one slot on each day, even if clocks are set forward over it or back', () => {
     const daily = schedule({ frequency: 'daily', time: '02:30' });
     for (const day of ['2026-03-28T12:00:00Z', '2026-10-24T12:00:00Z']) {
       const first = nextSlot(daily, 'Europe/Berlin', at(day));
@@ -105,7 +105,7 @@ describe('the schedule of a backup', () => {
     );
   });
 
-  it('has each slot within its window, also where clocks are set forward', () => {
+  it('has each slot within its window, even if clocks are set forward', () => {
     fc.assert(
       fc.property(schedules, zones, instants, (given, zone, after) => {
         const slot = nextSlot(given, zone, after);

@@ -5,8 +5,8 @@ import {
   newestSlot,
   nextSlot,
   spreadSeconds,
-} from '../../../src/features/backup/core/schedule.ts';
-import type { BackupSchedule } from '../../../src/features/backup/core/schedule.schema.ts';
+  type BackupSchedule,
+} from '../../../../src/features/backup/schedule.ts';
 
 /** Nights in which clocks are set forward, by zone: the moment of the change. */
 const CHANGES = {
@@ -32,7 +32,7 @@ const openAround = (schedule: BackupSchedule, timeZone: keyof typeof CHANGES) =>
 const bounds = (minutes: number[]) => [minutes[0], minutes.at(-1), minutes.length];
 
 describe('a window of backups over which clocks are set forward', () => {
-  it('is open from the change on where its begin is skipped, and keeps its length where its end is', () => {
+  it('is open from the change on if its begin is skipped, and keeps its length if its end is', () => {
     expect(bounds(openAround(daily('02:00', '03:00'), 'Europe/Berlin'))).to.deep.equal([0, 59, 60]);
     expect(bounds(openAround(daily('02:30', '02:45'), 'Europe/Berlin'))).to.deep.equal([0, 44, 45]);
     expect(bounds(openAround(daily('02:30', '03:10'), 'Europe/Berlin'))).to.deep.equal([0, 39, 40]);
@@ -43,7 +43,7 @@ describe('a window of backups over which clocks are set forward', () => {
     expect(bounds(openAround(daily('23:30', '00:30'), 'Africa/Cairo'))).to.deep.equal([-30, 29, 60]);
   });
 
-  it('keeps its length, or an hour of it, where all that is skipped lies within it', () => {
+  it('keeps its length, or an hour of it, if all that is skipped lies within it', () => {
     expect(bounds(openAround(daily('23:37', '01:00'), 'Africa/Cairo'))).to.deep.equal([-23, 36, 60]);
     expect(bounds(openAround(daily('23:45', '01:10'), 'Africa/Cairo'))).to.deep.equal([-15, 44, 60]);
     expect(bounds(openAround(daily('23:55', '01:00'), 'Africa/Cairo'))).to.deep.equal([-5, 54, 60]);
@@ -52,7 +52,7 @@ describe('a window of backups over which clocks are set forward', () => {
     expect(bounds(openAround(daily('00:00', '03:05'), 'Europe/Berlin'))).to.deep.equal([-60, 4, 65]);
   });
 
-  it('is as on any other day where neither is skipped, and on the days around', () => {
+  it('is as on any other day if neither is skipped, and on the days around', () => {
     expect(openAround(daily('04:00', '05:00'), 'Europe/Berlin')).to.deep.equal(
       Array.from({ length: 60 }, (_, n) => n + 60),
     );

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { clock } from '../../../../../src/clock.ts';
-import { bodyOf } from '../../../../../src/features/backup/store/requests/request-body.ts';
-import { useTestClock } from '../../../../support/use-test-clock.ts';
+import { clock } from '../../../../src/clock.ts';
+import { bodyOf } from '../../../../src/features/backup-store/upload.ts';
+import { useTestClock } from '../../../support/use-test-clock.ts';
 
 describe('a client that sends an object', () => {
   const testClock = useTestClock({ isRunning: false });
@@ -31,7 +31,7 @@ describe('a client that sends an object', () => {
     return { taken, isCut };
   }
 
-  it('is cut off after a minute where it sends a byte now and then', async () => {
+  it('is cut off after a minute if it sends a byte now and then', async () => {
     const { taken, isCut } = await send(1);
     expect(isCut).to.equal(true);
     expect(taken).to.be.below(10);

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { sourceChecks } from '../../../../../src/features/backup/config-actions/source-checks.ts';
+import { sourceChecks } from '../../../../src/features/backup/test-config.ts';
 
 describe('the sources of a configuration that is tested', () => {
   const codes = (linux: string[], excludes: string[] = []) =>
     sourceChecks({ kind: 'files', paths: { linux }, excludes }).map(({ ok, code }) => code ?? ok);
 
-  it('are refused where nothing would be backed up of them', () => {
+  it('are refused if nothing would be backed up of them', () => {
     expect(codes(['/home', '/proc/self/task', '/sys', '/run/'])).to.deep.equal(
       Array.from({ length: 3 }, () => 'SOURCE_VIRTUAL'),
     );

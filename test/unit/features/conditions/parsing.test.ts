@@ -5,7 +5,7 @@ import {
   type CustomKinds,
   invalidConditions,
   parseConditions,
-} from '../../../../../src/features/conditions/index.ts';
+} from '../../../../src/features/conditions/index.ts';
 
 const KINDS: CustomKinds = new Map([
   ['count', 'number'],

@@ -29,7 +29,7 @@ describe('what conditions read', () => {
     expect(differing).to.be.greaterThan(300);
   });
 
-  it('is no more than that: a change of what people name machines concerns nobody who asks for tags', () => {
+  it('is no more than that: a change of what people name machines does not concern a filter of tags', () => {
     const reads = (...fields: string[]) => [
       ...parsed({
         operator: 'OR',

@@ -6,8 +6,8 @@ import {
   decide,
   type ExecutionNow,
   groupState,
-} from '../../../../src/features/recovery/executions/decisions/decide.ts';
-import { brokenDependency } from '../../../../src/features/recovery/plans/group-order.ts';
+} from '../../../../src/features/disaster-recovery/decide.ts';
+import { brokenDependency } from '../../../../src/features/disaster-recovery/group.service.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Action = Mutable<ActionNow>;

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Candidate, placeOf } from '../../../../src/features/enrollment/place.ts';
-import { tellingMachineId } from '../../../../src/features/enrollment/telling-machine-id.ts';
+import { type Candidate, placeOf, tellingMachineId } from '../../../../src/features/enrollment/place.ts';
 
 const candidate = (more: Partial<Candidate> = {}): Candidate => ({
   id: 'owner',
@@ -15,32 +14,32 @@ const candidate = (more: Partial<Candidate> = {}): Candidate => ({
 });
 
 describe('the place of a machine that enrolls', () => {
-  it('is a new device where no device has its machine id', () => {
+  it('is a new device if no device has its machine id', () => {
     expect(placeOf([], 'SER-1')).to.deep.equal({ kind: 'new' });
   });
 
-  it('is the device with the id where no program holds it, whatever the serial number', () => {
+  it('is the device with the id if no program holds it, whatever the serial number', () => {
     const owner = candidate({ serialNumber: 'SER-A' });
     expect(placeOf([owner], 'SER-B')).to.deep.equal({ kind: 'known', device: owner });
   });
 
-  it('is that device where the machine has its token, although a program holds it', () => {
+  it('is that device if the machine has its token, although a program holds it', () => {
     const owner = candidate({ isHeld: true, isProven: true });
     expect(placeOf([owner], undefined)).to.deep.equal({ kind: 'known', device: owner });
   });
 
-  it('waits for approval where a program holds the device', () => {
+  it('waits for approval if a program holds the device', () => {
     const owner = candidate({ isHeld: true });
     expect(placeOf([owner], undefined)).to.deep.equal({ kind: 'pending', conflictsWith: owner });
   });
 
-  it('is the device that waits already, where no program holds that one', () => {
+  it('is the device that waits already, if no program holds that one', () => {
     const owner = candidate({ isHeld: true });
     const waiting = candidate({ id: 'waiting', ownsId: false, isPending: true });
     expect(placeOf([owner, waiting], undefined)).to.deep.equal({ kind: 'known', device: waiting });
   });
 
-  it('is the approved twin with its own serial number, where neither is held', () => {
+  it('is the approved twin with its own serial number, if neither is held', () => {
     const owner = candidate({ serialNumber: 'SER-A' });
     const twin = candidate({ id: 'twin', ownsId: false, serialNumber: 'SER-B' });
     expect(placeOf([owner, twin], 'ser-b ')).to.deep.equal({ kind: 'known', device: twin });

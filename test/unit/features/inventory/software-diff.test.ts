@@ -50,7 +50,7 @@ describe('the difference of two lists of software', () => {
     );
   });
 
-  it('is nothing where the lists say the same, in whatever order and however often', () => {
+  it('is nothing if the lists say the same, in whatever order and however often', () => {
     fc.assert(
       fc.property(list, (entries) => {
         const again = [...entries, ...entries.slice(0, 3)];

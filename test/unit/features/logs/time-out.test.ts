@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { clock } from '../../../../src/clock.ts';
-import { liveLogs } from '../../../../src/features/event-logs/live-logs.service.ts';
+import { liveLogs } from '../../../../src/features/logs/live-logs.service.ts';
 import type { DeviceHub } from '../../../../src/hub/index.ts';
 import type { DetachedContext } from '../../../../src/platform/context.ts';
 import type { AppError } from '../../../../src/platform/errors.ts';
@@ -48,7 +48,7 @@ describe('a live query that runs out of time', () => {
     expect(given[0]).to.be.within(1, 10_000);
   });
 
-  it('answers 503 where the database has not answered by then, and asks no device', async () => {
+  it('answers 503 if the database has not answered by then, and asks no device', async () => {
     const waiting = { arrivedAt: clock.monotonic() - 29_950, withTenant: () => new Promise(() => {}) };
     const error: AppError = await liveLogs({ hub, reads })
       .list(waiting as unknown as DetachedContext, 'device', new AbortController().signal)

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ProgramScan } from '../../../../../src/features/releases/registry/program-scan.ts';
-import type { ReleaseName } from '../../../../../src/features/releases/registry/platform.ts';
+import { ProgramScan } from '../../../../src/features/releases/program-scan.ts';
+import type { ReleaseName } from '../../../../src/features/releases/release-name.ts';
 
 const NAME: ReleaseName = { component: 'agent', version: '1.2.0', os: 'linux', architecture: 'x64' };
 
@@ -44,7 +44,7 @@ function machO(cpu: number): Buffer {
 }
 
 describe('a file that is published as a release', () => {
-  it('is taken where it is what it is named, and where it says nothing', () => {
+  it('is taken if it is what it is named, and if it says nothing', () => {
     for (const bytes of ['', 'M', 'MZ', 'anything', '\x7fEL']) {
       expect(fault([Buffer.from(bytes)]), bytes).to.equal(undefined);
     }
@@ -59,7 +59,7 @@ describe('a file that is published as a release', () => {
     ).to.equal(undefined);
   });
 
-  it('is refused where it is another version, component or platform', () => {
+  it('is refused if it is another version, component or platform', () => {
     expect(fault([script('agent', '1.1.0')])).to.include('is version 1.1.0 of the agent, and not 1.2.0');
     expect(fault([script('agent', '1.2.0')], { component: 'watchdog' })).to.include('is the agent, and not');
     expect(fault([elf(0x3e)])).to.include('is an executable (ELF); the agent is a script');

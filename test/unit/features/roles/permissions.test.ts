@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { exceeds, isPermission, PERMISSIONS } from '../../../../src/features/roles/permissions.ts';
+import { exceeds, isPermission, PERMISSIONS } from '../../../../src/features/roles/role.schema.ts';
 import { holds } from '../../../../src/platform/context.ts';
 
 const someOf = fc.subarray([...PERMISSIONS]);

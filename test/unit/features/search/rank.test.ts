@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { mix, type Rank, type Ranked, rankOf } from '../../../../src/features/search/rank.ts';
+import { mix, type Rank, type Ranked, rankOf } from '../../../../src/features/search/search.schema.ts';
 
 describe('the order of search results', () => {
   it('distinguishes the whole name, its start, the start of a word and any other part', () => {

@@ -6,8 +6,8 @@ import {
   pauseMs,
   retryAfterMs,
   retryWaitMs,
-} from '../../../../src/features/webhooks/requests/retry-schedule.ts';
-import { signedHeaders } from '../../../../src/features/webhooks/requests/signature.ts';
+} from '../../../../src/features/webhooks/post.ts';
+import { signedHeaders } from '../../../../src/features/webhooks/signing.ts';
 
 const HOUR = 3_600_000;
 

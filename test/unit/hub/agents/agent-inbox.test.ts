@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { AgentInbox } from '../../../../src/hub/agents/agent-inbox.ts';
+import { isPlainHeartbeat } from '../../../../src/hub/wire/heartbeat-fast-path.ts';
 import type { ActorMessage } from '../../../../src/hub/device/actor-messages.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { HubReconnect, PresenceReason } from '../../../../src/protocol/index.ts';
@@ -156,6 +157,16 @@ describe('the inbox of an agent', () => {
       );
       expect(messageOf('heartbeat', 'text').message).to.match(/^payload: ./);
       expect([posted, heard, bad]).to.deep.equal([[], [], 4]);
+    });
+
+    it('what would be a heartbeat under the name of another event', () => {
+      // Of the form that is recognized without the schema.
+      const plain = { ...HEARTBEAT, at: '2026-01-28T08:00:00.000Z' };
+      expect(isPlainHeartbeat(plain)).to.equal(true);
+      for (const event of ['command:rows', 'command:result', 'command:progress', 'update:status']) {
+        expect(codesOf(send(event, plain)), event).to.deep.equal(['VALIDATION_FAILED']);
+      }
+      expect([posted, bad]).to.deep.equal([[], 4]);
     });
 
     it('phases of a component that devices do not upgrade, without counting them as invalid', () => {

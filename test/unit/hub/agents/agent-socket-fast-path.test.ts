@@ -5,9 +5,12 @@ import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { Server, type Socket } from 'socket.io';
 import { WebSocket, WebSocketServer } from 'ws';
-import { AgentSocketFastPath, type UnreadLimits } from '../../../../src/hub/agents/agent-socket-fast-path.ts';
-import { StallTimer } from '../../../../src/hub/sockets/stall-timer.ts';
-import { textFrame } from '../../../../src/hub/sockets/text-frame.ts';
+import {
+  AgentSocketFastPath,
+  type UnreadLimits,
+  StallTimer,
+} from '../../../../src/hub/wire/agent-socket-fast-path.ts';
+import { textFrame } from '../../../../src/hub/wire/frame-fast-path.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 const EVENTS = new Set(['heartbeat', 'command:result']);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Heartbeat } from '../../../../src/protocol/index.ts';
-import { isPlainHeartbeat } from '../../../../src/hub/agents/heartbeat-fast-path.ts';
+import { isPlainHeartbeat } from '../../../../src/hub/wire/heartbeat-fast-path.ts';
 
 /** As an agent of ours writes it. */
 const PLAIN = {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { UpgradeReport } from '../../../../src/hub/ports/upgrades.ts';
-import { UpgradeReportWriter } from '../../../../src/hub/upgrades/upgrade-report-writer.ts';
+import type { UpgradeReport } from '../../../../src/hub/ports.ts';
+import { UpgradeReportWriter } from '../../../../src/hub/agents/upgrade-report-writer.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
-import { RemoteQueries } from '../../../../src/hub/cluster/remote-queries.ts';
+import { RemoteQueries } from '../../../../src/hub/cluster/router.ts';
 import type { LiveQueryOutcome } from '../../../../src/hub/device/live-query.ts';
 import type { NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
@@ -150,7 +150,7 @@ describe('live queries to devices of other nodes', () => {
     expect(outcomes[1]).to.deep.equal({ ok: true, output });
   });
 
-  it('are cancelled when the server stops, and log where that cannot be sent', async () => {
+  it('are cancelled when the server stops, and log if that cannot be sent', async () => {
     ask('a');
     ask('b');
     isDelivered = new Error('Redis is away');

@@ -7,7 +7,7 @@ import type {
   CommandEvent,
   CommandLedger,
   DispatchedCommand,
-} from '../../../../src/hub/ports/command-ledger.ts';
+} from '../../../../src/hub/ports.ts';
 import { LANES_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { ProgressThrottle } from '../../../../src/hub/commands/progress-throttle.ts';
+import { ProgressThrottle } from '../../../../src/hub/commands/command-dispatcher.ts';
 
 describe('the throttle of progress, once a result has come,', () => {
   let clock: sinon.SinonFakeTimers;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { EncodedJob } from '../../../../src/hub/jobs/encoded-job.ts';
-import { PacedJobs } from '../../../../src/hub/jobs/paced-jobs.ts';
+import { EncodedJob } from '../../../../src/hub/commands/job-feed.ts';
+import { PacedJobs } from '../../../../src/hub/commands/dashboard-jobs.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import type { JobUpdate } from '../../../../src/protocol/index.ts';
 
@@ -88,7 +88,7 @@ describe('a dashboard that follows jobs and reads slowly', () => {
     expect(sent.at(-1)?.[0]).to.equal('job:update');
   });
 
-  it('is disconnected where the jobs of a whole fleet wait for it', () => {
+  it('is disconnected if the jobs of a whole fleet wait for it', () => {
     flow.isReady = false;
     for (let at = 0; at <= 10_000; at++) jobs.updated(job(newId(), 1));
     expect(flow.cutOffs).to.equal(1);

@@ -8,8 +8,8 @@ import type {
   CommandEvent,
   CommandLedger,
   DispatchedCommand,
-} from '../../../../src/hub/ports/command-ledger.ts';
-import type { JobChange } from '../../../../src/hub/ports/long-work.ts';
+  JobChange,
+} from '../../../../src/hub/ports.ts';
 import { LANES_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
@@ -307,6 +307,91 @@ describe('the command dispatcher, by a clock that the test moves,', () => {
     dispatcher.record(finished('a'), (isStored) => void stored.push(isStored));
     await dispatcher.close();
     expect([stored, recordFailures, dispatcher.unwritten]).to.deep.equal([[false], 9, 0]);
+  });
+
+  it('waits when it closes for the batch that is being recorded, and does not record it again', async () => {
+    let open = () => {};
+    recordGate = new Promise((resolve) => (open = resolve));
+    const stored: string[] = [];
+    dispatcher.record(finished('a'), (isStored) => void stored.push(`a ${isStored}`));
+    await clock.tickAsync(BATCH_MS);
+    dispatcher.record(finished('b'), (isStored) => void stored.push(`b ${isStored}`));
+    const closing = dispatcher.close();
+    await clock.tickAsync(0);
+    open();
+    await closing;
+    expect([recorded, stored]).to.deep.equal([
+      [['a'], ['b']],
+      ['a true', 'b true'],
+    ]);
+  });
+
+  it('does not try earlier after a failure because another device was woken meanwhile', async () => {
+    let open = () => {};
+    gate = new Promise((resolve) => (open = resolve));
+    takeFailures = 1;
+    connect('device-1');
+    connect('device-2');
+    dispatcher.wake('device-1');
+    await clock.tickAsync(BATCH_MS);
+    dispatcher.wake('device-2');
+    open();
+    await clock.tickAsync(RETRY_MS - 1);
+    expect(taken).to.have.length(1);
+    await clock.tickAsync(1);
+    expect(taken[1]?.map(({ deviceId }) => deviceId)).to.have.members(['device-1', 'device-2']);
+  });
+
+  it('rests when there is nothing to do', async () => {
+    connect('device-1');
+    dispatcher.wake('device-1');
+    dispatcher.record(finished('a'));
+    await clock.tickAsync(10 * BATCH_MS);
+    expect(clock.countTimers(), 'nothing but the sweep').to.equal(1);
+  });
+
+  it('leaves no timer behind when it closes before a batch, or while the ledger is away', async () => {
+    connect('device-1');
+    dispatcher.wake('device-1');
+    let fail = () => {};
+    recordGate = new Promise((_resolve, reject) => (fail = () => reject(new Error('the database is away'))));
+    dispatcher.record(finished('a'));
+    await clock.tickAsync(BATCH_MS);
+    dispatcher.wake('device-1');
+    const closing = dispatcher.close();
+    recordFailures = 10;
+    fail();
+    await closing;
+    expect([taken.length, clock.countTimers()]).to.deep.equal([1, 0]);
+  });
+
+  describe('settled without a timer', () => {
+    it('has swept, taken and recorded all, also what follows from that', async () => {
+      connect('device-1');
+      dispatcher.record({ kind: 'postponed', id: 'a', deviceId: 'device-1' });
+      await clock.tickAsync(BATCH_MS);
+      dispatcher.record(finished('b'));
+      dispatcher.record({ kind: 'running', id: 'c', deviceId: 'device-1' });
+      dispatcher.record({ kind: 'running', id: 'c', deviceId: 'device-1', progress: { phase: 'last' } });
+      await dispatcher.settle();
+      expect([sweeps, recorded]).to.deep.equal([1, [['a'], ['b', 'c', 'c']]]);
+      expect(taken, 'for the command that was postponed, and after the one that has ended').to.have.length(2);
+      expect(dispatcher.unwritten).to.equal(0);
+    });
+
+    it('goes on waiting while the ledger fails, and tries again a second later', async () => {
+      connect('device-1');
+      dispatcher.wake('device-1');
+      takeFailures = 1;
+      await dispatcher.settle();
+      expect(taken).to.have.length(1);
+      recordFailures = 1;
+      dispatcher.record(finished('a'));
+      await dispatcher.settle();
+      expect([recorded, dispatcher.unwritten]).to.deep.equal([[], 1]);
+      await clock.tickAsync(RETRY_MS);
+      expect(recorded).to.deep.equal([['a']]);
+    });
   });
 
   it('records all remaining batches when it closes', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { UndeliveredWork } from '../../../../src/hub/commands/undelivered-work.ts';
+import { UndeliveredWork } from '../../../../src/hub/commands/command-dispatcher.ts';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
@@ -74,7 +74,7 @@ describe('the scan for undelivered work', () => {
     expect(asked.at(-1)).to.deep.equal([undefined, 1000]);
   });
 
-  it('does not ask where no device is connected', async () => {
+  it('does not ask if no device is connected', async () => {
     start();
     await work.scan();
     expect(asked).to.deep.equal([]);

@@ -1,11 +1,15 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { type AccessChange, concernOf, readAccessChange } from '../../../../src/hub/access/access-change.ts';
-import { AccessChanges } from '../../../../src/hub/access/access-changes.ts';
-import type { DashboardAccess } from '../../../../src/hub/access/dashboard-access.ts';
+import {
+  type AccessChange,
+  concernOf,
+  readAccessChange,
+  type DashboardAccess,
+  AccessChanges,
+} from '../../../../src/hub/dashboard/dashboard-access.ts';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
-import type { AgentCredentials } from '../../../../src/hub/ports/agent-credentials.ts';
+import type { AgentCredentials } from '../../../../src/hub/ports.ts';
 import type { Caller } from '../../../../src/platform/context.ts';
 import { CALLER } from '../../../support/feed-client.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
@@ -150,6 +154,33 @@ describe('changes of rights and tenants', () => {
     expect(asked).to.have.length(1);
   });
 
+  it('of agents end the connections of those that waited for approval', async () => {
+    connect(MINE);
+    registry.put({
+      deviceId: OTHER,
+      isPending: true,
+      identity: { orgId: id(10), partnerId: id(20) },
+      stop: (...args: unknown[]) => void calls.push(['stop', OTHER, ...args]),
+    } as unknown as DeviceActor);
+    announce(change('agent'), change('agent', OTHER));
+    await settle();
+    expect(calls.slice(2)).to.deep.equal([['stop', OTHER, undefined, 'socket_closed']]);
+  });
+
+  it('of agents are settled when all of them are checked', async () => {
+    let open = () => {};
+    gate = new Promise((resolve) => (open = resolve));
+    connect(MINE);
+    announce(change('agent'));
+    let isSettled = false;
+    const settling = changes.settle().then(() => (isSettled = true));
+    await settle();
+    expect(isSettled).to.equal(false);
+    open();
+    await settling;
+    expect(asked).to.deep.equal([[MINE]]);
+  });
+
   it('of tenants are checked for their connected devices', async () => {
     connect('by organization', MINE);
     connect('by partner', id(11), OTHER);
@@ -183,7 +214,7 @@ describe('changes of rights and tenants', () => {
     expect(asked).to.deep.equal([['device-1']]);
   });
 
-  it('have everything checked also where there are no live filters', async () => {
+  it('have everything checked even if there are no live filters', async () => {
     start(false);
     changes.recheckAll();
     announce(change('partner'));

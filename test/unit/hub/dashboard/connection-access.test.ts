@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { type ConnectionAccess, DashboardAccess } from '../../../../src/hub/access/dashboard-access.ts';
+import { type ConnectionAccess, DashboardAccess } from '../../../../src/hub/dashboard/dashboard-access.ts';
 import type { Caller } from '../../../../src/platform/context.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
 import { CALLER } from '../../../support/feed-client.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DashboardAccess } from '../../../../src/hub/access/dashboard-access.ts';
+import { DashboardAccess } from '../../../../src/hub/dashboard/dashboard-access.ts';
 import type { Caller } from '../../../../src/platform/context.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
 import { CALLER } from '../../../support/feed-client.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { queryFleet } from '../../../../src/hub/dashboard/fleet-query.ts';
+import { queryFleet } from '../../../../src/hub/dashboard/dashboard-queries.ts';
 
 describe('a query to more devices than are asked at once', () => {
   it('asks the next device when the client has taken the rows so far', async () => {

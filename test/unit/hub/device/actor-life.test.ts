@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
-import type { OfferQuestion, UpgradeOffers } from '../../../../src/hub/ports/upgrades.ts';
+import type { OfferQuestion, UpgradeOffers } from '../../../../src/hub/ports.ts';
 import { BUSY } from '../../../../src/hub/device/actor-messages.ts';
 import type { UpdatePhase } from '../../../../src/protocol/index.ts';
 import { type ActorScene, actorScene, AT, command, GRACE_MS, NOW } from './actor-scene.ts';
@@ -37,6 +37,108 @@ describe('the life of a device actor', () => {
     expect(state()).to.deep.equal(['online', false, true, 7]);
     actor.stop(undefined, undefined);
     expect(state()).to.deep.equal(['gone', false, false, 7]);
+  });
+
+  it('gives a device that waits for approval no offer, and says that it waits', () => {
+    let offered = 0;
+    const upgrade = {
+      component: 'agent',
+      version: '2.0.0',
+      url: 'https://muster.example',
+      sha256: 'a'.repeat(64),
+    };
+    const offers: UpgradeOffers = {
+      revision: 1,
+      offer() {
+        offered += 1;
+        return { upgrade: [upgrade], revision: 1, until: Infinity };
+      },
+      onDeviceChanged() {},
+    };
+    const scene = actorScene({ offers });
+    const { identity } = scene.actor;
+    const waiting = actorScene({ offers, identity: { ...identity, isPending: true } });
+    for (const each of [scene, waiting]) each.actor.claimed(7);
+    expect([scene.actor.isPending, waiting.actor.isPending]).to.deep.equal([false, true]);
+    expect(heartbeat(waiting)).to.deep.equal([
+      { ok: true, at: AT, nextInMs: 60_000, upgrade: [], isPending: true },
+    ]);
+    expect(offered).to.equal(0);
+    expect(heartbeat(scene)).to.deep.equal([{ ok: true, at: AT, nextInMs: 60_000, upgrade: [upgrade] }]);
+  });
+
+  it('asks the agent once whether it is there, for all who ask at the same time', async () => {
+    let asked = 0;
+    let prove = (_answers: boolean) => {};
+    const link = {
+      answers: () => {
+        asked += 1;
+        return new Promise<boolean>((resolve) => (prove = resolve));
+      },
+    };
+    const { actor } = actorScene({}, { link });
+    actor.claimed(7);
+    const both = [actor.answers(1000), actor.answers(1000)];
+    prove(true);
+    expect([await Promise.all(both), asked]).to.deep.equal([[true, true], 1]);
+    const again = actor.answers(1000);
+    prove(false);
+    expect([await again, asked]).to.deep.equal([false, 2]);
+    // The connection has ended while the agent was asked.
+    const late = actor.answers(1000);
+    prove(true);
+    actor.linkClosed();
+    expect([await late, asked]).to.deep.equal([false, 3]);
+  });
+
+  it('reports a host name again that was not stored', () => {
+    const scene = actorScene({ machine: { hostname: 'anvil' } });
+    scene.actor.claimed(7);
+    heartbeat(scene, { hostname: 'anvil' });
+    expect(scene.facts).to.have.length(1);
+    scene.actor.forgetHostname();
+    heartbeat(scene, { hostname: 'anvil' });
+    heartbeat(scene, { hostname: 'anvil' });
+    expect(scene.facts.map(({ hostname }) => hostname)).to.deep.equal(['anvil', 'anvil']);
+  });
+
+  it('reports that it was alive when another one replaced it, and for no other end', () => {
+    const outlived: unknown[] = [];
+    const begin = () => {
+      let isAlive = () => {};
+      const link = { close: (_notice: unknown, wasAlive: () => void) => void (isAlive = wasAlive) };
+      const { actor } = actorScene({}, { link, events: { outlived: (each) => void outlived.push(each) } });
+      actor.claimed(7);
+      return { actor, isAlive: () => isAlive() };
+    };
+    const stopped = begin();
+    stopped.actor.stop({ afterMs: 1000, reason: 'draining' }, 'socket_closed');
+    stopped.isAlive();
+    expect(outlived).to.deep.equal([]);
+    const replaced = begin();
+    replaced.actor.superseded(8);
+    replaced.isAlive();
+    expect(outlived).to.deep.equal([replaced.actor]);
+  });
+
+  it('answers nothing more as connected while it ends', () => {
+    const states: unknown[] = [];
+    const scene = actorScene();
+    scene.actor.claimed(7);
+    scene.actor.post({
+      kind: 'query',
+      query: {
+        id: 'query-1',
+        type: 'eventlogs.query',
+        payload: { name: 'System' },
+        deadline: NOW + 30_000,
+        maxRows: 10,
+        onRows: () => {},
+        settle: () => void states.push([scene.actor.state, scene.actor.isConnected]),
+      },
+    });
+    scene.actor.stop(undefined, 'socket_closed');
+    expect(states).to.deep.equal([['draining', false]]);
   });
 
   it('takes over when the device connected from the connection before', () => {

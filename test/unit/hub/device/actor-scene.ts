@@ -1,9 +1,13 @@
 import type { ActorLimits, DeviceLink } from '../../../../src/hub/device/actor-messages.ts';
 import { type ActorEvents, type ActorOptions, DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { LiveQueryOutcome } from '../../../../src/hub/device/live-query.ts';
-import type { CommandEvent, DispatchedCommand } from '../../../../src/hub/ports/command-ledger.ts';
-import type { DeviceFacts, PresenceRecord } from '../../../../src/hub/ports/presence-records.ts';
-import { NO_UPGRADE_OFFERS } from '../../../../src/hub/ports/upgrades.ts';
+import {
+  type CommandEvent,
+  type DispatchedCommand,
+  type DeviceFacts,
+  type PresenceRecord,
+  NO_UPGRADE_OFFERS,
+} from '../../../../src/hub/ports.ts';
 import {
   COMMAND_TYPES,
   type CommandFrame,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { OfferQuestion, UpgradeOffers } from '../../../../src/hub/ports/upgrades.ts';
-import { HeldOffer } from '../../../../src/hub/upgrades/held-offer.ts';
+import type { OfferQuestion, UpgradeOffers } from '../../../../src/hub/ports.ts';
+import { CachedOffer } from '../../../../src/hub/device/heartbeat.ts';
 import type { Upgrade } from '../../../../src/protocol/index.ts';
 
 const AGENT: Upgrade = {
@@ -15,12 +15,12 @@ const DEVICE = { identity: {}, capabilities: [] } as unknown as Pick<
 >;
 
 describe('what a device should install', () => {
-  it('is nothing after it has reported an upgrade, also where the offers change before they know of it', () => {
+  it('is nothing after it has reported an upgrade, even if the offers change before they know of it', () => {
     const offers = {
       revision: 1,
       offer: () => ({ upgrade: [AGENT], revision: offers.revision, until: Infinity }),
     };
-    const held = new HeldOffer(offers as unknown as UpgradeOffers);
+    const held = new CachedOffer(offers as unknown as UpgradeOffers);
     const at = (now: number) => held.current(DEVICE, { agentVersion: '1.0.0' }, now);
     expect(at(0)).to.deep.equal([AGENT]);
     held.reported('downloading', 1000);

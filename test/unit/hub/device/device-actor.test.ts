@@ -4,7 +4,7 @@ import sinon from 'sinon';
 import type { LiveQueryOutcome } from '../../../../src/hub/device/live-query.ts';
 import { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { DeviceLink } from '../../../../src/hub/device/actor-messages.ts';
-import type { DeviceFacts, PresenceRecord } from '../../../../src/hub/ports/presence-records.ts';
+import { type DeviceFacts, type PresenceRecord, NO_UPGRADE_OFFERS } from '../../../../src/hub/ports.ts';
 import {
   COMMAND_TYPES,
   type CommandFrame,
@@ -13,8 +13,6 @@ import {
   type HeartbeatAck,
   type HubReconnect,
 } from '../../../../src/protocol/index.ts';
-
-import { NO_UPGRADE_OFFERS } from '../../../../src/hub/ports/upgrades.ts';
 
 const IDENTITY = {
   deviceId: 'device-1',

@@ -83,6 +83,34 @@ describe('the mailbox', () => {
     expect(longest).to.be.below(100);
   });
 
+  it('does not go on with a long run when more is posted before others had their turn', async () => {
+    let turns = 0;
+    const mailbox = new Mailbox<number>(() => (turns += 1), 1000);
+    mailbox.hold();
+    for (let i = 0; i < 200; i++) mailbox.post(i);
+    mailbox.release();
+    const first = turns;
+    expect(first).to.be.below(100);
+    mailbox.post(-1);
+    mailbox.postUrgent(-1);
+    mailbox.release();
+    expect(turns).to.equal(first);
+    await empty(mailbox);
+    expect(turns).to.equal(202);
+  });
+
+  it('handles no urgent message that was drained', () => {
+    const turns: string[] = [];
+    const mailbox: Mailbox<string> = new Mailbox((message) => {
+      turns.push(message);
+      mailbox.postUrgent('urgent');
+      mailbox.post('normal');
+      expect(mailbox.drain()).to.deep.equal(['urgent', 'normal']);
+    }, 10);
+    mailbox.post('a');
+    expect([turns, mailbox.depth]).to.deep.equal([['a'], 0]);
+  });
+
   it('continues with waiting messages after a handler that throws', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 100 }), fc.nat(), async (size, bad) => {

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { ClusterFeed } from '../../../../src/hub/feed/cluster-feed.ts';
+import { ClusterFeed, type FeedEvent } from '../../../../src/hub/feed/cluster-feed.ts';
 import { DashboardFeed } from '../../../../src/hub/feed/dashboard-feed.ts';
-import type { FeedEvent } from '../../../../src/hub/feed/topics.ts';
 import type { DevicePatch } from '../../../../src/hub/subscriptions/device-change.ts';
 import { presence } from '../../../support/feed-client.ts';
 

@@ -6,13 +6,12 @@ import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { ClusterFeed } from '../../../../src/hub/feed/cluster-feed.ts';
 import type { DashboardFeed } from '../../../../src/hub/feed/dashboard-feed.ts';
-import type { JobFeed } from '../../../../src/hub/jobs/job-feed.ts';
-import type { PresenceRecord } from '../../../../src/hub/ports/presence-records.ts';
+import type { JobFeed } from '../../../../src/hub/commands/job-feed.ts';
+import type { PresenceRecord } from '../../../../src/hub/ports.ts';
 import { ActorReports } from '../../../../src/hub/presence/actor-reports.ts';
-import { UnwrittenAddresses } from '../../../../src/hub/presence/address-history.ts';
-import type { PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
-import { ReportingDevices } from '../../../../src/hub/presence/reporting-devices.ts';
-import type { UpgradeReportWriter } from '../../../../src/hub/upgrades/upgrade-report-writer.ts';
+import { UnwrittenAddresses, type PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
+import { ReportingDevices } from '../../../../src/hub/presence/http-reports.ts';
+import type { UpgradeReportWriter } from '../../../../src/hub/agents/upgrade-report-writer.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
 const AT = '2026-01-31T08:00:00.000Z';
@@ -103,6 +102,12 @@ describe('the reports of device actors', () => {
     expect(calls.at(-1)?.[2]).to.not.have.property('metrics');
   });
 
+  it('tell the guard of identities of a connection that was alive when another one replaced it', () => {
+    const [identity, claimant] = [{ deviceId: 'device-1' }, { bootId: 'boot-1' }];
+    reports().outlived({ identity, claimant } as unknown as DeviceActor);
+    expect(calls).to.deep.equal([['outlived', identity, claimant]]);
+  });
+
   it('end reports over HTTP with a connection, and not with its end', () => {
     const presence = { state: 'disconnected', since: AT, reason: 'socket_closed' } as const;
     reports().presence(record({ presence }));
@@ -114,7 +119,7 @@ describe('the reports of device actors', () => {
     expect(reporting.size).to.equal(0);
   });
 
-  it('only note presence that nobody watches', () => {
+  it('only note presence that no dashboard follows', () => {
     hasAudience = false;
     const mine = record();
     reports().presence(mine);
@@ -142,7 +147,7 @@ describe('the reports of device actors', () => {
     ]);
   });
 
-  it('acknowledge upgrades where there are no releases', () => {
+  it('acknowledge upgrades if there are no releases', () => {
     const acks: boolean[] = [];
     const status = { component: 'agent', targetVersion: '2.0.0', phase: 'failed' } as const;
     reports({ hasUpgrades: false }).upgrade('device-1', status, (isStored) => void acks.push(isStored));

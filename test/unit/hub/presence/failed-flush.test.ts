@@ -1,11 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import type { DeviceStore } from '../../../../src/hub/ports/device-store.ts';
-import type {
-  DeviceFacts,
-  PresenceRecord,
-  ReportRecord,
-} from '../../../../src/hub/ports/presence-records.ts';
+import type { DeviceStore, DeviceFacts, PresenceRecord, ReportRecord } from '../../../../src/hub/ports.ts';
 import { PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
@@ -233,6 +228,24 @@ describe('a failed flush of the presence writer', () => {
     expect(addresses).to.deep.equal([]);
   });
 
+  it('does not repeat the addresses of records that were written before it failed', async () => {
+    for (let n = 0; n < 150; n++) {
+      writer.presence(connected(1, '10.0.0.1', `device-${n}`));
+      writer.presence(connected(1, '10.0.0.2', `device-${n}`));
+    }
+    await clock.tickAsync(FLUSH_MS);
+    const first = written.presence.map(({ deviceId }) => deviceId);
+    expect(first, 'a batch, and later a second one').to.have.length(100);
+    addresses = [];
+    isDown = true;
+    await clock.tickAsync(FLUSH_MS / 2);
+    isDown = false;
+    await clock.tickAsync(4 * FLUSH_MS);
+    const repeated = new Set((addresses as [string, string[]][]).map(([id]) => id));
+    expect(repeated.size).to.equal(50);
+    expect(first.filter((id) => repeated.has(id))).to.deep.equal([]);
+  });
+
   it('keeps the addresses of reports apart', async () => {
     writer.presence(connected(1, null, 'device-2'));
     writer.report(report(1, '10.0.0.1'));
@@ -261,6 +274,54 @@ describe('a failed flush of the presence writer', () => {
       await clock.tickAsync(FLUSH_MS);
       expect(changed).to.deep.equal([['device-1']]);
       expect([refused, recovered]).to.deep.equal([[], 0]);
+    });
+
+    it('gives the addresses of a replaced report to no later report', async () => {
+      writer.report(report(1, '10.0.0.1'));
+      writer.report(report(2, '10.0.0.2'));
+      writer.presence(connected(1, '10.0.0.3'));
+      writer.report(report(3, '10.0.0.3'));
+      await clock.tickAsync(FLUSH_MS);
+      expect(written.reports).to.have.length(1);
+      expect(addresses).to.deep.equal([['device-1', ['10.0.0.1', '10.0.0.2']]]);
+    });
+
+    it('is made at once if it is waited for, after one that is under way, and with all of its batches', async () => {
+      hold();
+      writer.presence(connected(1));
+      await clock.tickAsync(FLUSH_MS);
+      for (let n = 0; n < 500; n++) writer.presence(connected(2, null, `device-${n}`));
+      let isSettled = false;
+      const settling = writer.settle().then(() => (isSettled = true));
+      await clock.tickAsync(0);
+      expect([begun, isSettled]).to.deep.equal([1, false]);
+      end();
+      await settling;
+      expect([writer.pending, written.presence.length, clock.countTimers()]).to.deep.equal([0, 501, 0]);
+      // The next one waits, and is spread over time again.
+      begun = 0;
+      for (let n = 0; n < 500; n++) writer.presence(connected(3, null, `device-${n}`));
+      await clock.tickAsync(FLUSH_MS - 1);
+      expect(begun).to.equal(0);
+      await clock.tickAsync(1);
+      expect(begun).to.be.within(1, 4);
+    });
+
+    it('reports the devices whose host name the store could not take yet', async () => {
+      const postponed: string[] = [];
+      const store = {
+        async recordFacts(records: readonly DeviceFacts[], onPostponed: (ids: readonly string[]) => void) {
+          onPostponed(records.map(({ deviceId }) => deviceId));
+          return [];
+        },
+      } as unknown as DeviceStore;
+      const nothing = () => {};
+      const other = new PresenceWriter(store, log.log, nothing, nothing, nothing, (ids) =>
+        postponed.push(...ids),
+      );
+      other.facts(facts('1.0.0'));
+      await other.settle();
+      expect(postponed).to.deep.equal(['device-1']);
     });
 
     it('gives the addresses of a replaced report to the connection that replaces it', async () => {
@@ -326,7 +387,7 @@ describe('a failed flush of the presence writer', () => {
       await clock.tickAsync(FLUSH_MS);
       writer.presence(connected(2));
       await clock.tickAsync(3 * FLUSH_MS);
-      expect(written.presence).to.deep.equal([]);
+      expect([begun, written.presence]).to.deep.equal([1, []]);
       end();
       await clock.tickAsync(FLUSH_MS);
       expect(written.presence.map(({ epoch }) => epoch)).to.deep.equal([1, 2]);

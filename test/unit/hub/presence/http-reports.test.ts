@@ -2,16 +2,22 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
-import type { AgentIdentity } from '../../../../src/hub/ports/agent-credentials.ts';
-import type { DeviceStore } from '../../../../src/hub/ports/device-store.ts';
-import type { DeviceFacts, ReportRecord } from '../../../../src/hub/ports/presence-records.ts';
-import type { OfferQuestion, UpgradeOffers } from '../../../../src/hub/ports/upgrades.ts';
-import { HttpReports } from '../../../../src/hub/presence/http-reports.ts';
-import { withLivePresence } from '../../../../src/hub/presence/live-presence.ts';
+import type {
+  AgentIdentity,
+  OfferQuestion,
+  UpgradeOffers,
+  DeviceStore,
+  DeviceFacts,
+  ReportRecord,
+} from '../../../../src/hub/ports.ts';
+import {
+  HttpReports,
+  withLivePresence,
+  ReportingDevices,
+} from '../../../../src/hub/presence/http-reports.ts';
 import type { PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
-import { ReportingDevices } from '../../../../src/hub/presence/reporting-devices.ts';
-import { startSilenceSweep } from '../../../../src/hub/presence/silence-sweep.ts';
 import type { LostDevices } from '../../../../src/hub/presence/lost-devices.ts';
+import { startSilenceSweep } from '../../../../src/hub/presence/silence-sweep.ts';
 import type { DeviceSummary } from '../../../../src/protocol/index.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 

@@ -4,7 +4,7 @@ import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import { ClusterFeed } from '../../../../src/hub/feed/cluster-feed.ts';
 import { DashboardFeed } from '../../../../src/hub/feed/dashboard-feed.ts';
 import { LostDevices } from '../../../../src/hub/presence/lost-devices.ts';
-import type { DeviceStore } from '../../../../src/hub/ports/device-store.ts';
+import type { DeviceStore } from '../../../../src/hub/ports.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster } from '../../../../src/platform/cluster/node-bus.ts';
 import { quietLog } from '../../../support/quiet-log.ts';

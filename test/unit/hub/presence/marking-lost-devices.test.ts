@@ -4,7 +4,7 @@ import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { ClusterFeed } from '../../../../src/hub/feed/cluster-feed.ts';
-import type { DeviceStore } from '../../../../src/hub/ports/device-store.ts';
+import type { DeviceStore } from '../../../../src/hub/ports.ts';
 import { LostDevices } from '../../../../src/hub/presence/lost-devices.ts';
 import type { NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
@@ -155,7 +155,7 @@ describe('marking the devices of a lost node', () => {
       expect(asked).to.have.length(2);
     });
 
-    it('does not happen where there are no other nodes', async () => {
+    it('does not happen if there are no other nodes', async () => {
       start(undefined);
       lost.markOrphans();
       await settle();

@@ -1,12 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon from 'sinon';
-import type { DeviceStore } from '../../../../src/hub/ports/device-store.ts';
-import type {
-  DeviceFacts,
-  PresenceRecord,
-  ReportRecord,
-} from '../../../../src/hub/ports/presence-records.ts';
+import type { DeviceStore, DeviceFacts, PresenceRecord, ReportRecord } from '../../../../src/hub/ports.ts';
 import { PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
 import { quietLog, recordingLog } from '../../../support/quiet-log.ts';
 

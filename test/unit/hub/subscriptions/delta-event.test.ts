@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { deltaEvent } from '../../../../src/hub/subscriptions/delta-event.ts';
-import { FlowControlledClient } from '../../../../src/hub/sockets/flow-controlled-client.ts';
+import { deltaEvent } from '../../../../src/hub/subscriptions/device-change.ts';
+import { FlowControlledClient } from '../../../../src/hub/wire/flow-controlled-client.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import type { DevicesDelta } from '../../../../src/protocol/index.ts';
 import { summary } from '../../../support/feed-client.ts';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { RefCountedDeviceIndex } from '../../../../src/hub/subscriptions/ref-counted-device-index.ts';
-import { ShownStatuses } from '../../../../src/hub/subscriptions/shown-statuses.ts';
+import { RefCountedDeviceIndex, ShownStatuses } from '../../../../src/hub/subscriptions/shown-statuses.ts';
 import { Subscription } from '../../../../src/hub/subscriptions/subscription.ts';
 import { type DeviceCounts, DeviceStatus } from '../../../../src/protocol/index.ts';
 import { CALLER, summary } from '../../../support/feed-client.ts';

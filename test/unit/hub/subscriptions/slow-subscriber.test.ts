@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { FRAME_MS, Subscription } from '../../../../src/hub/subscriptions/subscription.ts';
+import { FRAME_MS, Subscription, onePage } from '../../../../src/hub/subscriptions/subscription.ts';
 import { DeviceChange } from '../../../../src/hub/subscriptions/device-change.ts';
-import { onePage } from '../../../../src/hub/subscriptions/device-pages.ts';
-import type { FlowControl } from '../../../../src/hub/sockets/flow-controlled-client.ts';
+import type { FlowControl } from '../../../../src/hub/wire/flow-controlled-client.ts';
 import type { DeviceSummary } from '../../../../src/protocol/index.ts';
 import { CALLER, FeedClient, summary } from '../../../support/feed-client.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { AddressAdmission } from '../../../../src/hub/sockets/address-admission.ts';
+import { AddressAdmission } from '../../../../src/hub/wire/admission.ts';
 
 describe('admission by address', () => {
   it('admits thousands of agents from one address, and limits failed attempts in number and rate', () => {

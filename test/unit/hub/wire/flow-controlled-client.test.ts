@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { FlowControlledClient } from '../../../../src/hub/sockets/flow-controlled-client.ts';
+import { FlowControlledClient } from '../../../../src/hub/wire/flow-controlled-client.ts';
 
 /** A connection below a client, which takes one message and then nothing until the test says so. */
 function connection() {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
-import { type FrameReader, installFrameFastPath } from '../../../../src/hub/sockets/frame-fast-path.ts';
+import { type FrameReader, installFrameFastPath } from '../../../../src/hub/wire/frame-fast-path.ts';
 
 // The one that stands under Engine.IO, which is not the one that tests use as a client.
 const fromSocketIo = createRequire(createRequire(import.meta.url).resolve('socket.io'));

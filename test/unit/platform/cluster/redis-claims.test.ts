@@ -149,7 +149,7 @@ describe('claims on Redis', () => {
     expect([...keys]).to.deep.equal(['muster:claims:devices', 'muster:epoch:devices']);
   });
 
-  it('are published all, and noted in the log where there are some', async () => {
+  it('are published all, and noted in the log if there are some', async () => {
     await claims.announce();
     expect(log.lines).to.deep.equal([]);
     for (let n = 0; n < 201; n++) await claims.claim(`device-${n}`, 'north');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { retryDelayMs } from '../../../../src/platform/jobs/back-off.ts';
-import { nextRun } from '../../../../src/platform/jobs/cron.ts';
+import { retryDelayMs } from '../../../../src/platform/jobs/definition.ts';
+import { nextRun } from '../../../../src/platform/jobs/schedules.ts';
 
 const HOUR = 3_600_000;
 const next = (cron: string, timeZone: string, after: string) =>
@@ -12,12 +12,12 @@ const wallClock = (at: Date, timeZone: string) =>
   at.toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' });
 
 describe('the next run of a schedule', () => {
-  it('is at the moment of the change where clocks are set forward over it', () => {
+  it('is at the moment of the change if clocks are set forward over it', () => {
     expect(next('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z')).to.equal('2026-03-29T01:00:00.000Z');
     expect(next('30 2 * * *', 'Europe/Berlin', '2026-03-29T01:00:00Z')).to.equal('2026-03-30T00:30:00.000Z');
   });
 
-  it('comes once where clocks are set back over it', () => {
+  it('comes once if clocks are set back over it', () => {
     const first = next('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z');
     expect(first).to.equal('2026-10-25T00:30:00.000Z');
     expect(next('30 2 * * *', 'Europe/Berlin', first)).to.equal('2026-10-26T01:30:00.000Z');

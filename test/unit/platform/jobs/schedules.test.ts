@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Tx } from '../../../../src/platform/db/transaction.ts';
-import { retryDelayMs } from '../../../../src/platform/jobs/back-off.ts';
-import type { JobStore } from '../../../../src/platform/jobs/job-store.ts';
+import { retryDelayMs } from '../../../../src/platform/jobs/definition.ts';
+import type { JobStore } from '../../../../src/platform/jobs/job.queries.ts';
 import { Schedules } from '../../../../src/platform/jobs/schedules.ts';
 
 const NOW = new Date('2026-06-10T12:00:30.000Z');
@@ -13,8 +13,11 @@ describe('recurring jobs', () => {
   let transactions: number;
   let added: [string, unknown][];
   let schedules: Schedules;
+  /** How the statement begins that the database cannot carry out. */
+  let failsOn: string | undefined;
 
   beforeEach(() => {
+    failsOn = undefined;
     due = [];
     statements = [];
     transactions = 0;
@@ -23,6 +26,7 @@ describe('recurring jobs', () => {
       async raw(sql: string, values?: readonly unknown[]) {
         if (sql.startsWith('select now()')) return { rows: [{ now: NOW }] };
         statements.push([sql.replaceAll(/\s+/g, ' '), values]);
+        if (failsOn !== undefined && sql.startsWith(failsOn)) throw new Error('the database is away');
         return { rows: sql.startsWith('select name') ? due : [] };
       },
     } as unknown as Tx;
@@ -76,6 +80,39 @@ describe('recurring jobs', () => {
     expect(statements.slice(1)).to.deep.equal([
       ['update job_schedules set next_at = ? where name = ?', [next, 'hourly']],
     ]);
+  });
+
+  it('stay due if the job, or the time after it, cannot be written', async () => {
+    schedules.add({
+      name: 'broken',
+      schedule: { cron: '0 * * * *', timeZone: 'UTC' },
+      enqueue: () => Promise.reject(new Error('the job is refused')),
+    });
+    due = [{ name: 'broken', dueAt: DUE }];
+    expect(await schedules.enqueueDue().catch((error: Error) => error.message)).to.equal(
+      'the job is refused',
+    );
+    expect(
+      statements.filter(([sql]) => sql.startsWith('update')),
+      'the transaction ends before',
+    ).to.deep.equal([]);
+    failsOn = 'update job_schedules';
+    add('hourly', '0 * * * *');
+    due = [{ name: 'hourly', dueAt: DUE }];
+    expect(await schedules.enqueueDue().catch((error: Error) => error.message)).to.equal(
+      'the database is away',
+    );
+  });
+
+  it('are not taken for registered before all are noted', async () => {
+    add('hourly', '0 * * * *');
+    failsOn = 'insert into job_schedules';
+    expect(await schedules.register().catch((error: Error) => error.message)).to.equal(
+      'the database is away',
+    );
+    failsOn = undefined;
+    await schedules.register();
+    expect([transactions, statements.length]).to.deep.equal([2, 2]);
   });
 
   it('have a minute to begin, however soon they are due again', async () => {

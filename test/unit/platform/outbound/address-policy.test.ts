@@ -80,7 +80,7 @@ const INNER = [
 
 describe('addresses that the server may reach for a tenant', () => {
   for (const [range, meaning] of NEVER) {
-    it(`are never ${range}, ${meaning}, even where an operator lists everything`, () => {
+    it(`are never ${range}, ${meaning}, even if an operator lists everything`, () => {
       const generous = new AddressPolicy({ allowedInternal: ['0.0.0.0/0', '::/0'] });
       fc.assert(
         fc.property(within(range), (address) => {
@@ -92,7 +92,7 @@ describe('addresses that the server may reach for a tenant', () => {
   }
 
   for (const range of INNER) {
-    it(`are those of ${range} only where an operator lists them`, () => {
+    it(`are those of ${range} only if an operator lists them`, () => {
       const [none, listed] = [new AddressPolicy({}), new AddressPolicy({ allowedInternal: [range] })];
       fc.assert(
         fc.property(within(range), (address) => {

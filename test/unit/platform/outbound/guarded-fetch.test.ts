@@ -396,7 +396,7 @@ describe('the guarded fetch', () => {
     });
   });
 
-  it('gives an error status with its body where the type is known, and without it elsewhere', async () => {
+  it('gives an error status with its body if the type is known, and without it elsewhere', async () => {
     const { port } = await serve(({ url }, response) => {
       if (url === '/json') json(response, { error: 'invalid_grant' }, 400);
       else response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>inner details</h1>');
@@ -407,7 +407,7 @@ describe('the guarded fetch', () => {
     expect([other.status, await other.text()]).to.deep.equal([502, '']);
   });
 
-  it('sends method, body and headers, and does not read an answer that nobody asked for', async () => {
+  it('sends method, body and headers, and does not read an answer that was not asked for', async () => {
     let received = '';
     const { port, requests } = await serve((request, response) => {
       request.on('data', (piece: Buffer) => (received += piece.toString('utf8')));
@@ -460,7 +460,7 @@ describe('the guarded fetch', () => {
       }
     });
 
-    it('and makes another one where the other side has closed it meanwhile', async () => {
+    it('and makes another one if the other side has closed it meanwhile', async () => {
       let count = 0;
       const closing: http.RequestListener = (request, response) => {
         count += 1;
@@ -472,7 +472,7 @@ describe('the guarded fetch', () => {
       expect(count).to.equal(3);
     });
 
-    it('and sends nothing again where the other side has answered with nonsense', async () => {
+    it('and sends nothing again if the other side has answered with nonsense', async () => {
       let count = 0;
       const port = await listen(
         http.createServer((request, response) => {

@@ -1,9 +1,11 @@
-/** Reads the dates that programs write into their logs. */
+import { DAY_MS } from '../../../../clock.ts';
+
+/** Parses the dates that programs write into their logs. */
 
 export interface DateHints {
-  /** When the file was last written. A date without a year is the last such date before it. */
+  /** When the file was last written. A date without a year is the latest such date before it. */
   reference: number;
-  /** Whether dates such as 03/04/2026 begin with the day; `undefined` where the file does not show it. */
+  /** Whether dates such as 03/04/2026 begin with the day; `undefined` if the file does not show it. */
   dayFirst?: boolean | undefined;
 }
 
@@ -14,7 +16,6 @@ export interface FoundDate {
 }
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const DAY_MS = 86_400_000;
 
 const TIME = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,:](?<fraction>\d{1,9}))?)?(?: ?(?<half>[AaPp])\.?[Mm]\.?(?![A-Za-z]))?`;
 const MONTH = String.raw`(?<monthName>[A-Za-z]{3,9})\.?`;
@@ -58,7 +59,7 @@ const AFTER_LETTER = [
 
 const EPOCH = /(\d{10})(?:(\d{9})|(\d{6})|(\d{3}))?(?:[.,](\d{1,9}))?(?=[\s:,|\]]|$)/y;
 
-/** The date that starts at a position; `undefined` where none does. Times without a zone are local. */
+/** The date that starts at a position; `undefined` if none does. Times without a zone are local. */
 export function dateAt(text: string, from: number, hints: DateHints): FoundDate | undefined {
   const first = text.charCodeAt(from);
   const startsWithDigit = first >= 48 && first <= 57;
@@ -74,7 +75,7 @@ export function dateAt(text: string, from: number, hints: DateHints): FoundDate 
   return startsWithDigit ? epochAt(text, from) : undefined;
 }
 
-/** `2026-11-27T04:00:00.123Z` and its likes, which most lines begin with, are read without a pattern. */
+/** Fast path without a pattern for `2026-11-27T04:00:00.123Z` and similar, which most lines begin with. */
 function usualDateAt(text: string, from: number): FoundDate | undefined {
   const sign = text.charCodeAt(from + 4);
   const between = text.charCodeAt(from + 10);
@@ -98,7 +99,7 @@ function usualDateAt(text: string, from: number): FoundDate | undefined {
       scale /= 10;
     }
   }
-  // Digits that were none have made the sum NaN.
+  // Characters that are no digits have made the sum NaN.
   if (!(hour < 24 && minute < 60 && second <= 60) || HALF_DAY.test(text.slice(end, end + 3))) {
     return undefined;
   }
@@ -190,13 +191,13 @@ function instant({ year, month, day }: CalendarDay, time: TimeOfDay): number | u
 
 const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** 0 where there is no such month. */
+/** 0 if there is no such month. */
 function daysOf(year: number, month: number): number {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   return month === 1 && isLeap ? 29 : (DAYS[month] ?? 0);
 }
 
-/** 29 February is in no year but a leap year, so several years may have to be tried. */
+/** 29 February exists only in leap years, so several years may have to be tried. */
 function yearlessDate(month: number, day: number, time: TimeOfDay, reference: number): number | undefined {
   const last = new Date(reference).getFullYear() + 1;
   for (let year = last; year > last - 10; year -= 1) {
@@ -207,8 +208,8 @@ function yearlessDate(month: number, day: number, time: TimeOfDay, reference: nu
 }
 
 /**
- * Dates with points and dashes begin with the day. For those with slashes the file decides, and where it does not, the
- * time when it was written: an entry is not newer, and most are not much older.
+ * Dates with dots and dashes begin with the day. Dates with slashes follow the rest of the file, and if that does not
+ * show it, the time of its last write: an entry is not newer, and most are not much older.
  */
 function numericDate(
   { first, other, sign }: { first: number; other: number; sign: string | undefined },
@@ -243,7 +244,7 @@ function yearOf(year: string | undefined): number | undefined {
 
 function monthOf(name: string): number {
   const month = MONTHS.indexOf(name.slice(0, 3).toLowerCase());
-  // Names are short, or whole.
+  // Names are abbreviated, or complete.
   return name.length > 4 && !LONG_MONTH.test(name) ? -1 : month;
 }
 
@@ -269,7 +270,7 @@ const ZONES: Readonly<Record<string, number>> = {
   PDT: -420,
 };
 
-/** In milliseconds; `undefined` for a name that stands for several zones. */
+/** In milliseconds; `undefined` for an abbreviation that several zones share. */
 function offsetOf(zone: string): number | undefined {
   const found = /^([+-])(\d\d):?(\d\d)?$/.exec(zone);
   if (found === null) {

@@ -1,7 +1,6 @@
 import type { LogLevel } from '../../../../protocol/index.ts';
 import { dateAt, type DateHints, type FoundDate } from './line-dates.ts';
-import { levelOfName, levelOfSeverity, levelOfText } from './line-levels.ts';
-import { structuredLine } from './structured-line.ts';
+import { levelOfName, levelOfSeverity, levelOfText, structuredLine } from './structured-line.ts';
 
 /** The header of the first line of an entry. A line without a time continues the entry before it. */
 export interface LineHead {
@@ -17,7 +16,7 @@ const TERMINAL_CODES =
   // oxlint-disable-next-line no-control-regex -- Escape sequences begin with a control character.
   /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(?:\x1b|#033)\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[ -/]*[0-~]/g;
 
-/** A line without what is only meant for terminals. */
+/** A line without terminal sequences. */
 export function plainLine(line: string): string {
   const text = line.includes('\x1b') || line.includes('#033[') ? line.replace(TERMINAL_CODES, '') : line;
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
@@ -26,7 +25,7 @@ export function plainLine(line: string): string {
 const BYTE_ORDER_MARK = 0xfe_ff;
 
 /**
- * Parses the header of an entry; `undefined` where the line has no time. Times without a zone are local.
+ * Parses the header of an entry; `undefined` if the line has no time. Times without a zone are local.
  *
  * @param hints  the time when the file was last written, and what is known of its dates
  */
@@ -47,7 +46,7 @@ function headOf(line: string, hints: DateHints, depth: number): LineHead | undef
   if (first === BRACE) return fieldsHead(line, hints);
   if (first === ANGLE) return priorityHead(line, hints, depth);
   if (first === BRACKET) return bracketHead(line, hints, depth);
-  // Some write an asterisk where the clock is not set, a quote in tables of values, or a bracket around the time.
+  // Some write an asterisk if the clock is not set, a quote in tables of values, or a bracket around the time.
   if (first === ASTERISK || first === QUOTE || first === ROUND) {
     const found = dateAt(line, 1, hints);
     return found && { at: found.at, message: afterDate(line, found).replace(/^["):]\s*,?/, '') };
@@ -100,7 +99,7 @@ function syslogBody(text: string): Body {
   return { computer, source, message: text.slice(all.length) };
 }
 
-/** What follows the date may be an entry of fields itself. */
+/** The text after the date may itself be a structured entry. */
 function withBody(at: number, body: Body, hints: DateHints): LineHead {
   if (!body.message.startsWith('{')) return { at, ...body };
   const inner = structuredLine(body.message, hints);
@@ -168,7 +167,7 @@ function levelWithin(text: string): LogLevel | undefined {
   return level === 'information' ? undefined : level;
 }
 
-/** What follows a level must begin with a date, perhaps in brackets: it would be a line of a message otherwise. */
+/** A level must be followed by a date, perhaps in brackets: otherwise the line is part of a message. */
 function prefixedHead(
   rest: string,
   level: LogLevel | undefined,

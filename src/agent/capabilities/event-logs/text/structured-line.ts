@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { LogLevel } from '../../../../protocol/index.ts';
+import { LogLevel } from '../../../../protocol/index.ts';
+import { SYSLOG_LEVELS } from '../log-reader.ts';
 import { dateAt, type DateHints } from './line-dates.ts';
-import { levelOfName, levelOfNumber } from './line-levels.ts';
 
 /**
  * Reads lines that hold an entry as fields: JSON (pino, bunyan, zap, zerolog, logrus, winston, Serilog, GELF, ECS,
  * MongoDB, Docker's json-file and others) and `key=value` (logfmt).
  */
 export interface StructuredLine {
-  /** `undefined` where the line has no time. */
+  /** `undefined` if the line has no time. */
   at: number | undefined;
   message: string;
   level?: LogLevel;
@@ -92,14 +92,14 @@ const STACK_KEYS = [
 const Fields = z.record(z.string(), z.unknown());
 type Fields = z.infer<typeof Fields>;
 
-/** `undefined` where the line does not hold fields. */
+/** `undefined` if the line does not hold fields. */
 export function structuredLine(line: string, hints: DateHints): StructuredLine | undefined {
   const text = line.trim();
   if (text.startsWith('{')) return jsonLine(text, hints);
   return LOGFMT.test(text) ? fromFields(logfmtFields(text), text, hints) : undefined;
 }
 
-/** Whether a line may be an entry of fields, of which its message is only one. */
+/** Whether a line may be a structured entry, in which the message is only one field. */
 export function mayBeStructured(line: string): boolean {
   return line.startsWith('{') || line.includes(' {"') || LOGFMT.test(line);
 }
@@ -117,7 +117,7 @@ function jsonLine(text: string, hints: DateHints): StructuredLine | undefined {
   return fromFields(fields.data, text, hints);
 }
 
-/** Of JSON that is cut off because the line is very long, the time and the level are still read. */
+/** The time and the level are also read from JSON that is cut off because the line is very long. */
 function cutJson(text: string, hints: DateHints): StructuredLine | undefined {
   if (!/^\{\s*"/.test(text)) return undefined;
   const fields: Fields = {};
@@ -212,4 +212,51 @@ function logfmtFields(text: string): Fields {
     if (!Object.hasOwn(fields, key)) fields[key] = plain ?? quoted?.replace(/\\(["\\])/g, '$1');
   }
   return fields;
+}
+
+/** Finds the level of an entry in the words and numbers that programs use for it. */
+
+const CRITICAL = /(?<![\w./-])(?:crit|critical|fatal|panic|emerg|emergency|alert)(?![\w/-])/i;
+const ERROR = /(?<![\w./-])(?:error|err|severe)(?![\w/-])/i;
+const WARNING = /(?<![\w./-])(?:warn|warning|wrn)(?![\w/-])/i;
+const VERBOSE = /(?<![\w./-])(?:debug|trace|verbose|dbg|trc)(?![\w/-])/i;
+/** Levels are named early in a line. Later words belong to the message. */
+const LEVEL_WITHIN = 200;
+
+export function levelOfText(message: string): LogLevel {
+  const start = message.length > LEVEL_WITHIN ? message.slice(0, LEVEL_WITHIN) : message;
+  if (CRITICAL.test(start)) return 'critical';
+  if (ERROR.test(start)) return 'error';
+  if (WARNING.test(start)) return 'warning';
+  return VERBOSE.test(start) ? 'verbose' : 'information';
+}
+
+const NAMES: Readonly<Record<LogLevel, string>> = {
+  critical: 'emerg emergency alert crit critical fatal ftl panic dpanic f c a',
+  error: 'error err eror severe failure fail failed e',
+  warning: 'warning warn wrn w',
+  information: 'information info inf informational notice note log config success i n',
+  verbose: 'debug dbg trace trc verbose vrb fine finer finest silly d t v d1 d2 d3 d4 d5',
+};
+const LEVEL_OF_NAME = new Map<string, LogLevel>(
+  LogLevel.options.flatMap((level) => NAMES[level].split(' ').map((name) => [name, level] as const)),
+);
+
+/** The level that a word stands for; `undefined` for other words. */
+export function levelOfName(name: string): LogLevel | undefined {
+  return LEVEL_OF_NAME.get(name.toLowerCase());
+}
+
+/** The level of syslog, which GELF has too: 0 to 7, the gravest first. */
+export function levelOfSeverity(severity: number): LogLevel | undefined {
+  return SYSLOG_LEVELS[severity];
+}
+
+/** The numbers of pino and bunyan: from 10 (trace) to 60 (fatal). Smaller ones are those of syslog. */
+function levelOfNumber(level: number): LogLevel | undefined {
+  if (level < 10) return levelOfSeverity(level);
+  if (level < 30) return 'verbose';
+  if (level < 40) return 'information';
+  if (level < 50) return 'warning';
+  return level < 60 ? 'error' : 'critical';
 }

@@ -1,18 +1,17 @@
-import type { LogMetadata } from '../../../../protocol/index.ts';
 import type { FileHandle } from 'node:fs/promises';
 import { constants, createGunzip } from 'node:zlib';
-import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
-import type { PartTools } from './open-part.ts';
+import type { LogMetadata } from '../../../../protocol/index.ts';
+import { openLogFile, type LogPart, type TextLog, type PartTools } from './log-files.ts';
 import { entriesBackward, readPart } from './text-part.ts';
 
-/** The metadata of a text log. Its record count is exact where that is cheap; elsewhere it is marked as an estimate. */
+/** The metadata of a text log. Its record count is exact if that is cheap; elsewhere it is marked as an estimate. */
 
 export interface CountBudget {
   bytes: number;
 }
 
 export const COUNT_BYTES_MAX = 64 * 1024 * 1024;
-/** The entries of logs up to this size are counted; for larger ones, the lines are. */
+/** Logs up to this size are counted by entries; larger ones by lines. */
 const EXACT_BYTES_MAX = 1024 * 1024;
 const SAMPLE_BYTES = 256 * 1024;
 

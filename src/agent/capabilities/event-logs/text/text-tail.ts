@@ -3,15 +3,17 @@ import { lstat, type FileHandle } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { clock } from '../../../../clock.ts';
 import type { LogEntry } from '../../../../protocol/index.ts';
-import type { RawLine } from './backward-lines.ts';
-import { ForwardLines } from './forward-lines.ts';
-import type { LineHead } from './line-format.ts';
-import { parseHead } from './line-format.ts';
-import { openLogFile, type LogPart, type TextLog } from './log-files.ts';
-import { idBaseOf, startOfContent } from './open-part.ts';
-import { buildEntry, untimedHead, type PartContext } from './text-entries.ts';
-import { encodingAt, sourceOf } from './text-part.ts';
-import { unitOf } from './text-encoding.ts';
+import { type RawLine, ForwardLines, unitOf } from './backward-lines.ts';
+import { type LineHead, parseHead } from './line-format.ts';
+import { openLogFile, type LogPart, type TextLog, idBaseOf, startOfContent } from './log-files.ts';
+import {
+  buildEntry,
+  untimedHead,
+  type PartContext,
+  encodingAt,
+  sourceOf,
+  LINES_PER_ENTRY,
+} from './text-part.ts';
 
 const POLL_MS = 500;
 
@@ -26,7 +28,7 @@ export async function* followText(
   let followed = await followEnd(part);
   try {
     while (!signal.aborted) {
-      // The mark is compared again after reading, because the file may be rewritten while it is read.
+      // The mark is compared again after reading, because the file may be rewritten meanwhile.
       const { mark } = followed;
       for await (const entry of newEntries(log, followed)) yield entry;
       if (await isRewritten(followed.handle, mark)) {
@@ -53,13 +55,13 @@ export async function* followText(
 
 interface Followed {
   handle: FileHandle;
-  /** `undefined` where the file is to be read from its start, and has no content that shows how it is stored. */
+  /** `undefined` if the file is to be read from its start, and has no content that shows how it is stored. */
   lines: ForwardLines | undefined;
   encoding: PartContext['encoding'];
   mark: Mark;
 }
 
-/** The last bytes that were read. If others stand there, the file was emptied and filled again. */
+/** The last bytes that were read. If the file has others there, it was truncated and written again. */
 interface Mark {
   end: number;
   bytes: Buffer;
@@ -97,7 +99,7 @@ function followStart(handle: FileHandle): Followed {
   return { handle, lines: undefined, encoding: 'bytes', mark: { end: 0, bytes: Buffer.alloc(0) } };
 }
 
-/** The file that has replaced the open one; `undefined` where none has, or it cannot be read. */
+/** The file that has replaced the open one; `undefined` if none has, or it cannot be read. */
 async function replacementOf(part: LogPart, current: FileHandle): Promise<FileHandle | undefined> {
   const named = await lstat(part.path).catch(() => undefined);
   if (named === undefined || isSame(named, await current.stat())) return undefined;
@@ -127,7 +129,7 @@ async function* newEntries(log: TextLog, followed: Followed): AsyncGenerator<Log
     for (const line of lines) {
       const head = parseHead(line.text, context.hints);
       if (head === undefined && first !== undefined) {
-        if (continued.length < 500) continued.push(line);
+        if (continued.length <= LINES_PER_ENTRY) continued.push(line);
         continue;
       }
       if (first !== undefined) yield buildEntry(first.line, first.head, continued, context);

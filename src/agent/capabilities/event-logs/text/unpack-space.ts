@@ -49,7 +49,7 @@ export class UnpackSpace {
     await rm(this.#options.folder, { recursive: true, force: true });
   }
 
-  /** Throws `AgentError` where there is no space left. */
+  /** Throws `AgentError` if there is no space left. */
   async open(): Promise<SpaceFile> {
     const { folder, partBytes } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -79,7 +79,7 @@ export const noRoom = () =>
     'The agent has no space to unpack a compressed log now: other queries use it, or the disk is nearly full.',
   );
 
-/** The space of a command line user, who has no access to the agent's folder. */
+/** Used by the command line, whose user cannot access the agent's folder. */
 export const temporarySpace = () =>
   new UnpackSpace({ folder: path.join(tmpdir(), `muster-agent-${process.pid}`) });
 

@@ -54,7 +54,7 @@ describe('backups of a device', function () {
     expect(isSame(bench.at('source'), restored())).to.equal(true);
   });
 
-  it('hold what could be read where a source is missing', async () => {
+  it('hold what could be read if a source is missing', async () => {
     const output = await bench.run('backup.run', { paths: [bench.at('source'), bench.at('missing')] });
     expect(output.status).to.equal('partial');
     expect(output.unreadable.paths[0]!.path).to.equal(bench.at('missing'));

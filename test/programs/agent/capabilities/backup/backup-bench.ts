@@ -7,8 +7,7 @@ import type { z } from 'zod';
 import { openBackups } from '../../../../../src/agent/capabilities/backup/handlers.ts';
 import { imageHandlers } from '../../../../../src/agent/capabilities/images/handlers.ts';
 import { LocalEngine } from '../../../../../src/agent/repository/local-engine.ts';
-import type { Network } from '../../../../../src/agent/os/network/network.ts';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
+import { type Network, environmentNetwork } from '../../../../../src/agent/os/network/network.ts';
 import { openPrivateFolder } from '../../../../../src/agent/os/files/private-folder.ts';
 import {
   BACKUP_COMMANDS,

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, readFile, readlink, rm, writeFile } from 'node:f
 import path from 'node:path';
 import { expect } from 'chai';
 import { LocalEngine } from '../../../../../src/agent/repository/local-engine.ts';
-import { openNetwork } from '../../../../../src/agent/os/network/open-network.ts';
+import { openNetwork } from '../../../../../src/agent/os/network/network.ts';
 import { writeFiles } from '../../../engine/engine-support.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { startForwardProxy } from '../../../../support/forward-proxy.ts';
@@ -186,7 +186,7 @@ describe('backup commands on a device', function () {
     });
   });
 
-  it('take the way of the agent to a server: its proxy, whose password nobody sees, and its authority', async () => {
+  it('use the network route of the agent: its proxy, without showing the password, and its authority', async () => {
     const proxy = await startForwardProxy({ user: 'u', password: 'pass-of-the-proxy' });
     const far = await startHttpsServer((request, response) => {
       // Slow, so that restic is seen while it waits.
@@ -254,7 +254,7 @@ describe('backup commands on a device', function () {
     await bench.restart();
   });
 
-  it('report what is wrong with a repository by one code and no address', async () => {
+  it('report a faulty repository by one code, without its address', async () => {
     const { destination } = bench.access;
     const missing = {
       destination: { ...destination, path: bench.at('nowhere') },

@@ -31,7 +31,7 @@ describe('hostile snapshots', function () {
   const outside = () =>
     execFileSync('find', [bench.at('outside'), '-printf', '%P %m %y\n'], { encoding: 'utf8' });
 
-  it('are refused where a folder has a name twice, which restic would follow', async () => {
+  it('are refused if a folder has a name twice, which restic would follow', async () => {
     const before = outside();
     const snapshotId = await snapshotOf([
       node('x', 'symlink', { linktarget: bench.at('outside') }),

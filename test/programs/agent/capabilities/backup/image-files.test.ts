@@ -110,7 +110,7 @@ describe('restores of files out of an image', function () {
     expect(await staging()).to.equal(0);
   });
 
-  it('take only what is selected, below its path, and name what is not there', async () => {
+  it('restore only selected paths, below their folders, and name missing ones', async () => {
     const result = await restore({ selectedPaths: ['/etc/deep', '/srv/large.bin', '/no/such/file'] });
     expect(result).to.deep.include({ status: 'partial', filesRestored: 2, bytesRestored: 5_000_016 });
     expect(result.failed.paths).to.deep.equal([
@@ -254,7 +254,7 @@ describe('restores of files out of an image', function () {
     expect((await restore()).status).to.equal('completed');
   });
 
-  describe('that somebody has forged', () => {
+  describe('that are forged', () => {
     async function imageWith(script: string, more: (bytes: Buffer) => void = () => {}): Promise<string> {
       const file = bench.at('forged.raw');
       await rm(file, { force: true });
@@ -280,7 +280,7 @@ describe('restores of files out of an image', function () {
         ...more,
       });
 
-    it('leave out names that are paths, names that stand twice, and what is damaged, and bring the rest', async () => {
+    it('leave out names that are paths, duplicate names and damaged files, and restore the rest', async () => {
       await writeFiles(bench.at('outside'), { precious: 'precious' });
       const id = await imageWith(
         [
@@ -325,7 +325,7 @@ describe('restores of files out of an image', function () {
       expect(await readdir(bench.at('target', '..'))).to.not.include('outside2');
     });
 
-    it('fail before anything is made where a file claims more than the disk holds', async () => {
+    it('fail before anything is made if a file claims more than the disk holds', async () => {
       const id = await imageWith(
         `write ${bench.at('source/etc/hostname')} huge\nsif huge size 0x3fffffffffff\n`,
       );

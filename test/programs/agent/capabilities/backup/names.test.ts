@@ -152,7 +152,7 @@ describe('backups and restores of any names', function () {
     await plant(source, { name: Buffer.from('long'), inner: [], deepBytes: 0, restless: 0, ...tree });
   };
 
-  it('restore everything else where a path is too long below the folder of the agent, and name it', async () => {
+  it('restore everything else if a path is too long below the folder of the agent, and name it', async () => {
     await plantOne({ deepBytes: 4090, inner: [{ kind: 'file', name: Buffer.from('short'), size: 5 }] });
     const { status, snapshotId } = await bench.run('backup.run', { paths: [pathText(source)] });
     expect(status).to.equal('completed');
@@ -169,7 +169,7 @@ describe('backups and restores of any names', function () {
     expect(failure.message.startsWith(`Nothing could be restored. ${text('ddd')}`)).to.equal(true);
   });
 
-  it('name what nobody can open because its path is longer than the system allows', async () => {
+  it('name files whose path is longer than the system allows', async () => {
     await plantOne({ deepBytes: 4300, inner: [{ kind: 'file', name: Buffer.from('short'), size: 5 }] });
     const { status, unreadable } = await bench.run('backup.run', { paths: [pathText(source)] });
     expect(status).to.equal('partial');

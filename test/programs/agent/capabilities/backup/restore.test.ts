@@ -62,7 +62,7 @@ describe('restores on a device', function () {
     expect(await staging()).to.equal(0);
   });
 
-  it('go into a new private folder of the agent where no target is given', async () => {
+  it('go into a new private folder of the agent if no target is given', async () => {
     const result = await restore({ targetPath: undefined });
     expect(result.targetPath.startsWith(path.join(bench.dataDir, 'backup/restored/'))).to.equal(true);
     expect((await lstat(result.targetPath)).mode & 0o777).to.equal(0o700);
@@ -98,13 +98,14 @@ describe('restores on a device', function () {
     expect(await lstat(bench.at('source/a/one.txt'))).not.to.equal(undefined);
   });
 
-  it('take only what is selected, by its exact name, and name what is not there', async () => {
+  it('restore only selected paths, by their exact names, and name missing ones', async () => {
     const odd = bench.at('source', 'we[ird]*?\n名.txt');
     const result = await restore({ selectedPaths: [odd, bench.at('source/a/b'), '/no/such/file'] });
     expect(result).to.deep.include({ status: 'partial', filesRestored: 2 });
-    expect(result.failed.paths).to.deep.equal([
-      { path: '/no/such/file', message: 'the snapshot does not contain it' },
-    ]);
+    expect(result.failed).to.deep.equal({
+      count: 1,
+      paths: [{ path: '/no/such/file', message: 'the snapshot does not contain it' }],
+    });
     expect((await readdir(restored())).sort()).to.deep.equal(['a', 'we[ird]*?\n名.txt']);
     const { code } = await bench.failure('backup.restore', { snapshotId, selectedPaths: ['/no/such/file'] });
     expect(code).to.equal('PATH_MISSING');
@@ -136,7 +137,7 @@ describe('restores on a device', function () {
     });
   }
 
-  it('never touch what a link leads to, and replace a link only where they may replace everything', async () => {
+  it('never touch what a link leads to, and replace a link only if they may replace everything', async () => {
     await writeFiles(bench.at('outside'), { 'one.txt': 'untouched', 'b/two.txt': 'untouched' });
     await mkdir(restored(), { recursive: true });
     await symlink(bench.at('outside'), restored('a'));

@@ -3,12 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { checkedNames } from '../../../../../src/agent/capabilities/databases/mariadb/xbstream-names.ts';
+import { AgentError } from '../../../../../src/agent/core/agent-error.ts';
+import { checkedNames } from '../../../../../src/agent/capabilities/databases/mariadb.ts';
 import {
   segmentName,
   writePosition,
-} from '../../../../../src/agent/capabilities/databases/postgresql/positions.ts';
-import { readTar } from '../../../../../src/agent/capabilities/databases/tar-reader.ts';
+} from '../../../../../src/agent/capabilities/databases/postgresql-backup.ts';
+import { readBaseBackup } from '../../../../../src/agent/capabilities/databases/postgresql.ts';
 
 /** What a backup may hold: a device could have forged it. */
 describe('archives of backups of databases', () => {
@@ -28,7 +29,7 @@ describe('archives of backups of databases', () => {
   }
   async function read(bytes: Buffer, size = 1000) {
     const found: string[] = [];
-    for await (const { type, names, content } of readTar(inPieces(bytes, size))) {
+    for await (const { type, names, content } of readBaseBackup(inPieces(bytes, size))) {
       let text = '';
       if (names.at(-1) !== 'skipped') for await (const part of content) text += Buffer.from(part).toString();
       found.push(`${type} ${names.join('/')} ${text}`);
@@ -39,6 +40,7 @@ describe('archives of backups of databases', () => {
     try {
       return `nothing: ${(await read(bytes)).join()}`;
     } catch (error) {
+      expect(error).to.be.instanceOf(AgentError).with.property('code', 'BACKUP_DAMAGED');
       return (error as Error).message;
     }
   };
@@ -47,15 +49,15 @@ describe('archives of backups of databases', () => {
     const archive = tar('a');
     for (const size of [1, 511, 512, 513, 100_000]) {
       expect(await read(archive, size)).to.have.members([
-        'folder a ',
-        'folder a/b ',
+        'directory a ',
+        'directory a/b ',
         'file a/b/c content',
         'file a/empty ',
       ]);
     }
   });
 
-  it('are refused where a name leads out of the folder, or is something else than a file', async () => {
+  it('are refused if a name leads out of the folder, or is something else than a file', async () => {
     expect(await refusal(tar('--transform=s,^a/b/c$,../../etc/passwd,', 'a'))).to.match(/no name below/);
     expect(await refusal(tar('--transform=s,^a/b/c$,/etc/passwd,', 'a'))).to.match(/no name below/);
     expect(await refusal(tar('--transform=s,^a/b/c$,x//y,', 'a'))).to.match(/no name below/);
@@ -63,13 +65,13 @@ describe('archives of backups of databases', () => {
     expect(await refusal(tar('a'))).to.match(/neither a file nor a folder/);
   });
 
-  it('are refused where they end too early, or were changed', async () => {
+  it('are refused if they end too early, or were changed', async () => {
     const archive = tar('a');
     expect(await refusal(archive.subarray(0, 1200))).to.match(/too early/);
     expect(await refusal(Buffer.alloc(0))).to.match(/too early/);
     const changed = Buffer.from(archive);
     changed[3] = 66;
-    expect(await refusal(changed)).to.match(/header is wrong/);
+    expect(await refusal(changed)).to.match(/header of the archive is damaged/);
   });
 
   it('of MariaDB are refused before a name that leads out is passed on', async () => {

@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Context } from 'mocha';
 import { databasePorts, openDatabases } from '../../../../../src/agent/capabilities/databases/handlers.ts';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
+import { environmentNetwork } from '../../../../../src/agent/os/network/network.ts';
 import { openPrivateFolder } from '../../../../../src/agent/os/files/private-folder.ts';
 import { LocalEngine } from '../../../../../src/agent/repository/local-engine.ts';
-import type { ChainSnapshot } from '../../../../../src/features/backup/databases/chains.ts';
-import { decideType } from '../../../../../src/features/backup/databases/decide-type.ts';
-import { planInstant, planSnapshot } from '../../../../../src/features/backup/databases/restorable.ts';
+import {
+  type ChainSnapshot,
+  planInstant,
+  planSnapshot,
+} from '../../../../../src/features/backup/database-chains.ts';
+import { decideType } from '../../../../../src/features/backup/database-chain-state.ts';
 import {
   BackupResult,
   COMMANDS,

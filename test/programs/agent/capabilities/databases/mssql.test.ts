@@ -3,10 +3,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { mssql } from '../../../../../src/agent/capabilities/databases/mssql/mssql.ts';
-import { localTime } from '../../../../../src/agent/capabilities/databases/mssql/restore.ts';
+import { mssql, localTime } from '../../../../../src/agent/capabilities/databases/mssql.ts';
 import { AgentError } from '../../../../../src/agent/core/agent-error.ts';
-import type { RunSql } from '../../../../../src/agent/sql-server/sqlcmd.ts';
+import type { RunSql } from '../../../../../src/agent/sql-server.ts';
 import type { SqlBackupSet } from '../../../../../src/protocol/index.ts';
 import { openDatabaseBench } from './database-bench.ts';
 
@@ -191,7 +190,7 @@ describe('a database of SQL Server in the repository', function () {
     expect(await spooled()).to.have.length(1);
   });
 
-  it('is broken where another program has taken a log, or made the full backup that a differential one is based on', async () => {
+  it('is broken if another program has taken a log, or made the full backup that a differential one is based on', async () => {
     await bench.backUp(INSTANCE);
     const differential = await bench.backUp(INSTANCE, 'differential');
     expect(differential.details.basedOn).to.equal(bench.snapshots[0]?.details.to);
@@ -207,7 +206,7 @@ describe('a database of SQL Server in the repository', function () {
     expect(await failure('log')).to.equal('CHAIN_BROKEN');
   });
 
-  it('leaves no half database and no file behind where a restore fails', async () => {
+  it('leaves no half database and no file behind if a restore fails', async () => {
     await bench.backUp(INSTANCE);
     const log = await bench.backUp(INSTANCE);
     server.isFull = true;

@@ -73,7 +73,7 @@ describe('backups of PostgreSQL', function () {
     return [code, full?.details.backupType];
   };
 
-  it('are restored into an empty folder of the system user only, and leave it empty where they fail', async () => {
+  it('are restored into an empty folder of the system user only, and leave it empty if they fail', async () => {
     const target = await postgres.target('wrong');
     const codeOf = async (name: string, given: object = {}) => (await refused(name, given))[0];
     expect(await codeOf('not-there')).to.equal('TARGET_UNSAFE');
@@ -112,7 +112,7 @@ describe('backups of PostgreSQL', function () {
     expect((await stat(target)).uid).to.equal(identity().uid);
   });
 
-  it('are laid ready for the server of the customer, where nobody wants them recovered', async () => {
+  it('are prepared for the server of the customer if no recovery is requested', async () => {
     const targetPath = await postgres.target('ready');
     const { database } = await bench.restore(
       bench.restoreOf(bench.snapshots[2]!, { targetPath, noRecovery: true }),
@@ -121,7 +121,7 @@ describe('backups of PostgreSQL', function () {
     expect(postgres.askRestored(targetPath, 'select max(number) from written')).to.equal('20');
   });
 
-  it('leave no snapshot where pg_basebackup is killed', async () => {
+  it('leave no snapshot if pg_basebackup is killed', async () => {
     const before = bench.storedSnapshots();
     // It is copied as well, so that the program still runs when a busy machine comes to killing it.
     const large = path.join(postgres.folder, 'data/large');
@@ -156,7 +156,7 @@ describe('backups of PostgreSQL', function () {
     expect(message).to.match(/removed the log/);
   });
 
-  it('hold the log by a slot only where the server bounds that', async () => {
+  it('hold the log by a slot only if the server bounds that', async () => {
     expect(bench.snapshots[0]!.details.logsHeldBy).to.equal('nobody');
     postgres.sql("alter system set max_slot_wal_keep_size = '64MB'; select pg_reload_conf()");
     expect((await bench.backUp(postgres.instance, 'full')).details.logsHeldBy).to.equal('slot');
@@ -173,7 +173,7 @@ describe('backups of PostgreSQL', function () {
     expect(slots()).to.equal('1');
   });
 
-  it('name what is not there', async () => {
+  it('name missing paths', async () => {
     const order = bench.orderOf('/nowhere/.s.PGSQL.1', null);
     expect((await bench.failure('backup.database', order)).code).to.equal('DATABASE_NOT_FOUND');
     const differential = { ...order, instance: postgres.instance, backupType: 'differential' };

@@ -18,6 +18,7 @@ import { expect } from 'chai';
 import {
   findTextLogs,
   type TextLog,
+  unpack,
 } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { describeTextLog } from '../../../../../src/agent/capabilities/event-logs/text/text-metadata.ts';
 import {
@@ -27,7 +28,6 @@ import {
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
 import { followText } from '../../../../../src/agent/capabilities/event-logs/text/text-tail.ts';
 import { temporarySpace } from '../../../../../src/agent/capabilities/event-logs/text/unpack-space.ts';
-import { unpack } from '../../../../../src/agent/capabilities/event-logs/text/unpackers.ts';
 import type { LogEntry } from '../../../../../src/protocol/index.ts';
 import { codeOf, never, temporaryFolder, until } from '../../../../support/agent/collect.ts';
 
@@ -164,7 +164,7 @@ describe('agent: text logs that another user replaces', () => {
     expect((await reader.get('inside.log', never)).recordCount).to.equal(1);
   });
 
-  it('neither lists nor reads a file that has a second name, put there by somebody else than its owner', async function () {
+  it('neither lists nor reads a file with a hard link that another user has created', async function () {
     if (!isRoot) this.skip();
     await chown(path.join(root, 'app'), 65_534, 65_534);
     const log = await found();

@@ -8,15 +8,13 @@ import {
   bootLog,
   queryArguments,
   unitLog,
-} from '../../../../../src/agent/capabilities/event-logs/journald/journal-arguments.ts';
-import {
   parseJournalLine,
   priorityRange,
-} from '../../../../../src/agent/capabilities/event-logs/journald/journal-format.ts';
+} from '../../../../../src/agent/capabilities/event-logs/journal-format.ts';
 import {
   hasJournal,
   journaldReader,
-} from '../../../../../src/agent/capabilities/event-logs/journald/journald-reader.ts';
+} from '../../../../../src/agent/capabilities/event-logs/journald-reader.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 import {
   ask,
@@ -274,7 +272,7 @@ describe('agent: journalctl as a child process', () => {
     }
   });
 
-  it('compares the messages itself where journalctl was built without patterns', async () => {
+  it('compares the messages itself if journalctl was built without patterns', async () => {
     const { folder, remove } = await temporaryFolder();
     try {
       const refuses =

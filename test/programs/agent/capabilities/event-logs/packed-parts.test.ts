@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { combinedReader } from '../../../../../src/agent/capabilities/event-logs/combined-reader.ts';
-import { journaldReader } from '../../../../../src/agent/capabilities/event-logs/journald/journald-reader.ts';
+import { combinedReader } from '../../../../../src/agent/capabilities/event-logs/open-event-logs.ts';
+import { journaldReader } from '../../../../../src/agent/capabilities/event-logs/journald-reader.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
 import { ask, codeOf, never, temporaryFolder } from '../../../../support/agent/collect.ts';
 
@@ -47,7 +47,7 @@ describe('agent: parts that only other programs unpack', () => {
     });
   }
 
-  it('names them where no program is there', async () => {
+  it('names them if no program is there', async () => {
     await writeFile(path.join(folder, 'app.log.1.xz'), 'packed');
     await writeFile(path.join(folder, 'app.log'), line('now'));
     const { PATH } = process.env;

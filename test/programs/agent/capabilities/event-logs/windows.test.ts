@@ -2,8 +2,10 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { windowsReader } from '../../../../../src/agent/capabilities/event-logs/windows/windows-reader.ts';
-import { parseLogStates } from '../../../../../src/agent/capabilities/event-logs/windows/log-states.ts';
+import {
+  windowsReader,
+  parseLogStates,
+} from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
 import { ask, codeOf, never, temporaryFolder } from '../../../../support/agent/collect.ts';
 
 const WEVTUTIL = fileURLToPath(new URL('./fixtures/wevtutil.mjs', import.meta.url));
@@ -44,7 +46,7 @@ describe('agent: Windows event logs through wevtutil', () => {
     expect((await called()).map(([verb]) => verb)).to.deep.equal(['el']);
   });
 
-  it('lists them with one process a log where PowerShell cannot be used', async () => {
+  it('lists them with one process a log if PowerShell cannot be used', async () => {
     const alone = windowsReader(WEVTUTIL, async () => {
       throw new Error('not here');
     });
@@ -94,7 +96,7 @@ describe('agent: Windows event logs through wevtutil', () => {
     expect(found.summary).to.deep.equal({ scanned: 60, truncated: false, total: 1 });
   });
 
-  it('looks a name up only where there is nothing', async () => {
+  it('looks a name up only if there is nothing', async () => {
     expect(await codeOf(ask(reader(), { name: 'Nothing' }))).to.equal('LOG_NOT_FOUND');
     expect(await codeOf(ask(reader(), { name: '/lf:true' }))).to.equal('LOG_NOT_FOUND');
     expect(await codeOf(reader().get('Nothing', never))).to.equal('LOG_NOT_FOUND');

@@ -3,8 +3,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { open, readFile, rm, utimes } from 'node:fs/promises';
 import { expect } from 'chai';
 import { chooseDisks } from '../../../../../src/agent/capabilities/images/find-disks.ts';
-import { openDisk } from '../../../../../src/agent/capabilities/images/open-disks.ts';
-import type { ImageDetails } from '../../../../../src/protocol/index.ts';
+import { openDisk } from '../../../../../src/agent/capabilities/images/handlers.ts';
+import { MachineDescription } from '../../../../../src/engine/index.ts';
+import { ImageDetails } from '../../../../../src/protocol/index.ts';
 import {
   changeFile,
   checkFileSystem,
@@ -104,7 +105,7 @@ describe('images of disks', function () {
     expect(disks[0].volumes[0]).to.include({ type: 'ext', content: 'allocated' });
   });
 
-  it('add little where little has changed', async () => {
+  it('add little if little has changed', async () => {
     await bench.run('backup.image', {});
     await changeFile(disk, 'etc/hostname', 'web-02\n');
     const { snapshotId, bytesAdded } = await bench.run('backup.image', {});
@@ -129,7 +130,7 @@ describe('images of disks', function () {
     expect(await hash(unpacked(snapshotId!))).to.equal(await hash(disk));
   });
 
-  it('are not made where the disk is missing, or is written to meanwhile', async () => {
+  it('are not made if the disk is missing, or is written to meanwhile', async () => {
     const before = snapshots().length;
     expect(await bench.failure('backup.image', { disks: [bench.at('other.raw')] })).to.include({
       code: 'SOURCE_UNREADABLE',
@@ -151,7 +152,7 @@ describe('images of disks', function () {
     }
   });
 
-  it('end without a snapshot where somebody cancels them', async () => {
+  it('end without a snapshot when they are cancelled', async () => {
     const before = snapshots().length;
     const large = bench.at('large.raw');
     const handle = await open(large, 'w');
@@ -225,5 +226,34 @@ describe('the disks of a machine', () => {
     for (const call of [choose(['sdc']), choose(['sda'], ['/dev/sda']), choose(['loop0'])]) {
       expect((await failureOf(call)).code).to.equal('SOURCE_UNREADABLE');
     }
+  });
+
+  it('are refused before they are read if an image cannot hold them all, and can be named in parts', async () => {
+    const many = Array.from({ length: 257 }, (_, at) => ({ ...sda, name: `sd${at}`, path: `/dev/sd${at}` }));
+    const chosen = (disks: 'all' | string[], excludeDisks: string[] = []) =>
+      chooseDisks({ disks, excludeDisks }, listed(...many));
+    const { code, message } = await failureOf(chosen('all'));
+    expect(code).to.equal('SOURCE_UNREADABLE');
+    expect(message).to.match(
+      /257 disks are selected, and an image holds 256 at most.*cannot hold is sd256\./,
+    );
+    const whole = await chosen('all', ['sd256']);
+    expect(whole).to.have.length(256);
+    expect((await chosen(['sd256'])).map(({ name }) => name)).to.deep.equal(['sd256']);
+    const disks = whole.map(({ name, sizeBytes, sectorBytes }) => ({
+      name,
+      sizeBytes,
+      sectorBytes,
+      offset: 0,
+    }));
+    expect(ImageDetails.shape.disks.safeParse(disks).success).to.equal(true);
+    const described = disks.map((disk) => ({
+      ...disk,
+      model: null,
+      serial: null,
+      partitionTable: null,
+      volumes: [],
+    }));
+    expect(MachineDescription.shape.disks.safeParse(described).success).to.equal(true);
   });
 });

@@ -6,16 +6,16 @@ import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type FoundDisk, parseDisks } from '../../../../../src/agent/capabilities/images/find-disks.ts';
-import { openDisk } from '../../../../../src/agent/capabilities/images/open-disks.ts';
+import { openDisk } from '../../../../../src/agent/capabilities/images/handlers.ts';
 import {
-  clearPoints,
-  takePoint,
-} from '../../../../../src/agent/capabilities/images/points/consistent-point.ts';
-import { parseReports } from '../../../../../src/agent/capabilities/images/points/lvm-report.ts';
-import { snapshotExtents } from '../../../../../src/agent/capabilities/images/points/lvm-snapshots.ts';
-import { splice } from '../../../../../src/agent/capabilities/images/points/splice.ts';
-import { copyStill, whileFrozen } from '../../../../../src/agent/capabilities/images/points/still-copy.ts';
-import { runSystemProgram } from '../../../../../src/agent/os/processes/system-program.ts';
+  removeLeftoverSnapshots,
+  takeConsistentSnapshot,
+  splice,
+  copyFrozen,
+  whileFrozen,
+} from '../../../../../src/agent/capabilities/images/consistent-snapshot.ts';
+import { parseReports, snapshotExtents } from '../../../../../src/agent/capabilities/images/lvm.ts';
+import { runSystemProgram } from '../../../../../src/agent/os/child-process.ts';
 import { failureOf } from '../../../engine/engine-support.ts';
 import { eventually } from '../../../../support/eventually.ts';
 
@@ -104,7 +104,7 @@ describe('a disk in use, as it was at one moment', function () {
     );
   });
 
-  it('takes the extents for its snapshots from what is free, and none where too little is', () => {
+  it('takes the extents for its snapshots from the free ones, and none if too few are free', () => {
     const { lvs, pvs } = reports('/dev/sda');
     const { logical, physical } = parseReports(lvs, pvs);
     expect(logical.map(({ name, sizeBytes }) => [name, sizeBytes / MIB])).to.deep.equal([
@@ -172,7 +172,7 @@ describe('a disk in use, as it was at one moment', function () {
     const { run, calls } = fakeLvm(disk);
     const parts = { jobId: randomUUID(), folder, warn, run };
     const found = listed([lvm('root')], disk, before.length);
-    const point = await takePoint([found], parts, signal);
+    const point = await takeConsistentSnapshot([found], parts, signal);
     expect(point.consistency).to.equal('filesystem');
     const opened = await openDisk({ ...found, isFile: false }, signal, point.regions.get(disk));
     const pieces: Buffer[] = [];
@@ -193,11 +193,11 @@ describe('a disk in use, as it was at one moment', function () {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('is a failure where a snapshot was too small, and no moment where one cannot be made', async () => {
+  it('is a failure if a snapshot was too small, and no moment if one cannot be made', async () => {
     const disk = path.join(folder, 'lvm.raw');
     const { run } = fakeLvm(disk, { isFull: true });
     const parts = { jobId: randomUUID(), folder, warn, run };
-    const full = await takePoint([listed([lvm('root')], disk, 256 * MIB)], parts, signal);
+    const full = await takeConsistentSnapshot([listed([lvm('root')], disk, 256 * MIB)], parts, signal);
     expect(await failureOf(full.confirm())).to.include({ code: 'SOURCE_UNREADABLE' });
     await full.release();
     for (const mounted of [
@@ -205,10 +205,12 @@ describe('a disk in use, as it was at one moment', function () {
       [lvm('root'), { path: '/dev/mapper/secret', type: 'crypt', mountPoint: '/secret', sizeBytes: 1 }],
       [{ path: '/dev/sda1', type: 'part', mountPoint: '/boot', sizeBytes: 3 * 2 ** 30 }],
     ]) {
-      const point = await takePoint([listed(mounted, disk, 256 * MIB)], parts, signal);
+      const point = await takeConsistentSnapshot([listed(mounted, disk, 256 * MIB)], parts, signal);
       expect([point.consistency, point.regions.size]).to.deep.equal(['none', 0]);
     }
-    expect((await takePoint([listed([], disk, 1)], parts, signal)).consistency).to.equal('filesystem');
+    expect((await takeConsistentSnapshot([listed([], disk, 1)], parts, signal)).consistency).to.equal(
+      'filesystem',
+    );
   });
 
   it('leaves nothing behind that the next agent does not remove, and touches nothing of others', async () => {
@@ -225,7 +227,7 @@ describe('a disk in use, as it was at one moment', function () {
       calls.push([name, ...args].join(' '));
       return '';
     };
-    await clearPoints({ folder, warn, run });
+    await removeLeftoverSnapshots({ folder, warn, run });
     expect(calls).to.deep.equal(['lvremove --yes --force t-vg/muster-image-0123456789abcdef']);
     expect(await readdir(folder)).not.to.include('image-volumes');
   });
@@ -301,7 +303,7 @@ describe('a disk in use, as it was at one moment', function () {
       await writeFile(path.join(mountPoint, 'kernel'), 'before');
       const file = path.join(folder, 'copy');
       const volume = { path: device, mountPoint, sizeBytes: 16 * MIB, hasAgent: false };
-      expect(await copyStill(volume, file, { run: runSystemProgram, signal })).to.equal(true);
+      expect(await copyFrozen(volume, file, { run: runSystemProgram, signal })).to.equal(true);
       await writeFile(path.join(mountPoint, 'kernel'), 'after');
       expect(execFileSync('debugfs', ['-R', 'cat kernel', file], { stdio: 'pipe' }).toString()).to.equal(
         'before',
@@ -310,14 +312,14 @@ describe('a disk in use, as it was at one moment', function () {
       expect(superblock.readUInt32LE(96) & 4, 'the journal is empty').to.equal(0);
     });
 
-    it('is never frozen where the agent is on it: it counts as still where nothing was written', async () => {
+    it('is never frozen if the agent is on it: it counts as still if nothing was written', async () => {
       const calls: string[] = [];
       const run: typeof runSystemProgram = (name, args) => {
         calls.push(name);
         return runSystemProgram(name, args);
       };
       const volume = { path: device, mountPoint, sizeBytes: 16 * MIB, hasAgent: true };
-      expect(await copyStill(volume, path.join(folder, 'copy'), { run, signal })).to.equal(true);
+      expect(await copyFrozen(volume, path.join(folder, 'copy'), { run, signal })).to.equal(true);
       expect(calls).to.include('sync').and.not.include('fsfreeze');
       expect((await stat(path.join(folder, 'copy'))).size).to.equal(16 * MIB);
     });

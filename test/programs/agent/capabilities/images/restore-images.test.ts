@@ -1,10 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { copyDisk } from '../../../../../src/agent/capabilities/images/restore/copy-disk.ts';
-import { CopyJournal } from '../../../../../src/agent/capabilities/images/restore/copy-journal.ts';
-import { openImage } from '../../../../../src/agent/capabilities/images/restore/open-image.ts';
-import { restoreDisk } from '../../../../../src/agent/capabilities/images/restore/restore-disk.ts';
+import {
+  copyDisk,
+  CopyJournal,
+  openImage,
+  restoreDisk,
+} from '../../../../../src/agent/capabilities/images/restore-disk.ts';
 import { folderSource } from '../../../../../src/engine/index.ts';
 import {
   checkFileSystem,
@@ -138,7 +140,7 @@ describe('restores of images', function () {
     expect(await hashOf(target)).to.equal(expected);
   });
 
-  it('end with a failure where the target does not keep what is written', async () => {
+  it('end with a failure if the target does not keep the written data', async () => {
     await emptyDisk(0);
     const journal = await CopyJournal.open(bench.at('data', 'other-journal'), {
       snapshotId,

@@ -38,7 +38,7 @@ describe('the disks of a machine of a snapshot', function () {
   });
   after(async () => bench?.close());
 
-  it('are made for Hyper-V, larger with their partition and file system where that is wanted', async () => {
+  it('are made for Hyper-V, larger with their partition and file system if that is wanted', async () => {
     const wanted = { ...bench.wanted(stored), targetPath: bench.at('target'), timeoutSeconds: 100 };
     const order = { ...wanted, format: 'vhdx', start: false, diskSizeGb: 1, grow: true };
     const made = await bench.run('backup.vm-from-image', order);
@@ -59,7 +59,7 @@ describe('the disks of a machine of a snapshot', function () {
     expect(Number(blocks) * 4096).to.be.greaterThan(1020 * 1024 ** 2);
   });
 
-  it('are refused where they would become smaller, before anything is fetched', async () => {
+  it('are refused if they would become smaller, before anything is fetched', async () => {
     const image = {
       ...stored.image,
       disks: stored.image.disks.map((disk) => ({ ...disk, sizeBytes: 2 ** 31 })),

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { HyperV } from '../../../../../src/agent/capabilities/hypervisors/hyperv/hyperv.ts';
-import { powerShell } from '../../../../../src/agent/capabilities/hypervisors/hyperv/powershell.ts';
+import { HyperV } from '../../../../../src/agent/capabilities/hypervisors/hyperv.ts';
+import { powerShell } from '../../../../../src/agent/capabilities/hypervisors/hyperv-scripts.ts';
 import { machineQueries } from '../../../../../src/agent/capabilities/hypervisors/handlers.ts';
 import {
   findHypervisors,
@@ -111,7 +111,7 @@ describe('agent: Hyper-V', function () {
     expect(await codeOf(gone)).to.equal('CHECKPOINT_MISSING');
   });
 
-  it('does not believe what is not an answer', async () => {
+  it('refuses a reply of another form', async () => {
     const ok = (result: unknown) => `MUSTER-ANSWER:${JSON.stringify({ ok: true, result })}`;
     for (const body of [
       '',
@@ -128,7 +128,7 @@ describe('agent: Hyper-V', function () {
     }
   });
 
-  it('leaves out machines whose ids could not be used, and cuts what is too long', async () => {
+  it('leaves out machines with unusable ids, and cuts long texts', async () => {
     const raw = (id: string, name: string) => ({ id, name, state: 'Exploded', disks: '', checkpoints: null });
     const list = [raw('../x', 'a'), raw("1' or '1", 'b'), raw(idOf(3), 'n'.repeat(5000))];
     const hyperv = await printing(
@@ -151,7 +151,7 @@ describe('agent: Hyper-V', function () {
     );
   });
 
-  it('ends PowerShell when nobody waits any more', async () => {
+  it('ends PowerShell when the caller aborts', async () => {
     const hyperv = await printing('Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);');
     const stop = new AbortController();
     const listing = hyperv.list(stop.signal);

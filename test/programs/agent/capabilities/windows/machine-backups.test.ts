@@ -3,13 +3,13 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { openMachines } from '../../../../../src/agent/capabilities/hypervisors/handlers.ts';
-import { HyperV } from '../../../../../src/agent/capabilities/hypervisors/hyperv/hyperv.ts';
-import { powerShell } from '../../../../../src/agent/capabilities/hypervisors/hyperv/powershell.ts';
+import { HyperV } from '../../../../../src/agent/capabilities/hypervisors/hyperv.ts';
+import { powerShell } from '../../../../../src/agent/capabilities/hypervisors/hyperv-scripts.ts';
 import { Hypervisors } from '../../../../../src/agent/capabilities/hypervisors/hypervisors.ts';
 import { openPrivateFolder } from '../../../../../src/agent/os/files/private-folder.ts';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
+import { environmentNetwork } from '../../../../../src/agent/os/network/network.ts';
 import { LocalEngine } from '../../../../../src/agent/repository/local-engine.ts';
-import { boundHandler } from '../../../../../src/agent/work/bound-handler.ts';
+import { boundHandler } from '../../../../../src/agent/work/handler.ts';
 import {
   BackupResult,
   COMMANDS,
@@ -112,7 +112,7 @@ describe('agent: backups of machines', function () {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('backs up the others where one cannot be, and names it', async () => {
+  it('backs up the other machines if one fails, and names the failed one', async () => {
     const { backUp } = await host([
       { id: idOf(1), name: 'files', content: 'a' },
       { id: idOf(2), name: 'disk of the host', disks: [{ path: '', size: null, passthrough: true }] },
@@ -134,7 +134,7 @@ describe('agent: backups of machines', function () {
     ]);
   });
 
-  it('fails with the reason where no machine can be backed up', async () => {
+  it('fails with the reason if no machine can be backed up', async () => {
     const { backUp, codeOf, stock } = await host([
       { id: idOf(2), name: 'p', disks: [{ path: '', size: null, passthrough: true }] },
     ]);
@@ -238,7 +238,7 @@ describe('agent: backups of machines', function () {
     expect(await readdir(path.join(programs.folder, 'host'))).to.deep.equal([]);
   });
 
-  it('exports one machine into a folder, where it stays', async () => {
+  it('exports one machine into a folder, if it stays', async () => {
     const { run, codeOf } = await host([{ id: idOf(1), name: 'a', content: '12345' }]);
     const exportPath = bench.at(`exports-${randomUUID()}`);
     const done = await run('backup.vm-export', { machineId: idOf(1), exportPath });

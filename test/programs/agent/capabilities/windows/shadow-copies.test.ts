@@ -1,11 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { shadowCopyHandlers } from '../../../../../src/agent/capabilities/shadow-copies/handlers.ts';
 import {
+  shadowCopyHandlers,
   overallStatus,
   parseProviders,
   parseWriters,
-} from '../../../../../src/agent/capabilities/shadow-copies/vssadmin-text.ts';
+  vssStatus,
+} from '../../../../../src/agent/capabilities/shadow-copies.ts';
 import { VssStatus } from '../../../../../src/protocol/index.ts';
 import { fakePrograms, type FakePrograms } from '../../support/fake-programs.ts';
 
@@ -91,6 +92,23 @@ describe('agent: shadow copies of Windows', function () {
     ]);
   });
 
+  it('lists as many as a message takes, with the number of all, and judges by all of them', () => {
+    const [stable, failed] = parseWriters(ENGLISH);
+    const [provider] = parseProviders(PROVIDERS);
+    if (stable === undefined || failed === undefined || provider === undefined) throw new Error('no entries');
+    const whole = vssStatus([stable], [provider]);
+    expect(whole).to.deep.equal({ status: 'ready', writers: [stable], providers: [provider] });
+    const writers = [...Array.from({ length: 500 }, () => stable), failed];
+    const cut = vssStatus(
+      writers,
+      Array.from({ length: 51 }, () => provider),
+    );
+    expect([cut.writers.length, cut.writerCount]).to.deep.equal([500, 501]);
+    expect([cut.providers.length, cut.providerCount]).to.deep.equal([50, 51]);
+    expect(cut.status).to.equal('failed');
+    expect(VssStatus.parse(cut)).to.deep.equal(cut);
+  });
+
   it('sorts every number of VSS_WRITER_STATE', () => {
     const statuses = Array.from({ length: 18 }, (_, state) => {
       const [writer] = parseWriters(GERMAN.replace('[1]', `[${state}]`));
@@ -106,7 +124,7 @@ describe('agent: shadow copies of Windows', function () {
     ]);
   });
 
-  it('is ready only where every writer is stable', () => {
+  it('is ready only if every writer is stable', () => {
     const of = (...statuses: ('stable' | 'waiting' | 'failed' | 'unknown')[]) =>
       overallStatus(statuses.map((status) => ({ status })));
     expect([
@@ -134,8 +152,7 @@ describe('agent: shadow copies of Windows', function () {
     fc.assert(
       fc.property(fc.array(fc.oneof(piece, fc.string())), (pieces) => {
         const text = pieces.join('');
-        const writers = parseWriters(text);
-        const status = { status: overallStatus(writers), writers, providers: parseProviders(text) };
+        const status = vssStatus(parseWriters(text), parseProviders(text));
         expect(VssStatus.safeParse(status).success).to.equal(true);
       }),
     );

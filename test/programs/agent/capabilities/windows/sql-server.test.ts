@@ -3,12 +3,10 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { answerIn, failureIn } from '../../../../../src/agent/sql-server/answers.ts';
 import {
-  sqlServerHandlers,
-  sqlServerQueries,
-} from '../../../../../src/agent/capabilities/sql-server/handlers.ts';
-import {
+  answerIn,
+  failureIn,
+  sqlcmd,
   backupSql,
   dropRestoringSql,
   freeNameSql,
@@ -16,9 +14,10 @@ import {
   restoreSql,
   setOfFileSql,
   textValue,
-} from '../../../../../src/agent/sql-server/sql-text.ts';
-import { sqlcmd } from '../../../../../src/agent/sql-server/sqlcmd.ts';
-import { boundHandler } from '../../../../../src/agent/work/bound-handler.ts';
+  type RunSql,
+} from '../../../../../src/agent/sql-server.ts';
+import { sqlServerHandlers, sqlServerQueries } from '../../../../../src/agent/capabilities/sql-server.ts';
+import { boundHandler } from '../../../../../src/agent/work/handler.ts';
 import { COMMANDS, SqlBackupSet, SqlPath } from '../../../../../src/protocol/index.ts';
 import { fakePrograms, type FakePrograms } from '../../support/fake-programs.ts';
 
@@ -254,6 +253,20 @@ ${body}`,
       expect(restored).to.include({ database: 'a]b', state: 'RESTORING' });
     });
 
+    it('lists the first 64 instances of more, with their number', async () => {
+      const lines = Array.from({ length: 66 }, (_, at) => `    I${at}    REG_SZ    MSSQL15.I${at}`);
+      const registry = await programs.add('reg', `print(${JSON.stringify(lines.join('\r\n'))});`);
+      const asked: string[] = [];
+      const run: RunSql = ({ instance, answer }) => {
+        asked.push(instance);
+        return Promise.resolve(answer.parse({}));
+      };
+      const handler = sqlServerQueries({ run, registry })['backup.databases'];
+      const found = await handler?.({}, { signal, timeUp: signal, row: async () => {} });
+      expect([found?.instances.length, found?.instanceCount, asked.length]).to.deep.equal([64, 66, 64]);
+      expect(COMMANDS['backup.databases'].output.parse(found)).to.deep.equal(found);
+    });
+
     it('lists the instances of the registry, also one that does not answer', async () => {
       const registry = `print('\\r\\nHKEY_LOCAL_MACHINE\\\\SOFTWARE\\\\X\\r\\n    MSSQLSERVER    REG_SZ    MSSQL15.MSSQLSERVER\\r\\n    SQLEXPRESS    REG_SZ    MSSQL15.SQLEXPRESS\\r\\n    -S evil    REG_SZ    x\\r\\n');`;
       const answers = `if (call.args[1] === '.') answer({ version: '15.0.2000.5', edition: 'Standard', dataFolder: 'D:\\\\Data', databases: ${JSON.stringify(
@@ -273,7 +286,7 @@ else { print('Sqlcmd: Error: Microsoft ODBC Driver 17 for SQL Server : Login tim
       expect(servers).to.deep.equal(new Set(['.', String.raw`.\SQLEXPRESS`]));
     });
 
-    it('lists nothing where there is no SQL Server', async () => {
+    it('lists nothing if there is no SQL Server', async () => {
       const queries = sqlServerQueries(await parts('', 'return 1;'));
       const context = { signal, timeUp: signal, row: async () => {} };
       expect(await queries['backup.databases']?.({}, context)).to.deep.equal({ instances: [] });

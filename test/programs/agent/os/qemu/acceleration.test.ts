@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { probeAccelerator } from '../../../../../src/agent/os/qemu/acceleration.ts';
+import { probeAccelerator } from '../../../../../src/agent/os/qemu/guest-definition.ts';
 
 describe('the accelerator of virtual machines', () => {
   let folder: string;
@@ -23,7 +23,7 @@ describe('the accelerator of virtual machines', () => {
     return file;
   }
 
-  it('is used where a machine runs with it', async () => {
+  it('is used if a machine runs with it', async () => {
     expect(await probeAccelerator(await qemu({ kvm: 'exit 33', tcg: 'exit 33' }), device)).to.equal('kvm');
     const busy = await qemu({ kvm: 'sleep 1; exit 33', tcg: 'sleep 0.3; exit 33' });
     expect(await probeAccelerator(busy, device)).to.equal('kvm');
@@ -31,7 +31,7 @@ describe('the accelerator of virtual machines', () => {
     expect(await probeAccelerator(cannotEmulate, device)).to.equal('kvm');
   });
 
-  it('is not used where it is missing, does not run, or is far slower than emulation', async () => {
+  it('is not used if it is missing, does not run, or is far slower than emulation', async () => {
     const works = await qemu({ kvm: 'exit 33', tcg: 'exit 33' });
     expect(await probeAccelerator(works, path.join(folder, 'nothing'))).to.equal('tcg');
     expect(await probeAccelerator(await qemu({ kvm: 'exit 1', tcg: 'exit 33' }), device)).to.equal('tcg');

@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { findProgram } from '../../../../../src/agent/os/processes/find-program.ts';
-import { openImage } from '../../../../../src/agent/os/qemu/image-server.ts';
+import { findProgram } from '../../../../../src/agent/os/child-process.ts';
+import { openImage } from '../../../../../src/agent/os/qemu/disk-images.ts';
 import { openNbd } from '../../../../../src/agent/os/qemu/nbd-client.ts';
 
 describe('agent: disks that another program serves', () => {
@@ -39,7 +39,7 @@ describe('agent: disks that another program serves', () => {
     expect(await broken.catch(String)).to.include('cannot be read');
   });
 
-  it('are given up where the program speaks nonsense, says too much, or falls silent until the end', async () => {
+  it('are given up if the program speaks nonsense, says too much, or falls silent until the end', async () => {
     const greeting = Buffer.from('NBDMAGICIHAVEOPT\0\x03', 'latin1');
     const reply = Buffer.alloc(20);
     reply.writeBigUInt64BE(0x3e889045565a9n, 0);

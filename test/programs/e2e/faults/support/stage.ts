@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { saveCredentials } from '../../../../../src/agent/core/enrollment/credentials.ts';
+import { saveCredentials } from '../../../../../src/agent/core/settings.ts';
 import { openPool } from '../../../../../src/platform/db/pool.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
 import { type AgentProgram, startAgent } from '../../../../support/agent-program.ts';

@@ -4,7 +4,7 @@ import {
   hypervisorCapability,
   SECRETS_CAPABILITY,
 } from '../../../../../src/protocol/index.ts';
-import type { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
+import type { BackupSnapshot } from '../../../../../src/features/backup/snapshot.model.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { connectDevice, type FakeDevice } from '../../../../support/fake-device.ts';
 import { needsRestic } from '../../../../support/restic.ts';
@@ -93,7 +93,7 @@ describe('restores of machines', function () {
     expect(credential.ended_at).not.to.equal(null);
   });
 
-  it('are refused where the snapshot does not have the machine, or the device no Hyper-V', async () => {
+  it('are refused if the snapshot does not have the machine, or the device no Hyper-V', async () => {
     for (const [given, status, field] of [
       [{ machine: undefined }, 400, 'body.machine'],
       [{ machine: 'nobody' }, 400, 'body.machine'],

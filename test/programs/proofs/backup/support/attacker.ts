@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { type ObjectKey } from '../../../../../src/engine/reader/decrypt.ts';
-import { openMasterKey } from '../../../../../src/engine/reader/keys.ts';
-import type { ObjectSource, ObjectType } from '../../../../../src/engine/reader/object-source.ts';
-import { unpackBlob, unpackJson } from '../../../../../src/engine/reader/unpack.ts';
-import type { IssuedCredential } from '../../../../../src/features/backup/store/records/credentials.ts';
-import { encryptObject } from '../../../../../src/engine/creation/encrypt.ts';
+import {
+  type ObjectKey,
+  unpackBlob,
+  unpackJson,
+  encryptObject,
+  type ObjectSource,
+  type ObjectType,
+} from '../../../../../src/engine/repository/object-encoding.ts';
+import { openMasterKey } from '../../../../../src/engine/repository/keys.ts';
+import type { IssuedCredential } from '../../../../../src/features/backup-store/credentials.ts';
 import { sha256 } from '../../../../support/engine/repository-forge.ts';
 import { request } from '../../../../support/backup/store-support.ts';
 

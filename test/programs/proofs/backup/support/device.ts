@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { saveCredentials } from '../../../../../src/agent/core/enrollment/credentials.ts';
+import { saveCredentials } from '../../../../../src/agent/core/settings.ts';
 import { openPrivateFolder } from '../../../../../src/agent/os/files/private-folder.ts';
 import { type AgentProgram, startAgent } from '../../../../support/agent-program.ts';
 import { eventually } from '../../../../support/eventually.ts';

@@ -3,20 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { EngineError } from '../../../../../src/engine/index.ts';
-import { EncryptionKeyVersion } from '../../../../../src/features/backup/keys/key.model.ts';
-import { passwordOf } from '../../../../../src/features/backup/keys/key-material.ts';
-import { pruneRepository } from '../../../../../src/features/backup/maintenance/prune.ts';
+import { EncryptionKeyVersion, passwordOf } from '../../../../../src/features/backup/key.model.ts';
+import { pruneRepository } from '../../../../../src/features/backup/maintenance.work.ts';
 import {
   findDuePrune,
   findOutdated,
   markRemoved,
-} from '../../../../../src/features/backup/maintenance/retention.service.ts';
-import type { BackupSnapshot } from '../../../../../src/features/backup/snapshots/snapshot.model.ts';
+} from '../../../../../src/features/backup/retention.service.ts';
+import type { BackupSnapshot } from '../../../../../src/features/backup/snapshot.model.ts';
 import {
   accessParts,
   buildCaredRepository,
   type CaredRepository,
-} from '../../../features/backup/care/care-support.ts';
+} from '../../../features/backup/care-support.ts';
 import { end, inSystem, issue, resticUrl } from '../../../../support/backup/store-support.ts';
 import { resticFor } from '../../../../support/restic.ts';
 import type { TestApp } from '../../../../support/test-app.ts';

@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { EncryptionKeyVersion } from '../../../../../src/features/backup/keys/key.model.ts';
-import { passwordOf } from '../../../../../src/features/backup/keys/key-material.ts';
+import { EncryptionKeyVersion, passwordOf } from '../../../../../src/features/backup/key.model.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../../src/platform/secrets/sealed.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { type Restic, resticFor } from '../../../../support/restic.ts';
 import { type ProofDevice, STUCK_MS } from './device.ts';
@@ -33,7 +32,7 @@ export async function passwordFor(world: World, { encryption_key_id, key_version
     EncryptionKeyVersion.query(tx).findOne({ key_id: encryption_key_id, version: key_version }),
   );
   if (version === undefined) throw new Error('the key has no version');
-  return passwordOf(createSealer({ current: SERVER_KEY, old: [] }), version);
+  return passwordOf(createEncryptor({ current: SERVER_KEY, old: [] }), version);
 }
 
 /** Stock restic on the folder of the store, without Muster. */

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProofDevice } from './device.ts';
-import { STUCK_MS } from './device.ts';
+import { type ProofDevice, STUCK_MS } from './device.ts';
 import { strike, type Strike, type Victim } from './kills.ts';
 import type { Dice } from './settings.ts';
 import type { World } from './world.ts';

@@ -10,7 +10,7 @@ import {
 } from '../../../../../src/platform/db/embedded/index.ts';
 import { type Db, openPool } from '../../../../../src/platform/db/pool.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
-import { createAccessTokens } from '../../../../../src/features/auth/sessions/access-token.ts';
+import { createAccessTokens } from '../../../../../src/features/auth/authenticator.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildTenant, giveSecondFactor, type Ground } from '../../../../support/factories.ts';
 import { lastingPort } from '../../../../support/lasting-port.ts';

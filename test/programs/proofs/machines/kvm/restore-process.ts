@@ -1,8 +1,8 @@
 import process from 'node:process';
-import { openMachineRestores } from '../../../../../src/agent/capabilities/machine-restores/machine-handlers.ts';
+import { openMachineRestores } from '../../../../../src/agent/capabilities/machine-restores/handlers.ts';
 import { LocalEngine } from '../../../../../src/agent/repository/local-engine.ts';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
-import { boundHandler } from '../../../../../src/agent/work/bound-handler.ts';
+import { environmentNetwork } from '../../../../../src/agent/os/network/network.ts';
+import { boundHandler } from '../../../../../src/agent/work/handler.ts';
 
 /** The part of the agent that makes machines, as a process of its own, so that a test can kill it at any moment. */
 

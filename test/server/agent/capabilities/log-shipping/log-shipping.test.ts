@@ -1,18 +1,18 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { environmentNetwork } from '../../../../../src/agent/os/network/open-network.ts';
+import { environmentNetwork } from '../../../../../src/agent/os/network/network.ts';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { openDeviceFolder } from '../../../../../src/agent/core/state/device-folder.ts';
+import { openDeviceFolder } from '../../../../../src/agent/core/remove-data.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
-import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
+import { ServerClock } from '../../../../../src/agent/core/server-clock.ts';
 import {
   LogShipping,
   type LogShippingOptions,
 } from '../../../../../src/agent/capabilities/log-shipping/log-shipping.ts';
-import { fixedToken } from '../../../../../src/agent/core/enrollment/tokens.ts';
+import { fixedToken } from '../../../../../src/agent/core/tokens.ts';
 import { type DeviceEvent, DiagnosticBatch, EventBatch } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildDevice, buildTenant } from '../../../../support/factories.ts';

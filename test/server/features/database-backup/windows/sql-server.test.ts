@@ -96,7 +96,7 @@ describe('databases of SQL Server', function () {
     }
   });
 
-  it('are not named by what can be no name, and left alone by who may only read', async () => {
+  it('are not named by what can be no name, and left alone by people who may only read', async () => {
     const right = { database: 'a', backupType: 'full', outputPath: OUTPUT_PATH };
     for (const [given, field] of [
       [{ instance: 'a -x' }, 'body.instance'],

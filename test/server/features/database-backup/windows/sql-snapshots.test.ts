@@ -102,7 +102,7 @@ describe('snapshots of databases of SQL Server', function () {
     }
   });
 
-  it('begin with a full backup, go on with logs, and begin again where another program has taken one', async () => {
+  it('begin with a full backup, go on with logs, and begin again if another program has taken one', async () => {
     const first = await run();
     expect(first.status, JSON.stringify(first.body)).to.equal(201);
     const full = await device.nextCommand();

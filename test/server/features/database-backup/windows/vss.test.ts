@@ -52,6 +52,15 @@ describe('the state of shadow copies', function () {
     expect(body.data).to.deep.include({ deviceId: enrolled.deviceId, status: 'failed', writers: [WRITER] });
   });
 
+  it('says how many writers the device has if it does not list them all', async () => {
+    const agent = await connect();
+    const reading = read();
+    const cut = { status: 'failed', writers: [WRITER], writerCount: 501, providers: [], providerCount: 51 };
+    await agent.succeed(await agent.nextCommand(), cut);
+    const { body } = await reading;
+    expect(body.data).to.deep.include({ writerCount: 501, providerCount: 51 });
+  });
+
   it('says by a code why the device cannot know it', async () => {
     const agent = await connect();
     const reading = read();

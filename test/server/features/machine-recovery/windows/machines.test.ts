@@ -125,7 +125,7 @@ describe('machines of Hyper-V', function () {
     expect(body.data.map(({ vmId }: { vmId: string }) => vmId)).to.include(idOf(7));
   });
 
-  it('stay as they were where a device is away or answers nonsense', async () => {
+  it('stay as they were if a device is away or answers nonsense', async () => {
     await discover([machine(1)]);
     const lists: unknown[] = [
       Array.from({ length: 100_000 }, () => null),
@@ -251,7 +251,7 @@ describe('machines of Hyper-V', function () {
     }
   });
 
-  it('are left alone where the device has no Hyper-V, and by who may only read', async () => {
+  it('are left alone if the device has no Hyper-V, and by people who may only read', async () => {
     await connect(COMMAND_TYPES.filter((type) => !type.startsWith('backup.vm') && type !== 'backup.machine'));
     for (const [path, body] of [
       ['vm-state', { vmId: idOf(1), state: 'stop' }],

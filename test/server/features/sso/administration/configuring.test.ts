@@ -67,7 +67,7 @@ describe('who may configure how others sign in', () => {
     expect(await storedProvider(app, id)).to.deep.equal(before);
   }
 
-  it('is a Partner Admin where the provider is one of the partner', async () => {
+  it('is a Partner Admin if the provider is one of the partner', async () => {
     const { admin, partnerId } = tenant;
     const role = await makeRole(admin, 'partner', [
       'organizations:*',
@@ -87,7 +87,7 @@ describe('who may configure how others sign in', () => {
     expect((await requestsOf(app, weak).read(made.body.id)).status, 'reading stays').to.equal(200);
   });
 
-  it('has all permissions of the members where the provider is one of an organization', async () => {
+  it('has all permissions of the members if the provider is one of an organization', async () => {
     const { admin, orgAdmin, orgId, partnerId } = tenant;
     const weakInside = await buildPersonWithFactor(app, {
       scope: 'organization',

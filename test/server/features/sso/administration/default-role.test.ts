@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { defaultRoleStands } from '../../../../../src/features/sso/providers/default-role.ts';
-import { SsoProvider } from '../../../../../src/features/sso/providers/provider.model.ts';
+import { isDefaultRoleValid } from '../../../../../src/features/sso/provider-settings.ts';
+import { SsoProvider } from '../../../../../src/features/sso/sso.model.ts';
 import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
@@ -39,7 +39,7 @@ describe('the role of accounts that a sign-in creates', () => {
   };
   const stands = (id: string): Promise<boolean> =>
     withSystem(app.server.database.pool, 'test', async (tx) =>
-      defaultRoleStands(tx, await SsoProvider.query(tx).findById(id).throwIfNotFound()),
+      isDefaultRoleValid(tx, await SsoProvider.query(tx).findById(id).throwIfNotFound()),
     );
 
   it('is one for users of the owner', async () => {
@@ -75,7 +75,7 @@ describe('the role of accounts that a sign-in creates', () => {
     }
   });
 
-  it('never has more than whoever configures the provider', async () => {
+  it('never has more than the person who configures the provider', async () => {
     // Nobody is a member yet, so that only the default role counts.
     const orgId = await buildOrganization(app, tenant.partnerId);
     const role = await makeRole(tenant.admin, 'partner', ['organizations:write', 'devices:read']);
@@ -176,7 +176,7 @@ describe('the role of accounts that a sign-in creates', () => {
     expect(await stands(id), 'still reaches it').to.equal(true);
   });
 
-  it('may not be given where the role has grown, was deleted, or fits no more', async () => {
+  it('may not be given if the role has grown, was deleted, or fits no more', async () => {
     const own = await buildSsoTenant(app);
     const role = await makeRole(own.admin, 'organization', ['devices:read']);
     const configurator = await makeRole(own.admin, 'partner', ['organizations:write', 'devices:read']);

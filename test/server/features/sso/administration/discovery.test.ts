@@ -53,12 +53,12 @@ describe('the endpoints of a provider', function () {
     expect(sends_issuer).to.equal(true);
   });
 
-  it('are those set by hand where there are some', async () => {
+  it('are those set by hand if there are some', async () => {
     const { body } = await act.create({ issuer: idp.issuer, tokenUrl: ENDPOINTS.tokenUrl });
     expect(endpointsOf(body)).to.deep.equal({ ...discovered(), tokenUrl: ENDPOINTS.tokenUrl });
   });
 
-  it('stay empty, with a warning, where the issuer does not answer', async () => {
+  it('stay empty, with a warning, if the issuer does not answer', async () => {
     app.log.length = 0;
     const silent = await serve((request) => request.socket.destroy());
     const { status, body } = await act.create({ issuer: silent });
@@ -76,7 +76,7 @@ describe('the endpoints of a provider', function () {
     expect(idp.paths).to.deep.equal([]);
   });
 
-  it('are asked again for the same issuer where they are missing', async () => {
+  it('are asked again for the same issuer if they are missing', async () => {
     const id = (await act.create({ issuer: idp.issuer })).body.id;
     await act.change(id, { jwksUrl: null });
     const { body } = await act.change(id, { issuer: idp.issuer });
@@ -99,7 +99,7 @@ describe('the endpoints of a provider', function () {
     expect(endpointsOf(form.body)).to.deep.equal(ENDPOINTS);
   });
 
-  it('stay what they were, with all the rest, where another issuer does not answer as one', async () => {
+  it('stay what they were, with all the rest, if another issuer does not answer as one', async () => {
     const id = (await act.create({ issuer: idp.issuer, clientId: 'muster' })).body.id;
     const before = await storedProvider(app, id);
     const json =
@@ -145,7 +145,7 @@ describe('the endpoints of a provider', function () {
     expect(await storedProvider(app, id)).to.deep.equal(before);
   });
 
-  it('set by hand are refused where they may not be reached', async () => {
+  it('set by hand are refused if they may not be reached', async () => {
     const id = (await act.create({ ...ENDPOINTS })).body.id;
     const before = await storedProvider(app, id);
     for (const url of [
@@ -173,7 +173,7 @@ describe('the endpoints of a provider', function () {
     expect((await act.change(id, { ...gone, name: 'Renamed' })).body).to.deep.include({ name: 'Renamed' });
   });
 
-  it('are not stored where somebody else has changed the provider meanwhile', async () => {
+  it('are not stored if another person has changed the provider meanwhile', async () => {
     const { issuer, paths } = idp;
     const id = (await act.create({ clientId: 'muster' })).body.id;
     paths.length = 0;

@@ -134,7 +134,7 @@ describe('the switch that enforces single sign-on', () => {
     }
   });
 
-  it('is looked at again when somebody activates an enforced provider', async () => {
+  it('is looked at again when a person activates an enforced provider', async () => {
     const own = await buildSsoTenant(app);
     const { change, status } = requestsOf(app, own.orgAdmin);
     const id = await make(own.orgAdmin);

@@ -45,7 +45,7 @@ describe('the settings of a provider', () => {
     }
   });
 
-  it('come from the preset where their creator has said nothing', async () => {
+  it('come from the preset if their creator has said nothing', async () => {
     const okta = (await act.create({ preset: 'okta' })).body;
     expect(okta).to.deep.include({
       preset: 'okta',

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { clientSecretContext } from '../../../../../src/features/sso/sealed-columns.ts';
+import { clientSecretContext } from '../../../../../src/features/sso/sso.model.ts';
 import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
-import { visibleProviders } from '../../../../../src/features/sso/providers/provider.queries.ts';
+import { visibleProviders } from '../../../../../src/features/sso/sso.queries.ts';
 import type { TenantScope } from '../../../../../src/platform/db/tenant-scope.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../../src/platform/secrets/sealed.ts';
 import { buildOrganization, buildPerson, type Person } from '../../../../support/factories.ts';
 import { signingKey } from '../../../../support/saml-certificates.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
@@ -210,7 +210,7 @@ describe('single sign-on providers', () => {
   it('keep their client secret sealed, tell that there is one, and forget it on request', async () => {
     const secret = 'hunter2-and-more';
     const id = await make({ clientSecret: secret });
-    const sealer = createSealer({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] });
+    const sealer = createEncryptor({ current: 'a-key-that-only-tests-seal-secrets-with', old: [] });
     const stored = async () => String((await storedProvider(app, id))['client_secret']);
     expect(sealer.open(await stored(), clientSecretContext(id)).text).to.equal(secret);
 
@@ -227,7 +227,7 @@ describe('single sign-on providers', () => {
     expect(sealer.open(await stored(), clientSecretContext(id)).text).to.equal(`${secret}-new`);
     expect((await change(id, { clientSecret: null })).body.hasClientSecret).to.equal(false);
 
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const trail = await app.call('GET', '/audit-logs?limit=100', { token: tenant.admin.token });
     expect(JSON.stringify(trail.body)).not.to.include('hunter2');
     expect(JSON.stringify(app.log)).not.to.include('hunter2');

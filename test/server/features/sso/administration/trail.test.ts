@@ -13,7 +13,7 @@ describe('changes of providers', () => {
   after(() => app.close());
 
   const lastEntry = async () => {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { body } = await app.call('GET', '/audit-logs?limit=1', { token: tenant.admin.token });
     const [entry] = body.entries;
     return { ...entry, details: JSON.parse(entry.details) };

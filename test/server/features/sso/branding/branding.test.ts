@@ -37,7 +37,7 @@ describe('the branding of the sign-in page', () => {
   it('is in the trail with what changed, and not with a quarter of a megabyte', async () => {
     await put({ headline: 'Before', logoUrl: LOGO });
     await put({ headline: 'After', logoUrl: LOGO });
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const { entries } = (await app.call('GET', '/audit-logs?limit=2', { token: tenant.admin.token })).body;
     expect(entries[0]).to.deep.include({
       action: 'partner.login_branding.update',

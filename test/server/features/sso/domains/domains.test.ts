@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { checkDomains } from '../../../../../src/features/sso/domains/domain-checks.job.ts';
-import { isDomainProven } from '../../../../../src/features/sso/domains/domain.service.ts';
+import { checkDomains } from '../../../../../src/features/sso/sso.work.ts';
+import { isDomainProven } from '../../../../../src/features/sso/domain.service.ts';
 import { SYSTEM_ROLES } from '../../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { createTxtLookup } from '../../../../../src/platform/outbound/txt-records.ts';
@@ -104,7 +104,7 @@ describe('domains of single sign-on', () => {
     const deleted = await app.call('DELETE', `/sso/domains/${id}`, { token: orgAdmin.token });
     expect(deleted.body).to.deep.equal({ success: true });
     expect(await proven(tenant.orgId, 'münchen-gmbh.de')).to.equal(false);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const actions = await withSystem(app.server.database.pool, 'test', (tx) =>
       tx('audit_logs').where({ resource_id: id }).orderBy('timestamp').pluck('action'),
     );

@@ -60,7 +60,7 @@ describe('the last break-glass person', () => {
     expect(signedIn.status).to.equal(200);
   });
 
-  it('is the last one only where no other named person is usable', async () => {
+  it('is the last one only if no other named person is usable', async () => {
     const [named, other] = [await member(), await member()];
     const useless = [
       await member(SYSTEM_ROLES.organizationTechnician),
@@ -80,7 +80,7 @@ describe('the last break-glass person', () => {
     expect((await disable(named, other)).status).to.equal(200);
   });
 
-  it('is free to go where the provider is not enforced, or has not named them', async () => {
+  it('is free to go if the provider is not enforced, or has not named them', async () => {
     const [first, second, third, by] = [await member(), await member(), await member(), await member()];
     await member();
     await enforced([first], { enforce_sso: false });
@@ -121,7 +121,7 @@ describe('the last break-glass person', () => {
     expect((await app.call('POST', '/auth/mfa/disable', { token: named.token, body })).status).to.equal(200);
   });
 
-  it('remains where enforcement begins at the moment in which they are disabled', async () => {
+  it('remains if enforcement begins at the moment in which they are disabled', async () => {
     for (let round = 0; round < 5; round++) {
       const [named, by] = [await member(), await colleague()];
       await giveSecondFactor(app, by);
@@ -140,7 +140,7 @@ describe('the last break-glass person', () => {
     }
   });
 
-  it('remains where two disable each other at the same moment', async () => {
+  it('remains if two disable each other at the same moment', async () => {
     for (let round = 0; round < 5; round++) {
       const [first, second, by] = [await member(), await member(), await colleague()];
       const providerId = await enforced([first, second]);

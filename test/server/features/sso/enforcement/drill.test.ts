@@ -69,7 +69,7 @@ describe('the drill: an enforced identity provider fails', function () {
   }
   /** What the trail of the organization says of the failed sign-ins with the provider. */
   async function reasonsInTrail(): Promise<unknown[]> {
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const entries = await query<{ reason: unknown }>(
       app,
       `select details ->> 'reason' as reason from audit_logs

@@ -90,7 +90,7 @@ describe('enforced single sign-on', () => {
       }
     });
 
-    it('and reveals nothing to somebody who does not know it', async () => {
+    it('and reveals nothing to a person who does not know it', async () => {
       await enforceFor(app, { org_id: orgId });
       const { email } = await member();
       const answers = [await login(email, 'Wrong-Word-1'), await login('nobody@example.com', 'Wrong-Word-1')];
@@ -125,7 +125,7 @@ describe('enforced single sign-on', () => {
       expectRefused(await login(person.email), ofOrganization());
     });
 
-    it('where enforcement begins between password and code', async () => {
+    it('if enforcement begins between password and code', async () => {
       const person = await member();
       const factor = await enableSecondFactor(app, person);
       const { tempToken } = (await login(person.email)).body;
@@ -136,7 +136,7 @@ describe('enforced single sign-on', () => {
       expect(again.status, 'the attempt is used up').to.equal(401);
     });
 
-    it('where enforcement begins after the password was checked', async () => {
+    it('if enforcement begins after the password was checked', async () => {
       const person = await member();
       await enforceFor(app, { org_id: orgId }, [], { enforce_sso: false });
       // The sign-in waits for this transaction, which ends after enforcement has begun.

@@ -43,7 +43,7 @@ describe('muster sso', function () {
     expect((await login(person.email)).status).to.equal(200);
     expect((await login(other.technician.email)).body.code, 'the other one').to.equal('SSO_REQUIRED');
 
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const entries = `select org_id, partner_id, actor_type, resource_id, resource_name, details from audit_logs
       where action = 'sso.enforcement.unlock' order by id`;
     const entry = {
@@ -62,7 +62,7 @@ describe('muster sso', function () {
     const again = await muster('unlock', '--provider', id);
     expect(again.code).to.equal(0);
     expect(again.out).to.contain('was not enforced. Nothing was changed.');
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     expect(await query(app, entries)).to.have.lengthOf(1);
     expect(await query(app, state, [id])).to.deep.equal([after]);
     await query(app, 'delete from sso_providers where id = ?', [elsewhere]);
@@ -84,7 +84,7 @@ describe('muster sso', function () {
       '',
     ]);
     expect((await muster('unlock', '--provider', id)).code).to.equal(0);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const [entry] = await query(
       app,
       `select org_id, partner_id from audit_logs where action = 'sso.enforcement.unlock' and resource_id = ?`,

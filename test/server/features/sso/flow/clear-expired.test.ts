@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { ssoRetention } from '../../../../../src/features/sso/retention.ts';
-import { RowPruner } from '../../../../../src/platform/db/retention/row-pruner.ts';
+import { ssoRetention } from '../../../../../src/features/sso/sso.model.ts';
+import { RowPruner } from '../../../../../src/platform/jobs/row-pruner.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
 import { buildTenant } from '../../../../support/factories.ts';
 import { quietLog } from '../../../../support/quiet-log.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
 import { createSsoApp, insertProvider, query } from '../../../../support/sso/sso-support.ts';
 
-describe('sign-ins that nobody finishes', () => {
+describe('sign-ins that are not finished', () => {
   let app: TestApp;
   let providerId: string;
   before(async () => {

@@ -1,9 +1,6 @@
 import { expect } from 'chai';
 import { X509Certificate } from 'node:crypto';
-import {
-  checkActiveProviders,
-  type RoundParts,
-} from '../../../../../src/features/sso/health/health-round.ts';
+import { checkActiveProviders, type RoundParts } from '../../../../../src/features/sso/health.work.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildOrganization, buildPartner } from '../../../../support/factories.ts';
 import { type HttpsServer, startHttpsServer } from '../../../../support/https-server.ts';
@@ -93,7 +90,7 @@ describe('the regular check of providers', function () {
     expect([await failuresOf(id), await alerts(orgId)]).to.deep.equal([2, []]);
   });
 
-  it('is critical where people cannot sign in without the provider', async () => {
+  it('is critical if people cannot sign in without the provider', async () => {
     const { orgId } = await buildSsoTenant(app);
     await oidc({ org_id: orgId }, { enforce_sso: true, discovery_failures: 2 });
     await idp.stop();
@@ -122,7 +119,7 @@ describe('the regular check of providers', function () {
     expect((await alerts(orgId))[0]).to.deep.include({ status: 'active' });
   });
 
-  it('begins anew, and ends the alert, when somebody changes, deactivates or deletes the provider', async () => {
+  it('begins anew, and ends the alert, when a person changes, deactivates or deletes the provider', async () => {
     for (const how of ['change', 'deactivate', 'delete'] as const) {
       const { orgId, orgAdmin } = await buildSsoTenant(app);
       const id = await oidc({ org_id: orgId }, { issuer: 'https://10.0.0.1', discovery_failures: 2 });
@@ -327,7 +324,7 @@ describe('the regular check of providers', function () {
       expect(result).to.deep.equal({ checked: 2, failing: 1, skipped: 5 });
     });
 
-    it('goes on where one cannot be checked for a reason of ours', async () => {
+    it('goes on if one cannot be checked for a reason of ours', async () => {
       const { orgId, partnerId } = await buildSsoTenant(app);
       const other = await buildOrganization(app, partnerId);
       const first = await oidc({ org_id: orgId }, { issuer: 'https://127.0.0.1:9/first' });

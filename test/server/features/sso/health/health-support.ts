@@ -1,5 +1,5 @@
 import { createAuditTrail } from '../../../../../src/features/audit/index.ts';
-import type { RoundParts } from '../../../../../src/features/sso/health/health-round.ts';
+import type { RoundParts } from '../../../../../src/features/sso/health.work.ts';
 import type { Logger } from '../../../../../src/platform/logger.ts';
 import { GuardedFetch } from '../../../../../src/platform/outbound/guarded-fetch.ts';
 import { TEST_AUTHORITY } from '../../../../support/https-server.ts';
@@ -19,7 +19,7 @@ export const fetchFor = (log: Logger, totalMs: number) =>
 export const partsOf = (app: TestApp, log: Logger, outcomes: string[]): RoundParts => ({
   db: app.server.database.pool,
   ssoFetch: fetchFor(log, 10_000),
-  audit: createAuditTrail(app.server.auditSealer),
+  audit: createAuditTrail(app.server.chainWriter),
   log,
   onChecked: (type, outcome) => void outcomes.push(`${type} ${outcome}`),
 });
@@ -32,7 +32,7 @@ export const alertsOf = (app: TestApp, orgId: string) =>
   );
 
 export async function trailOf(app: TestApp, providerId: string): Promise<string[]> {
-  await app.server.auditSealer.flush();
+  await app.server.chainWriter.flush();
   const entries = await query<{ action: string; result: string }>(
     app,
     "select action, result from audit_logs where resource_id = ? and action like 'sso.provider.%' order by id",

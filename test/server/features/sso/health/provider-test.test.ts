@@ -99,7 +99,13 @@ describe('the test of a provider', function () {
     const empty = await serve((_request, response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"keys":[]}'),
     );
-    for (const url of [page, empty]) {
+    // A kid is text, and a sign-in refuses the whole set.
+    const unusable = await serve((_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"keys":[{"kty":"RSA","kid":1,"n":"AQAB","e":"AQAB"}]}'),
+    );
+    for (const url of [page, empty, unusable]) {
       await query(app, 'update sso_providers set jwks_url = ? where id = ?', [url, id]);
       expect(await outcome(id)).to.include('no keys');
       expect(JSON.stringify((await act.test(id)).body)).not.to.include('secret page');
@@ -203,7 +209,7 @@ describe('the test of a provider', function () {
     expect([await storedProvider(app, id), await storedProvider(app, ofOidc)]).to.deep.equal(before);
   });
 
-  it('fills nothing where somebody else has changed the provider meanwhile', async () => {
+  it('fills nothing if another person has changed the provider meanwhile', async () => {
     const id = await make({ type: 'saml' });
     const url = await serve((_request, response) => {
       void act

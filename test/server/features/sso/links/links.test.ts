@@ -99,7 +99,7 @@ describe('linked identities', () => {
 
     expect((await remove(who, first.id)).body).to.deep.equal({ success: true });
     expect(await identities(who)).to.deep.equal([]);
-    await app.server.auditSealer.flush();
+    await app.server.chainWriter.flush();
     const trail = await query<{ action: string; details: unknown }>(
       app,
       `select action, details from audit_logs where resource_id = ? and action like 'sso.%' order by timestamp`,
@@ -155,7 +155,7 @@ describe('linked identities', () => {
     },
   };
   for (const [name, leave] of Object.entries(GONE)) {
-    it(`are refused for somebody ${name} while they were at the provider`, async () => {
+    it(`are refused for a person ${name} while they were at the provider`, async () => {
       const who = await member();
       idp.person = { nameId: newId(), attributes: { email: who.email } };
       const comeBack = await begun(who);
@@ -211,7 +211,7 @@ describe('linked identities', () => {
     await query(app, 'delete from sso_providers where id = ?', [broken]);
   });
 
-  it('are nobody else’s to see or to remove', async () => {
+  it('cannot be seen or removed by other people', async () => {
     const owner = await member();
     const id = await insertLink(owner.id);
     for (const who of [await member(), tenant.admin, await buildPerson(app, { scope: 'system' })]) {
@@ -227,7 +227,7 @@ describe('linked identities', () => {
       return who;
     };
 
-    it('where they are the only way in to an account without a password', async () => {
+    it('if they are the only way in to an account without a password', async () => {
       const second = await insertProvider(app, { org_id: tenant.orgId }, { name: 'Second' });
       const off = await insertProvider(app, { org_id: tenant.orgId }, { status: 'inactive' });
       for (let round = 0; round < 10; round++) {
@@ -243,7 +243,7 @@ describe('linked identities', () => {
       await query(app, 'delete from sso_providers where id in (?, ?)', [second, off]);
     });
 
-    it('where passwords are not accepted, except from people named for emergencies', async () => {
+    it('if passwords are not accepted, except from people named for emergencies', async () => {
       const owner = { partner_id: tenant.partnerId };
       const partner = { scope: 'partner', partnerId: tenant.partnerId } as const;
       const [who, named] = [await buildPerson(app, partner), await buildPerson(app, partner)];
@@ -264,7 +264,7 @@ describe('linked identities', () => {
       await query(app, 'delete from sso_providers where id in (?, ?)', [enforced, other]);
     });
 
-    it('not where their provider was left behind in another organization', async () => {
+    it('not if their provider was left behind in another organization', async () => {
       const who = await member();
       const id = await insertLink(who.id);
       const { orgId } = await buildTenant(app);

@@ -1,12 +1,11 @@
 import { expect } from 'chai';
-import { boundedProfile } from '../../../../../src/features/sso/links/bounded-profile.ts';
-import { saveIdentity } from '../../../../../src/features/sso/links/save-identity.ts';
-import { identityTokenContext } from '../../../../../src/features/sso/sealed-columns.ts';
-import type { AssertedIdentity } from '../../../../../src/features/sso/flow/sso-protocol.ts';
-import { SsoFailure } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import { boundedProfile, saveIdentity } from '../../../../../src/features/sso/link-identity.ts';
+import { identityTokenContext } from '../../../../../src/features/sso/sso.model.ts';
+import type { AssertedIdentity } from '../../../../../src/features/sso/sso-protocol.ts';
+import { SsoFailure } from '../../../../../src/features/sso/sso-failure.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
-import { createSealer } from '../../../../../src/platform/secrets/sealed.ts';
+import { createEncryptor } from '../../../../../src/platform/secrets/sealed.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { buildPerson, buildTenant } from '../../../../support/factories.ts';
 import type { TestApp } from '../../../../support/test-app.ts';
@@ -14,7 +13,7 @@ import { asOwner } from '../../../../support/test-postgres.ts';
 import { createSsoApp, insertProvider, query } from '../../../../support/sso/sso-support.ts';
 
 describe('the link that a sign-in leaves', () => {
-  const sealer = createSealer({ current: 'a key of the test', old: [] });
+  const encryptor = createEncryptor({ current: 'a key of the test', old: [] });
   let app: TestApp;
   let orgId: string;
   let providerId: string;
@@ -38,7 +37,7 @@ describe('the link that a sign-in leaves', () => {
   });
   const save = (userId: string, identity: AssertedIdentity) =>
     withSystem(app.server.database.pool, 'test', (tx) =>
-      saveIdentity(tx, { sealer, userId, provider: { id: providerId }, identity }),
+      saveIdentity(tx, { encryptor, userId, provider: { id: providerId }, identity }),
     ).catch((error: unknown) => {
       if (error instanceof SsoFailure) return error.reason;
       throw error;
@@ -60,7 +59,7 @@ describe('the link that a sign-in leaves', () => {
     ] as const) {
       expect(link?.[column]).not.to.include(text);
       expect(
-        sealer.open(link?.[column] ?? '', identityTokenContext(column, link?.['id'] ?? '')).text,
+        encryptor.open(link?.[column] ?? '', identityTokenContext(column, link?.['id'] ?? '')).text,
       ).to.equal(text);
     }
     // Of another sign-in the tokens of this one say nothing.
@@ -96,12 +95,12 @@ describe('the link that a sign-in leaves', () => {
     expect(await links(userId)).to.have.length(1);
   });
 
-  it('is created by the first of two, also where the second has looked before the first has ended', async () => {
+  it('is created by the first of two, even if the second has looked before the first has ended', async () => {
     const userId = await member();
     const identity = person('c2');
     let second: ReturnType<typeof save> | undefined;
     await withSystem(app.server.database.pool, 'test', async (tx) => {
-      const parts = { sealer, userId, provider: { id: providerId }, identity };
+      const parts = { encryptor, userId, provider: { id: providerId }, identity };
       expect(await saveIdentity(tx, parts)).to.equal('created');
       second = save(userId, identity);
       await eventually(

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { SsoProvider } from '../../../../../src/features/sso/providers/provider.model.ts';
+import type { SsoProvider } from '../../../../../src/features/sso/sso.model.ts';
 import { type OidcProvider, startOidcProvider } from '../../../../support/oidc-provider.ts';
 import {
   CALLBACK_URL,
@@ -66,7 +66,7 @@ describe('a sign-in at a real OpenID provider', () => {
     );
   });
 
-  it('sends the secret in the form where the provider wants that', async () => {
+  it('sends the secret in the form if the provider wants that', async () => {
     const own = idp.addClient(CALLBACK_URL, { token_endpoint_auth_method: 'client_secret_post' });
     const posting = await providerOf(idp, own, { tokenAuthMethod: 'client_secret_post' });
     expect((await signIn(testProtocol(), posting, idp.signIn)).subject).to.equal('ann');
@@ -103,12 +103,12 @@ describe('a sign-in at a real OpenID provider', () => {
     expect(found.map(({ email }) => email)).to.deep.equal(names.map((name) => `${name}@customer.test`));
   });
 
-  it('fails with `provider_refused` where the person refuses', async () => {
+  it('fails with `provider_refused` if the person refuses', async () => {
     idp.accounts.set('ann', { claims: {}, refuses: true });
     expect(await reasonOf(signIn(testProtocol(), provider, idp.signIn))).to.equal('provider_refused');
   });
 
-  it('fails with `client_refused` where the secret is wrong, or the client was deleted meanwhile', async () => {
+  it('fails with `client_refused` if the secret is wrong, or the client was deleted meanwhile', async () => {
     const wrong = await providerOf(idp, { ...client, clientSecret: 'wrong' });
     expect(await reasonOf(signIn(testProtocol(), wrong, idp.signIn))).to.equal('client_refused');
     const own = idp.addClient(CALLBACK_URL);
@@ -122,7 +122,7 @@ describe('a sign-in at a real OpenID provider', () => {
     );
   });
 
-  it('fails with `answer_invalid` where a code is used twice, or with the verifier of another sign-in', async () => {
+  it('fails with `answer_invalid` if a code is used twice, or with the verifier of another sign-in', async () => {
     const protocol = testProtocol();
     const state = newState();
     const { url, nonce, codeVerifier } = await protocol.begin(provider, state);

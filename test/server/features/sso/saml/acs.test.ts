@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { answerXml, encoded } from '../../../../support/saml-forge.ts';
 import { insertProvider, query } from '../../../../support/sso/sso-support.ts';
 import { type Browser, type SamlServer, startSamlServer } from './saml-server.ts';
-import { parseXml } from '../../../../../src/features/sso/saml/xml.ts';
+import { parseXml } from '../../../../../src/features/sso/saml-xml.ts';
 
 const answer = ({ asked }: Browser) => encoded(answerXml(asked));
 
@@ -53,7 +53,7 @@ describe('the address for answers of SAML identity providers', () => {
     expect(await browser.answered(encoded('<other/>'))).to.equal(undefined);
   });
 
-  it('sends a browser to the login page where no such sign-in is under way', async () => {
+  it('sends a browser to the login page if no such sign-in is under way', async () => {
     const browser = await server.begin();
     const good = answer(browser);
     const forms: [string, string][][] = [

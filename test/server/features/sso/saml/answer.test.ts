@@ -92,7 +92,7 @@ describe('an answer of a SAML identity provider', () => {
     expect(await signIn.refusal(wrapped)).to.equal(undefined);
   });
 
-  it('signs in once: the same assertion again is refused, also where five come at once', async () => {
+  it('signs in once: the same assertion again is refused, even if five come at once', async () => {
     const signIn = await ground.begin();
     const once = answer(signIn);
     expect(await signIn.refusal(once)).to.equal(undefined);

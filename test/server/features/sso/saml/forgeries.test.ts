@@ -37,7 +37,7 @@ describe('a forged or broken answer of a SAML identity provider', () => {
   }
 
   describe('in all of these cases', () => {
-    it('signs nobody in, and is recorded with its reason', async () => {
+    it('opens no session, and is recorded with its reason', async () => {
       const { app, providerId } = server;
       const sessions = await query(app, 'select from sessions where sso_provider_id = ?', [providerId]);
       expect(sessions).to.have.length(signedIn);
@@ -46,7 +46,7 @@ describe('a forged or broken answer of a SAML identity provider', () => {
         `select email from users where email like '%@example.com' and email not like 'person-%'`,
       );
       expect(people).to.deep.equal([{ email: 'ada@example.com' }]);
-      await app.server.auditSealer.flush();
+      await app.server.chainWriter.flush();
       const entries = await query<{ reason: string }>(
         app,
         `select details->>'reason' as reason from audit_logs where action = 'user.login.failed' and resource_id = ?`,

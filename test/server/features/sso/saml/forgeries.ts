@@ -1,4 +1,4 @@
-import type { SsoFailureReason } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import type { SsoFailureReason } from '../../../../../src/features/sso/sso-failure.ts';
 import { signingKey } from '../../../../support/saml-certificates.ts';
 import { type Deviation, type Edit, instant, replace } from '../../../../support/saml-forge.ts';
 import { SAMLSTORM, WRAPPED } from './wrapped.ts';

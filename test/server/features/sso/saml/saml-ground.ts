@@ -1,8 +1,8 @@
 import { inflateRawSync } from 'node:zlib';
-import { createSamlProtocol } from '../../../../../src/features/sso/saml/saml-protocol.ts';
-import { SsoProvider } from '../../../../../src/features/sso/providers/provider.model.ts';
-import type { AssertedIdentity } from '../../../../../src/features/sso/flow/sso-protocol.ts';
-import { SsoFailure, type SsoFailureReason } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import { createSamlProtocol } from '../../../../../src/features/sso/saml.ts';
+import { SsoProvider } from '../../../../../src/features/sso/sso.model.ts';
+import type { AssertedIdentity } from '../../../../../src/features/sso/sso-protocol.ts';
+import { SsoFailure, type SsoFailureReason } from '../../../../../src/features/sso/sso-failure.ts';
 import type { PublicContext } from '../../../../../src/platform/context.ts';
 import { withSystem } from '../../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../../src/platform/ids.ts';

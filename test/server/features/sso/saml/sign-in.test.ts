@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readIdpMetadata } from '../../../../../src/features/sso/saml/idp-metadata.ts';
+import { readIdpMetadata } from '../../../../../src/features/sso/saml-metadata.ts';
 import { newId } from '../../../../../src/platform/ids.ts';
 import { BrowserClient } from '../../../../support/browser-client.ts';
 import { buildTenant } from '../../../../support/factories.ts';

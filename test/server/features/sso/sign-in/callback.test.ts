@@ -65,7 +65,7 @@ describe('a sign-in with an identity provider, up to its answer', () => {
     expect(session).to.deep.equal({ redirect_url: '/devices', provider_version: 1, ten: true });
   });
 
-  it('sets a Secure cookie where people reach the server by https', async () => {
+  it('sets a Secure cookie if people reach the server by https', async () => {
     const secure = await createSsoApp({ env: { PUBLIC_URL: 'https://muster.test' } });
     try {
       const tenant = await buildTenant(secure);
@@ -187,7 +187,7 @@ describe('a sign-in with an identity provider, up to its answer', () => {
     expect(await failureIn(get(`/sso/callback?state=${state}`, cookie))).to.equal(UNKNOWN);
   });
 
-  it('ends where the provider was disabled, reconfigured or deleted meanwhile, and where its version is not known', async () => {
+  it('ends if the provider was disabled, reconfigured or deleted meanwhile, and if its version is not known', async () => {
     const changes = [
       `update sso_providers set status = 'inactive' where id = ?`,
       `update sso_providers set status = 'testing' where id = ?`,
@@ -209,7 +209,7 @@ describe('a sign-in with an identity provider, up to its answer', () => {
     expect(await failureIn(get(`/sso/callback?state=${state}`, cookie))).to.equal(UNKNOWN);
   });
 
-  it('is audited with the provider and the reason where it fails', async () => {
+  it('is audited with the provider and the reason if it fails', async () => {
     const { state, cookie } = await begun();
     await query(app, `update sso_providers set name = 'Audited provider'`);
     await get(`/sso/callback?state=${state}`, cookie);
@@ -235,7 +235,7 @@ describe('a sign-in with an identity provider, up to its answer', () => {
     ]);
   });
 
-  it('leads to the login page where the provider cannot be used, and is audited there', async () => {
+  it('leads to the login page if the provider cannot be used, and is audited there', async () => {
     const { orgId: other } = await buildTenant(app);
     await insertProvider(app, { org_id: other }, { certificate: null });
     expect(await failureIn(get(`/sso/login/${other}`))).to.equal('sso_error not_configured');
@@ -265,7 +265,7 @@ describe('the code of a sign-in', () => {
   });
   after(() => app.close());
 
-  it('is refused with the sentence of the specification where nobody knows it', async () => {
+  it('is refused with the sentence of the specification if it is not known', async () => {
     for (const code of ['x', 'a'.repeat(200)]) {
       const answer = await app.call('POST', '/sso/exchange', { body: { code } });
       expect([answer.status, answer.body.error]).to.deep.equal([
@@ -275,7 +275,7 @@ describe('the code of a sign-in', () => {
     }
   });
 
-  it('is refused by name where it is no text', async () => {
+  it('is refused by name if it is no text', async () => {
     for (const code of [undefined, '', 5, ['a'], 'a'.repeat(201), { a: 1 }]) {
       const answer = await app.call('POST', '/sso/exchange', { body: { code } });
       expect([answer.status, answer.body.details?.[0]?.path]).to.deep.equal([400, 'body.code']);

@@ -183,7 +183,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       expect(page.url).to.match(/\/devices\?status=online#ssoCode=/);
     });
 
-    it('gets no account where the organization gives none', async () => {
+    it('gets no account if the organization gives none', async () => {
       await proveDomain();
       await insertForOrganization({ auto_provision: false });
       const human = newHuman();
@@ -225,7 +225,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       expect(failureOf(await come(toPartner()))).to.equal('/login no_org_access not_a_member');
     });
 
-    it('opens no account that is there where nobody has proved its domain, but one that was linked', async () => {
+    it('opens no existing account unless its domain is proven or it was linked', async () => {
       const toEach = [
         { path: toPartner(), who: tenant.admin, owner: { partner_id: tenant.partnerId } },
         {
@@ -252,7 +252,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       }
     });
 
-    it('is refused where the account is disabled or the partner inactive', async () => {
+    it('is refused if the account is disabled or the partner inactive', async () => {
       await proveDomain();
       await place.insertProvider({ partner_id: tenant.partnerId });
       const colleague = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
@@ -264,7 +264,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       expect(failureOf(await come(toPartner()))).to.equal('/login sso_error partner_inactive');
     });
 
-    it('has a second factor only where the provider is trusted with one and reports it', async () => {
+    it('has a second factor only if the provider is trusted with one and reports it', async () => {
       await proveDomain();
       await place.insertProvider({ partner_id: tenant.partnerId });
       const human = newHuman(tenant.admin.email);
@@ -315,7 +315,7 @@ for (const protocol of ['OpenID Connect', 'SAML'] as const) {
       expect((await app.call('GET', '/sso/identities', { token })).body.data).to.deep.equal([]);
     });
 
-    it('cannot use the password where the provider is enforced, unless named for that', async () => {
+    it('cannot use the password if the provider is enforced, unless named for that', async () => {
       await proveDomain();
       const colleague = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
       await place.insertProvider(

@@ -55,7 +55,7 @@ describe('virtual file systems among the sources of a backup', () => {
     expect(leftOut('/home', '/tmp', '/srv/share')).to.deep.equal([]);
   });
 
-  it('are no sources, and the others go on', () => {
+  it('are not backed up as sources, and the other sources are', () => {
     const { paths, refused } = choose(
       MACHINE,
       '/proc/self/task',

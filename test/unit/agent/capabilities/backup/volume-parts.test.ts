@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { whyNotHere } from '../../../../../src/agent/capabilities/backup/restore/volume/possible-name.ts';
+import { whyNotHere } from '../../../../../src/agent/capabilities/backup/volume-source.ts';
 import { patient, remembering } from '../../../../../src/agent/repository/repository-source.ts';
 import { EngineError, type ObjectSource } from '../../../../../src/engine/index.ts';
 
@@ -44,7 +44,7 @@ describe('the names of files of Linux', () => {
 });
 
 describe('the objects of a repository that is read for long', () => {
-  it('are asked for again where the store was not reached, and not where it refuses', async () => {
+  it('are asked for again if the store was not reached, and not if it refuses', async () => {
     const busy = () => Promise.reject(new EngineError('DESTINATION_UNREACHABLE'));
     const twice = scripted([unreached, busy]);
     expect((await patient(twice, signal, [1, 1]).get('data', NAME)).byteLength).to.equal(10);

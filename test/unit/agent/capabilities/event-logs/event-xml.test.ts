@@ -6,14 +6,14 @@ import * as fc from 'fast-check';
 import {
   parseElements,
   unescapeText,
-} from '../../../../../src/agent/capabilities/event-logs/windows/event-elements.ts';
-import { EventSplitter } from '../../../../../src/agent/capabilities/event-logs/windows/event-splitter.ts';
-import { parseEventXml } from '../../../../../src/agent/capabilities/event-logs/windows/event-xml.ts';
+  parseEventXml,
+  EventSplitter,
+} from '../../../../../src/agent/capabilities/event-logs/event-xml.ts';
 import {
   eventXPath,
   isExact,
   isLogName,
-} from '../../../../../src/agent/capabilities/event-logs/windows/wevtutil-text.ts';
+} from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
 const NS = "xmlns='http://schemas.microsoft.com/win/2004/08/events/event'";

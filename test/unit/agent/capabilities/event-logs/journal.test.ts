@@ -3,13 +3,11 @@ import * as fc from 'fast-check';
 import {
   grepPattern,
   unitLog,
-} from '../../../../../src/agent/capabilities/event-logs/journald/journal-arguments.ts';
-import {
+  JournalSurvey,
   JournalLines,
   shortenValues,
-} from '../../../../../src/agent/capabilities/event-logs/journald/journal-lines.ts';
-import { JournalSurvey } from '../../../../../src/agent/capabilities/event-logs/journald/journal-survey.ts';
-import { recordTimes, timedRecordId } from '../../../../../src/agent/capabilities/event-logs/record-id.ts';
+} from '../../../../../src/agent/capabilities/event-logs/journal-format.ts';
+import { recordTimes, timedRecordId } from '../../../../../src/agent/capabilities/event-logs/log-reader.ts';
 
 /** Characters that mean something to a format, and others. The whole of Unicode takes seconds to set up. */
 const odd = fc.constantFrom(...Array.from('<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001'));

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parseHead } from '../../../../../src/agent/capabilities/event-logs/text/line-format.ts';
-import { levelOfText } from '../../../../../src/agent/capabilities/event-logs/text/line-levels.ts';
+import { levelOfText } from '../../../../../src/agent/capabilities/event-logs/text/structured-line.ts';
 
 const WRITTEN = Date.parse('2026-01-02T00:00:00Z');
 const local = (text: string) => new Date(text).getTime();

@@ -6,7 +6,7 @@ import {
   quoted,
   spansBack,
   UNIFIED_LOGS,
-} from '../../../../../src/agent/capabilities/event-logs/macos/unified-log.ts';
+} from '../../../../../src/agent/capabilities/event-logs/macos-reader.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
 const LINE = JSON.stringify({

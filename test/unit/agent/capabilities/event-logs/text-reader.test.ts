@@ -3,9 +3,8 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import * as fc from 'fast-check';
-import { parsePartName } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
+import { parsePartName, unpack } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
-import { unpack } from '../../../../../src/agent/capabilities/event-logs/text/unpackers.ts';
 import { LogEntry, type LogLevel } from '../../../../../src/protocol/index.ts';
 import {
   ask,
@@ -47,6 +46,15 @@ describe('agent: text logs', () => {
     expect(summary).to.deep.equal({ scanned: 300, truncated: false, total: 300 });
     expect(new Set(rows.map(({ recordId }) => recordId)).size).to.equal(300);
     for (const row of rows) expect(LogEntry.safeParse(row).success).to.equal(true);
+  });
+
+  it('says in an entry of very many lines that not all are shown', async () => {
+    await put('app.log', line(0) + 'behind\n'.repeat(700) + line(1));
+    const { rows } = await ask(reader(), { name: 'app.log' });
+    expect(rows[1]?.message.match(/behind/g)).to.have.length(500);
+    expect(rows[1]?.message).to.match(/\[more lines\]$/);
+    expect(rows[1]?.raw).to.match(/\[more lines\]$/);
+    expect(rows[0]?.message).to.equal('message 1');
   });
 
   it('finds every record by its id, also after the log was rotated and compressed', async () => {
@@ -130,7 +138,7 @@ describe('agent: text logs', () => {
       'boom\n  at a\n  at b',
       'preamble',
     ]);
-    expect(rows[1]?.message.split('\n')).to.have.length(501);
+    expect(rows[1]?.message.split('\n')).to.have.length(502);
     for (const row of rows) expect(await reader().record('app.log', row.recordId, never)).to.deep.equal(row);
   });
 
@@ -325,7 +333,7 @@ describe('agent: text logs', () => {
     expect(seen.slice(-200)).to.deep.equal(Array.from({ length: 200 }, (_, n) => `message ${200 + n}`));
   });
 
-  it('follows a program that writes on behind the zeros where its file was emptied', async () => {
+  it('follows a program that writes on behind the zeros if its file was emptied', async () => {
     await put('app.log', lines(0, 3));
     const stop = new AbortController();
     const seen: string[] = [];

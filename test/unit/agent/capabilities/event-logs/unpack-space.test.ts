@@ -2,10 +2,12 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { findTextLogs } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
-import { openPart } from '../../../../../src/agent/capabilities/event-logs/text/open-part.ts';
+import {
+  findTextLogs,
+  unpack,
+  openPart,
+} from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { UnpackSpace } from '../../../../../src/agent/capabilities/event-logs/text/unpack-space.ts';
-import { unpack } from '../../../../../src/agent/capabilities/event-logs/text/unpackers.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
 import { ask, codeOf, never, temporaryFolder } from '../../../../support/agent/collect.ts';
 

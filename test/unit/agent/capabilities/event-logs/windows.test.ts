@@ -1,16 +1,16 @@
 import { expect } from 'chai';
-import { EventSplitter } from '../../../../../src/agent/capabilities/event-logs/windows/event-splitter.ts';
 import {
+  EventSplitter,
   parseEventXml,
   windowsEncoding,
-} from '../../../../../src/agent/capabilities/event-logs/windows/event-xml.ts';
+} from '../../../../../src/agent/capabilities/event-logs/event-xml.ts';
 import {
   eventXPath,
   listedLogs,
   parseNames,
   parseProperties,
   recordsXPath,
-} from '../../../../../src/agent/capabilities/event-logs/windows/wevtutil-text.ts';
+} from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
 const NS = "xmlns='http://schemas.microsoft.com/win/2004/08/events/event'";

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Domain, parseDomain } from '../../../../../src/agent/capabilities/hypervisors/kvm/domain.ts';
-import { newDomainXml } from '../../../../../src/agent/capabilities/hypervisors/kvm/new-domain.ts';
+import { type Domain, parseDomain } from '../../../../../src/agent/capabilities/hypervisors/kvm-domain.ts';
+import { newDomainXml } from '../../../../../src/agent/capabilities/hypervisors/kvm-import.ts';
 
 const ID = '11111111-2222-4333-8444-555555555555';
 const OTHER = '21111111-2222-4333-8444-555555555555';
@@ -43,7 +43,7 @@ describe('agent: definitions of machines of libvirt', () => {
     ]);
   });
 
-  it('are refused where they are none', () => {
+  it('are refused if they are none', () => {
     const texts = ['', '<domain/>', 'x'.repeat(2_000_000), '{"domain":1}'];
     texts.push(`<!DOCTYPE d [<!ENTITY x "y">]>${definition('')}`, definition('').replace('131072', '1e99'));
     for (const text of texts) expect(() => parseDomain(text)).to.throw('cannot be read');

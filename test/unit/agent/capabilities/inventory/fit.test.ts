@@ -1,8 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fitToLimits } from '../../../../../src/agent/capabilities/inventory/fit.ts';
-import { networkInterfaces } from '../../../../../src/agent/capabilities/inventory/collect.ts';
-import { Inventory, INVENTORY_MAX_BYTES, SOFTWARE_MAX } from '../../../../../src/protocol/index.ts';
+import { fitToLimits, networkInterfaces } from '../../../../../src/agent/capabilities/inventory/collect.ts';
+import {
+  INTERFACES_MAX,
+  Inventory,
+  INVENTORY_MAX_BYTES,
+  SOFTWARE_MAX,
+} from '../../../../../src/protocol/index.ts';
 
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -44,6 +48,16 @@ describe('agent: the inventory within the limits of the server', () => {
     );
   });
 
+  it('says how many addresses an interface has, if it has more than are sent', () => {
+    const addresses = Array.from({ length: 66 }, (_, at) => `192.0.2.${at}`);
+    const of = (ipAddresses: string[]) =>
+      fitToLimits({ hardware: {}, interfaces: [{ name: 'br0', ipAddresses, isPrimary: true }] }, () => {})
+        .interfaces;
+    const shown = { name: 'br0', ipAddresses: addresses.slice(0, 64), isPrimary: true };
+    expect(of(addresses.slice(0, 64))).to.deep.equal([shown]);
+    expect(of(addresses)).to.deep.equal([{ ...shown, addressCount: 66 }]);
+  });
+
   it('is the same text, in whatever order the entries were found', () => {
     const entries = ['b', 'a', 'B', 'a'].map((name, place) => ({ name, version: String(place) }));
     const told = (software: typeof entries) =>
@@ -79,6 +93,22 @@ describe('agent: the inventory within the limits of the server', () => {
     expect(warnings.at(-1)).to.equal(
       `The software list is too long: 7 of its ${SOFTWARE_MAX + 7} entries are not sent.`,
     );
+  });
+
+  it('names what it leaves out among what could not be read, so that the server can say it', () => {
+    const interfaces = Array.from({ length: INTERFACES_MAX + 3 }, (_, n) => ({
+      name: `eth${n}`,
+      ipAddresses: [],
+      isPrimary: false,
+    }));
+    const software = Array.from({ length: SOFTWARE_MAX + 7 }, (_, n) => ({ name: `p${n}` }));
+    const found = fitToLimits({ hardware: {}, interfaces, software }, () => undefined);
+    expect(found.failed).to.deep.equal([
+      { source: 'interfaces', message: '3 of the 259 entries are not sent: the list is too long.' },
+      { source: 'software', message: '7 of the 5007 entries are not sent: the list is too long.' },
+    ]);
+    const parsed = Inventory.safeParse({ ...found, collectedAt: new Date().toISOString() });
+    expect(parsed.success).to.equal(true);
   });
 
   it('has one primary interface, which without a route is the first with an address', () => {

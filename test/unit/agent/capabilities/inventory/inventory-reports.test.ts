@@ -1,14 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { MachineInventory } from '../../../../../src/agent/capabilities/inventory/fit.ts';
+import type { MachineInventory } from '../../../../../src/agent/capabilities/inventory/collect.ts';
 import {
   InventoryReports,
   type InventoryReportsOptions,
 } from '../../../../../src/agent/capabilities/inventory/inventory-reports.ts';
-import { type ServerAnswer, ServerCallError } from '../../../../../src/agent/core/server/server-call.ts';
-import { ServerClock } from '../../../../../src/agent/core/server/server-clock.ts';
-import { fixedToken } from '../../../../../src/agent/core/enrollment/tokens.ts';
+import { type ServerAnswer, ServerCallError } from '../../../../../src/agent/core/server-call.ts';
+import { ServerClock } from '../../../../../src/agent/core/server-clock.ts';
+import { fixedToken } from '../../../../../src/agent/core/tokens.ts';
 import type { Inventory } from '../../../../../src/protocol/index.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { useTestClock } from '../../../../support/use-test-clock.ts';
@@ -102,6 +102,24 @@ describe('agent: inventory reports', () => {
     await received(2);
     await looked();
     expect(sent).to.have.length(2);
+  });
+
+  it('leave out times that are in the future for the server, which would refuse the whole inventory', async () => {
+    const serverClock = new ServerClock();
+    const [yesterday, tomorrow] = [-1, 1].map((days) =>
+      new Date(testClock.now() + days * 24 * 3_600_000).toISOString(),
+    );
+    // The clock of the machine is days ahead, and programs were installed by it.
+    serverClock.startReading()(new Date(testClock.now()).toISOString());
+    machine = {
+      software: [
+        { name: 'a', installedAt: yesterday! },
+        { name: 'b', installedAt: tomorrow! },
+      ],
+    };
+    (await begin({ serverClock })).onState(CONNECTED);
+    await received(1);
+    expect(sent[0]!.software).to.deep.equal([{ name: 'a', installedAt: yesterday }, { name: 'b' }]);
   });
 
   it('are not sent again after a restart until a day has passed', async () => {

@@ -4,17 +4,15 @@ import {
   defaultRoute6,
   graphicsOf,
   collectOnLinux,
-} from '../../../../../src/agent/capabilities/inventory/linux.ts';
-import {
   parseApk,
   parseDpkg,
   parseFlatpak,
   parseRpm,
   parseSnap,
-} from '../../../../../src/agent/capabilities/inventory/linux-packages.ts';
-import { lastUserOf, cleanDmi } from '../../../../../src/agent/capabilities/inventory/collector.ts';
+} from '../../../../../src/agent/capabilities/inventory/linux.ts';
+import { lastUserOf, cleanDmi } from '../../../../../src/agent/capabilities/inventory/sources.ts';
 import { collectInventory } from '../../../../../src/agent/capabilities/inventory/collect.ts';
-import { Reading } from '../../../../../src/agent/core/reading.ts';
+import { Reading } from '../../../../../src/agent/core/plain-text.ts';
 import { recordedSources } from './recorded-sources.ts';
 
 /** As the programs print it, or the files have it. */
@@ -219,7 +217,7 @@ describe('agent: the inventory of a Linux machine', () => {
     const sourceOf: Record<string, string> = { 'dpkg-query': 'dpkg' };
 
     for (const program of Object.keys(outputs)) {
-      it(`has everything else where ${program} fails, and names it`, async () => {
+      it(`has everything else if ${program} fails, and names it`, async () => {
         const broken = { ...outputs, [program]: new Error('error: cannot communicate\nwith server') };
         const sources = recordedSources({ os: 'linux', files, outputs: broken, interfaces: own as never });
         const gathered = await collectInventory(sources, expect.fail);
@@ -233,7 +231,7 @@ describe('agent: the inventory of a Linux machine', () => {
       });
     }
 
-    it('has everything else where the interfaces cannot be listed, and where a file hangs', async () => {
+    it('has everything else if the interfaces cannot be listed, and if a file hangs', async () => {
       const broken = machine({
         interfaces() {
           throw new Error('uv_interface_addresses returned Unknown system error 13');
@@ -249,7 +247,7 @@ describe('agent: the inventory of a Linux machine', () => {
       expect([await late, reading.failed.map(({ source }) => source)]).to.deep.equal([undefined, ['apk']]);
     });
 
-    it('delivers an empty list where its only package manager fails', async () => {
+    it('delivers an empty list if its only package manager fails', async () => {
       const snap = new Error('error: cannot list snaps');
       const gathered = await collectInventory(
         recordedSources({ os: 'linux', outputs: { snap } }),

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { logNotFound } from '../../../../../src/agent/core/agent-error.ts';
-import { uploadVerdict } from '../../../../../src/agent/core/server/upload-verdict.ts';
-import { deviceEvent } from '../../../../../src/agent/capabilities/log-shipping/device-event.ts';
+import { uploadVerdict } from '../../../../../src/agent/core/server-call.ts';
 import {
+  deviceEvent,
   type LogSource,
   MachineEvents,
   markAfter,
   shippedLogs,
 } from '../../../../../src/agent/capabilities/log-shipping/machine-events.ts';
 import { Spool } from '../../../../../src/agent/capabilities/log-shipping/spool.ts';
-import { DeviceEvent, type LogEntry } from '../../../../../src/protocol/index.ts';
+import { DeviceEvent, LOG_MESSAGE_MAX, type LogEntry } from '../../../../../src/protocol/index.ts';
 
 let made = 0;
 const entry = (more: Partial<LogEntry> = {}): LogEntry => ({
@@ -115,6 +115,7 @@ describe('the parts of log shipping', () => {
       const event = deviceEvent('syslog', odd, now);
       expect(DeviceEvent.safeParse(event).success).to.equal(true);
       expect(event).to.include({ source: 'syslog', timestamp: '2026-05-01T12:00:00.000Z' });
+      expect(event.message).to.have.length(LOG_MESSAGE_MAX).and.match(/x…$/);
     });
 
     it('is identified by its record, so that two lines of one process are two events', () => {
@@ -123,6 +124,9 @@ describe('the parts of log shipping', () => {
       );
       expect(first!.eventId).not.to.equal(second!.eventId);
       expect(first!.eventId).to.match(/^System:\d+$/);
+      const longName = 'x'.repeat(120);
+      const [one, other] = [entry(), entry()].map((each) => deviceEvent(longName, each, now));
+      expect(one!.eventId).not.to.equal(other!.eventId);
     });
 
     it('has a level and a category that the server knows', () => {

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { writeDisks } from '../../../../../src/agent/capabilities/machine-restores/disk-writer.ts';
 import {
+  writeDisks,
   checkDisks,
   isHeaderOf,
-} from '../../../../../src/agent/capabilities/machine-restores/image-place.ts';
+} from '../../../../../src/agent/capabilities/machine-restores/disk-writer.ts';
+import { encodeTarHeader } from '../../../../../src/engine/index.ts';
 import { ImageDetails } from '../../../../../src/protocol/index.ts';
 
 /** Disks in the file of a snapshot. What is known of them was written by another device. */
@@ -32,13 +33,7 @@ describe('the disks of an image', () => {
       processors: null,
       system: null,
     });
-  const header = (bytes: number): Buffer => {
-    const block = Buffer.alloc(512);
-    block.write('disks/sda.raw');
-    block.write(`${bytes.toString(8).padStart(11, '0')}\0`, 124);
-    block.write('ustar', 257);
-    return block;
-  };
+  const header = (size: number): Buffer => encodeTarHeader({ path: 'disks/sda.raw', type: 'file', size });
   const archive = (...parts: Buffer[]) => {
     const bytes = Buffer.concat(parts);
     // Pieces that begin and end anywhere.
@@ -49,7 +44,7 @@ describe('the disks of an image', () => {
   const refused = (...disks: object[]) =>
     expect(() => checkDisks(image(...disks), 10 * MIB), JSON.stringify(disks)).to.throw(/cannot be used/);
 
-  it('are refused where they cannot lie in it', () => {
+  it('are refused if they cannot lie in it', () => {
     checkDisks(image(disk), 10 * MIB);
     refused();
     refused({ ...disk, offset: 0 });
@@ -73,11 +68,10 @@ describe('the disks of an image', () => {
     expect(isHeaderOf(header(disk.sizeBytes), disk.sizeBytes)).to.be.true;
     expect(isHeaderOf(header(disk.sizeBytes), disk.sizeBytes + 512)).to.be.false;
     expect(isHeaderOf(Buffer.alloc(512), 0)).to.be.false;
-    const large = header(0);
-    large.fill(0, 124, 136);
-    large[124] = 0x80;
-    large.writeBigUInt64BE(BigInt(3 * 1024 ** 4), 128);
+    const large = header(3 * 1024 ** 4);
     expect(isHeaderOf(large, 3 * 1024 ** 4)).to.be.true;
+    large[130] = 1;
+    expect(isHeaderOf(large, 3 * 1024 ** 4)).to.be.false;
   });
 
   it('are written byte for byte, with holes for zeros', async () => {
@@ -107,9 +101,9 @@ describe('the disks of an image', () => {
         (error: unknown) => String(error),
       );
     const short = archive(Buffer.alloc(512), header(4 * MIB), Buffer.alloc(MIB, 'x'));
-    expect(await failure(short)).to.contain('does not hold its disk 1');
+    expect(await failure(short)).to.contain('does not contain disk 1');
     await rm(path.join(folder, 'disk0.raw'));
     const other = archive(Buffer.alloc(1024), Buffer.alloc(4 * MIB, 'x'));
-    expect(await failure(other)).to.contain('does not hold its disk 1');
+    expect(await failure(other)).to.contain('does not contain disk 1');
   });
 });

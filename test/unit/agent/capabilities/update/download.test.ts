@@ -2,9 +2,8 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { bringDownload } from '../../../../../src/agent/capabilities/update/download.ts';
-import { UpdateFault } from '../../../../../src/agent/capabilities/update/update-fault.ts';
-import { NetworkError } from '../../../../../src/agent/os/network/network-error.ts';
+import { downloadFile, UpdateFault } from '../../../../../src/agent/capabilities/update/download.ts';
+import { NetworkError } from '../../../../../src/agent/os/network/proxy-rules.ts';
 import type { Network } from '../../../../../src/agent/os/network/network.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
@@ -47,8 +46,8 @@ describe('the download of a release', () => {
       return { headers: {}, body: body(''), ...(await answer()) };
     },
   } as unknown as Network;
-  const bring = (more: Partial<Parameters<typeof bringDownload>[1]> = {}) =>
-    bringDownload(network, {
+  const bring = (more: Partial<Parameters<typeof downloadFile>[1]> = {}) =>
+    downloadFile(network, {
       url: 'https://muster.example/release',
       size: TEXT.length,
       sha256: SHA256,
@@ -96,7 +95,7 @@ describe('the download of a release', () => {
     expect(await readFile(file(), 'utf8')).to.equal(TEXT);
   });
 
-  it('begins anew where the server sends the whole file, and where more is here than there can be', async () => {
+  it('begins anew if the server sends the whole file, and if more is here than there can be', async () => {
     for (const former of ['xxxx', 'x'.repeat(20)]) {
       await have(former);
       answer = async () => whole();
@@ -106,7 +105,7 @@ describe('the download of a release', () => {
     expect(asked.map(({ headers }) => headers['range'])).to.deep.equal(['bytes=4-', undefined]);
   });
 
-  it('is not asked for where it is complete', async () => {
+  it('is not asked for if it is complete', async () => {
     await have(TEXT);
     expect([await bring(), asked]).to.deep.equal([file(), []]);
   });
@@ -118,7 +117,7 @@ describe('the download of a release', () => {
     expect((await readdir(folder)).sort()).to.deep.equal([`${SHA256}.part`, `${OTHER}x`, `x${OTHER}`].sort());
   });
 
-  it('is without encryption only where that is allowed, or within this machine', async () => {
+  it('is without encryption only if that is allowed, or within this machine', async () => {
     const insecure = ['INSECURE_URL', 'The release was offered at an address without https.', false];
     expect(await faultOf(bring({ url: 'http://muster.example/release' }))).to.deep.equal(insecure);
     expect(await faultOf(bring({ url: 'ftp://muster.example/', allowsHttp: true }))).to.deep.equal(insecure);
@@ -178,7 +177,7 @@ describe('the download of a release', () => {
     expect(await readFile(file(), 'utf8')).to.equal('01234567');
   });
 
-  it('that the network or the server refuses is tried again, from the beginning where the range is wrong', async () => {
+  it('that the network or the server refuses is tried again, from the beginning if the range is wrong', async () => {
     await have('0123');
     answer = () => Promise.reject(new NetworkError('ECONNREFUSED', 'No network.'));
     expect(await faultOf(bring())).to.deep.equal(['DOWNLOAD_FAILED', 'No network.', true]);
@@ -190,7 +189,7 @@ describe('the download of a release', () => {
     expect(await readdir(folder)).to.deep.equal([]);
   });
 
-  it('passes on what is no fault of the network', async () => {
+  it('rethrows errors that are not faults of the network', async () => {
     answer = () => Promise.reject(new RangeError('a fault of ours'));
     const error = await bring().catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(RangeError);

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { readOffer } from '../../../../../src/agent/capabilities/update/offer.ts';
-import { faultOf, UpdateFault } from '../../../../../src/agent/capabilities/update/update-fault.ts';
-import { ReleaseRefused } from '../../../../../src/agent/os/installation/release-check.ts';
-import { ownPlatform } from '../../../../../src/agent/os/installation/layout.ts';
+import { faultOf, UpdateFault } from '../../../../../src/agent/capabilities/update/download.ts';
+import { ReleaseRefused } from '../../../../../src/agent/os/releases/release-check.ts';
+import { ownPlatform } from '../../../../../src/agent/os/releases/layout.ts';
 import type { Upgrade } from '../../../../../src/protocol/index.ts';
 import { signed, signingKey } from '../../../../support/agent/release-forge.ts';
 
@@ -46,7 +46,7 @@ describe('an offer of a release', () => {
   it('of a component that this agent does not know is refused, with as much of its name as is useful', () => {
     expect(refusalOf(offer({ component: 'x'.repeat(80) }))).to.deep.equal([
       'UNKNOWN_COMPONENT',
-      `This agent does not know the component "${'x'.repeat(50)}".`,
+      `This agent does not know the component "${'x'.repeat(49)}…".`,
       false,
     ]);
   });
@@ -90,7 +90,7 @@ describe('the reason why an upgrade was not made', () => {
   };
   const failed = (code: string) => Object.assign(new Error('write failed'), { code });
 
-  it('is kept where it is known', () => {
+  it('is kept if it is known', () => {
     const fault = new UpdateFault('NO_ANSWER', 'Nothing happened.', true);
     expect(faultOf(fault)).to.equal(fault);
     expect(fault.name).to.equal('UpdateFault');
@@ -101,7 +101,7 @@ describe('the reason why an upgrade was not made', () => {
     ]);
   });
 
-  it('is a full disk or a locked file where the system says so, which passes', () => {
+  it('is a full disk or a locked file if the system says so, which passes', () => {
     for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG']) {
       expect(described(failed(code)), code).to.deep.equal([
         'NO_SPACE',

@@ -1,20 +1,25 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { requestApply, readOfferState } from '../../../../../src/agent/capabilities/update/offer-file.ts';
-import { StatusSender } from '../../../../../src/agent/capabilities/update/status-sender.ts';
-import { UpdateFault } from '../../../../../src/agent/capabilities/update/update-fault.ts';
-import { Updater, type RunningWork } from '../../../../../src/agent/capabilities/update/updater.ts';
-import { HubRefused } from '../../../../../src/agent/core/connection/answer-channel.ts';
-import type { WatchdogLink } from '../../../../../src/agent/core/supervision/watchdog-link.ts';
+import { requestApply, readOfferState } from '../../../../../src/agent/capabilities/update/offer.ts';
+import {
+  StatusSender,
+  Updater,
+  type RunningWork,
+} from '../../../../../src/agent/capabilities/update/updater.ts';
+import { UpdateFault } from '../../../../../src/agent/capabilities/update/download.ts';
+import { HubRefused } from '../../../../../src/agent/core/answer-channel.ts';
+import type { WatchdogLink } from '../../../../../src/agent/core/watchdog-link.ts';
 import { AGENT_VERSION } from '../../../../../src/agent/core/version.ts';
-import { programFile } from '../../../../../src/agent/os/installation/layout.ts';
-import { afterHealthy, changeProven } from '../../../../../src/agent/os/installation/proven-releases.ts';
-import { saveTrustedKeys } from '../../../../../src/agent/os/installation/trusted-keys.ts';
-import { readAttempt } from '../../../../../src/agent/os/upgrades/attempt-file.ts';
-import { failuresOf } from '../../../../../src/agent/os/upgrades/failed-attempts.ts';
-import { waitingStatuses } from '../../../../../src/agent/os/upgrades/status-outbox.ts';
-import { readJournal } from '../../../../../src/agent/os/upgrades/upgrade-journal.ts';
+import { programFile } from '../../../../../src/agent/os/releases/layout.ts';
+import { afterHealthy, changeProven } from '../../../../../src/agent/os/releases/installed-release.ts';
+import { saveTrustedKeys } from '../../../../../src/agent/os/releases/release-check.ts';
+import {
+  readAttempt,
+  failuresOf,
+  waitingStatuses,
+  readJournal,
+} from '../../../../../src/agent/os/releases/upgrade-files.ts';
 import type { UpdateStatus, Upgrade } from '../../../../../src/protocol/index.ts';
 import { install, published, signed, signingKey } from '../../../../support/agent/release-forge.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
@@ -165,6 +170,8 @@ describe('the updater of an agent', () => {
   async function leaveAttempt(upgrade: Upgrade): Promise<string> {
     download = (_file, signal) =>
       new Promise((_resolve, reject) => {
+        // The updater may have been stopped already, while the folder was made.
+        if (signal.aborted) reject(signal.reason);
         signal.addEventListener('abort', () => reject(signal.reason));
       });
     updater.offered([upgrade]);
@@ -201,6 +208,66 @@ describe('the updater of an agent', () => {
       expect(await readOfferState(dataDir)).to.deep.equal({ component: 'agent', version: '5.0.0' });
     });
 
+    it('stages it if an attempt that was cut off has left a part of it, and leaves no part itself', async () => {
+      const part = path.join(programs, 'agent', '5.0.0.part');
+      await mkdir(part, { recursive: true });
+      await writeFile(path.join(part, 'muster-agent.cjs'), 'half of a rel');
+      await handedOver(offerOf('5.0.0'));
+      expect(await readFile(programFile(programs, 'agent', '5.0.0'))).to.deep.equal(BYTES);
+      expect(await readdir(path.join(programs, 'agent'))).to.deep.equal(['5.0.0']);
+      expect(await readdir(path.join(dataDir, 'upgrades', 'downloads'))).to.deep.equal([]);
+    });
+
+    it('upgrades the watchdog in the same way, from the version that it names', async () => {
+      const { manifest, signature, keyId } = signed(key, BYTES, { component: 'watchdog', version: '5.0.0' });
+      const { sha256, size } = manifest;
+      const url = 'https://muster.example/release';
+      const upgrade = { component: 'watchdog', version: '5.0.0', url, sha256, size, signature, keyId };
+      await offered({ ...upgrade, version: '0.9.0' });
+      expect(downloads, 'the version that runs').to.equal(0);
+      await handedOver(upgrade);
+      expect(asked[0]).to.include({ component: 'watchdog', version: '5.0.0' });
+      expect(sent[0]).to.include({ component: 'watchdog', fromVersion: '0.9.0' });
+      expect(await readFile(programFile(programs, 'watchdog', '5.0.0'))).to.deep.equal(BYTES);
+      const journal = await readJournal(dataDir);
+      expect(new Set(journal.map(({ component }) => component))).to.deep.equal(new Set(['watchdog']));
+    });
+
+    it('fails for a component that it does not know, of which no version runs here', async () => {
+      await offered(offerOf('5.0.0', { component: 'x'.repeat(60) }));
+      expect(sent.at(-1)).to.include({
+        component: 'x'.repeat(50),
+        fromVersion: '',
+        code: 'UNKNOWN_COMPONENT',
+      });
+      const journal = await readJournal(dataDir);
+      expect([downloads, journal]).to.deep.equal([0, []]);
+    });
+
+    it('cuts what it reports to what a report may have', async () => {
+      download = () => Promise.reject(new UpdateFault('DOWNLOAD_FAILED', 'x'.repeat(5000), true));
+      await offered(offerOf('5.0.0'));
+      expect(sent.at(-1)?.error).to.have.length(2000);
+      await offered(offerOf(`5.0.0-${'1'.repeat(60)}`));
+      expect(sent.at(-1)?.targetVersion).to.have.length(50);
+    });
+
+    it('is a new attempt if the other component has the same file', async () => {
+      const agent = offerOf('5.0.0');
+      const attemptId = await leaveAttempt(agent);
+      await offered({ ...agent, component: 'watchdog' });
+      expect(sent.at(-1)).to.include({ component: 'watchdog', phase: 'failed' });
+      expect(sent.at(-1)?.attemptId).to.not.equal(attemptId);
+    });
+
+    it('says on the machine if it could not be considered at all', async () => {
+      await mkdir(path.join(dataDir, 'upgrades', 'apply-request.json.taken'), { recursive: true });
+      await requestApply(dataDir);
+      await offered(offerOf('5.0.0'));
+      expect(warnings.join()).to.contain('An upgrade could not be tried');
+      expect(downloads).to.equal(0);
+    });
+
     it('does nothing with the version that runs, and forgets what was offered before', async () => {
       isAutomatic = false;
       await offered(offerOf('5.0.0'));
@@ -224,7 +291,7 @@ describe('the updater of an agent', () => {
       expect([downloads, sent]).to.deep.equal([0, []]);
     });
 
-    it('waits for consent where upgrades are not automatic, and takes it once', async () => {
+    it('waits for consent if upgrades are not automatic, and takes it once', async () => {
       isAutomatic = false;
       answer = async () => ({ code: 'NO_ANSWER' });
       await offered(offerOf('5.0.0'));
@@ -237,7 +304,7 @@ describe('the updater of an agent', () => {
       expect(asked).to.have.length(1);
     });
 
-    it('asks the server for keys where it does not know the one of the release', async () => {
+    it('asks the server for keys if it does not know the one of the release', async () => {
       await saveTrustedKeys(dataDir, []);
       let refreshed = 0;
       refreshKeys = async () => {
@@ -246,6 +313,13 @@ describe('the updater of an agent', () => {
       };
       await handedOver(offerOf('5.0.0'));
       expect(refreshed).to.equal(1);
+    });
+
+    it('does not ask for keys if it knows that of the release', async () => {
+      let refreshed = 0;
+      refreshKeys = async () => void (refreshed += 1);
+      await handedOver(offerOf('5.0.0'));
+      expect(refreshed).to.equal(0);
     });
   });
 
@@ -256,7 +330,7 @@ describe('the updater of an agent', () => {
       expect([downloads, phases()]).to.deep.equal([0, ['installing', 'restarting']]);
     });
 
-    it('downloads it where what is installed has another hash', async () => {
+    it('downloads the release again if the installed one has another hash', async () => {
       const former = Buffer.from('console.log("of the same version")');
       await install(programs, signed(key, former, { version: '5.0.0' }), former);
       await handedOver(offerOf('5.0.0'));
@@ -264,7 +338,7 @@ describe('the updater of an agent', () => {
       expect(await readFile(programFile(programs, 'agent', '5.0.0'))).to.deep.equal(BYTES);
     });
 
-    it('downloads it where what is installed is damaged', async () => {
+    it('downloads the release again if the installed one is damaged', async () => {
       await install(programs, signed(key, BYTES, { version: '5.0.0' }), Buffer.alloc(BYTES.length));
       await handedOver(offerOf('5.0.0'));
       expect(downloads).to.equal(1);
@@ -296,6 +370,25 @@ describe('the updater of an agent', () => {
       begin();
       await statuses.flush();
       expect([await isKept(), phases()]).to.deep.equal([[], ['downloading', 'failed']]);
+    });
+
+    it('sends the remaining messages over a connection that replaces the first one', async () => {
+      send = () => Promise.reject(new Error('The socket is closed.'));
+      await offered(offerOf('5.0.0'));
+      let confirm = () => {};
+      const former: string[] = [];
+      statuses.attach(async ({ phase }) => {
+        former.push(phase);
+        if (former.length === 1) await new Promise<void>((resolve) => (confirm = resolve));
+      });
+      await eventually(
+        () => former.length,
+        (count) => count === 1,
+      );
+      statuses.attach(async (status) => void sent.push(status));
+      confirm();
+      await statuses.flush();
+      expect([former, phases(), await isKept()]).to.deep.equal([['downloading'], ['failed'], []]);
     });
 
     it('does not wait for a phase that the hub has refused, and sends those after it', async () => {
@@ -357,7 +450,7 @@ describe('the updater of an agent', () => {
       });
     });
 
-    it('does not wait where a person asks for it, at the server or at the machine', async () => {
+    it('does not wait if a person asks for it, at the server or at the machine', async () => {
       await offered(offerOf('5.0.0'));
       await offered(offerOf('5.0.0'));
       await offered(offerOf('5.0.0', { requested: true }));
@@ -404,6 +497,13 @@ describe('the updater of an agent', () => {
       }
     });
 
+    it('keeps nothing of a download that is not what was signed, so that the next one begins anew', async () => {
+      download = (file) => writeFile(file, Buffer.alloc(BYTES.length));
+      await offered(offerOf('5.0.0'));
+      expect(await failure()).to.include({ code: 'CHECKSUM_MISMATCH' });
+      expect(await readdir(path.join(dataDir, 'upgrades', 'downloads'))).to.deep.equal([]);
+    });
+
     it('downloads nothing that is not signed by a trusted key', async () => {
       await offered(offerOf('5.0.0', { signature: 'AAAA' }));
       expect([downloads, (await failure())?.code]).to.deep.equal([0, 'SIGNATURE_INVALID']);
@@ -439,6 +539,29 @@ describe('the updater of an agent', () => {
       await sleeping();
     });
 
+    it('goes on at once if nothing runs, and waits for a command that begins at that moment', async () => {
+      const ended = work.idle.bind(work);
+      // Between the moment in which nothing ran and the pause, one more was accepted.
+      work.idle = async () => {
+        await ended();
+        work.idle = ended;
+      };
+      const pause = work.pause.bind(work);
+      work.pause = () => {
+        pause();
+        work.isIdle = false;
+      };
+      updater.offered([offerOf('5.0.0')]);
+      await sleeping();
+      expect([work.isPaused, asked.length]).to.deep.equal([true, 0]);
+      work.end();
+      await eventually(
+        () => asked.length,
+        (count) => count === 1,
+      );
+      await sleeping();
+    });
+
     it('then accepts none for ten minutes, and goes on when they have ended', async () => {
       await waitFor();
       await testClock.advance(10 * MINUTE_MS);
@@ -452,7 +575,7 @@ describe('the updater of an agent', () => {
       await sleeping();
     });
 
-    it('puts the upgrade off where one runs longer', async () => {
+    it('puts the upgrade off if one runs longer', async () => {
       await waitFor();
       await testClock.advance(20 * MINUTE_MS);
       await updater.settle();
@@ -497,7 +620,7 @@ describe('the updater of an agent', () => {
       });
     }
 
-    it('is asked after three seconds where the server does not confirm the phases', async () => {
+    it('is asked after three seconds if the server does not confirm the phases', async () => {
       send = (status) => {
         sent.push(status);
         return new Promise(() => {});
@@ -525,7 +648,7 @@ describe('the updater of an agent', () => {
       expect(new Set(sent.map((status) => status.attemptId))).to.deep.equal(new Set([attemptId]));
     });
 
-    it('leaves the attempt where the watchdog has stopped it, without a failure', async () => {
+    it('leaves the attempt if the watchdog has stopped it, without a failure', async () => {
       await handedOver(offerOf('5.0.0'));
       await updater.stop();
       expect(await readAttempt(dataDir)).to.include({ version: '5.0.0' });

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { writeOfferState } from '../../../../../src/agent/capabilities/update/offer-file.ts';
+import { writeOfferState } from '../../../../../src/agent/capabilities/update/offer.ts';
 import {
   readUpgradeState,
   upgradeSentences,
   type UpgradeState,
 } from '../../../../../src/agent/capabilities/update/upgrade-state.ts';
-import { writeAttempt } from '../../../../../src/agent/os/upgrades/attempt-file.ts';
-import { recordFailure } from '../../../../../src/agent/os/upgrades/failed-attempts.ts';
-import { writeTrial } from '../../../../../src/agent/os/upgrades/trial-file.ts';
-import { note } from '../../../../../src/agent/os/upgrades/upgrade-journal.ts';
+import {
+  writeAttempt,
+  writeTrial,
+  recordFailure,
+  note,
+} from '../../../../../src/agent/os/releases/upgrade-files.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 import { useTestClock } from '../../../../support/use-test-clock.ts';
 
@@ -106,15 +108,15 @@ describe('the state of the upgrades of a machine, in sentences,', () => {
   const happened =
     'The last upgrade that failed was to the agent 5.0.0, at 2026-01-31T07:00:00.000Z (CRASHED): It ended.';
 
-  it('says what is offered and whether that is installed', () => {
+  it('shows the offered release and whether it will be installed', () => {
     expect(sentences({})).to.deep.equal(['The server offers no other release.']);
     expect(sentences({ offer: RELEASE, automatic: false })).to.deep.equal([
       'The server offers the agent 5.0.0.',
-      'Upgrades by themselves are off.',
+      'Automatic upgrades are off.',
     ]);
   });
 
-  it('says what is under way', () => {
+  it('shows the running attempt and the trial', () => {
     const attempt = { ...RELEASE, attemptId: 'x', step: null, stepAt: null };
     const [, first] = sentences({ attempt });
     expect(first).to.equal('The upgrade of the agent to 5.0.0 is running.');
@@ -131,7 +133,7 @@ describe('the state of the upgrades of a machine, in sentences,', () => {
       sentences({ offer, lastFailure: { ...failure, ...more } })[1];
     expect(last({})).to.equal(`${happened} The server offers another release now.`);
     expect(sentences({ automatic: false, lastFailure: failure })[2]).to.equal(
-      `${happened} It is not tried again by itself.`,
+      `${happened} It is not retried automatically.`,
     );
     expect(last({ nextTryAt: '2026-01-31T09:00:00.000Z' }, null)).to.equal(
       `${happened} It is tried again at 2026-01-31T09:00:00.000Z at the earliest, if the server offers it then.`,

@@ -4,12 +4,15 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { download, DownloadError } from '../../../../../src/agent/os/network/download.ts';
-import { NetworkError } from '../../../../../src/agent/os/network/network-error.ts';
-import { keepNetwork, openNetwork } from '../../../../../src/agent/os/network/open-network.ts';
-import { Network } from '../../../../../src/agent/os/network/network.ts';
-import { ProxyRules } from '../../../../../src/agent/os/network/proxy-rules.ts';
-import { authoritiesWith, systemAuthorities } from '../../../../../src/agent/os/network/authorities.ts';
+import { download, DownloadError } from '../../../../../src/agent/capabilities/update/download.ts';
+import { NetworkError, ProxyRules } from '../../../../../src/agent/os/network/proxy-rules.ts';
+import {
+  keepNetwork,
+  openNetwork,
+  Network,
+  authoritiesWith,
+  systemAuthorities,
+} from '../../../../../src/agent/os/network/network.ts';
 import { type ForwardProxy, startForwardProxy } from '../../../../support/forward-proxy.ts';
 import {
   EXPIRED_CERTIFICATE,
@@ -207,7 +210,7 @@ describe('agent: requests through proxies and with its own authorities', () => {
     expect(again).to.have.property('code', 'ABORTED');
   });
 
-  it('trust the authorities of the file beside those of the system, and explain what is wrong otherwise', async () => {
+  it('trust the authorities of the file and of the system, and explain a refused certificate', async () => {
     const local = new URL(`https://127.0.0.1:${server.port}`);
     expect((await (await open(undefined)).request(local)).status).to.equal(200);
     const unknown = await failureOf(await open(undefined, { ca: null }), local);
@@ -291,7 +294,7 @@ describe('agent: requests through proxies and with its own authorities', () => {
     };
     const own = () => https().origin;
 
-    it('continue where an earlier one ended, or start again where the file has changed', async () => {
+    it('continue where an earlier one ended, or start again if the file has changed', async () => {
       listener = files;
       const network = await open((await proxied()).url);
       const about = { url: https('/release').href, server: own() };

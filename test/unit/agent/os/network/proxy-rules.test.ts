@@ -1,9 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isExcepted } from '../../../../../src/agent/os/network/no-proxy.ts';
-import { Proxy } from '../../../../../src/agent/os/network/proxy.ts';
-import { ProxyRules } from '../../../../../src/agent/os/network/proxy-rules.ts';
+import { isExcepted, ProxyRules, Proxy } from '../../../../../src/agent/os/network/proxy-rules.ts';
 
 const SERVER = new URL('https://rmm.example.com');
 const proxyOf = (environment: Record<string, string>, url = SERVER) =>

@@ -4,7 +4,7 @@ import path from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { checkServerIdentity } from '../../../../../src/agent/os/network/server-identity.ts';
+import { checkServerIdentity } from '../../../../../src/agent/os/network/proxy-rules.ts';
 
 const FOLDER = path.join(import.meta.dirname, '../../../../support/certificates');
 
@@ -27,7 +27,7 @@ describe('whether a certificate is for a server', () => {
     }
   });
 
-  it('is said of an IPv6 address also where Node takes it for a name', () => {
+  it('is said of an IPv6 address even if Node takes it for a name', () => {
     // As Node 22.23 does, which is in the packaged agent.
     sinon.stub(tls, 'checkServerIdentity').returns(new Error('not a name of the certificate'));
     expect(codeOf('::1')).to.equal('accepted');

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { guestArguments } from '../../../../../src/agent/os/qemu/guest-command.ts';
-import { GuestDefinition } from '../../../../../src/agent/os/qemu/guest-definition.ts';
+import { guestArguments, GuestDefinition } from '../../../../../src/agent/os/qemu/guest-definition.ts';
 
 /** What qemu is started with. */
 describe('the command line of a machine', () => {
@@ -41,7 +40,7 @@ describe('the command line of a machine', () => {
     expect(device).to.deep.include({ werror: 'stop', rerror: 'stop', logical_block_size: 4096 });
   });
 
-  it('reaches nothing where it is isolated, and is reached on the loopback address only', () => {
+  it('reaches nothing if it is isolated, and is reached on the loopback address only', () => {
     const network = { type: 'user', isIsolated: true, forwards: [{ hostPort: 4000, guestPort: 80 }] };
     expect(valuesOf(guestArguments(guest({ network }), 'tcg'), '-netdev')).to.deep.equal([
       'user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:4000-:80',
@@ -49,7 +48,7 @@ describe('the command line of a machine', () => {
     expect(valuesOf(guestArguments(guest(), 'tcg'), '-netdev')).to.deep.equal([]);
   });
 
-  it('has firmware of its own where it starts by UEFI', () => {
+  it('has firmware of its own if it starts by UEFI', () => {
     const words = guestArguments(guest({ bootMode: 'uefi' }), 'kvm').join(' ');
     expect(words).to.contain('pflash1=variables').and.contain('"filename":"firmware-variables.fd"');
     expect(guestArguments(guest(), 'kvm').join(' ')).not.to.contain('pflash');

@@ -105,7 +105,7 @@ describe('the client of a monitor', () => {
     expect(await failure(client.execute('three'))).to.be.instanceOf(QmpLost);
   });
 
-  it('rejects where nothing answers, a silent monitor included', async () => {
+  it('rejects if nothing answers, a silent monitor included', async () => {
     expect(await failure(QmpClient.connect(path.join(folder, 'none.sock')))).to.be.instanceOf(QmpLost);
     const silent = await monitor(() => {}, null);
     expect(await failure(QmpClient.connect(silent, { connectMs: 50 }))).to.be.instanceOf(QmpLost);

@@ -2,28 +2,33 @@ import { mkdir, readlink, rename, rm, symlink, truncate, writeFile } from 'node:
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { chooseRelease, currentRelease } from '../../../../../src/agent/os/installation/current-release.ts';
-import { checkInstalled, readScript } from '../../../../../src/agent/os/installation/installed-release.ts';
-import { ownPlatform, programFile, releaseFolder } from '../../../../../src/agent/os/installation/layout.ts';
 import {
+  chooseRelease,
+  currentRelease,
+  ownPlatform,
+  programFile,
+  releaseFolder,
+  compareReleases,
+  ReleaseVersion,
+} from '../../../../../src/agent/os/releases/layout.ts';
+import {
+  checkInstalled,
+  readScript,
   afterHealthy,
   floorForStart,
   type Proven,
-} from '../../../../../src/agent/os/installation/proven-releases.ts';
+} from '../../../../../src/agent/os/releases/installed-release.ts';
 import {
   checkRelease,
   type Expected,
   isSigned,
   ReleaseRefused,
-} from '../../../../../src/agent/os/installation/release-check.ts';
-import { compareReleases, ReleaseVersion } from '../../../../../src/agent/os/installation/release-version.ts';
-import {
   extendTrust,
   keysForStart,
   loadTrustedKeys,
   saveTrustedKeys,
   vouchedFor,
-} from '../../../../../src/agent/os/installation/trusted-keys.ts';
+} from '../../../../../src/agent/os/releases/release-check.ts';
 import { canonicalManifest, type ReleaseManifest } from '../../../../../src/protocol/index.ts';
 import {
   install,
@@ -66,7 +71,7 @@ describe('an installed release', () => {
     install(programs, signed(by, BYTES, { version: '1.2.0', ...about }), BYTES, '1.2.0');
   const read = (more?: Partial<Expected>) => refusal(() => readScript(programs, '1.2.0', expected(more)));
 
-  it('is read where everything about it holds, and its bytes are those of the file', async () => {
+  it('is read if everything about it holds, and its bytes are those of the file', async () => {
     await put();
     const { bytes } = await readScript(programs, '1.2.0', expected());
     expect(bytes.equals(BYTES)).to.equal(true);
@@ -74,7 +79,7 @@ describe('an installed release', () => {
     expect((await checkInstalled(programs, '1.2.0', expected())).manifest.version).to.equal('1.2.0');
   });
 
-  it('is refused with a key that nobody trusts, also where that key has the id of a trusted one', async () => {
+  it('is refused with an untrusted key, even if that key has the id of a trusted one', async () => {
     const other = signingKey();
     await put({}, other);
     expect(await read()).to.equal('UNKNOWN_KEY');
@@ -82,7 +87,7 @@ describe('an installed release', () => {
     expect(await read()).to.equal('SIGNATURE_INVALID');
   });
 
-  it('is refused where it is for another component or platform, or older than the floor', async () => {
+  it('is refused if it is for another component or platform, or older than the floor', async () => {
     await put({ component: 'watchdog' });
     expect(await read()).to.equal('WRONG_COMPONENT');
     await put({ os: 'windows', architecture: 'arm64' });
@@ -91,7 +96,7 @@ describe('an installed release', () => {
     expect(await read({ floor: '1.2.1-rc.1' })).to.equal('DOWNGRADE');
   });
 
-  it('is refused where the file was changed, cut or lengthened', async () => {
+  it('is refused if the file was changed, cut or lengthened', async () => {
     await put();
     const file = programFile(programs, 'agent', '1.2.0');
     await writeFile(file, Buffer.from('console.log(2)'));
@@ -104,12 +109,12 @@ describe('an installed release', () => {
     expect(await read()).to.equal('SIZE_MISMATCH');
   });
 
-  it('is refused where it lies in the folder of another version', async () => {
+  it('is refused if it lies in the folder of another version', async () => {
     await install(programs, signed(key, BYTES, { version: '1.1.0' }), BYTES, '1.2.0');
     expect(await read()).to.equal('NOT_INSTALLED');
   });
 
-  it('is refused where a part of its path is a link, a folder or a text without sense', async () => {
+  it('is refused if a part of its path is a link, a folder or a text without sense', async () => {
     await put();
     const folder = releaseFolder(programs, 'agent', '1.2.0');
     await rename(folder, path.join(programs, 'elsewhere'));
@@ -217,7 +222,7 @@ describe('the keys that a machine trusts', () => {
     ]);
   });
 
-  it('of a server that the machine has left start what is installed, and nothing else', async () => {
+  it('of a server that the machine has left start installed releases and install no new ones', async () => {
     const other = signingKey();
     await saveTrustedKeys(dataDir, [published(first)]);
     await saveTrustedKeys(dataDir, [published(other)]);

@@ -3,14 +3,15 @@ import path from 'node:path';
 import { expect } from 'chai';
 import {
   afterHealthy,
+  afterRollback,
   changeProven,
   floorForStart,
   provenReleases,
-} from '../../../../../src/agent/os/installation/proven-releases.ts';
+} from '../../../../../src/agent/os/releases/installed-release.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 
 describe('a release that was healthy', () => {
-  it('is the floor where none was healthy before', () => {
+  it('is the floor if none was healthy before', () => {
     expect(afterHealthy({ healthy: [] }, '1.0.0')).to.deep.equal({ floor: '1.0.0', healthy: ['1.0.0'] });
   });
 
@@ -33,6 +34,24 @@ describe('a release that was healthy', () => {
     expect(afterHealthy(proven('1.1.0'), '1.1.0')).to.include({ pinned: '1.1.0' });
     expect(afterHealthy(proven('1.2.0'), '1.2.0'), 'needs none').not.to.have.property('pinned');
     expect(afterHealthy(proven('1.0.0'), '1.0.1'), 'of another').not.to.have.property('pinned');
+  });
+});
+
+describe('a release that is rolled back after it was healthy', () => {
+  it('is no floor any more, and leaves a floor that is higher', () => {
+    const proven = { floor: '1.2.0', healthy: ['1.2.0', '1.0.0', '1.1.0'] };
+    expect(afterRollback(proven, '1.2.0')).to.deep.equal({ floor: '1.1.0', healthy: ['1.0.0', '1.1.0'] });
+    expect(afterRollback({ floor: '1.3.0', healthy: ['1.2.0', '1.1.0'] }, '1.2.0')).to.deep.equal({
+      floor: '1.3.0',
+      healthy: ['1.1.0'],
+    });
+    expect(
+      afterRollback({ floor: '1.2.0', healthy: ['1.1.0', '1.2.0'] }, '1.2.0'),
+      'not the last',
+    ).to.deep.equal({
+      floor: '1.2.0',
+      healthy: ['1.1.0', '1.2.0'],
+    });
   });
 });
 
@@ -70,7 +89,7 @@ describe('the file of releases that were healthy', () => {
     await access(path.join(dataDir, 'upgrades', 'proven.json'));
   });
 
-  it('counts as empty where it is damaged', async () => {
+  it('counts as empty if it is damaged', async () => {
     await mkdir(path.join(dataDir, 'upgrades'), { recursive: true, mode: 0o700 });
     await writeFile(path.join(dataDir, 'upgrades', 'proven.json'), '{"agent":5}', { mode: 0o600 });
     expect(await provenReleases(dataDir, 'agent')).to.deep.equal({ healthy: [] });

@@ -1,10 +1,14 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { chooseRelease, currentRelease } from '../../../../../src/agent/os/installation/current-release.ts';
-import { ownProgramsDir, programFile } from '../../../../../src/agent/os/installation/layout.ts';
-import { stableProgram } from '../../../../../src/agent/os/installation/stable-program.ts';
-import { removeParts } from '../../../../../src/watchdog/trial/settle.ts';
+import {
+  chooseRelease,
+  currentRelease,
+  stableProgram,
+  ownProgramsDir,
+  programFile,
+} from '../../../../../src/agent/os/releases/layout.ts';
+import { removeParts } from '../../../../../src/watchdog/settle.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 
 describe('the program that a task of Windows starts', () => {

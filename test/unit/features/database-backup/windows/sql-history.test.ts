@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { chainsOf } from '../../../../../src/features/backup/sql-server/history-chains.ts';
+import { chainsOf } from '../../../../../src/features/database-backup/sql-server.service.ts';
 import type { SqlBackupSet } from '../../../../../src/protocol/index.ts';
 
 const guid = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
@@ -39,6 +39,12 @@ const codes = (sets: readonly SqlBackupSet[]) => chainsOf(sets).warnings.map(({ 
 describe('what can be restored of a database of SQL Server', () => {
   const full = set(1, 'full', { lastLsn: lsn(10) });
 
+  it('shows the twenty newest chains, and says how many there are', () => {
+    const sets = Array.from({ length: 23 }, (_, n) => set(n + 1, 'full'));
+    const { chains, chainCount } = chainsOf(sets);
+    expect([chains.length, chainCount]).to.deep.equal([20, 23]);
+  });
+
   it('is a full backup, its differential ones, and the logs that join', () => {
     const sets = [
       full,
@@ -53,7 +59,7 @@ describe('what can be restored of a database of SQL Server', () => {
     expect(chainsOf(sets).chains[0]?.recoverableTo).to.equal('2026-11-22T00:00:05');
   });
 
-  it('ends where a log is missing, however close the positions are', () => {
+  it('ends if a log is missing, however close the positions are', () => {
     const sets = [full, log(2, 10, 20), log(3, 21, 30)];
     expect(shown(sets)[0]?.logs).to.deep.equal([2]);
     expect(codes(sets)).to.deep.equal(['LOG_GAP']);

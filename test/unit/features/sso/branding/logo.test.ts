@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { LOGO_MAX_BYTES, readLogo } from '../../../../../src/features/sso/branding/logo.ts';
+import { LOGO_MAX_BYTES, readLogo } from '../../../../../src/features/sso/logo.ts';
 import { IMAGES } from '../../../../support/sso/branding/images.ts';
 
 const [PNG, JPEG, WEBP] = ['image/png', 'image/jpeg', 'image/webp'];
@@ -58,7 +58,7 @@ describe('a logo', () => {
       expect(readLogo(text)).to.deep.equal({ url: text });
     });
 
-    it(`is refused where it is a ${name} that was cut off anywhere, or goes on`, () => {
+    it(`is refused if it is a ${name} that was cut off anywhere, or goes on`, () => {
       const bytes = bytesOf(name);
       for (let length = 0; length < bytes.length; length++) {
         const cut = readLogo(dataUri(type, bytes.subarray(0, length)));
@@ -69,7 +69,7 @@ describe('a logo', () => {
       }
     });
 
-    it(`is refused where it is a ${name} under another type`, () => {
+    it(`is refused if it is a ${name} under another type`, () => {
       for (const other of [PNG, JPEG, WEBP].filter((one) => one !== type)) {
         expect(readLogo(dataUri(other, bytesOf(name)))).to.have.property('fault');
       }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { asciiDomain } from '../../../../../src/email-address.ts';
-import { owningDomains, ownershipFault } from '../../../../../src/features/sso/domains/domain-name.ts';
+import { owningDomains, ownershipFault } from '../../../../../src/features/sso/domain.schema.ts';
 
 describe('the name of a domain', () => {
   it('is brought to lower case and ASCII', () => {
@@ -40,7 +40,7 @@ describe('the name of a domain', () => {
     });
   }
 
-  it('is refused where nobody can own it', () => {
+  it('is refused if it cannot be owned', () => {
     const faults = Object.fromEntries(
       ['com', 'localhost', 'app.localhost', 'co.uk', 'github.io', 's3.amazonaws.com', '192.0.2.7'].map(
         (name) => [name, ownershipFault(name)],

@@ -3,8 +3,8 @@ import {
   Claims as ClaimsSchema,
   type Claims,
   identityFrom,
-} from '../../../../../src/features/sso/oidc/claims.ts';
-import { isMultiFactor } from '../../../../../src/features/sso/oidc/second-factor.ts';
+  isMultiFactor,
+} from '../../../../../src/features/sso/oidc-claims.ts';
 
 const mapping = { email: 'email', name: 'name' };
 type Document = Record<string, unknown>;
@@ -33,7 +33,7 @@ describe('claims of OpenID Connect', () => {
       }
     });
 
-    it('neither, where they do not speak of it', () => {
+    it('neither, if they do not speak of it', () => {
       expect(verified({ email })).to.equal(undefined);
       expect(verified({ email, email_verified: null })).to.equal(undefined);
     });
@@ -71,7 +71,7 @@ describe('claims of OpenID Connect', () => {
     });
   });
 
-  it('name no address where the claim is missing, empty, too long, or no text', () => {
+  it('name no address if the claim is missing, empty, too long, or no text', () => {
     for (const email of [
       undefined,
       null,
@@ -109,7 +109,7 @@ describe('claims of OpenID Connect', () => {
     }
   });
 
-  it('name the address in `upn` or `preferred_username` where there is none in the mapped claim', () => {
+  it('name the address in `upn` or `preferred_username` if there is none in the mapped claim', () => {
     const byName = { preferred_username: 'ann@b.test', email_verified: true };
     expect(identity({ idToken: byName })).to.include({ email: 'ann@b.test', emailVerified: undefined });
     expect(identity({ idToken: { ...byName, upn: 'upn@b.test', email: ' ' } }).email).to.equal('upn@b.test');
@@ -134,7 +134,7 @@ describe('claims of OpenID Connect', () => {
     expect(groups(undefined)).to.equal(undefined);
   });
 
-  it('are not looked for where every object has something', () => {
+  it('are not looked for if every object has something', () => {
     for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(identity({ idToken: {} }, { email: name, name })).to.include({
         email: undefined,

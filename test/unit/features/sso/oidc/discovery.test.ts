@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { discover } from '../../../../../src/features/sso/oidc/discovery.ts';
-import { KeyCache } from '../../../../../src/features/sso/oidc/key-cache.ts';
-import type { SsoFailureReason } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import { discover, KeyCache } from '../../../../../src/features/sso/oidc-discovery.ts';
+import type { SsoFailureReason } from '../../../../../src/features/sso/sso-failure.ts';
+import { startDnsServer } from '../../../../support/dns-server.ts';
 import {
   type ScriptedOidcProvider,
   startScriptedOidcProvider,
@@ -54,7 +54,7 @@ describe('OpenID Connect discovery', () => {
     });
   });
 
-  it('sends the secret in the form only where the header is not offered', async () => {
+  it('sends the secret in the form only if the header is not offered', async () => {
     idp.departures = {
       discovery: (document) => ({
         ...document,
@@ -64,7 +64,7 @@ describe('OpenID Connect discovery', () => {
     expect((await discover(testFetch(), idp.issuer)).tokenAuthMethod).to.equal('client_secret_post');
   });
 
-  it('takes the issuer as the document spells it, where only the slash at the end was left out', async () => {
+  it('takes the issuer as the document spells it, if only the slash at the end was left out', async () => {
     idp.departures = { discovery: (document) => ({ ...document, issuer: `${idp.issuer}/` }) };
     expect((await discover(testFetch(), idp.issuer)).issuer).to.equal(`${idp.issuer}/`);
     idp.departures = { discovery: (document) => document };
@@ -119,6 +119,23 @@ describe('OpenID Connect discovery', () => {
         idp.departures = { discovery: (document) => ({ ...document, ...change, ...issuer }) };
         expect(await reasonOf(discover(testFetch(), idp.issuer))).to.equal(reason);
       });
+    }
+  });
+
+  it('refuses a document whose token endpoint is at another host with an inner address', async () => {
+    const dns = await startDnsServer();
+    try {
+      const outbound = testFetch({ testing: { nameServers: [dns.address] } });
+      idp.departures = {
+        discovery: (document) => ({ ...document, token_endpoint: 'https://tokens.test/token' }),
+      };
+      dns.set('tokens.test', ['127.0.0.1']);
+      expect((await discover(outbound, idp.issuer)).tokenUrl).to.equal('https://tokens.test/token');
+      // One inner address among permitted ones is enough.
+      dns.set('tokens.test', ['127.0.0.1', '10.0.0.1']);
+      expect(await reasonOf(discover(outbound, idp.issuer))).to.equal('provider_unreachable');
+    } finally {
+      dns.close();
     }
   });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createHmac, createPublicKey, generateKeyPairSync, KeyObject, randomBytes, sign } from 'node:crypto';
 import { exportJWK, type JWK, type JWTPayload } from 'jose';
-import type { SsoFailureReason } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import type { SsoFailureReason } from '../../../../../src/features/sso/sso-failure.ts';
 import {
   type Departures,
   type ScriptedOidcProvider,
@@ -119,6 +119,12 @@ describe('a forged ID token', () => {
     it(`${title} is refused as signature_invalid`, () => expectRefused('signature_invalid', { sign }));
   }
 
+  it('whose payload is signed as text instead of claims (b64) is refused as answer_invalid', () =>
+    expectRefused('answer_invalid', {
+      sign: (claims) =>
+        token({ alg: 'RS256', kid: kid(), b64: false, crit: ['b64'] }, claims, rs256(rightKey())),
+    }));
+
   it('never makes the server ask for the keys that it points to', () => {
     expect(elsewhere.paths).to.deep.equal([]);
   });
@@ -148,6 +154,21 @@ describe('a forged ID token', () => {
         'signature_invalid',
         withKey({ ...(await thiefKey()), use: 'enc' }, 'RS256', rs256(thief.privateKey)),
       ));
+
+    it('is allowed to encrypt only', async () =>
+      expectRefused(
+        'signature_invalid',
+        withKey({ ...(await thiefKey()), key_ops: ['encrypt'] }, 'RS256', rs256(thief.privateKey)),
+      ));
+
+    it('is of an elliptic curve, and the signature is zero', async () => {
+      const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const zero = Buffer.alloc(64).toString('base64url');
+      await expectRefused(
+        'signature_invalid',
+        withKey(await exportJWK(publicKey), 'ES256', () => zero),
+      );
+    });
 
     it('is meant for another algorithm', async () =>
       expectRefused(
@@ -183,6 +204,10 @@ describe('a forged ID token', () => {
     'without an issuer': ['issuer_mismatch', without('iss')],
     'for another client': ['audience_mismatch', (claims) => ({ ...claims, aud: 'another-client' })],
     'without an audience': ['audience_mismatch', without('aud')],
+    'whose audience is a list in a list': [
+      'audience_mismatch',
+      (claims) => change(claims, { aud: [[idp.clientId]] }),
+    ],
     'whose audience is empty': ['audience_mismatch', (claims) => ({ ...claims, aud: [] })],
     'for several clients that does not say which one asked': [
       'audience_mismatch',

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { SignJWT } from 'jose';
-import type { RequestListener } from 'node:http';
+import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import type { SsoProvider } from '../../../../../src/features/sso/providers/provider.model.ts';
-import type { SsoFailureReason } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import type { SsoProvider } from '../../../../../src/features/sso/sso.model.ts';
+import type { SsoFailureReason } from '../../../../../src/features/sso/sso-failure.ts';
 import { type DnsServer, startDnsServer } from '../../../../support/dns-server.ts';
 import {
   type Departures,
@@ -119,7 +119,7 @@ describe('a hostile OpenID provider', () => {
   const changed = (settings: Partial<SsoProvider>): SsoProvider => Object.assign(honest.$clone(), settings);
 
   for (const path of ['/token', '/jwks', '/userinfo']) {
-    describe(`is refused where ${path} answers with`, () => {
+    describe(`is refused if ${path} answers with`, () => {
       for (const [title, [reason, listener]] of Object.entries(NO_ANSWERS)) {
         const expected = (path === '/token' ? OF_TOKEN_ENDPOINT[title] : undefined) ?? reason;
         it(`${title}, as ${expected}`, () => expectRefused(expected, { endpoint: { [path]: listener } }));
@@ -127,14 +127,14 @@ describe('a hostile OpenID provider', () => {
     });
   }
 
-  describe('is refused where ten megabytes come along with an honest answer of', () => {
+  describe('is refused if ten megabytes come along with an honest answer of', () => {
     const padded = (answer: object) => ({ ...answer, padding: 'x'.repeat(TEN_MEGABYTES) });
     for (const endpoint of ['token', 'userinfo', 'jwks'] as const) {
       it(`/${endpoint}`, () => expectRefused('answer_invalid', { [endpoint]: padded }));
     }
   });
 
-  describe('is refused where the token endpoint answers with', () => {
+  describe('is refused if the token endpoint answers with', () => {
     const TOKENS: Record<string, Record<string, unknown>> = {
       'an array as the ID token': { id_token: ['a.b.c'] },
       'an object as the ID token': { id_token: {} },
@@ -174,7 +174,7 @@ describe('a hostile OpenID provider', () => {
       expectRefused('answer_invalid', { token: () => ({ error: 'invalid_client' }) }));
   });
 
-  describe('is refused where the userinfo endpoint speaks of', () => {
+  describe('is refused if the userinfo endpoint speaks of', () => {
     const USERS: Record<string, Record<string, unknown>> = {
       'somebody else': { sub: 'subject-2' },
       nobody: { sub: undefined },
@@ -184,6 +184,38 @@ describe('a hostile OpenID provider', () => {
     for (const [title, change] of Object.entries(USERS)) {
       it(title, () => expectRefused('answer_invalid', { userinfo: (claims) => ({ ...claims, ...change }) }));
     }
+  });
+
+  it('is refused if the userinfo endpoint sends the claims of the person with a status of failure', () =>
+    expectRefused('answer_invalid', {
+      endpoint: {
+        '/userinfo': (_request, response) =>
+          void response
+            .writeHead(403, { 'content-type': 'application/json' })
+            .end(JSON.stringify(idp.person)),
+      },
+    }));
+
+  it('is refused if the userinfo endpoint nests a claim 50,000 deep', () => {
+    const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+    return expectRefused('answer_invalid', {
+      endpoint: { '/userinfo': json(`{"sub":"subject-1","groups":${nested}}`) },
+    });
+  });
+
+  it('may send null and digits in quotes with its tokens, and a challenge with its claims', async () => {
+    idp.departures = {
+      token: (answer) => ({ ...answer, expires_in: '3600', refresh_token: null, scope: null }),
+      endpoint: {
+        '/userinfo': json(JSON.stringify(idp.person), { 'www-authenticate': 'Bearer realm="idp"' }),
+      },
+    };
+    const { subject, tokens } = await signIn(testProtocol(), honest, idp.signIn);
+    expect(subject).to.equal('subject-1');
+    expect(tokens).to.include({ accessToken: 'access-token', refreshToken: undefined });
+    expect(tokens?.expiresAt).to.be.a('date');
+    idp.departures = { token: (answer) => ({ ...answer, expires_in: 'soon' }) };
+    expect((await signIn(testProtocol(), honest, idp.signIn)).tokens?.expiresAt).to.equal(undefined);
   });
 
   describe('sends the claims of the userinfo endpoint as a signed token, which', () => {
@@ -239,7 +271,7 @@ describe('a hostile OpenID provider', () => {
     }
   });
 
-  describe('is refused where its key set has', () => {
+  describe('is refused if its key set has', () => {
     it('10,000 keys', () =>
       expectRefused('answer_invalid', { jwks: ({ keys }) => ({ keys: Array(10_000).fill(keys[0]) }) }));
     it('more than 100 small keys', () =>
@@ -250,13 +282,14 @@ describe('a hostile OpenID provider', () => {
     it('no list of keys', () => expectRefused('answer_invalid', { jwks: () => ({ keys: 'all' }) }));
   });
 
-  describe('is refused where the browser comes back with', () => {
+  describe('is refused if the browser comes back with', () => {
     const QUERIES: Record<string, [SsoFailureReason, (query: URLSearchParams) => void]> = {
       'the issuer of another provider (mix-up)': [
         'issuer_mismatch',
         (query) => query.set('iss', 'https://honest.idp.test'),
       ],
       'no issuer although the provider always names it': ['issuer_mismatch', (query) => query.delete('iss')],
+      'its issuer with another slash': ['issuer_mismatch', (query) => query.set('iss', `${idp.issuer}/`)],
       'an empty issuer': ['issuer_mismatch', (query) => query.set('iss', '')],
       'two issuers': ['answer_invalid', (query) => query.append('iss', idp.issuer)],
       'the error access_denied': ['provider_refused', (query) => query.set('error', 'access_denied')],
@@ -299,7 +332,7 @@ describe('a hostile OpenID provider', () => {
       }
     });
 
-    it('the code of somebody else, which their browser was made to lose', async () => {
+    it('the code of another person, which their browser was made to lose', async () => {
       const protocol = testProtocol();
       const victim = queryOf(await idp.signIn((await protocol.begin(honest, 'state-of-victim')).url));
       const stolen = (query: URLSearchParams) => query.set('code', String(victim.code));
@@ -307,7 +340,7 @@ describe('a hostile OpenID provider', () => {
     });
   });
 
-  it('may leave the issuer out where it did not promise to name it', async () => {
+  it('may leave the issuer out if it did not promise to name it', async () => {
     idp.departures = { callback: (query) => query.delete('iss') };
     const silent = changed({ sendsIssuer: false });
     expect((await signIn(testProtocol(), silent, idp.signIn)).subject).to.equal('subject-1');
@@ -328,9 +361,20 @@ describe('a hostile OpenID provider', () => {
         mfa: false,
       });
     });
-    it('is refused where it has no userinfo endpoint', () =>
+    it('may name the person by a number', async () => {
+      idp.departures = { ...none, userinfo: (claims) => ({ ...claims, sub: 4711 }) };
+      expect((await signIn(testProtocol(), honest, idp.signIn)).subject).to.equal('4711');
+    });
+    it('is refused if it signs a subject that cannot be stored', () => {
+      const signing: RequestListener = (_request, response) =>
+        void signed({ sub: 'a\0b' }, idp.key).then((jwt) =>
+          response.writeHead(200, { 'content-type': 'application/jwt' }).end(jwt),
+        );
+      return expectRefused('answer_invalid', { ...none, endpoint: { '/userinfo': signing } });
+    });
+    it('is refused if it has no userinfo endpoint', () =>
       expectRefused('answer_invalid', none, { userinfoUrl: null }));
-    it('is refused where its userinfo endpoint names no subject', () =>
+    it('is refused if its userinfo endpoint names no subject', () =>
       expectRefused('answer_invalid', { ...none, userinfo: () => ({ email: 'ann@customer.test' }) }));
   });
 
@@ -345,6 +389,23 @@ describe('a hostile OpenID provider', () => {
     const posting = changed({ tokenAuthMethod: 'client_secret_post' });
     expect((await signIn(testProtocol(), posting, idp.signIn)).subject).to.equal('subject-1');
     expect(await reasonOf(signIn(testProtocol(), honest, idp.signIn))).to.equal('client_refused');
+  });
+
+  it('need not decode the usual characters of a client id and of a secret in the header', async () => {
+    const client = { clientId: 'a0-b1.c2_d3', clientSecret: 'e4-f5.g6_h7*' };
+    let sent: IncomingHttpHeaders = {};
+    idp.departures = {
+      endpoint: {
+        '/token'({ headers }, response) {
+          sent = headers;
+          response.writeHead(401).end();
+        },
+      },
+    };
+    const provider = await providerOf(idp, client);
+    expect(await reasonOf(signIn(testProtocol(), provider, idp.signIn))).to.equal('client_refused');
+    expect(sent.authorization).to.equal(`Basic ${btoa(`${client.clientId}:${client.clientSecret}`)}`);
+    expect(sent['user-agent']).to.equal('Muster');
   });
 
   it('is not asked for its keys again for each unknown key', async () => {
@@ -401,7 +462,7 @@ describe('a hostile OpenID provider', () => {
     }
 
     for (const path of ['token', 'jwks', 'userinfo']) {
-      it(`is refused where the name leads there only after the sign-in has begun (${path})`, async () => {
+      it(`is refused if the name leads there only after the sign-in has begun (${path})`, async () => {
         const protocol = testProtocol({ fetch: outbound() });
         const own = Object.assign(named.$clone(), {
           [`${path}Url`]: `https://${path}.idp.test:${idp.port}/${path}`,

@@ -3,7 +3,7 @@ import {
   certificateFault,
   normalizedCertificates,
   usableCertificates,
-} from '../../../../../src/features/sso/saml/certificate.ts';
+} from '../../../../../src/features/sso/saml-metadata.ts';
 import { samlFile } from '../../../../support/saml-certificates.ts';
 
 const NOW = new Date('2027-11-22T12:00:00Z');

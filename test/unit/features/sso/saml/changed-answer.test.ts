@@ -1,10 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type SamlSignIn, verifyResponse } from '../../../../../src/features/sso/saml/adapter.ts';
-import { checkAssertion } from '../../../../../src/features/sso/saml/assertion.ts';
-import { identityOf } from '../../../../../src/features/sso/saml/identity.ts';
-import { readResponse } from '../../../../../src/features/sso/saml/response.ts';
-import { SsoFailure } from '../../../../../src/features/sso/flow/sso-failure.ts';
+import { type SamlSignIn, verifyResponse } from '../../../../../src/features/sso/saml.ts';
+import { checkAssertion, readResponse, identityOf } from '../../../../../src/features/sso/saml-response.ts';
+import { SsoFailure } from '../../../../../src/features/sso/sso-failure.ts';
 import { samlFile } from '../../../../support/saml-certificates.ts';
 import { answerXml, encoded } from '../../../../support/saml-forge.ts';
 
@@ -72,7 +70,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
 
 describe('a SAML answer that was changed on its way', () => {
   for (const [title, change] of Object.entries(CHANGES)) {
-    it(`signs in the same person or nobody: ${title}`, async () => {
+    it(`signs in the same person or none: ${title}`, async () => {
       const good = answerXml({ ...SIGN_IN, audience: SIGN_IN.entityId, issuer: ISSUER });
       const person = await signedIn(good);
       expect(person).to.include({ subject: 'ada@example.com' });

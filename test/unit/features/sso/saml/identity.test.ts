@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import type { Assertion } from '../../../../../src/features/sso/saml/assertion.ts';
-import { identityOf } from '../../../../../src/features/sso/saml/identity.ts';
+import { type Assertion, identityOf } from '../../../../../src/features/sso/saml-response.ts';
 
 const CLAIM = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims';
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
@@ -75,7 +74,7 @@ describe('the identity in an assertion', () => {
     expect(email({ [`${CLAIM}/upn`]: ['EXAMPLE\\ada'] })).to.equal(undefined);
   });
 
-  it('has an email address from the NameID only where that says that it is one', () => {
+  it('has an email address from the NameID only if that says that it is one', () => {
     const named = { nameId: 'ada@example.com' };
     expect(identityOf(asserted({}, { ...named, nameIdFormat: EMAIL_FORMAT }), MAPPING).email).to.equal(
       'ada@example.com',
@@ -83,7 +82,7 @@ describe('the identity in an assertion', () => {
     expect(identityOf(asserted({}, named), MAPPING).email).to.equal(undefined);
   });
 
-  it('has no verified address, and one that is not verified where the provider says so', () => {
+  it('has no verified address, and one that is not verified if the provider says so', () => {
     const emailVerified = (value: string[]) =>
       identityOf(asserted(value.length === 0 ? {} : { email_verified: value }), MAPPING).emailVerified;
     expect(emailVerified([])).to.equal(undefined);
@@ -91,7 +90,7 @@ describe('the identity in an assertion', () => {
     expect(emailVerified(['False'])).to.equal(false);
   });
 
-  it('says that a second factor was used where the provider says so', () => {
+  it('says that a second factor was used if the provider says so', () => {
     const mfa = (contextClasses: string[], attributes = {}) =>
       identityOf(asserted(attributes, { contextClasses }), MAPPING).mfa;
     const multiple = 'http://schemas.microsoft.com/claims/multipleauthn';

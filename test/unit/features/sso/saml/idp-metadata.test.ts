@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readIdpMetadata } from '../../../../../src/features/sso/saml/idp-metadata.ts';
+import { readIdpMetadata } from '../../../../../src/features/sso/saml-metadata.ts';
 import { AppError } from '../../../../../src/platform/errors.ts';
 import { processorMs } from '../../../../support/processor-time.ts';
 import { samlFile } from '../../../../support/saml-certificates.ts';
@@ -36,7 +36,7 @@ describe('metadata of a SAML identity provider', () => {
     );
   });
 
-  it('is refused with the reason where it cannot be used', () => {
+  it('is refused with the reason if it cannot be used', () => {
     const redirect = service('HTTP-Redirect', 'https://idp.example/sso');
     const refused: [string, RegExp][] = [
       ['', /not well-formed/],

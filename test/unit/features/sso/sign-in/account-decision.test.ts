@@ -5,9 +5,9 @@ import {
   type Candidate,
   decideAccount,
   type DecidingProvider,
-} from '../../../../../src/features/sso/sign-in/account-decision.ts';
-import { SsoFailure } from '../../../../../src/features/sso/flow/sso-failure.ts';
-import type { AssertedIdentity } from '../../../../../src/features/sso/flow/sso-protocol.ts';
+} from '../../../../../src/features/sso/account-decision.ts';
+import { SsoFailure } from '../../../../../src/features/sso/sso-failure.ts';
+import type { AssertedIdentity } from '../../../../../src/features/sso/sso-protocol.ts';
 
 const ORGANIZATION: DecidingProvider = { orgId: 'org', autoProvision: true, allowedDomains: '' };
 const PARTNER: DecidingProvider = { orgId: null, autoProvision: true, allowedDomains: '' };
@@ -50,7 +50,7 @@ describe('which account a proved identity signs in to', () => {
     expect(decide(ORGANIZATION, { email: undefined }, { linked: account('linked') })).to.equal('linked');
   });
 
-  it('is the one with the address, where the identity is not linked yet', () => {
+  it('is the one with the address, if the identity is not linked yet', () => {
     expect(decide(ORGANIZATION, {}, { byEmail: account('by-email') })).to.equal('by-email');
     expect(decide(PARTNER, { emailVerified: undefined }, { byEmail: account('by-email') })).to.equal(
       'by-email',
@@ -70,20 +70,20 @@ describe('which account a proved identity signs in to', () => {
     expect(decide(PARTNER, {}, { isDomainProven: false })).to.equal('invitation_required');
   });
 
-  it('is none with more permissions than whoever has configured the provider, unless it is linked', () => {
+  it('is none with more permissions than the person who configured the provider, unless it is linked', () => {
     const greater = account('admin', { exceedsConfigurer: true });
     expect(decide(ORGANIZATION, {}, { byEmail: greater })).to.equal('configurer_has_less');
     expect(decide(ORGANIZATION, {}, { linked: greater })).to.equal('admin');
   });
 
-  it('is a new one where an organization allows that', () => {
+  it('is a new one if an organization allows that', () => {
     expect(decide(ORGANIZATION, {}, {})).to.equal('new Ada@Example.com Ada Lovelace');
     expect(decide(ORGANIZATION, { name: undefined }, {})).to.equal('new Ada@Example.com Ada');
     expect(decide({ ...ORGANIZATION, autoProvision: false }, {}, {})).to.equal('account_unknown');
     expect(decide(PARTNER, {}, {})).to.equal('invitation_required');
   });
 
-  it('is none where the address is said to be unverified, not even the linked one', () => {
+  it('is none if the address is said to be unverified, not even the linked one', () => {
     for (const provider of [ORGANIZATION, PARTNER]) {
       expect(decide(provider, { emailVerified: false }, { linked: account('linked') })).to.equal(
         'email_not_verified',
@@ -91,7 +91,7 @@ describe('which account a proved identity signs in to', () => {
     }
   });
 
-  it('is none by an address that nobody has verified, unless the organization owns its domain', () => {
+  it('is none by an address that is not verified, unless the organization owns its domain', () => {
     const unsaid = { emailVerified: undefined };
     const unproven = { isDomainProven: false };
     expect(decide(ORGANIZATION, unsaid, unproven)).to.equal('domain_not_proven');
@@ -123,7 +123,7 @@ describe('which account a proved identity signs in to', () => {
     expect(decide(PARTNER, {}, { byEmail: account('a', { isActive: false }) })).to.equal('account_disabled');
   });
 
-  it('is always an active member of the owner, or nobody, or new', () => {
+  it('is always an active member of the owner, or none, or new', () => {
     const candidate = fc.option(
       fc.record({ userId: fc.constantFrom('a', 'b'), isActive: fc.boolean(), isMember: fc.boolean() }),
       { nil: undefined },

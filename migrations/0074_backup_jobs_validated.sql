@@ -1,2 +1,0 @@
--- online
-alter table device_presence validate constraint device_presence_device_fkey;

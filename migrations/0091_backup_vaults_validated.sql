@@ -1,4 +1,0 @@
--- online
-alter table device_presence validate constraint device_presence_device_fkey;
-alter table backup_store_credentials validate constraint backup_store_credentials_role_check;
-alter table backup_snapshots validate constraint backup_snapshots_copy_of_fkey;

@@ -1,1 +1,0 @@
-export { DIRECTORY, useNames, useOrganizations, useProviders, useSites } from './directory.ts';

@@ -1,2 +1,0 @@
-export { DataTable } from './data-table.tsx';
-export type { DataColumn } from './table-row.tsx';

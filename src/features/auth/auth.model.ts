@@ -1,0 +1,116 @@
+import { BaseModel } from '../../platform/db/base-model.ts';
+import type { RelationMappings } from 'objection';
+import { User } from '../users/index.ts';
+import { expiredRows, type RetentionRule } from '../../platform/db/retention-rule.ts';
+
+/** A session of a user, which is also a family of refresh tokens. */
+export class Session extends BaseModel {
+  static override tableName = 'sessions';
+  static override hasUpdatedAt = false;
+  declare userId: string;
+  declare lastUsedAt: Date;
+  declare expiresAt: Date;
+  declare revokedAt: Date | null;
+  declare revokedReason: string | null;
+  declare mfa: boolean;
+  /** Null if it was opened by password. */
+  declare ssoProviderId: string | null;
+  /** The provider has reported a second factor. It counts for as long as the provider is trusted with that. */
+  declare mfaByProvider: boolean;
+  declare ipAddress: string | null;
+  declare userAgent: string | null;
+
+  static override relationMappings: RelationMappings = {
+    user: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: User,
+      join: { from: 'sessions.user_id', to: 'users.id' },
+    },
+  };
+}
+
+/** A refresh token, by its hash. */
+export class RefreshToken extends BaseModel {
+  static override tableName = 'refresh_tokens';
+  static override idColumn = 'token_hash';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare tokenHash: string;
+  declare sessionId: string;
+  declare usedAt: Date | null;
+}
+
+/** A link to set a new password, by the hash of its token. */
+export class PasswordReset extends BaseModel {
+  static override tableName = 'password_resets';
+  static override idColumn = 'token_hash';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare tokenHash: string;
+  declare userId: string;
+  declare expiresAt: Date;
+}
+
+/** A user's second factor. It counts once `enabledAt` is set. */
+export class StoredFactor extends BaseModel {
+  static override tableName = 'user_mfa';
+  static override idColumn = 'user_id';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare userId: string;
+  /** Sealed. */
+  declare secret: string;
+  declare recoverySalt: string;
+  declare enabledAt: Date | null;
+  /** The newest time step whose code was accepted: each code works once. A bigint, which the driver returns as text. */
+  declare lastStep: string;
+  declare tries: number;
+}
+
+export class RecoveryCode extends BaseModel {
+  static override tableName = 'mfa_recovery_codes';
+  static override idColumn = ['user_id', 'code_hash'];
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare userId: string;
+  declare codeHash: string;
+  declare usedAt: Date | null;
+}
+
+/** A sign-in that waits for its second factor, by the hash of its token. */
+export class MfaChallenge extends BaseModel {
+  static override tableName = 'mfa_challenges';
+  static override idColumn = 'token_hash';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare tokenHash: string;
+  declare userId: string;
+  declare expiresAt: Date;
+  declare usedAt: Date | null;
+  declare invitationTokenHash: string | null;
+}
+
+/** How many days an ended session is kept for investigation, such as after a theft of its refresh token. */
+const ENDED_SESSION_DAYS = 30;
+
+const sessionEnded = (alias: string, days: string) =>
+  `least(${alias}.revoked_at, ${alias}.expires_at) < now() - make_interval(days => ${days})`;
+
+/** Tokens are removed before their sessions: a session may have hundreds, which would all be deleted in one transaction. */
+export const authRetention: readonly RetentionRule[] = [
+  {
+    table: 'refresh_tokens',
+    key: ['token_hash'],
+    days: ENDED_SESSION_DAYS,
+    from: 'sessions s join refresh_tokens old on old.session_id = s.id',
+    isOver: (days) => sessionEnded('s', days),
+  },
+  {
+    table: 'sessions',
+    key: ['id'],
+    days: ENDED_SESSION_DAYS,
+    isOver: (days) => sessionEnded('old', days),
+  },
+  expiredRows('password_resets', 'token_hash'),
+  expiredRows('mfa_challenges', 'token_hash'),
+];

@@ -1,2 +1,0 @@
-export { recompileOnDefinitionChanges } from './definition-changes.ts';
-export { createFleetStore } from './fleet-store.ts';

@@ -1,0 +1,33 @@
+import type { Tx } from '../../platform/db/transaction.ts';
+import { inTenant } from '../../platform/db/statement.ts';
+import { haystackOf, type SearchSource } from '../search/index.ts';
+
+/**
+ * Those of the scripts that can run in an organization, for work that the server does by itself: `id`, `name`, what a
+ * device runs, and the SHA-256 of that. A query for others to select from, so that contents need not be read.
+ */
+export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
+  tx('scripts')
+    .whereIn('id', ids)
+    .where((either) => {
+      void either.where('org_id', orgId);
+      void either.orWhereRaw('partner_id = (select o.partner_id from organizations o where o.id = ?)', [
+        orgId,
+      ]);
+    })
+    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(VERSION));
+
+/** The language has no line break, and the time is a number, so no two scripts are the same text. */
+const VERSION = `encode(sha256(convert_to(
+  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex') as sha256`;
+
+export const scriptSearch: SearchSource = {
+  type: 'scripts',
+  permission: 'scripts:read',
+  table: 'scripts',
+  where: (caller) => `(${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)`,
+  haystack: haystackOf('s.name', 's.description'),
+  title: 's.name',
+  description: 's.description',
+  order: 'lower(s.name)',
+};

@@ -1,0 +1,23 @@
+import { byRules, cascade, bounded } from '../../platform/db/retention-rule.ts';
+import { defineFeature } from '../feature.ts';
+import { workRetention } from './work.model.ts';
+
+export {
+  defineWork,
+  PermanentWorkFailure,
+  type StepOutcome,
+  type WorkRun,
+} from './definition.ts';
+export { Work } from './work.model.ts';
+export { type EnqueueOptions, recordWork, WorkEngine } from './work.service.ts';
+export type { WorkTiming } from './dispatcher.ts';
+
+/** Long work of the server: what people wait for (docs/decisions/work.md). */
+export const feature = defineFeature({
+  name: 'work',
+  tables: [
+    ...byRules(workRetention),
+    cascade('work_dependencies', 'work'),
+    bounded('work_holders', 'a process has one, which goes an hour after its end'),
+  ],
+});

@@ -1,0 +1,224 @@
+import { newId } from '../../src/platform/ids.ts';
+import type { Person } from '../support/factories.ts';
+import type { TestApp } from '../support/test-app.ts';
+import { asOwner } from '../support/test-postgres.ts';
+
+/** Requests that end or pause work, for the test of what updates show in the audit trail. */
+
+/** A request, and what its entry says of the change. */
+export interface Update {
+  path: string;
+  body?: object;
+  by?: Person;
+  before: object;
+  after: object;
+  /** Other fields change with these. */
+  hasMore?: true;
+}
+
+export const S3_DETAILS = {
+  bucket: 'acme-backups',
+  region: 'eu-central-1',
+  accessKey: 'AKIA0',
+  secretKey: 'hunter1',
+};
+
+/** Of a command that was not sent yet. */
+const CANCELLED_COMMAND = {
+  before: { status: 'queued', cancelRequestedAt: null },
+  after: { status: 'cancelled' },
+  hasMore: true,
+} as const;
+
+export interface WorkParts {
+  app: TestApp;
+  orgId: string;
+  system: Person;
+  /** Creates something by the interface, and returns its id. */
+  make: (path: string, body: object) => Promise<string>;
+  device: () => Promise<string>;
+  key: () => Promise<string>;
+  connect: (displayName: string) => Promise<string>;
+}
+
+/** @param parts  they are there when the first request is prepared */
+export function workUpdates(parts: () => WorkParts): Record<string, () => Promise<Update>> {
+  /** A row of work that runs nowhere: what it needs to run is not there. */
+  const row = async (table: string, values: Record<string, unknown>): Promise<string> => {
+    const id = newId();
+    const columns = Object.entries({ id, ...values });
+    await asOwner(
+      parts().app.database.ownerUrl,
+      `insert into ${table} (${columns.map(([column]) => column).join(', ')})
+      values (${columns.map((_column, at) => `$${at + 1}`).join(', ')})`,
+      columns.map(([, value]) => value),
+    );
+    return id;
+  };
+  const command = async (deviceId: string) =>
+    parts().make(`/devices/${deviceId}/commands`, { type: 'agent.refresh-inventory' });
+  /** The only one that has not ended. */
+  const rollout = async (state: string) => {
+    await asOwner(
+      parts().app.database.ownerUrl,
+      `update agent_rollouts set state = 'aborted', ended_at = now() where ended_at is null`,
+    );
+    return row('agent_rollouts', {
+      component: 'watchdog',
+      version: '1.0.0',
+      state,
+      waves: JSON.stringify([{ percent: 100, soakMinutes: 60 }]),
+      failed_percent: 5,
+      silent_minutes: 60,
+      min_devices: 1,
+    });
+  };
+
+  const nextMonth = new Date(Date.now() + 30 * 86_400_000).toISOString();
+
+  return {
+    'POST /commands/:id/cancel': async () => ({
+      path: `/commands/${await command(await parts().device())}/cancel`,
+      ...CANCELLED_COMMAND,
+    }),
+    'POST /backup/restore/:id/cancel': async () => {
+      const deviceId = await parts().device();
+      const id = await row('backup_restores', {
+        org_id: parts().orgId,
+        device_id: deviceId,
+        overwrite: 'never',
+        command_id: await command(deviceId),
+        expires_at: nextMonth,
+      });
+      return { path: `/backup/restore/${id}/cancel`, ...CANCELLED_COMMAND };
+    },
+    'POST /backup/restore/vm/:id/cancel': async () => {
+      const deviceId = await parts().device();
+      const id = await row('backup_vm_restores', {
+        org_id: parts().orgId,
+        device_id: deviceId,
+        kind: 'as_vm',
+        hypervisor: 'kvm',
+        vm_name: 'web',
+        spec: JSON.stringify({
+          memoryMb: 1024,
+          cpuCount: 1,
+          diskSizeGb: null,
+          format: 'qcow2',
+          start: false,
+          network: { type: 'none' },
+          targetPath: null,
+        }),
+        operation: 'restore',
+        command_id: await command(deviceId),
+        holds_snapshot: false,
+        expires_at: nextMonth,
+      });
+      return { path: `/backup/restore/vm/${id}/cancel`, ...CANCELLED_COMMAND };
+    },
+    'POST /backup/jobs/:id/cancel': async () => {
+      const id = await row('backup_jobs', {
+        org_id: parts().orgId,
+        device_id: await parts().device(),
+        type: 'manual',
+        due_at: nextMonth,
+        expires_at: nextMonth,
+      });
+      return {
+        path: `/backup/jobs/${id}/cancel`,
+        before: { status: 'pending', cancelRequestedAt: null },
+        after: { status: 'cancelled' },
+        hasMore: true,
+      };
+    },
+    'POST /backup/vault/:id/cancel': async () => {
+      const [deviceId, encryptionKeyId] = [await parts().device(), await parts().key()];
+      const configId = await parts().make('/backup/configs', {
+        orgId: parts().orgId,
+        name: `Of a sync ${newId()}`,
+        provider: 'server',
+        encryptionKeyId,
+        sources: { paths: { linux: ['/home'] } },
+      });
+      const vaultId = await parts().make('/backup/vault', {
+        name: 'With a sync',
+        deviceId,
+        configId,
+        provider: 's3',
+        details: S3_DETAILS,
+      });
+      await row('backup_vault_syncs', {
+        org_id: parts().orgId,
+        device_id: deviceId,
+        vault_id: vaultId,
+        reason: 'manual',
+        expires_at: nextMonth,
+      });
+      return {
+        path: `/backup/vault/${vaultId}/cancel`,
+        before: { status: 'pending', cancelRequestedAt: null },
+        after: { status: 'cancelled' },
+        hasMore: true,
+      };
+    },
+    'POST /c2c/jobs/:id/cancel': async () => {
+      const configId = await parts().make('/c2c/configs', {
+        name: `Of a run ${newId()}`,
+        connectionId: await parts().connect('Of a run'),
+        encryptionKeyId: await parts().key(),
+        backupScope: ['mail'],
+        allUsers: true,
+      });
+      const id = await row('c2c_jobs', {
+        org_id: parts().orgId,
+        config_id: configId,
+        type: 'backup',
+        trigger: 'manual',
+        status: 'running',
+        worker_id: newId(),
+        started_at: new Date(),
+      });
+      return {
+        path: `/c2c/jobs/${id}/cancel`,
+        before: { cancelRequestedAt: null },
+        after: {},
+        hasMore: true,
+      };
+    },
+    'POST /dr/executions/:id/abort': async () => {
+      const id = await row('dr_executions', {
+        org_id: parts().orgId,
+        plan_name: 'Harbour',
+        execution_type: 'rehearsal',
+        trigger: 'manual',
+        status: 'running',
+        groups: '[]',
+        started_at: new Date(),
+      });
+      return {
+        path: `/dr/executions/${id}/abort`,
+        before: { abortRequestedAt: null },
+        after: {},
+        hasMore: true,
+      };
+    },
+    'POST /agent-rollouts/:id/pause': async () => ({
+      path: `/agent-rollouts/${await rollout('running')}/pause`,
+      by: parts().system,
+      before: { state: 'running' },
+      after: { state: 'paused' },
+    }),
+    'POST /agent-rollouts/:id/resume': async () => ({
+      path: `/agent-rollouts/${await rollout('paused')}/resume`,
+      by: parts().system,
+      before: { state: 'paused' },
+      after: { state: 'running' },
+    }),
+    'POST /agent-rollouts/:id/abort': async () => ({
+      path: `/agent-rollouts/${await rollout('running')}/abort`,
+      by: parts().system,
+      before: { state: 'running' },
+      after: { state: 'aborted' },
+    }),
+  };
+}
