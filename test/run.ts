@@ -6,7 +6,7 @@ import { BUILT_AGENT_VARIABLE, buildOwnAgent } from './support/built-agent.ts';
 import { BUILT_PROGRAMS_VARIABLE, buildPrograms } from './support/built-programs.ts';
 import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-programs.ts';
 import { changedPrograms } from './support/runner/changed-programs.ts';
-import { FILE_TIMES_VARIABLE, slowestFiles, slowTests } from './support/file-times.ts';
+import { FILE_TIMES_VARIABLE, filesToRepeat, slowestFiles, slowTests } from './support/file-times.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
@@ -78,6 +78,26 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
   });
 }
 
+/** Whether a file with tests that were too long beside others passes when nothing runs beside it. */
+async function passesAlone(file: string, postgresUrl: string): Promise<boolean> {
+  const env = { ...process.env, [TEST_POSTGRES_VARIABLE]: postgresUrl };
+  const name = path.relative(ROOT, file);
+  try {
+    await promisify(execFile)(process.execPath, [MOCHA, file], {
+      cwd: ROOT,
+      env,
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    process.stdout.write(`Too long beside other files, and not alone: ${name}\n`);
+    return true;
+  } catch (error) {
+    const { stdout = '' } = error as { stdout?: string };
+    // Not as Mocha writes it, so that the numbers of the run itself stay the ones that count.
+    process.stdout.write(`FAILED, repeated alone: ${name}\n${stdout.replaceAll(/^/gm, '| ')}\n`);
+    return false;
+  }
+}
+
 /** Into its usual place, where the test files that need it find it. */
 async function buildDashboard(): Promise<void> {
   const words = [path.join(ROOT, 'src/run.mjs'), path.join(ROOT, 'src/cli/build-dashboard.ts')];
@@ -128,6 +148,9 @@ try {
     if (existsSync(times)) {
       const lines = [...slowestFiles(times, ROOT, SLOWEST), ...slowTests(times, ROOT)];
       process.stdout.write(`${lines.join('\n')}\n`);
+      for (const file of filesToRepeat(times)) {
+        if (!(await passesAlone(file, postgres.ownerUrl))) process.exitCode ||= 1;
+      }
     }
   }
 } finally {

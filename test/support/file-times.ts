@@ -2,6 +2,8 @@ import { appendFileSync, readFileSync } from 'node:fs';
 
 /** Names the file in which the test processes note what each test file took. */
 export const FILE_TIMES_VARIABLE = 'MUSTER_TEST_TIMES';
+/** Whether other test files run beside the one of this process, and the run looks at what it notes. */
+export const isWholeRun = process.env[FILE_TIMES_VARIABLE] !== undefined;
 
 interface FileTime {
   kind: 'file';
@@ -18,6 +20,13 @@ interface SlowTest {
   file: string;
   title: string;
   seconds: number;
+  /** Over the limit, also when the speed of the machine at that moment is taken into account. */
+  isTooLong: boolean;
+}
+
+export interface JudgedTime {
+  ms: number;
+  isTooLong: boolean;
 }
 
 const SLOW_TEST_SECONDS = 1;
@@ -40,8 +49,8 @@ export function noteFileTime(file: string): void {
 }
 
 /** Notes a test of a tier with a limit, if it is near the limit: on a slower machine it may be over it. */
-export function noteTestTime(file: string, title: string, ms: number): void {
-  if (ms >= SLOW_TEST_SECONDS * 1000) note({ kind: 'test', file, title, seconds: ms / 1000 });
+export function noteTestTime(file: string, title: string, { ms, isTooLong }: JudgedTime): void {
+  if (ms >= SLOW_TEST_SECONDS * 1000) note({ kind: 'test', file, title, seconds: ms / 1000, isTooLong });
 }
 
 function note(time: FileTime | SlowTest): void {
@@ -68,6 +77,12 @@ export function slowTests(notes: string, root: string): string[] {
         `${seconds.toFixed(1).padStart(7)}  ${file.replace(`${root}/`, '')}: ${title}`,
     ),
   ];
+}
+
+/** The files with tests over the limit, which are to be repeated alone. */
+export function filesToRepeat(notes: string): string[] {
+  const tests = readNotes(notes).filter((time) => time.kind === 'test' && time.isTooLong);
+  return [...new Set(tests.map(({ file }) => file))].sort();
 }
 
 /** The files that took longest, one a line. */

@@ -1,5 +1,5 @@
 import { clock } from '../../src/clock.ts';
-import { noteFileTime, noteTestTime } from './file-times.ts';
+import { isWholeRun, noteFileTime, noteTestTime } from './file-times.ts';
 import { closeAll, closeShared } from './runner/at-end.ts';
 import { forgetBreaches, installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
 import { testClock } from './test-clock.ts';
@@ -42,7 +42,7 @@ function judgeAtTheEnd(test: Mocha.Test | undefined): void {
       forgetBreaches();
       throw error;
     }
-    noteTestTime(test.file ?? '', test.fullTitle(), judge(start));
+    noteTestTime(test.file ?? '', test.fullTitle(), judge(start, !isWholeRun));
   };
 }
 

@@ -17,7 +17,7 @@ import { startUpgradeBlocker, type UpgradeBlocker } from '../../support/upgrade-
 
 const SECRET = 'pass-word-of-the-proxy';
 const pem = async (name: string) =>
-  readFile(new URL(`../../../support/certificates/${name}.pem`, import.meta.url), 'utf8');
+  readFile(new URL(`../../support/certificates/${name}.pem`, import.meta.url), 'utf8');
 
 /** The real agent and a real server, with a proxy, a certificate of its own authority or a blocked socket in between. */
 describe('the agent program on networks with proxies', function () {

@@ -433,7 +433,8 @@ describe('a device that is moved', () => {
       ]);
       for (const answer of answers) {
         if (answer !== undefined && 'status' in answer) {
-          expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 202, 409]);
+          // 503: on a machine that is busy enough, the wait for the other changes was too long, and nothing was changed.
+          expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 202, 409, 503]);
         }
       }
       const { orgId } = await read(device.deviceId);

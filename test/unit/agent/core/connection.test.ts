@@ -206,6 +206,8 @@ describe('the agent’s connection', () => {
     hub.answersHeartbeats = false;
     await connect({}, 100);
     await connected();
+    // The agent, which is back at once, would send more heartbeats.
+    hub.refuse = { code: 'BUSY', retryAfterMs: 600_000 };
     await eventually(
       async () => {
         await testClock.advance(1000);

@@ -116,9 +116,10 @@ describe('shipping of logs', () => {
       expect(calls).to.deep.equal([]);
 
       shipping.onState(CONNECTED);
+      const sent = (kind: 'events' | 'logs') => calls.flatMap(({ body }) => body[kind] ?? []).length;
       await inTime(
-        () => calls.flatMap(({ body }) => body['events'] ?? []).length,
-        (count) => count >= 3,
+        () => sent('events') >= 3 && sent('logs') >= 2,
+        (isAll) => isAll,
       );
       await passes(2000);
       const events = calls.flatMap(({ body }) => body['events'] ?? []) as DeviceEvent[];
