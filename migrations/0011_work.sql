@@ -158,6 +158,31 @@ select protect_table('work_dependencies', 'exists (select from work w where w.id
   and (w.org_id = any((select app_org_ids())::uuid[])
     or (w.org_id is null and w.partner_id = (select app_partner_wide()))))', null, 'select, insert');
 
+-- Work that ends, whatever ends it, frees what waits for it. A function of its own, because its statement also finds a
+-- dependency that was added while the statement that ends the work waited for the lock of the work.
+create function free_dependent_work() returns trigger language plpgsql security definer
+set search_path = pg_catalog, public as $$
+begin
+  -- The update below runs this again, also where it changes nothing.
+  if not exists (
+    select from changed c join former f on f.id = c.id where f.finished_at is null and c.finished_at is not null
+  ) then
+    return null;
+  end if;
+  update work w set blockers = greatest(w.blockers - n.ended, 0), is_broken = w.is_broken or n.is_broken
+  from (
+    select d.work_id, count(*)::smallint as ended, bool_or(d.must_succeed and c.status <> 'completed') as is_broken
+    from changed c join former f on f.id = c.id join work_dependencies d on d.needed_id = c.id
+    where f.finished_at is null and c.finished_at is not null group by 1
+  ) n where w.id = n.work_id and w.finished_at is null;
+  return null;
+end
+$$;
+revoke execute on function free_dependent_work() from public;
+create trigger work_ended after update on work
+  referencing old table as former new table as changed
+  for each statement execute function free_dependent_work();
+
 -- The processes that do work. One statement renews the lease of all that a process holds; what it held is taken over when
 -- its time has passed, and then it may not come back under the same id.
 create table work_holders (
@@ -203,4 +228,5 @@ create trigger commands_of_work after update of status, progress, late_result on
 -- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
 alter function follow_command_of_work() owner to svc_system;
+alter function free_dependent_work() owner to svc_system;
 revoke create on schema public from svc_system;

@@ -3,10 +3,11 @@ import pg from 'pg';
 /**
  * What is sent over the connections of an application's name meanwhile, past whatever library: the texts of its
  * messages, in order.
+ * @param work  is given those that were sent until now
  */
 export async function sentStatements(
   applications: readonly string[],
-  work: () => Promise<void>,
+  work: (sent: readonly string[]) => Promise<void>,
 ): Promise<string[]> {
   const { prototype } = pg.Client;
   const real = Object.getOwnPropertyDescriptor(prototype, 'query');
@@ -24,7 +25,7 @@ export async function sentStatements(
     },
   });
   try {
-    await work();
+    await work(sent);
   } finally {
     Object.defineProperty(prototype, 'query', real);
   }

@@ -7,7 +7,7 @@ import { useRemembered } from './remembered.ts';
 
 /** A view is a name for an address of a page, without its path. */
 const View = z.object({ name: z.string(), search: z.record(z.string(), z.unknown()) });
-const Views = z.array(View).max(100);
+const Views = z.array(View);
 
 /**
  * What a person looks at often, remembered by this browser.

@@ -237,14 +237,14 @@ export async function timeZoneOf(tx: Tx, deviceId: string): Promise<string> {
 const SWEPT_AT_ONCE = 500;
 
 type DueRow = Pick<BackupRepository, 'id' | 'orgId' | 'deviceId' | 'configId'> &
-  Pick<BackupVerification, 'verificationType'> & { partnerId: string };
+  Pick<BackupVerification, 'verificationType'>;
 
 /** The verifications that are due now. */
 export async function dueVerifications(tx: Tx): Promise<DueRow[]> {
   const { rows } = await tx.raw<{ rows: DueRow[] }>(
     `select r.id, r.org_id as "orgId", r.device_id as "deviceId", r.config_id as "configId",
-        o.partner_id as "partnerId", due.type as "verificationType"
-      from backup_repositories r join organizations o on o.id = r.org_id
+        due.type as "verificationType"
+      from backup_repositories r
       cross join lateral (
         select 'integrity' as type, case when r.trash_held_at is null then interval '7 days' else interval '1 day' end as every
         union all

@@ -1,5 +1,5 @@
 import { clock, type Timer } from '../../clock.ts';
-import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import { isDatabaseAway, isWorthRepeating } from '../../platform/db/database-errors.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { retryDelayMs } from '../../platform/jobs/definition.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -37,6 +37,8 @@ const GIVEN_UP = {
 /** What is written at most this often of the progress of one attempt. */
 const REPORT_EVERY_MS = 1000;
 const STORE_AGAIN_MS = 500;
+/** So often an outcome is stored again after a deadlock and the like, for which the step is not to blame. */
+const REPEATS_MAX = 5;
 const CODE_MAX = 64;
 const MESSAGE_MAX = 2000;
 /** The longest time for which Node sets a timer. */
@@ -74,7 +76,7 @@ export class WorkAttempt {
     this.kind = kind;
     this.claimed = claimed;
     this.#parts = parts;
-    const { id, step, attempt, partnerId, secondsLeft, commandId } = claimed;
+    const { id, step, attempt, partnerId, secondsLeft } = claimed;
     this.#log = parts.log.child({
       work: kind.kind,
       workId: id,
@@ -83,18 +85,23 @@ export class WorkAttempt {
       ...(partnerId === null ? {} : { partnerId }),
     });
     // A command has a time limit of its own, and what it has done is to be recorded even after the deadline.
-    if (commandId === null) {
+    if (!this.#recordsCommand) {
       const ms = Math.min(Math.max(secondsLeft * 1000, 0), TIMER_MAX_MS);
       this.#deadline = clock.setTimeout(() => this.stop('deadline'), ms).unref();
     }
     this.ended = this.#run().finally(() => clock.clear(this.#deadline));
   }
 
-  /** Aborts the step, which decides how soon it ends. */
+  /** Aborts the step, which decides how soon it ends. What a device has done is recorded all the same. */
   stop(reason: StopReason): void {
+    if (this.#recordsCommand && (reason === 'cancelled' || reason === 'paused')) return;
     if (this.#stopped === 'lease_lost' || (this.#stopped !== undefined && reason !== 'lease_lost')) return;
     this.#stopped = reason;
     this.#abort.abort(new Error(STOP_MESSAGES[reason]));
+  }
+
+  get #recordsCommand(): boolean {
+    return this.claimed.commandId !== null;
   }
 
   get #isHeld(): boolean {
@@ -103,22 +110,28 @@ export class WorkAttempt {
 
   async #run(): Promise<AttemptEnd> {
     let outcome = await this.#outcome();
+    let repeats = 0;
     for (;;) {
       if (!this.#isHeld) return this.#lost();
       try {
         const end = await this.#store(outcome);
         return end === 'lost' ? this.#lost() : end;
       } catch (error) {
-        if (isDatabaseAway(error)) {
-          await clock.sleep(STORE_AGAIN_MS);
+        if (isDatabaseAway(error) || (isWorthRepeating(error) && ++repeats <= REPEATS_MAX)) {
+          await clock.sleep(STORE_AGAIN_MS * Math.random());
           continue;
         }
         this.#log.error({ err: error }, 'work.outcome_not_stored');
-        // What cannot be settled is tried again, and at last ends without its facts.
-        const isLast = this.claimed.attempt >= this.kind.attempts;
-        outcome = isLast ? { end: { status: 'failed', ...GIVEN_UP }, isBare: true } : this.#again();
+        outcome = this.#afterUnstored();
       }
     }
+  }
+
+  /** What cannot be settled is tried again, and at last ends without its facts. */
+  #afterUnstored(): WithBareEnd {
+    const { attempt, hasEnded } = this.claimed;
+    if (attempt < this.kind.attempts) return this.#again();
+    return hasEnded ? 'leave' : { end: { status: 'failed', ...GIVEN_UP }, isBare: true };
   }
 
   #lost(): 'lost' {
@@ -128,11 +141,11 @@ export class WorkAttempt {
 
   async #outcome(): Promise<WithBareEnd> {
     const { claimed, kind } = this;
-    const { isCancelled, isBroken, hasEnded, commandId, secondsLeft, attempt } = claimed;
+    const { isCancelled, isBroken, hasEnded, secondsLeft, attempt } = claimed;
     if (!hasEnded) {
-      if (isCancelled && commandId === null) return { end: { status: 'cancelled' } };
+      if (isCancelled && !this.#recordsCommand) return { end: { status: 'cancelled' } };
       if (isBroken) return { end: { status: 'failed', ...BROKEN } };
-      if (commandId === null && secondsLeft <= 0) {
+      if (!this.#recordsCommand && secondsLeft <= 0) {
         return { end: { status: 'failed', ...(attempt === 1 ? EXPIRED : TIMED_OUT) } };
       }
     }
@@ -176,7 +189,7 @@ export class WorkAttempt {
     const { attempt, hasEnded } = this.claimed;
     if (error instanceof PermanentWorkFailure) {
       this.#log.warn({ err: error }, 'work.failed');
-      return { end: { status: 'failed', code: error.code, message: error.message } };
+      return hasEnded ? 'leave' : { end: { status: 'failed', code: error.code, message: error.message } };
     }
     if (attempt < this.kind.attempts) {
       this.#log.warn({ err: error }, 'work.attempt_failed');
@@ -231,8 +244,8 @@ export class WorkAttempt {
       afterMs: 0,
       attempts: 0,
       status,
-      ...(code === undefined ? {} : { code: code.slice(0, CODE_MAX) }),
-      ...(message === undefined ? {} : { message: shortened(message, MESSAGE_MAX) }),
+      ...(code === undefined ? {} : { code: withoutNul(code).slice(0, CODE_MAX) }),
+      ...(message === undefined ? {} : { message: shortened(withoutNul(message), MESSAGE_MAX) }),
     };
     const { settle } = this.kind;
     if (settle === undefined || isBare) return this.#soon(row, 'ended');
@@ -305,6 +318,9 @@ type WithBareEnd =
   | { end: WorkEnd; isBare: true }
   | { next: string; afterMs: number; keepsAttempts: true }
   | 'leave';
+
+/** The one character that the database cannot store in a text. */
+const withoutNul = (text: string) => text.replaceAll('\0', '');
 
 export const itemOf = ({
   id,

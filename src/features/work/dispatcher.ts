@@ -40,7 +40,7 @@ export class WorkDispatcher {
   readonly #parts: Parts;
   readonly #kinds = new Map<string, BehavedKind>();
   readonly #running = new Map<string, WorkAttempt>();
-  readonly #afterTurn = new Map<string, string>();
+  readonly #cycles = new Map<string, Cycle>();
   #store: WorkStore;
   /** By `clock.monotonic()`: until then no other process takes over what this one holds. */
   #heldUntil = Number.NEGATIVE_INFINITY;
@@ -176,7 +176,8 @@ export class WorkDispatcher {
     }
     for (const { id, reason } of look.stopped) this.#running.get(id)?.stop(reason);
     if (look.overdue) await this.#takeOver();
-    if (await this.#unpark()) this.#isAwake = true;
+    if (!look.parked) this.#turned.clear();
+    else if (await this.#unpark()) this.#isAwake = true;
     let claimed = 0;
     for (const kind of look.waiting) claimed += await this.#claim(kind);
     return look.overdue || claimed > 0 || this.#isAwake;
@@ -212,20 +213,18 @@ export class WorkDispatcher {
     const free = this.#free(kind);
     if (free <= 0) return 0;
     const store = this.#store;
+    const cycle = this.#cycles.get(name) ?? { afterTurn: FIRST_TURN, fruitless: 0 };
+    this.#cycles.set(name, cycle);
     try {
       const { claimed, turns, lastTurn } = await store.claim({
         kind: name,
         limits: kind.limits,
         free,
         runsOnServer: kind.runsOnServer,
-        afterTurn: this.#afterTurn.get(name) ?? FIRST_TURN,
+        afterTurn: cycle.afterTurn,
         turns: TURNS_MAX,
       });
-      const isRoundOver = turns < TURNS_MAX || lastTurn === null;
-      const began = this.#afterTurn.get(name) ?? FIRST_TURN;
-      this.#afterTurn.set(name, isRoundOver ? FIRST_TURN : lastTurn);
-      // More turns may have work: behind these, or before the one at which this look began.
-      if (!isRoundOver || (began !== FIRST_TURN && claimed.length < free)) this.#isAwake = true;
+      if (hasMoreTurns(cycle, claimed.length, turns < TURNS_MAX ? null : lastTurn)) this.#isAwake = true;
       for (const work of claimed) {
         const attempt = new WorkAttempt(kind, work, {
           store,
@@ -265,15 +264,10 @@ export class WorkDispatcher {
     // Lets the attempts that end in this turn of the event loop come along.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#outcomes.length > 0) {
-      const store = this.#outcomes[0]?.store;
+      const [{ store }] = this.#outcomes as [WaitingOutcome];
       const batch = this.#outcomes.filter((waiting) => waiting.store === store);
       this.#outcomes = this.#outcomes.filter((waiting) => waiting.store !== store);
-      try {
-        const kept = await store?.store(batch.map(({ outcome }) => outcome));
-        for (const { outcome, resolve } of batch) resolve(kept?.has(outcome.id) ?? false);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+      await storeBatch(store, batch);
     }
     // In the same turn as the look above, so that nothing is left lying between the two.
     this.#isStoring = false;
@@ -320,6 +314,43 @@ interface WaitingOutcome {
   outcome: StoredOutcome;
   resolve: (isKept: boolean) => void;
   reject: (error: unknown) => void;
+}
+
+/** One outcome that the database refuses takes none of the others along. */
+async function storeBatch(store: WorkStore, batch: readonly WaitingOutcome[]): Promise<void> {
+  try {
+    const kept = await store.store(batch.map(({ outcome }) => outcome));
+    for (const { outcome, resolve } of batch) resolve(kept.has(outcome.id));
+  } catch (error) {
+    if (batch.length > 1 && !isDatabaseAway(error)) {
+      for (const waiting of batch) await storeBatch(store, [waiting]);
+    } else {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+}
+
+/** How far the claims of a kind are in going round the turns. */
+interface Cycle {
+  afterTurn: string;
+  /** How often they have come to the last turn since something was claimed. */
+  fruitless: number;
+}
+
+/**
+ * Notes a claim. Returns whether to claim again at once: more turns may have work, behind these or before the one at which
+ * the claims began. Where limits hold all of them up, that ends after a whole cycle, until the next look.
+ * @param lastTurn  the last turn of the claim, `null` if none comes after it
+ */
+function hasMoreTurns(cycle: Cycle, claimed: number, lastTurn: string | null): boolean {
+  const began = cycle.afterTurn;
+  if (claimed > 0) cycle.fruitless = 0;
+  if (lastTurn === null) cycle.fruitless += 1;
+  cycle.afterTurn = lastTurn ?? FIRST_TURN;
+  if (lastTurn === null && began === FIRST_TURN) return false;
+  if (cycle.fruitless < 2) return true;
+  cycle.fruitless = 0;
+  return false;
 }
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {

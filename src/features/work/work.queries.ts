@@ -8,10 +8,16 @@ const CLAIMABLE = `stage = 'ready' and paused_at is null and blockers = 0`;
 const HELD = `stage in ('leased', 'device')`;
 const LIVES = `exists (select from work_holders h where h.id = $1 and h.alive_until > clock_timestamp())`;
 
-/** $1 the holder, $2 its node, $3 seconds. No row comes back if its time has passed: what it held may be elsewhere by now. */
+/**
+ * $1 the holder, $2 its node, $3 seconds. No row comes back if its time has passed: what it held may be elsewhere by now.
+ * Holders that are long gone are forgotten.
+ */
 const KEEP_ALIVE: Statement = {
   name: 'work-keep-alive',
-  text: `insert into work_holders as h (id, node_id, alive_until)
+  text: `with gone as (
+      delete from work_holders where id <> $1 and alive_until < clock_timestamp() - interval '1 hour'
+    )
+    insert into work_holders as h (id, node_id, alive_until)
     values ($1, $2, clock_timestamp() + make_interval(secs => $3))
     on conflict (id) do update set alive_until = excluded.alive_until where h.alive_until > clock_timestamp()
     returning h.id`,
@@ -27,6 +33,7 @@ const LOOK: Statement = {
         'reason', case when cancel_requested_at is not null then 'cancelled' else 'paused' end))
       from work where holder_id = $1 and stage = 'leased'
         and (cancel_requested_at is not null or paused_at is not null)), '[]') as stopped,
+    exists (select from work where stage = 'parked') as parked,
     exists (select from work w where w.stage = 'leased' and not exists (
         select from work_holders h where h.id = w.holder_id and h.alive_until > clock_timestamp()))
       or exists (select from work where stage in ('ready', 'parked') and paused_at is null and deadline_at <= now()
@@ -54,8 +61,6 @@ const TAKE_OVER: Statement = {
         and (stage = 'parked' or blockers > 0 or due_at > now())
       limit 1000 for update skip locked)
     returning id
-  ), gone as (
-    delete from work_holders where alive_until < clock_timestamp() - interval '1 hour'
   )
   select id, kind from lost`,
 };
@@ -86,14 +91,18 @@ const CLAIM: Statement = {
   ), share as (
     -- Twice what a turn may get if all have work. Where most have none, the next claim follows at once.
     select least($3::int, 2 * $3::int / greatest(count(*), 1) + 2) as rows from visited
-  ), held as (
-    select partner_id, target, count(*)::int as works from work where kind = $2 and ${HELD} group by 1, 2
+  ), held as materialized (
+    select partner_id, target, count(*) as works from work where kind = $2 and ${HELD} group by 1, 2
+  ), of_partners as (
+    select partner_id, sum(works) as works from held group by 1
+  ), of_targets as (
+    select target, sum(works) as works from held where target is not null group by 1
   ), candidate as (
-    select c.*,
+    select c.id, c.target, c.is_urgent, c.due_at,
       row_number() over (partition by c.partner_id order by c.is_urgent desc, c.due_at, c.id)
-        + coalesce((select sum(h.works) from held h where h.partner_id is not distinct from c.partner_id), 0) as of_partner,
+        + coalesce(p.works, 0) as of_partner,
       row_number() over (partition by c.target order by c.is_urgent desc, c.due_at, c.id)
-        + coalesce((select sum(h.works) from held h where h.target = c.target), 0) as of_target
+        + coalesce(t.works, 0) as of_target
     from visited v cross join lateral (
       (select id, partner_id, target, is_urgent, due_at from work
         where kind = $2 and ${CLAIMABLE} and turn = v.turn and is_urgent and due_at <= now()
@@ -104,6 +113,8 @@ const CLAIM: Statement = {
         order by due_at, id limit (select rows from share))
       order by is_urgent desc, due_at, id limit (select rows from share)
     ) c
+    left join of_partners p on p.partner_id is not distinct from c.partner_id
+    left join of_targets t on t.target = c.target
   ), ranked as (
     select id, row_number() over (order by of_partner, is_urgent desc, due_at, id) as place from candidate
     where of_partner <= $5::int and (target is null or of_target <= $6::int)
@@ -131,7 +142,7 @@ const CLAIM: Statement = {
 /**
  * Stores how attempts have ended, of those whose claim still holds. $1 holder, $2 ids, $3 fences, $4 stages, $5 steps, $6
  * seconds until they are due, $7 by how much the attempt changes (null: begins at 0), $8 statuses, $9 codes, $10 messages,
- * $11 commands. What waited for work that has ended goes on.
+ * $11 commands.
  */
 const STORE: Statement = {
   name: 'work-store',
@@ -157,13 +168,7 @@ const STORE: Statement = {
       updated_at = now()
     from outcome o
     where w.id = o.id and w.fence = o.fence and w.holder_id = $1 and w.stage = 'leased'
-    returning w.id, w.finished_at is not null as has_ended, w.status
-  ), freed as (
-    update work w set blockers = greatest(w.blockers - n.ended, 0), is_broken = w.is_broken or n.is_broken
-    from (
-      select d.work_id, count(*)::smallint as ended, bool_or(d.must_succeed and s.status <> 'completed') as is_broken
-      from stored s join work_dependencies d on d.needed_id = s.id where s.has_ended group by 1
-    ) n where w.id = n.work_id and w.finished_at is null
+    returning w.id
   )
   select id from stored`,
 };
@@ -230,6 +235,8 @@ export interface Look {
   lives: boolean;
   waiting: string[];
   stopped: { id: string; reason: 'cancelled' | 'paused' }[];
+  /** Whether work waits for a device. */
+  parked: boolean;
   overdue: boolean;
 }
 
@@ -280,7 +287,7 @@ export class WorkStore {
 
   async look(kinds: readonly string[]): Promise<Look> {
     const [found] = await this.#run<Look>(LOOK, [this.#holder.id, kinds]);
-    return found ?? { lives: false, waiting: [], stopped: [], overdue: false };
+    return found ?? { lives: false, waiting: [], stopped: [], parked: false, overdue: false };
   }
 
   takeOver(): Promise<{ id: string; kind: string }[]> {
@@ -398,7 +405,7 @@ const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input
     now() + make_interval(secs => :deadlineSeconds), :isUrgent, :target, :exclusiveKey)
   on conflict (kind, exclusive_key) where finished_at is null do nothing`;
 
-/** The work that is needed is locked, so that its end either counts here or finds the dependency. */
+/** The work that is needed is locked, so that its end either counts here or finds the dependency (`free_dependent_work`). */
 const NEED = `with needed as (
     select w.id, w.finished_at is not null as has_ended, w.status, n.must_succeed
     from unnest(:ids::uuid[], :musts::boolean[]) as n (id, must_succeed) join work w on w.id = n.id
@@ -458,13 +465,7 @@ export async function endUnheld(
     where id = :id`,
     { id, status, code, message },
   );
-  await tx.raw(FREE, [id]);
 }
-
-const FREE = `update work w set blockers = greatest(w.blockers - 1, 0),
-    is_broken = w.is_broken or (d.must_succeed and n.status <> 'completed')
-  from work_dependencies d join work n on n.id = d.needed_id
-  where d.needed_id = ? and w.id = d.work_id and w.finished_at is null`;
 
 export const requestCancelOfWork = async (tx: Tx, id: string): Promise<void> => {
   await tx.raw(

@@ -34,6 +34,11 @@ export function isDatabaseAway(error: unknown): boolean {
   );
 }
 
+/** Whether the same transaction may succeed when it is run again: a deadlock, a conflict, or a lock that others held. */
+export function isWorthRepeating(error: unknown): boolean {
+  return ['40001', '40P01', '55P03', '57014'].includes(postgresError(error)?.code ?? '');
+}
+
 /** The few database failures that are an answer rather than a fault. `undefined` for all others. */
 export function databaseAppError(error: unknown): AppError | undefined {
   const known = postgresError(error);

@@ -623,6 +623,8 @@ describe('the way across tenants', () => {
         { name: 'follow_use_of_snapshot', public: false },
         { name: 'follow_vault_command', public: false },
         { name: 'follow_vm_restore_command', public: false },
+        // Whoever ends work may not see what waits for it.
+        { name: 'free_dependent_work', public: false },
         { name: 'lock_device_caps', public: false },
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },

@@ -305,7 +305,11 @@ describe('scripts on the agent', () => {
     const pid = Number(await written(pids));
     expect(isAlive(pid)).to.equal(true);
     await agent.stop();
-    expect(isAlive(pid)).to.equal(false);
+    // The system takes a moment to end what was killed.
+    await eventually(
+      () => isAlive(pid),
+      (is) => !is,
+    );
     await start(await findInterpreters());
     await eventually(
       () => hub.results,

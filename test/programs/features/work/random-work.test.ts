@@ -75,7 +75,7 @@ describe('random work on two servers that die between any two statements', funct
         fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
         (works, changes, numbers) => runWorld(bench, works, changes, () => numbers.next().value ?? 0),
       ),
-      { numRuns: RUNS, endOnFailure: true },
+      { numRuns: RUNS, endOnFailure: true, includeErrorInReport: true },
     );
   });
 });

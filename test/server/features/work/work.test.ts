@@ -1,9 +1,15 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { defineWork, PermanentWorkFailure, type WorkRun } from '../../../../src/features/work/index.ts';
+import {
+  defineWork,
+  PermanentWorkFailure,
+  type StepOutcome,
+  type WorkRun,
+} from '../../../../src/features/work/index.ts';
 import { type Tx, withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { sentStatements } from '../../../support/sent-statements.ts';
 import { testClock } from '../../../support/test-clock.ts';
 import { createWorkBench, type WorkBench } from '../../../support/work/work-bench.ts';
 
@@ -16,6 +22,8 @@ const untilAborted = ({ signal }: Pick<WorkRun, 'signal'>) =>
   new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });
+
+const looksIn = (sent: readonly string[]) => sent.filter((text) => text.includes('as overdue')).length;
 
 /** A promise, and what fulfills it. */
 function gate() {
@@ -364,6 +372,237 @@ describe('work', () => {
     const after = await server.enqueue(kind, { n: 5 }, { needs: [{ id: first, mustSucceed: true }] });
     await server.engine.settle();
     expect(await status(after)).to.equal('completed');
+    await server.stop();
+  });
+
+  it('frees what began to wait for it while its end was being stored', async () => {
+    const kind = kindOf();
+    const server = bench.server();
+    const begun = gate();
+    const done = gate();
+    server.engine.add(kind, {
+      steps: {
+        async begin({ input: { n } }) {
+          if (n === 1) {
+            begun.open();
+            await done.opened;
+          }
+          return { end: { status: 'completed' } };
+        },
+      },
+    });
+    server.engine.start();
+    const first = (await server.enqueue(kind, { n: 1 }))!;
+    await begun.opened;
+    const second = await withSystem(server.db, 'a request of a test', async (tx) => {
+      const id = await server.engine.enqueue(
+        tx,
+        kind,
+        { n: 2 },
+        { partnerId: bench.partnerId, needs: [{ id: first, mustSucceed: true }] },
+      );
+      done.open();
+      await eventually(
+        async () => bench.owner(`select from pg_stat_activity where wait_event_type = 'Lock'`),
+        (waiting) => waiting.length > 0,
+      );
+      return id;
+    });
+    await eventually(
+      () => status(second),
+      (found) => found === 'completed',
+    );
+    await server.stop();
+  });
+
+  it('that ended, and of which a device reports later, frees nothing a second time and stays as it ended', async () => {
+    const kind = kindOf({ attempts: 1, steps: ['begin', 'late'] });
+    const server = bench.server();
+    let late: () => Promise<StepOutcome> = async () => ({ end: { status: 'completed' } });
+    server.engine.add(kind, {
+      steps: { begin: async () => ({ end: { status: 'failed', code: 'NO_ANSWER' } }), late: () => late() },
+    });
+    const [first, other] = [newId(), newId()];
+    await withSystem(server.db, 'a request of a test', async (tx) => {
+      await server.engine.enqueue(tx, kind, { n: 1 }, { id: first });
+      await server.engine.enqueue(tx, kind, { n: 2 }, { id: other, delayMs: 3_600_000 });
+    });
+    const needs = [first, other].map((id) => ({ id, mustSucceed: false }));
+    const waiting = await server.enqueue(kind, { n: 3 }, { needs });
+    await server.engine.settle();
+    expect((await bench.row(waiting)).blockers).to.equal(1);
+    const reportLate = async () => {
+      // As the trigger on commands does it.
+      await bench.owner(
+        `update work set stage = 'ready', step = 'late', due_at = now(), attempt = 0 where id = $1`,
+        [first],
+      );
+      await server.engine.settle();
+    };
+    late = async () => {
+      throw new Error('unreadable');
+    };
+    await reportLate();
+    expect(await bench.row(first)).to.deep.include({
+      status: 'failed',
+      error_code: 'NO_ANSWER',
+      stage: 'ended',
+    });
+    late = async () => {
+      throw new PermanentWorkFailure('OTHER', 'Another reason.');
+    };
+    await reportLate();
+    expect(await bench.row(first)).to.deep.include({
+      status: 'failed',
+      error_code: 'NO_ANSWER',
+      stage: 'ended',
+    });
+    late = async () => ({ end: { status: 'completed' } });
+    await reportLate();
+    expect(await status(first)).to.equal('completed');
+    expect((await bench.row(waiting)).blockers).to.equal(1);
+    await server.stop();
+  });
+
+  it('that ends with characters which the database cannot store ends without them', async () => {
+    const kind = kindOf();
+    const server = bench.server();
+    server.engine.add(kind, {
+      steps: { begin: async () => ({ end: { status: 'failed', code: 'A\0B', message: 'no\0 room' } }) },
+    });
+    const id = await server.enqueue(kind, { n: 1 });
+    await server.engine.settle();
+    expect(await bench.row(id)).to.deep.include({
+      status: 'failed',
+      error_code: 'AB',
+      error_message: 'no room',
+    });
+    await server.stop();
+  });
+
+  it('whose outcome the database refuses takes along none that is stored together with it', async () => {
+    const kind = kindOf({ attempts: 1, steps: ['begin', 'x'.repeat(65)] });
+    const server = bench.server();
+    server.engine.add(kind, {
+      steps: {
+        begin: async ({ input: { n } }) =>
+          n === 1 ? { next: 'x'.repeat(65) } : { end: { status: 'completed' } },
+        ['x'.repeat(65)]: async () => ({ end: { status: 'completed' } }),
+      },
+    });
+    for (const n of [0, 1, 2]) await server.enqueue(kind, { n });
+    await server.engine.settle();
+    const ends = (await bench.rows()).map((row) => row.status).toSorted();
+    expect(ends).to.deep.equal(['completed', 'completed', 'failed']);
+    expect(server.lines.filter(({ event }) => event === 'work.outcome_not_stored')).to.have.length(1);
+    await server.stop();
+  });
+
+  it('whose end meets a deadlock is stored again, and its step is not repeated', async () => {
+    const kind = kindOf({ attempts: 1 });
+    const server = bench.server();
+    let begun = 0;
+    let settled = 0;
+    server.engine.add(kind, {
+      steps: {
+        async begin() {
+          begun += 1;
+          return { end: { status: 'completed' } };
+        },
+      },
+      async settle(tx) {
+        settled += 1;
+        if (settled === 1) await tx.raw(`do $$ begin raise exception using errcode = '40P01'; end $$`);
+      },
+    });
+    server.engine.start();
+    const id = await server.enqueue(kind, { n: 1 });
+    await eventually(
+      async () => {
+        await testClock.advance(500);
+        return status(id);
+      },
+      (found) => found === 'completed',
+    );
+    expect([begun, settled]).to.deep.equal([1, 2]);
+    await server.stop();
+  });
+
+  describe('that records what a device has done', () => {
+    for (const request of ['cancel', 'pause'] as const) {
+      it(`is not stopped by a request to ${request} it`, async () => {
+        const kind = kindOf();
+        const server = bench.server();
+        const begun = gate();
+        const done = gate();
+        server.engine.add(kind, {
+          steps: {
+            async begin({ signal }) {
+              begun.open();
+              await done.opened;
+              signal.throwIfAborted();
+              return { end: { status: 'completed' } };
+            },
+          },
+        });
+        const id = (await server.enqueue(kind, { n: 1 }, { delayMs: 60_000 }))!;
+        await bench.owner('update work set command_id = gen_random_uuid(), due_at = now()');
+        server.engine.start();
+        await begun.opened;
+        const column = request === 'cancel' ? 'cancel_requested_at' : 'paused_at';
+        await bench.owner(`update work set ${column} = now()`);
+        await sentStatements(['test-work'], (sent) =>
+          eventually(
+            async () => {
+              server.engine.wake();
+              return looksIn(sent);
+            },
+            (looks) => looks >= 2,
+          ).then(() => undefined),
+        );
+        done.open();
+        await eventually(
+          () => status(id),
+          (found) => found === 'completed',
+        );
+        await server.stop();
+      });
+    }
+  });
+
+  it('that limits hold up is looked for at each poll, and not without end', async () => {
+    const kind = kindOf({ limits: { inProcess: 4, inCluster: 1 } });
+    const server = bench.server({ pollMs: 3_600_000 });
+    const begun = gate();
+    const done = gate();
+    server.engine.add(kind, {
+      steps: {
+        async begin() {
+          begun.open();
+          await done.opened;
+          return { end: { status: 'completed' } };
+        },
+      },
+    });
+    for (let n = 0; n < 450; n++) {
+      await server.enqueue(kind, { n }, { target: `target ${n}` });
+    }
+    const statements = await sentStatements(['test-work'], async (sent) => {
+      server.engine.start();
+      await begun.opened;
+      let before = -1;
+      await eventually(
+        () => looksIn(sent),
+        (looks) => {
+          const isQuiet = looks === before;
+          before = looks;
+          return isQuiet;
+        },
+      );
+    });
+    // Two cycles through the 450 targets, 200 at a time, and the look that begins the first one.
+    expect(looksIn(statements)).to.be.within(2, 10);
+    done.open();
     await server.stop();
   });
 
