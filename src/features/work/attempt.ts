@@ -235,7 +235,8 @@ export class WorkAttempt {
   /** Work with facts of its own ends together with them. */
   async #end(end: WorkEnd, isBare: boolean): Promise<AttemptEnd> {
     const { id, fence, step } = this.claimed;
-    const { status, code, message } = end;
+    const { status, message } = end;
+    const code = end.code === undefined ? undefined : withoutNul(end.code);
     const row: StoredOutcome = {
       id,
       fence,
@@ -244,7 +245,7 @@ export class WorkAttempt {
       afterMs: 0,
       attempts: 0,
       status,
-      ...(code === undefined ? {} : { code: withoutNul(code).slice(0, CODE_MAX) }),
+      ...(code === undefined ? {} : { code: code.slice(0, CODE_MAX) }),
       ...(message === undefined ? {} : { message: shortened(withoutNul(message), MESSAGE_MAX) }),
     };
     const { settle } = this.kind;
