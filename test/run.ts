@@ -78,8 +78,11 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
   });
 }
 
-/** Whether a file with tests that were too long beside others passes when nothing runs beside it. */
-async function passesAlone(file: string, postgresUrl: string): Promise<boolean> {
+/**
+ * Whether a file with tests that were too long beside others passes when nothing runs beside it. It may try twice, because
+ * a disk that stalls once says nothing about a test.
+ */
+async function passesAlone(file: string, postgresUrl: string, tries = 2): Promise<boolean> {
   const env = { ...process.env, [TEST_POSTGRES_VARIABLE]: postgresUrl };
   const name = path.relative(ROOT, file);
   try {
@@ -91,6 +94,7 @@ async function passesAlone(file: string, postgresUrl: string): Promise<boolean> 
     process.stdout.write(`Too long beside other files, and not alone: ${name}\n`);
     return true;
   } catch (error) {
+    if (tries > 1) return passesAlone(file, postgresUrl, tries - 1);
     const { stdout = '' } = error as { stdout?: string };
     // Not as Mocha writes it, so that the numbers of the run itself stay the ones that count.
     process.stdout.write(`FAILED, repeated alone: ${name}\n${stdout.replaceAll(/^/gm, '| ')}\n`);
