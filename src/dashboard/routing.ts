@@ -19,7 +19,7 @@ export const rootRoute = createRootRoute();
 /** Pages for people who are not signed in. */
 export const publicRoute = createRoute({ getParentRoute: () => rootRoute, id: 'public' });
 
-/** What the person looks at: everything, one organization, or one of its sites. It is part of every address. */
+/** The scope of the pages: everything, one organization, or one of its sites. It is part of every address. */
 const ScopeSearch = z.object({
   org: z.uuid().optional().catch(undefined),
   site: z.uuid().optional().catch(undefined),

@@ -17,7 +17,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 1_000,
     // Importing a module of ours does nothing by itself, so that what a page does not use is left out of it.
     rolldownOptions: {
-      // What every page needs comes in two files, of which one changes with our own code only: a browser asks for few
+      // The code of every page comes in two files, of which one changes with our own code only: a browser asks for few
       // files at once, so that many small ones would keep the first paint waiting.
       output: {
         codeSplitting: {

@@ -106,7 +106,7 @@ export const createQueryClient = (): QueryClient =>
         // A network without a way to the internet may well have a way to the server.
         networkMode: 'always',
         staleTime: 10_000,
-        // What the server refuses, it refuses again.
+        // Only failures that may pass are retried; a refusal would be repeated.
         retry: (failures, error) =>
           failures < RETRIES && error instanceof ApiError && (error.status === 0 || error.status >= 500),
       },

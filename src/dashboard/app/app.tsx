@@ -33,7 +33,7 @@ export function App() {
   const session = useSession();
   const isPrinting = useIsPrinting();
   const personId = session.state === 'signed_in' ? session.me.user.id : undefined;
-  // What one person has read is not shown to the next one.
+  // A new person gets a new cache, so that nothing of the last one is shown.
   // oxlint-disable-next-line react-hooks/exhaustive-deps
   const queries = useMemo(() => createQueryClient(), [personId]);
   return (
@@ -98,7 +98,7 @@ const readableColors: CSSVariablesResolver = () => ({
   light: {
     '--mantine-color-dimmed': '#5c636a',
     '--mantine-color-error': '#a82222',
-    // What lies below blue text that the pointer is over.
+    // The background of blue text that the pointer is over.
     '--mantine-color-blue-light-hover': '#c2e5ff',
     '--mantine-color-teal-light-color': '#06674a',
     '--mantine-color-orange-light-color': '#9c3309',

@@ -54,7 +54,7 @@ const UserButton = () => (
   </ActionIcon>
 );
 
-/** What surrounds every page: the rail, the scope, the state of the connection, jobs, and the person. */
+/** The frame of every page: the rail, the scope, the state of the connection, jobs, and the person. */
 export function Frame({ children }: { children: ReactNode }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [showsKeys, keys] = useDisclosure(false);
@@ -128,7 +128,7 @@ export function Frame({ children }: { children: ReactNode }) {
   );
 }
 
-/** What was read while there was no connection is old or has failed. */
+/** Fetches all queries again after a loss of the connection: they are old, or have failed. */
 function useReadAgainAfterLoss(): void {
   const queries = useQueryClient();
   useReturnOfConnection(useCallback(() => void queries.invalidateQueries(), [queries]));
@@ -162,7 +162,7 @@ function Rail({ onFollow }: { onFollow: () => void }) {
   );
 }
 
-/** What the person looks at: everything, one organization, or one site of it. It stays when they go to other pages. */
+/** Selects the scope of the pages: everything, one organization, or one site of it. It stays on other pages. */
 function ScopeSelector() {
   const me = useMe();
   const { orgId, siteId } = useScope();

@@ -88,7 +88,7 @@ function DeviceName({ id }: { id: string }) {
   );
 }
 
-/** What long work is called, and the page on which it is opened. Commands and unknown kinds have neither. */
+/** The name of a kind of long work, and the page that shows it. Commands and unknown kinds have neither. */
 interface JobKind {
   name: string;
   page?: (id: string) => Pick<LinkProps, 'to' | 'search' | 'params'>;

@@ -11,7 +11,7 @@ import { refusalOf, useMe } from '../session.ts';
 import { formatWord, useEscape, KeysDialog, Failure, useSubmit, Modal, ButtonLink } from '../ui/index.ts';
 import { NAVIGATION, paletteOpensWith } from './navigation.ts';
 
-/** What may lie over a page. It is loaded after the page, which does not wait for it. */
+/** The overlays of all pages. They are loaded after the page, which does not wait for them. */
 export function Overlays({ showsKeys, onKeysClose }: { showsKeys: boolean; onKeysClose: () => void }) {
   return (
     <>

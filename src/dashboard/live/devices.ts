@@ -9,7 +9,7 @@ import {
 } from '../../protocol/index.ts';
 import { HubError, hub } from './socket.ts';
 
-/** What a page sees of a subscription. */
+/** The view of a subscription that a page gets. */
 export interface LiveDevices {
   devices: readonly DeviceSummary[];
   counts: DeviceCounts;
@@ -173,7 +173,7 @@ class DeviceSubscription {
     }
   }
 
-  /** What was shown before stays, and counts, until everything has been sent. */
+  /** The devices shown before stay until all new ones have been sent. */
   #counted(counts: DeviceCounts, complete: boolean): Partial<LiveDevices> {
     if (this.#unconfirmed.size > 0 && !complete) return {};
     for (const id of this.#unconfirmed) this.#devices.delete(id);

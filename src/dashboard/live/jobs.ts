@@ -73,7 +73,7 @@ export function useLiveJobs(
   return [...jobs.values()].sort((a, b) => (a.at < b.at ? 1 : -1));
 }
 
-/** What is known of one of several jobs. */
+/** The newest update of one of several jobs. */
 export interface JobStanding extends Ending {
   message: string | undefined;
   /** When that was so; empty if it was read from the API. */

@@ -102,7 +102,7 @@ export function ConfirmAction({
   icon?: Icon;
   inRow?: boolean;
   title: string;
-  /** What will happen, and whether it can be undone. */
+  /** Says what will happen, and whether it can be undone. */
   question: ReactNode;
   /** The verb on the button. */
   confirm: string;

@@ -10,7 +10,7 @@ export function ChipChoice<V extends string>({
   chosen,
   onChange,
 }: {
-  /** What is chosen, for readers of screens. */
+  /** The accessible name of the list of chips. */
   label: string;
   values: readonly V[];
   nameOf?: (value: V) => string;

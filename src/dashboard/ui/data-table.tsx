@@ -20,7 +20,7 @@ export interface DataColumn<Row> {
   id: string;
   header: string;
   cell: (row: Row) => ReactNode;
-  /** What the column is sorted by and what is exported; a column without it is neither. */
+  /** The value by which the column is sorted and which is exported. A column without it is neither. */
   value?: (row: Row) => string | number | null | undefined;
   /** In pixels. */
   width: number;
@@ -31,7 +31,7 @@ interface Props<Row> {
   rows: readonly Row[];
   columns: readonly DataColumn<Row>[];
   keyOf: (row: Row) => string;
-  /** What the table holds, for readers of screens. */
+  /** The accessible name of the table. */
   label: string;
   sort?: Sort | undefined;
   onSort?: (sort: Sort) => void;
@@ -328,7 +328,7 @@ function useIsNarrow(frame: RefObject<HTMLElement | null>): boolean {
   return isNarrow;
 }
 
-/** What can be done with a row; the same object for the life of a table, so that rows are not drawn again for it. */
+/** The actions on a row. It is the same object for the life of a table, so that rows are not rendered again for it. */
 interface RowActs<Row> {
   open: (row: Row) => void;
   toggle: (row: Row) => void;

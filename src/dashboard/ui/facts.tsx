@@ -73,7 +73,7 @@ export function FailedPaths({
   );
 }
 
-/** What a device has said beside its result. It may say the same twice. */
+/** The warnings of a device beside its result. It may repeat one. */
 export function Warnings({ warnings, title = 'Warnings' }: { warnings: readonly string[]; title?: string }) {
   if (warnings.length === 0) return null;
   return (

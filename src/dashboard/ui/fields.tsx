@@ -16,7 +16,7 @@ import { useState, type ReactNode } from 'react';
 import { formatWord } from './format.ts';
 import { EMAIL_INPUT } from './submit.ts';
 
-/** What a form holds. A form whose values are the body of a request has the type of its schema. */
+/** The values of a form. If they are the body of a request, they have the type of its schema. */
 export interface Form<V extends object> {
   values: V;
   set: (change: Partial<V>) => void;
@@ -48,7 +48,7 @@ interface Shared<V> {
   resets?: Partial<V>;
   /** Where the API finds fault with the field, if that is not its name. */
   fault?: string;
-  /** What the field shows as long as nothing was put in, such as a short name made from the name. */
+  /** The text in the field until something is typed, such as a short name made from the name. */
   shown?: string | undefined;
 }
 interface TextField {
@@ -71,7 +71,7 @@ interface ChoiceField<T> {
   disabled?: boolean;
   /** Why nothing can be chosen. */
   refusal?: string | undefined;
-  /** What is said if no option matches. */
+  /** The text if no option matches. */
   nothingFound?: string;
 }
 /** One of a few, each with what it means, of which one is always chosen. */
@@ -97,13 +97,13 @@ type KindOf<T> = [NonNullable<T>] extends [boolean]
       : [NonNullable<T>] extends [string]
         ? TextField | ChoiceField<T> | RadioField<T>
         : never;
-/** What an emptied field holds, if it may be empty. */
+/** The value of an emptied field, if it may be empty. */
 type EmptyOf<T> = null extends T ? { empty: null } : undefined extends T ? { empty: undefined } : object;
 
 type FieldOf<V, Name extends keyof V & string> =
   | ({ name: Name } & Shared<V> & KindOf<V[Name]> & EmptyOf<V[Name]>)
   | ({ name: Name; fault?: string } & OwnField<V[Name]>);
-/** What is said between the fields. The name tells it from others. */
+/** A text between the fields. Its name tells it from others. */
 interface Note {
   note: string;
   text: ReactNode;

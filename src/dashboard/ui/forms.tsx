@@ -31,7 +31,7 @@ export function FormDialog<V extends object = object>({
   onClose: () => void;
   /** Sends the form. */
   submit: () => Promise<unknown>;
-  /** What happens when that has succeeded. Without it, the dialog closes. */
+  /** Called when the request has succeeded. Without it, the dialog closes. */
   onDone?: () => void;
   /** The verb on the button. */
   submitLabel: string;

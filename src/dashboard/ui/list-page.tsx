@@ -61,7 +61,7 @@ export function ListPage<Row, S extends object>({
 
 export type ListPageProps<Row, S extends object> = Omit<PageProps, 'fill' | 'children'> &
   ListProps<Row, S> & {
-    /** What is around the list if the page belongs to an area, such as that of backup. */
+    /** The frame around the list if the page belongs to an area, such as backup. */
     frame?: ComponentType<Omit<PageProps, 'fill'>>;
     /** Under this name, the browser keeps what a person looks at often. Without it, the list has no saved views. */
     views?: string;
@@ -73,13 +73,13 @@ export type ListPageProps<Row, S extends object> = Omit<PageProps, 'fill' | 'chi
 
 interface ListProps<Row, S extends object> {
   query: Read<{ data: readonly Row[]; pagination?: PagePosition }>;
-  /** What the rows are, in the plural, as within a sentence: "encryption keys". */
+  /** The noun for the rows, in the plural and as within a sentence: "encryption keys". */
   noun: string;
   /** The name of the table, for readers of screens, if it is more than the noun. */
   label?: string;
   columns: readonly (Column<Row> | false)[];
   keyOf: (row: Row) => string;
-  /** What the address says of the list. A list without facets can have `onPage` in its place, or be of one page. */
+  /** The state of the list in the address. A list without facets can have `onPage` in its place, or be of one page. */
   address?: Address<S>;
   onPage?: (page: number) => void;
   /** The part of the address that says which page is shown, if a page of the dashboard has several lists. */
@@ -94,9 +94,9 @@ interface ListProps<Row, S extends object> {
   foot?: (rows: readonly Row[]) => ReactNode;
   /** At the right of the facets, such as what is done with the selected rows. */
   tools?: ReactNode;
-  /** What is shown if there is nothing to list: what the thing is for, and the next step. */
+  /** The state of an empty list: what the rows are for, and the next step. */
   empty: { title: string; text: ReactNode; action?: ReactNode } | ReactElement;
-  /** What is shown if the facets exclude all rows. */
+  /** The state of a list whose facets exclude all rows. */
   noneFound?: { title?: string; text?: ReactNode; action?: ReactNode };
 }
 
@@ -203,7 +203,7 @@ function Nothing<Row, S extends object>({
   address,
 }: Pick<ListProps<Row, S>, 'noun' | 'empty' | 'noneFound'> & {
   narrowed: readonly string[];
-  /** What leads to the first page. */
+  /** The part of the address that leads to the first page. */
   begin: object;
   address: Address<S> | undefined;
 }) {
@@ -232,7 +232,7 @@ function Nothing<Row, S extends object>({
   );
 }
 
-/** What the address says of a list: its page, and what its facets are set to. */
+/** The state of a list in the address: its page, and the values of its facets. */
 export interface Address<S extends object> {
   search: S;
   /** Sets parts of the address and goes to the first page. */
@@ -278,12 +278,12 @@ type FacetOf<S, Name extends NameOf<S>> =
       kind: 'choice';
       name: Name;
       label: string;
-      /** What is shown while nothing is chosen: "Any state". */
+      /** The text while nothing is chosen: "Any state". */
       any: string;
       options: readonly Option<TextOf<S[Name]>>[];
       width?: number;
       isSearchable?: boolean;
-      /** What is chosen while the address names nothing. One is then always chosen, and each is a list of its own. */
+      /** The choice while the address names none. One is then always chosen, and each is a list of its own. */
       first?: string;
       /** Other parts of the address that mean nothing for another choice. */
       resets?: Partial<S>;
@@ -293,7 +293,7 @@ type FacetOf<S, Name extends NameOf<S>> =
       kind: 'view';
       name: Name;
       label: string;
-      /** What the list is called that is shown while the address names no other. */
+      /** The name of the list that is shown while the address names no other. */
       first: string;
       options: readonly Option<TextOf<S[Name]>>[];
     }

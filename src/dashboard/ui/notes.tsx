@@ -24,7 +24,7 @@ export function Notice({
   title?: ReactNode;
   /** Puts a button into the corner that closes it. */
   onClose?: () => void;
-  /** What can be done about it, after the text. */
+  /** Buttons behind the text, to act on it. */
   actions?: ReactNode;
   children?: ReactNode;
 }) {

@@ -9,7 +9,7 @@ import {
 } from '@mantine/core';
 import { useEffect, useLayoutEffect, useRef, type ReactNode } from 'react';
 
-/** What lies over the page, the part that was opened last at the end. */
+/** The open overlays of the page, the newest at the end. */
 const overlays: { close: () => void }[] = [];
 
 function onKeyDown({ key, isComposing, target }: KeyboardEvent): void {

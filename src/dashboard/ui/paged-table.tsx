@@ -39,7 +39,7 @@ export function PagedTable<Row>({
   rows: readonly Row[];
   columns: readonly (Column<Row> | false)[];
   keyOf: (row: Row) => string;
-  /** What the table holds, for readers of screens. */
+  /** The accessible name of the table. */
   label: string;
   page?: PagePosition | undefined;
   onPage?: ((page: number) => void) | undefined;

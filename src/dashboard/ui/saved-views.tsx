@@ -10,7 +10,7 @@ const View = z.object({ name: z.string(), search: z.record(z.string(), z.unknown
 const Views = z.array(View);
 
 /**
- * What a person looks at often, remembered by this browser.
+ * The saved views of a person, which this browser remembers.
  * @param props.name  the list in the storage of the browser, such as "audit"
  */
 export function SavedViews({

@@ -4,11 +4,11 @@ import type { ReactNode } from 'react';
 import { ApiError } from '../api/index.ts';
 import { formatField } from './format.ts';
 
-/** What was thrown, as an error with a message for people. */
+/** The thrown value as an error, which has a message for people. */
 export const asError = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
-/** What a page shows if there is no content: it says what is missing, and offers the next step. */
+/** The states of a page without content: each says what is missing, and offers the next step. */
 
 export function Loading({ what = 'Loading' }: { what?: string }) {
   return (
@@ -108,7 +108,7 @@ export function Forbidden({
   );
 }
 
-/** What was read of the API, or why it was not: a query, or what a page makes of one. */
+/** The outcome of reading from the API: a query, or a value that a page derives from one. */
 export interface Read<T> {
   data: T | undefined;
   error: Error | null;

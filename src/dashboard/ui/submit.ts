@@ -2,7 +2,7 @@ import { type SyntheticEvent, useState } from 'react';
 import { ApiError } from '../api/index.ts';
 import { asError } from './states.tsx';
 
-/** What forms have in common, apart from the controls of declared fields: the pages of the sign-in need no more. */
+/** The parts of forms that need no declared fields. The pages of the sign-in load only these. */
 
 /** Sends a form once at a time, and keeps what the server says against it: as a whole, and for each field. */
 export function useSubmit(send: () => Promise<unknown>) {

@@ -27,9 +27,9 @@ export interface Work {
   /** How far it is. What the hub says of it is newer. */
   standing?: Standing | undefined;
   error?: { code: string; message: string } | null | undefined;
-  /** What the error means for the work, such as "It is not whole". */
+  /** The consequence of the error for the work, such as "It is not whole". */
   errorTitle?: string;
-  /** What became of it, where it has ended without an error. */
+  /** The result, of work that has ended without an error. */
   outcome?: ReactNode;
   /** When it was asked to stop. */
   cancelRequestedAt?: string | null;
@@ -137,7 +137,7 @@ export function WorkState({ work: { state, stage, standing }, label }: { work: W
   );
 }
 
-/** What there is to say of work in one line of a list. */
+/** The state of work in one line of a list. */
 function Outline({ work: { stage, waits, standing = {}, error, outcome } }: { work: Work }) {
   if (error != null) return error.message;
   if (stage === 'waiting') return waits ?? 'It waits for its turn.';
@@ -148,7 +148,7 @@ function Outline({ work: { stage, waits, standing = {}, error, outcome } }: { wo
 }
 
 type Live = JobUpdate | undefined;
-/** What a kind of work is in the words of all work, with what the hub has last said of it. */
+/** Maps a row of one kind of work, with its newest update from the hub, to the common form of work. */
 type WorkOf<Row> = (row: Row, live: Live) => Work;
 
 /** The newest that is known: what the hub says of work that goes on, over what was read. */
@@ -162,15 +162,15 @@ function standingNow(work: Work, live: Live): Work {
 
 interface WorkColumns<Row> {
   workOf: WorkOf<Row>;
-  /** What the hub says of the work, by its id, as `useLiveWork` returns it. */
+  /** The newest updates from the hub by the id of the work, as `useLiveWork` returns them. */
   live: ReadonlyMap<string, JobUpdate>;
-  /** What the work is about; one of these columns names it. */
+  /** The columns that say what the work is about; one of them names it. */
   subject: readonly (Column<Row> | false)[];
-  /** What else is known of it. */
+  /** Further columns. */
   columns?: readonly (Column<Row> | false)[] | undefined;
   /** Opens the details. Without it, the name leads to them. */
   onOpen?: ((id: string) => void) | undefined;
-  /** What else can be done with a row, beside opening its details. */
+  /** The actions on a row beside opening its details. */
   rowActions?: ((row: Row) => ReactNode) | undefined;
   /** The work within a sentence, such as "the backup", for readers of screens. */
   nameOf?: ((row: Row) => string) | undefined;
@@ -247,7 +247,7 @@ export function OpenName({ onOpen, children }: { onOpen: () => void; children: R
 interface Reading<Row> {
   /** How it is read, as `apiQuery` says it. */
   read: (id: string) => UndefinedInitialDataOptions<Row>;
-  /** What else shows the work, and is read again when there is news of it. */
+  /** The other queries that show the work, which are fetched again when it changes. */
   reads: Parameters<typeof useRefreshOn>[1];
   /** How often it is read again as long as it goes on, or always, for what changes without news. */
   every?: { ms: number; isAlways?: boolean };
@@ -269,10 +269,10 @@ interface Shown<Row> {
   retry?: (row: Row) => Order | false;
   /** Other things to do with it. */
   actions?: (row: Row) => ReactNode;
-  /** What its state means for the person who looks at it. */
+  /** A note that explains the state to the person who looks at it. */
   note?: (row: Row) => ReactNode;
   facts: (row: Row) => Facts;
-  /** What is known of work of this kind only: its results, its output. */
+  /** The part of the drawer for this kind of work only: its results, its output. */
   children?: (row: Row, live: Live) => ReactNode;
 }
 

@@ -114,7 +114,7 @@ const OVERRULED = 'The provider has set one, which holds for all its organizatio
 const INHERITED = 'inherited';
 const FIRST_WINDOW = { days: [...DAYS], start: '22:00', end: '04:00' };
 
-/** What the organization itself has set. The effective values also have what its provider sets. */
+/** The settings of the organization itself. The effective values also contain those of its provider. */
 const Own = z
   .object({
     agentUpdates: z

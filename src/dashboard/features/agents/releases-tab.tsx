@@ -31,7 +31,7 @@ const COMPONENTS: readonly Component[] = ['agent', 'watchdog', 'helper', 'backup
 const SYSTEM = { scopes: ['system'] } as const;
 const REFRESHES = ['GET /agent-versions', 'GET /agent-versions/pinnable'] as const;
 
-/** What is promoted, and every release that is registered. */
+/** The promoted releases, and all that are registered. */
 export function ReleasesTab({
   component,
   onComponent,
@@ -120,7 +120,7 @@ export function ReleasesTab({
   );
 }
 
-/** What `latest` means now. */
+/** The releases to which `latest` resolves now. */
 function Promoted() {
   const pinnable = useQuery(apiQuery('GET /agent-versions/pinnable'));
   return (

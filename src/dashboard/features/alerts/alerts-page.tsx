@@ -22,7 +22,7 @@ const route = getRouteApi('/signed-in/alerts');
 const OPEN = ['active', 'acknowledged'] as const;
 const REFRESH_MS = 15_000;
 
-/** What Muster has noticed by itself. Alerts close themselves when their cause is gone. */
+/** The alerts of Muster. They close themselves when their cause is gone. */
 export function AlertsPage() {
   const address = useAddress(route.useSearch());
   const { q, status = OPEN, severity, page = 1 } = address.search;

@@ -1,6 +1,6 @@
 import type { AuditLog } from '../../api/index.ts';
 
-/** What an action is about, in the order in which it is offered. */
+/** The categories of actions, in the order in which they are offered. */
 export const CATEGORIES = [
   'authentication',
   'device',

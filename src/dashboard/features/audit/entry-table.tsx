@@ -158,7 +158,7 @@ function Facts({ entry }: { entry: FullAuditLog }) {
   );
 }
 
-/** What was before and after, field by field if both are objects. */
+/** The state before and after, field by field if both are objects. */
 function Changes({ before, after }: { before: unknown; after: unknown }) {
   if (before === undefined && after === undefined) return null;
   const [old, young] = [fieldsOf(before), fieldsOf(after)];

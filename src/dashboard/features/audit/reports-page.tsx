@@ -18,7 +18,7 @@ const REPORTS = [
   { value: 'compliance', label: 'Compliance' },
 ] as const;
 
-/** What a report is about. */
+/** The organization and the time that a report covers. */
 interface Range {
   orgId: string | undefined;
   from?: string | undefined;

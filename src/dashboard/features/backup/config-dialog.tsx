@@ -268,7 +268,7 @@ const LIMITS = [
   { name: 'cpuPercent', label: 'Percent of its processors' },
 ] as const;
 
-/** What a backup may take of its device. */
+/** The limits on the resources of the device that a backup may use. */
 function LimitFields({ form, set, faults }: PartProps) {
   return (
     <SimpleGrid cols={2} spacing="sm" role="group" aria-label="What a backup may take of its device">

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { BackupConfig, Input } from '../../api/index.ts';
 import { given, scheduleFormOf, scheduleOf, type ScheduleForm } from './schedule.tsx';
 
-/** What the dialog of a configuration holds: the texts of its fields, and how they become what the API takes. */
+/** The values of the dialog of a configuration, as texts of its fields, and their conversion to requests. */
 
 type NewConfig = Input<'POST /backup/configs'>['body'];
 type ConfigPatch = Input<'PATCH /backup/configs/{id}'>['body'];
@@ -45,7 +45,7 @@ export interface ConfigForm extends SourceForm, ScheduleForm {
   secretKey: string;
 }
 
-/** What every part of the dialog is given. */
+/** The properties of every part of the dialog. */
 export interface PartProps {
   form: ConfigForm;
   set: (change: Partial<ConfigForm>) => void;
@@ -145,14 +145,14 @@ export function patchOf(form: ConfigForm): ConfigPatch {
   return form.provider === 'local' ? { ...shared, details: { path: form.path } } : shared;
 }
 
-/** What is backed up, as the fields of the dialog hold it. Each kind keeps its own, also while another one is chosen. */
+/** The sources of a backup in the fields of the dialog. Each kind keeps its own while another one is chosen. */
 
 export type Sources = BackupConfig['sources'];
 type SourcesOf<K extends Sources['kind']> = Extract<Sources, { kind: K }>;
 export type Engine = SourcesOf<'database'>['engine'];
 export type Between = NonNullable<SourcesOf<'database'>['between']>;
 
-/** What the backups between two full ones can be, the usual first. */
+/** The types of backups between two full ones, the usual one first. */
 export const BETWEEN: Readonly<Record<Engine, readonly Between[]>> = {
   postgresql: ['log', 'none'],
   mariadb: ['differential', 'none'],
@@ -197,7 +197,7 @@ interface SourceForm extends ChainForm {
   consistency: SourcesOf<'hyperv'>['consistency'];
 }
 
-/** What the fields of each kind are given. */
+/** The properties of the fields of each kind. */
 export interface SourceFieldProps {
   form: SourceForm & { orgId: string | undefined };
   set: (change: Partial<SourceForm>) => void;
@@ -297,7 +297,7 @@ const isOfKind = <K extends Sources['kind']>(
   kind: K,
 ): sources is SourcesOf<K> => sources?.kind === kind;
 
-/** What a field with one entry a line holds; `undefined`: nothing. */
+/** The entries of a field with one entry a line; `undefined` if it has none. */
 function linesOf(text: string): string[] | undefined {
   const lines = text
     .split('\n')
@@ -306,7 +306,7 @@ function linesOf(text: string): string[] | undefined {
   return lines.length === 0 ? undefined : lines;
 }
 
-/** What people call the kinds of sources, in the order in which they are offered. */
+/** The names of the kinds of sources, in the order in which they are offered. */
 export const KIND_NAMES: { readonly [K in Sources['kind']]: string } = {
   files: 'Files',
   image: 'Whole disks',

@@ -32,7 +32,7 @@ type Opened =
   | { what: 'edit'; config: BackupConfig | undefined }
   | { what: 'test' | 'run'; config: BackupConfig };
 
-/** What is backed up, when, and to where. */
+/** The configurations of backups: sources, schedules and destinations. */
 export function ConfigsPage() {
   const address = useAddress(route.useSearch());
   const { orgId } = scopeQuery(useScope());

@@ -20,7 +20,7 @@ import { RestoreDatabaseDialog } from './restore-database-dialog.tsx';
 import { DeviceLink } from './selects.tsx';
 import { BACKUP_TYPE_NAMES, databasesText, ENGINE_NAMES } from './texts.ts';
 
-/** What can be restored, a backup store at a time. */
+/** The restorable ranges of databases, one backup store at a time. */
 export function Chains({
   deviceId,
   page,
@@ -273,7 +273,7 @@ function joined(ranges: readonly Range[]): Range[] {
   return whole;
 }
 
-/** What lies between ranges that are joined: nothing of it can be restored. */
+/** The gaps between joined ranges, of which nothing can be restored. */
 const gapsBetween = (ranges: readonly Range[]): Range[] =>
   ranges.slice(1).map(({ from }, before) => ({ from: ranges[before]?.to ?? from, to: from }));
 
@@ -282,7 +282,7 @@ const WIDTH = 1000;
 /** A range of a second is still seen. */
 const NARROWEST = 4;
 
-/** What can be restored, as bars along the time. The same is said in words beside it. */
+/** The restorable ranges as bars along the time. The words beside it say the same. */
 function Timeline({ ranges }: { ranges: readonly Range[] }) {
   const [first, last] = [ranges[0], ranges.at(-1)];
   if (first === undefined || last === undefined) return null;

@@ -285,7 +285,7 @@ function Found({ vss }: { vss: Vss }) {
       {writers.length > 0 && (
         <PagedTable
           label="Writers of shadow copies"
-          // What has failed comes first.
+          // Failures come first.
           rows={writers
             .map((writer, place) => ({ ...writer, key: `${writer.writerId} ${place}` }))
             .sort(

@@ -223,7 +223,7 @@ const WIDTH = 600;
 const HEIGHT = 140;
 const RANGES = ['7', '30', '90'];
 
-/** What backups take, day by day. The plot is for the eye; the line of text below it says the same. */
+/** The storage used by backups, day by day. The line of text below the plot says the same. */
 function UsagePlot({ days, onDays }: { days: number; onDays: (days: number) => void }) {
   const { orgId } = scopeQuery(useScope());
   const usage = useList('GET /backup/usage-history', { query: { orgId, days: String(days) } });
@@ -373,7 +373,7 @@ const TONES: Record<Risk['severity'], Tone> = {
 const ageText = (minutes: number | null) =>
   minutes === null ? 'None' : `${formatDuration(minutes * MINUTE_MS)} old`;
 
-/** What speaks against a restore. */
+/** The risks for a restore. */
 function Risks({ risks }: { risks: readonly Risk[] }) {
   return (
     <Stack gap={2}>

@@ -22,7 +22,7 @@ const RULES: readonly { value: Overwrite; label: string; description: string }[]
 ];
 const LAST_STEP = 2;
 
-/** What is restored, to where, and what happens to files that are there; then how far it is. */
+/** Asks what is restored, to where, and what happens to existing files; then shows the progress. */
 export function RestoreWizard({
   snapshot,
   volume,

@@ -25,7 +25,7 @@ const VIEWS = {
   options: [{ value: 'machines', label: 'Virtual machines' }],
 } as const;
 
-/** What was brought back to devices: as data, or as virtual machines. */
+/** The restores to devices: as data, or as virtual machines. */
 export function RestoresPage() {
   const { view } = route.useSearch();
   return view === 'machines' ? <VmRestoresPage /> : <DataRestoresPage />;

@@ -31,7 +31,7 @@ const BREACHES_SHOWN = 20;
 const MINUTE_MS = 60_000;
 const inWords = (minutes: number) => formatDuration(minutes * MINUTE_MS);
 
-/** What is promised to customers, and where it was not kept. */
+/** The objectives promised to customers, and their breaches. */
 export function SlasPage() {
   const address = useAddress(route.useSearch());
   const { page = 1, breaches } = address.search;

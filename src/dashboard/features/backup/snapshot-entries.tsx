@@ -34,7 +34,7 @@ interface EntryProps {
   path: string;
   /** The state of the backup store that is shown; without it, that of now. */
   asOf: string | undefined;
-  /** What is chosen to be restored; without it, nothing can be chosen. */
+  /** The entries selected for a restore. Without it, none can be selected. */
   choice?: { chosen: ReadonlySet<string>; onToggle: (path: string) => void };
   onOpen: (path: string) => void;
   onDownload: (path: string) => void;
@@ -76,7 +76,7 @@ const NotSettled = () => (
   </Notice>
 );
 
-/** What has a name, in a folder and all folders in it. */
+/** The entries with a name, in a folder and all folders in it. */
 export function FoundEntries({ name, ...props }: EntryProps & { name: string }) {
   const { id, path, asOf } = props;
   const found = useQuery(
@@ -204,7 +204,7 @@ export function Trail({
   path,
   onOpen,
 }: {
-  /** What the root is called. */
+  /** The name of the root. */
   root: string;
   path: string;
   /** Without a path, the root is opened. */

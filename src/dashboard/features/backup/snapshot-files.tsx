@@ -126,7 +126,7 @@ const CHANGES = {
   type_changed: { label: 'Other type', tone: 'warning' },
 } as const;
 
-/** What differs between an earlier snapshot of the same repository and this one, in a folder and all below it. */
+/** The differences between an earlier snapshot of the same repository and this one, in a folder and all below it. */
 function SnapshotChanges({
   snapshot,
   against,

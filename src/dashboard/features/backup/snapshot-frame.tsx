@@ -36,7 +36,7 @@ export function useSnapshotSearch({ removedAt }: BackupSnapshot) {
   return { search, go, removal: isGone ? 'It was removed: choose a time before that.' : undefined };
 }
 
-/** What the page of every snapshot has. What is in it comes below, unless it was removed. */
+/** The frame of the page of every snapshot. Its content comes below, unless it was removed. */
 export function SnapshotFrame({
   snapshot,
   actions,
@@ -104,7 +104,7 @@ function Removed({ at, onLook }: { at: string; onLook: (asOf: string) => void })
 const REFRESHES = ['GET /backup/snapshots/{id}', 'GET /backup/snapshots'] as const;
 const REASON_MAX = 500;
 
-/** What keeps a snapshot from being removed: a legal hold, and a time until which it is immutable. */
+/** The holds that keep a snapshot from being removed: a legal hold, and a time until which it is immutable. */
 function Holds({ snapshot }: { snapshot: BackupSnapshot }) {
   const { legalHold, removedAt } = snapshot;
   const [opened, setOpened] = useState<'hold' | 'immutability'>();
@@ -217,7 +217,7 @@ const time = (at: string | null) => (at === null ? null : formatTime(new Date(at
 const count = (files: number | null) => (files === null ? null : formatCount(files));
 const bytes = (size: number | null) => (size === null ? null : formatBytes(size));
 
-/** What is known of a snapshot beside its files. */
+/** The properties of a snapshot beside its files. */
 function SnapshotFacts({ snapshot }: { snapshot: BackupSnapshot }) {
   const { details, paths, fileCount, changedFiles } = snapshot;
   return (

@@ -235,7 +235,7 @@ function RestoreMachineDialog({
 const bytes = (size: number | null) => (size === null ? null : formatBytes(size));
 const time = (at: string | null) => (at === null ? 'Not known' : formatTime(new Date(at)));
 
-/** What is in a snapshot that is more than files. */
+/** The content of a snapshot that is more than files. */
 function SnapshotContent({ details, snapshot }: { details: Details; snapshot: BackupSnapshot }) {
   if (details.kind === 'database') return <DatabaseContent details={details} deviceId={snapshot.deviceId} />;
   return details.kind === 'image' ? <DiskContent details={details} /> : <MachineContent details={details} />;

@@ -21,7 +21,7 @@ import { contentText, fromLocalField, localField } from './texts.ts';
 
 const route = getRouteApi('/signed-in/backup/snapshots');
 
-/** What can be restored: of all devices, or of one. */
+/** The snapshots that can be restored: of all devices, or of one. */
 export function SnapshotsPage() {
   const { device, config, asOf, page } = route.useSearch();
   const navigate = route.useNavigate();
@@ -121,7 +121,7 @@ export function SnapshotTable({
 
 const bytes = (size: number | null) => (size === null ? '–' : formatBytes(size));
 
-/** What is special about a snapshot. */
+/** Badges for the unusual properties of a snapshot. */
 export function SnapshotMarks({ snapshot }: { snapshot: BackupSnapshot }) {
   const { isPartial, legalHold, legalHoldReason, isImmutable, immutableUntil, removedAt } = snapshot;
   return (

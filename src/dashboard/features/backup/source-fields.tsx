@@ -61,7 +61,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** What is backed up. The fields of a kind that is not chosen keep what was typed. */
+/** The fields for the sources of a backup. Those of a kind that is not chosen keep their text. */
 export function SourceFields(props: Omit<SourceFieldProps, 'faultOf'>) {
   const { form, set, faults } = props;
   const faultOf = (name: string) =>
@@ -211,7 +211,7 @@ function ChainFields({
 }: {
   chain: ChainForm;
   set: (change: Partial<ChainForm>) => void;
-  /** What the backups between two full ones can be. */
+  /** The types of backups between two full ones. */
   offered: readonly Between[];
   faultOf: (name: string) => string | undefined;
 }) {

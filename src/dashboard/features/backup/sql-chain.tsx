@@ -250,7 +250,7 @@ function noRestore({ file, isDamaged }: SqlSet): string | undefined {
 
 const isBeyond = (set: SqlSet, before: SqlSet): boolean => BigInt(set.lastLsn) > BigInt(before.lastLsn);
 
-/** What leads to a backup: the full one, the newest differential one that helps, and the logs from there on. */
+/** The backups to restore for one backup: the full one, the newest usable differential one, and the logs after it. */
 function pathTo({ full, differentials, logs }: Chain, end: SqlSet): SqlSet[] {
   if (end.backupType === 'full') return [full];
   if (end.backupType === 'differential') return [full, end];
@@ -273,7 +273,7 @@ export interface ChainOrder {
 /** Fields for times leave out seconds that are zero. */
 const withSeconds = (time: string): string => (time.length === 16 ? `${time}:00` : time);
 
-/** What the device is sent for one backup of the path. */
+/** The request to restore one backup of the path. */
 export function stepBody(
   { deviceId, instance }: SqlSource,
   { path, targetDatabase, stopAt, noRecovery }: ChainOrder,

@@ -9,7 +9,7 @@ import { formatBytes, formatCount, formatCounted, type Tone } from '../../ui/ind
 
 export type Hypervisor = FoundMachine['hypervisor'];
 
-/** What people call the hypervisors. */
+/** The names of the hypervisors. */
 export const HYPERVISOR_NAMES: Readonly<Record<Hypervisor, string>> = { hyperv: 'Hyper-V', kvm: 'KVM' };
 
 type State = FoundMachine['state'];
@@ -67,7 +67,7 @@ const pad = (figure: number) => String(figure).padStart(2, '0');
 export const localField = (at: Date): string =>
   new Date(at.getTime() - at.getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 19);
 
-/** What such a field holds; `undefined`: it is empty, or not whole yet. */
+/** The value of such a field; `undefined` if it is empty or incomplete. */
 export function fromLocalField(value: string): Date | undefined {
   const at = new Date(value);
   return Number.isNaN(at.getTime()) ? undefined : at;
@@ -123,7 +123,7 @@ export const pathsText = ({ paths, pathsAreCut }: Pick<BackupSnapshot, 'paths' |
 export type Details = NonNullable<BackupSnapshot['details']>;
 export type DetailsOf<K extends Details['kind']> = Extract<Details, { kind: K }>;
 
-/** What a snapshot holds, in a line: its paths, or a description if it holds more than files. */
+/** The content of a snapshot in one line: its paths, or a description if it holds more than files. */
 export function contentText({
   details,
   ...snapshot

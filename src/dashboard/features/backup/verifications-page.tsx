@@ -112,7 +112,7 @@ const verificationWork = (verification: BackupVerification): Work => ({
 const causeOf = ({ errorCode, errorMessage }: BackupVerification) =>
   errorMessage === null ? null : { code: errorCode ?? 'NOT_VERIFIED', message: errorMessage };
 
-/** What one verification has found. */
+/** The findings of one verification. */
 const VerificationReport = (props: { row: BackupVerification; live: JobUpdate | undefined }) => (
   <WorkReport
     {...props}
@@ -137,7 +137,7 @@ const VerificationReport = (props: { row: BackupVerification; live: JobUpdate | 
   </WorkReport>
 );
 
-/** What was found, in some lines of the list. */
+/** The findings in a few lines of the list. */
 function Findings({ verification: { filesFailed, details } }: { verification: BackupVerification }) {
   const faults = details.errors ?? [];
   if (faults.length === 0) {

@@ -137,7 +137,7 @@ function Steps({ source, estimate, onClose }: Props & { estimate: VmEstimate }) 
   );
 }
 
-/** What each step still needs. */
+/** The missing values of each step. */
 const missingIn = (wish: MachineWish, estimate: VmEstimate) => {
   const { vmName, deviceId, network, bridge, targetPath } = wish;
   const withoutFolder = isOfFiles(wish) && targetPath.trim() === '';

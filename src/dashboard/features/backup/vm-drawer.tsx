@@ -47,7 +47,7 @@ export function VmDrawer({ id, onClose }: { id: string | undefined; onClose: () 
       onClose={onClose}
       read={(opened) => apiQuery('GET /backup/restore/vm/{id}', { params: { id: opened } })}
       reads={VM_READS}
-      // What a machine does, its host is asked every minute.
+      // The host is asked for the state of a machine every minute.
       every={{ ms: REFRESH_MS, isAlways: true }}
       newsOf={({ state, phase, at }) => `${state} ${phase} ${at}`}
       workOf={vmWork}
@@ -106,7 +106,7 @@ function factsOf(restore: VmRestore): Facts {
   ];
 }
 
-/** What can be done with a machine of a snapshot, as long as it has not ended. */
+/** The actions on a machine of a snapshot that has not ended. */
 function VmActions({ restore }: { restore: VmRestore }) {
   const { id, vmName, kind, status } = restore;
   const refusal = useRefusal('recovery:execute');
@@ -219,7 +219,7 @@ const changes = { refreshes: VM_READS };
 export const useVmWork = (orgId: string | undefined): ReadonlyMap<string, JobUpdate> =>
   useLiveWork('vm_restore', orgId, VM_READS, newsOf);
 
-/** What counts as news: each change of a machine that nothing is done to, but not each percent of a copy. */
+/** The value whose changes count as news: each state of an idle machine, but not each percent of a copy. */
 const newsOf = ({ id, state, phase, percent, at }: JobUpdate): string =>
   [id, state, phase, percent == null ? at : ''].join(' ');
 
@@ -266,7 +266,7 @@ const NOTES: Partial<Record<Status, string>> = {
   discarded: 'The machine is gone, and what it had written. The snapshot was not changed.',
 };
 
-/** What the state means for the person who looks at it. */
+/** A note that explains the state to the person who looks at it. */
 const noteOf = ({ status, error }: VmRestore): string | undefined =>
   error?.code === LOST && !BUSY.includes(status) && !OVER.includes(status) ? KEPT : NOTES[status];
 

@@ -12,14 +12,14 @@ type Body = Input<'POST /backup/restore/as-vm'>['body'];
 export type DiskFormat = NonNullable<Body['format']>;
 type NetworkChoice = 'isolated' | 'host' | 'bridge' | 'none';
 
-/** What a virtual machine is made of. */
+/** The source of a virtual machine. */
 export interface MachineSource {
   snapshot: BackupSnapshot;
   /** For a snapshot of several machines: which of them. */
   machine?: DetailsOf<'machines'>['machines'][number] | undefined;
 }
 
-/** What a person wants a machine of a snapshot to be, as the form holds it. */
+/** The values of the form for a machine of a snapshot. */
 export interface MachineWish {
   deviceId: string | undefined;
   vmName: string;
@@ -63,7 +63,7 @@ export function useMachineWish({ snapshot: { details }, machine }: MachineSource
   return { wish, set };
 }
 
-/** What both ways of making a machine are sent. */
+/** The part of the request that both ways of making a machine share. */
 export function toBody({ snapshot, machine }: MachineSource, wish: MachineWish) {
   const { deviceId, vmName, memoryMb, cpuCount, targetPath } = wish;
   return {
@@ -83,7 +83,7 @@ export function toBody({ snapshot, machine }: MachineSource, wish: MachineWish) 
 /** Disks for Hyper-V are only files: no machine is made of them here. */
 export const isOfFiles = ({ format }: Pick<MachineWish, 'format'>): boolean => format === 'vhdx';
 
-/** What a machine is sent whose disks are copied. */
+/** The request for a machine whose disks are copied. */
 export function toRestoreBody(source: MachineSource, wish: MachineWish): Body {
   const { diskSizeGb, format, grow, start } = wish;
   const { network, ...body } = toBody(source, wish);
@@ -234,7 +234,7 @@ export function FolderField({ wish, set, faults }: WishProps) {
 
 const MIB = 2 ** 20;
 
-/** What a machine of the snapshot needs. What is asked of the person comes once that is known. */
+/** Loads the needs of a machine of the snapshot, and then shows the form. */
 export function WithEstimate({
   source: { snapshot, machine },
   children,

@@ -54,7 +54,7 @@ function nameIn<T extends { id: string }>(
 
 export type Kind = CloudBackupItem['itemType'];
 
-/** What of a user can be backed up. */
+/** The kinds of data of a user that can be backed up. */
 export const KINDS: readonly Kind[] = ['mail', 'calendar', 'contacts', 'onedrive'];
 
 export const KIND_NAMES: Readonly<Record<Kind, string>> = {
@@ -64,7 +64,7 @@ export const KIND_NAMES: Readonly<Record<Kind, string>> = {
   onedrive: 'OneDrive',
 };
 
-/** What one of them is called. */
+/** The noun for one item of a kind. */
 export const ITEM_NAMES: Readonly<Record<Kind, string>> = {
   mail: 'Message',
   calendar: 'Event',

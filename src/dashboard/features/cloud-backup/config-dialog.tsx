@@ -228,7 +228,7 @@ function RetentionFields({ form, set, faults }: PartProps) {
   );
 }
 
-/** What the dialog of a configuration holds, and how it becomes what the API takes. */
+/** The values of the dialog of a configuration, and their conversion to requests of the API. */
 
 type NewConfig = ApiInput<'POST /c2c/configs'>['body'];
 type ConfigPatch = ApiInput<'PATCH /c2c/configs/{id}'>['body'];

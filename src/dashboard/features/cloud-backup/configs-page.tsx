@@ -29,7 +29,7 @@ const USAGE_MS = 10_000;
 /** `undefined`: a new one. */
 type Opened = { config: CloudBackupConfig | undefined };
 
-/** What of Microsoft 365 is backed up, of whom, and when. */
+/** The backups of Microsoft 365: which data, of which users, and when. */
 export function CloudConfigsPage() {
   const address = useAddress(route.useSearch());
   const { orgId } = scopeQuery(useScope());

@@ -27,7 +27,7 @@ const LIMIT = '50';
 /** The most items of one restore or one archive. */
 const CHOSEN_MAX = 1000;
 
-/** What cloud backups hold: to find, to look at, to download, and to restore. */
+/** The items in cloud backups: to find, to look at, to download, and to restore. */
 export function CloudItemsPage() {
   const { orgId } = scopeQuery(useScope());
   const { config: wanted } = route.useSearch();
@@ -46,7 +46,7 @@ export function CloudItemsPage() {
             </Empty>
           </CloudFrame>
         ) : (
-          // What is chosen belongs to one configuration.
+          // A selection belongs to one configuration.
           <Items key={config.id} config={config} configs={data} />
         );
       }}

@@ -381,7 +381,7 @@ interface Live {
   done?: number | null | undefined;
 }
 
-/** What a job that has not ended has done so far. */
+/** The progress of a job that has not ended. */
 function progressText(job: CloudBackupJob, live: Live | undefined): string {
   const done = live?.done ?? job.itemsProcessed;
   return [

@@ -36,7 +36,7 @@ const EXPLAINED: Partial<Record<Kind, string>> = {
   autoUpdateOff: 'The agents install no releases until this is turned on again.',
 };
 
-/** What can be done with the chosen devices at once. Each device has an outcome of its own. */
+/** The actions on all selected devices at once. Each device has an outcome of its own. */
 export function BulkActions({
   devices,
   onRun,

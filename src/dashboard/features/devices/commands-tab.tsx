@@ -235,7 +235,7 @@ const ScriptOutput = z.object({
   truncated: z.boolean(),
 });
 
-/** What a script prints: as it comes while it runs, and as the device has reported it afterwards. */
+/** The output of a script: live while it runs, and then as the device has reported it. */
 function CommandOutput({
   command: { type, status, output },
   streamed,
@@ -314,7 +314,7 @@ interface Named {
   scriptName: string | null;
 }
 
-/** What a command does; of a script that is still there, its name. */
+/** The description of a command; for an existing script, its name. */
 const commandName = ({ type, scriptName }: Named): string =>
   scriptName === null ? (NAMES[type] ?? formatWord(type)) : `Script: ${scriptName}`;
 

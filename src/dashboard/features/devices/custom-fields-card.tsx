@@ -7,7 +7,7 @@ import { DialogForm, REFRESHES } from './device-dialogs.tsx';
 import { useDeviceRefusals } from './use-device.ts';
 import { Card, Facts } from './tab-parts.tsx';
 
-/** What the organization notes about its devices by fields of its own. */
+/** The custom fields of the organization for its devices. */
 export function CustomFieldsCard({ device }: { device: Device }) {
   const [isOpen, setOpen] = useState(false);
   const refusals = useDeviceRefusals(device);

@@ -31,7 +31,7 @@ const TITLES = {
 } as const;
 type Dialog = keyof typeof TITLES;
 
-/** What can be done with the device. Each entry that is refused says why. */
+/** The actions on the device. Each one that is not available says why. */
 export function DeviceActions({ device }: { device: Device }) {
   const refusals = useDeviceRefusals(device);
   const { narrow: change } = useDeviceAddress();

@@ -116,7 +116,7 @@ export function MaintenanceForm({
   );
 }
 
-/** What the page of a device reads again after a change. */
+/** The queries of the page of a device to fetch again after a change. */
 export const REFRESHES = ['GET /devices/{id}', 'GET /devices'] as const;
 
 interface FormProps {

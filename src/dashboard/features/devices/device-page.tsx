@@ -269,7 +269,7 @@ function PendingNotice({ device }: { device: Device }) {
   );
 }
 
-/** What tells two machines with one machine id apart. */
+/** The properties that tell two machines with one machine id apart. */
 function BothMachines({ device, other }: { device: Device; other: Device }) {
   const facts: [name: string, value: (of: Device) => ReactNode][] = [
     ['Host name', ({ hostname }) => hostname],

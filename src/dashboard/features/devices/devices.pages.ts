@@ -36,7 +36,7 @@ const decommissionedRoute = createRoute({
 const text = z.string().optional().catch(undefined);
 const words = z.array(z.string()).optional().catch(undefined);
 
-/** What is chosen within a tab; another tab begins without it. */
+/** The state within a tab; another tab begins without it. */
 const DeviceSearch = z.object({
   tab: z.enum(DEVICE_TABS).optional().catch(undefined),
   page: z.number().int().positive().optional().catch(undefined),

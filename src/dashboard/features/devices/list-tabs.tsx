@@ -47,7 +47,7 @@ const COLUMNS: readonly Column<DiagnosticLog>[] = [
   { header: 'Agent', cell: ({ agentVersion }) => agentVersion ?? '–', width: 90 },
 ];
 
-/** What the agent writes about itself. */
+/** The diagnostic log of the agent. */
 export function AgentLogsTab({ device: { id } }: { device: Device }) {
   const address = useDeviceAddress();
   const { range = DEFAULT_RANGE, level, source, q, page = 1 } = address.search;
@@ -212,7 +212,7 @@ export function AuditTab({ device: { id } }: { device: Device }) {
 
 const SHOWN = '50';
 
-/** What is installed, or how that has changed. */
+/** The installed software, or its changes. */
 export function SoftwareTab({ device }: { device: Device }) {
   return useDeviceAddress().search.show === 'changes' ? (
     <Changes device={device} />
@@ -310,7 +310,7 @@ const STATUS_TONES: Record<Alert['status'], Tone> = {
 };
 const ALERTS_AGAIN_MS = 30_000;
 
-/** What the server has noticed about this device. */
+/** The alerts of this device. */
 export function AlertsTab({ device: { id } }: { device: Device }) {
   const address = useDeviceAddress();
   const { level, page = 1 } = address.search;

@@ -2,7 +2,7 @@ import type { JobOutput } from '../../../protocol/index.ts';
 
 type Row = JobOutput['rows'][number];
 
-/** What came over the socket: its rows, and whether some of them are missing. */
+/** The output that came over the socket: its rows, and whether some of them are missing. */
 export interface Streamed {
   rows: readonly Row[];
   isPartial: boolean;

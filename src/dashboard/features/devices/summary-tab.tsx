@@ -27,7 +27,7 @@ import styles from './tab-parts.module.css';
 
 const MIB = 1024 ** 2;
 
-/** What is known about the device, the most needed first. */
+/** The properties of the device, the most needed first. */
 export function SummaryTab({ device }: { device: Device }) {
   const inventory = useQuery(apiQuery('GET /devices/{id}/inventory', { params: { id: device.id } }));
   const { presence, lastSeenAt } = device;

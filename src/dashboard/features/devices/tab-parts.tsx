@@ -6,7 +6,7 @@ import styles from './tab-parts.module.css';
 
 const route = getRouteApi('/signed-in/devices/$deviceId');
 
-/** What is chosen in the tabs of the page of a device. */
+/** The state of the tabs of the page of a device. */
 export const useDeviceAddress = () => useAddress(route.useSearch());
 
 const TONES: Record<string, Tone> = {

@@ -4,7 +4,7 @@ import { ApiError, apiQuery, type Device } from '../../api/index.ts';
 import { useConnection, useLiveDevices, type LiveDevices } from '../../live/index.ts';
 import { useRefusal } from '../../session.ts';
 
-/** What the hub does not send, such as tags, is read again in this time. */
+/** Properties that the hub does not send, such as tags, are fetched again after this time. */
 const READ_AGAIN_MS = 60_000;
 const READ_AGAIN_WITHOUT_HUB_MS = 15_000;
 
@@ -96,7 +96,7 @@ export function useDeviceRefusals(device: Device) {
   };
 }
 
-/** What the commands of this page do, for people. */
+/** The commands of this page, as a sentence names them. */
 const WORK: Readonly<Record<string, string>> = {
   'script.run': 'run scripts',
   'agent.reboot': 'restart the machine',

@@ -309,7 +309,7 @@ function NewKeyDialog({ onClose, onMade }: { onClose: () => void; onMade: (key: 
   );
 }
 
-/** What a person types on a machine to have it managed. The script compares the SHA-256 of what it downloads. */
+/** The command that enrolls a machine. Its script compares the SHA-256 of each download. */
 const installLine = {
   unix: (server: string, key: string): string =>
     `curl -fsSL '${server}/install.sh?key=${encodeURIComponent(key)}' | sudo sh`,

@@ -123,7 +123,7 @@ function rowOfStored(event: StoredEvent, computer: string): LogRow {
   };
 }
 
-/** What the device has sent to the server, which can be read while it is away. */
+/** The stored logs of the device, which can be read while it is offline. */
 function StoredLogs({ device, search, change, memory, deviceZone }: DeviceLogsProps) {
   const [preferences, setPreferences] = usePreferences();
   const filterField = useRef<HTMLInputElement>(null);

@@ -20,7 +20,7 @@ import styles from './entry-panel.module.css';
 import { Marked, Severity, SeverityIcon } from './log-rows.tsx';
 import { FIELD_NAMES, FIELDS, valueOf, withField, withoutField, type Field } from './log-filter.ts';
 
-/** What can be done with an entry, if the page around it can do it. */
+/** The actions on an entry that the page around it offers. */
 export interface EntryAbilities {
   /** An address that opens this entry. */
   link?: ((row: LogRow) => string) | undefined;
@@ -175,7 +175,7 @@ function CopyMenu({
   );
 }
 
-/** What else happened around an entry, without any filter. */
+/** The other entries around the time of one, without any filter. */
 function EntryContext({
   row,
   zone,

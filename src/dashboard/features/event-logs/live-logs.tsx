@@ -44,7 +44,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
   const name = search.log ?? defaultLog(logs.data?.data, recent);
   const log = logs.data?.data.find((each) => each.name === name);
   const matches = useMemo(() => localMatcher(search), [search]);
-  // What the device is asked; conditions that are applied here are not sent.
+  // The question to the device, without the conditions that are applied here.
   const question = JSON.stringify([deviceConditions(search, 0), search.range]);
   useEffect(() => {
     if (name === undefined || !isConnected) return;
@@ -260,7 +260,7 @@ function NoEntries({ loaded, onClear }: { loaded: number; onClear: () => void })
   );
 }
 
-/** What is loaded of the log, what is not, and the way to older entries. */
+/** Says how much of the log is loaded, and loads older entries. */
 function LiveFooter({
   state,
   shown,
@@ -313,7 +313,7 @@ function LiveFooter({
   );
 }
 
-/** What both kinds of logs of a device are given. */
+/** The properties of both kinds of logs of a device. */
 export interface DeviceLogsProps {
   device: Device;
   search: LogSearch;

@@ -96,7 +96,7 @@ export class LogFeed {
   #arrived: LogRow[] = [];
   /** The same of the tail, which waits longer while that is paused. */
   #followed: LogRow[] = [];
-  /** What a paused tail has sent. */
+  /** The entries that came while the tail was paused. */
   #held: readonly LogRow[] = [];
   #frame: ReturnType<typeof setTimeout> | undefined;
   #cancelled: ReturnType<typeof setTimeout> | undefined;

@@ -50,7 +50,7 @@ export function fieldConditions(codes: readonly string[] = []): FieldCondition[]
 const meets = (row: LogRow, { field, value }: FieldCondition): boolean =>
   valueOf(row, field).slice(0, VALUE_MAX).toLowerCase() === value.toLowerCase();
 
-/** What the device applies. @param now  for times that move with the clock */
+/** The conditions that the device applies. @param now  for times that move with the clock */
 export function deviceConditions(search: LogSearch, now: number): DeviceConditions {
   const { level, source, text } = search;
   const one = onlyEventId(parseEventIds(search.ids ?? '') ?? []);
@@ -63,7 +63,7 @@ export function deviceConditions(search: LogSearch, now: number): DeviceConditio
   };
 }
 
-/** What no device can apply, and what is therefore applied here; `undefined` if that is nothing. */
+/** The conditions that no device can apply, which are applied here instead; `undefined` if there are none. */
 export function localMatcher(search: LogSearch): ((row: LogRow) => boolean) | undefined {
   const ids = parseEventIds(search.ids ?? '') ?? [];
   const only = fieldConditions(search.only);

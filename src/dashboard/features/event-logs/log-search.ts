@@ -36,7 +36,7 @@ export function viewOf({ record: _record, ...view }: LogSearch): LogSearch {
   return withoutUndefined(view);
 }
 
-/** What the next device of the same system begins with. What belongs to one case (texts, fixed times) is left out. */
+/** The first search on the next device of the same system, without parts of one case (texts, fixed times). */
 export function rememberedPart({ log, level, range, not }: LogSearch): LogSearch {
   return withoutUndefined({ log, level, range, not });
 }

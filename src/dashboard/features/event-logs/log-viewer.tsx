@@ -13,7 +13,7 @@ import { type Preferences, ViewerToolbar, type TailControl } from './viewer-tool
 import { countsText } from './histogram.ts';
 
 interface Props {
-  /** What is loaded and meets the conditions, newest first. */
+  /** The loaded entries that meet the conditions, newest first. */
   rows: readonly LogRow[];
   search: LogSearch;
   onSearch: (change: Partial<LogSearch>, isStep?: boolean) => void;

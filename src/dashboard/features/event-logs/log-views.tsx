@@ -27,7 +27,7 @@ export function LogViews({
   );
 }
 
-/** What this person has saved and looked at, for one system: the logs of Windows mean nothing on Linux. */
+/** The saved and recent views of this person for one system: the logs of Windows mean nothing on Linux. */
 const Memory = z.object({
   last: LogSearch.catch({}),
   views: z.array(z.object({ name: z.string(), search: LogSearch })).catch([]),
@@ -82,6 +82,6 @@ export function useLogMemory(system: string) {
   };
 }
 
-/** What a page begins with: its address if that says anything, or what was used last. */
+/** The first state of a page: that of its address if it has one, or else the last one used. */
 export const beginning = (search: LogSearch, memory: LogMemory): LogSearch =>
   isBare(search) ? memory.last : search;

@@ -314,7 +314,7 @@ function CommitInput({
 }: Omit<TextInputProps, 'value' | 'onChange' | 'ref'> & {
   value: string;
   onCommit: (value: string) => void;
-  /** What is wrong with a value. */
+  /** The fault of a value. */
   check?: (value: string) => string | undefined;
   ref?: Ref<HTMLInputElement>;
 }) {

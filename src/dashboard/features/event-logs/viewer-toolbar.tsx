@@ -216,7 +216,7 @@ const Preferences = z.object({
 });
 export type Preferences = z.output<typeof Preferences>;
 
-/** What the storage holds may be of another version or form. */
+/** The stored value may be of another version or form. */
 export const parseStored =
   <S extends z.ZodType>(schema: S, otherwise: z.output<S>) =>
   (text: string | undefined): z.output<S> => {

@@ -348,7 +348,7 @@ interface Option {
   label: string;
 }
 
-/** What was chosen and is gone is shown all the same, so that it can be dropped. */
+/** Adds chosen values that no longer exist, so that they can be removed. */
 const withChosen = (options: readonly Option[], chosen: readonly string[]): Option[] => [
   ...options,
   ...chosen
@@ -356,7 +356,7 @@ const withChosen = (options: readonly Option[], chosen: readonly string[]): Opti
     .map((value) => ({ value, label: value })),
 ];
 
-/** What a value can be, if that is known. */
+/** The options for the value of a field; `undefined` if it takes any. */
 function useOptions({ options, names }: FilterField): readonly Option[] | undefined {
   const organizations = useOrganizations();
   const sites = useSites();

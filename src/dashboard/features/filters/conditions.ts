@@ -16,7 +16,7 @@ export interface Conditions {
 
 const isGroup = (part: Condition | Conditions): part is Conditions => 'conditions' in part;
 
-/** What the builder can show. The server takes far deeper filters, which are kept as JSON. */
+/** The limits of the builder. The server accepts far deeper filters, which are edited as JSON. */
 const DEPTH_MAX = 24;
 const CONDITIONS_MAX = 300;
 

@@ -21,7 +21,7 @@ export interface FilterField {
   group: string;
   kind: Kind;
   options?: readonly string[];
-  /** What the ids of the field name. */
+  /** The kind of record whose ids are the values of the field. */
   names?: 'organizations' | 'sites' | 'groups';
 }
 
@@ -149,7 +149,7 @@ export function shapeOf(operator: string): Shape {
   }
 }
 
-/** What a new condition begins with. */
+/** The value of a new condition. */
 export function firstValue({ kind, options }: FilterField, operator: string): unknown {
   switch (shapeOf(operator)) {
     case 'none':

@@ -128,7 +128,7 @@ function Examples({ refusal }: { refusal: string | undefined }) {
 
 const STALE_MS = 60_000;
 
-/** What a filter is used by: as long as there is anything, it cannot be deleted. */
+/** The users of a filter: as long as it has any, it cannot be deleted. */
 export function UsedBy({ filterId }: { filterId: string }) {
   const usage = useQuery({
     ...apiQuery('GET /filters/{id}/usage', { params: { id: filterId } }),

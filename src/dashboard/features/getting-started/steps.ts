@@ -1,6 +1,6 @@
 /** The way from an empty server to the first device that is online, as a list of steps. Pure. */
 
-/** What is there already. */
+/** The records that exist already. */
 export interface FirstFound {
   scope: 'system' | 'partner' | 'organization';
   /** Whether only one organization, which exists, is looked at. */
@@ -16,9 +16,9 @@ export interface FirstFound {
 
 export interface Step {
   title: string;
-  /** What it is for, in one sentence. */
+  /** Its purpose, in one sentence. */
   help: string;
-  /** What to do on that page, for people who are there already. */
+  /** The instruction on that page itself. */
   here: string;
   isDone: boolean;
   /** The page where it is done; absent where this person cannot do it. */

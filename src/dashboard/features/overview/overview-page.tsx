@@ -26,7 +26,7 @@ import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { AlertSubject, SeverityBadge } from '../alerts/index.ts';
 
-/** What needs attention now, and what goes on. */
+/** The overview: devices and alerts that need attention now, and work in progress. */
 export function OverviewPage() {
   const me = useMe();
   const live = useLiveDevices(scopeQuery(useScope()));
@@ -248,7 +248,7 @@ function Figure({ label, value, isBad = false }: { label: string; value: string;
   );
 }
 
-/** What people and programs did last, from the audit trail. */
+/** The newest actions of people and programs, from the audit trail. */
 function LatestActionsCard() {
   const trail = useQuery({
     ...apiQuery('GET /audit-logs/logs', { query: { limit: '6', skipCount: 'true' } }),

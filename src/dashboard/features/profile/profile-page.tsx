@@ -22,7 +22,7 @@ import { SecondFactor } from './second-factor.tsx';
 
 const route = getRouteApi('/signed-in/profile');
 
-/** What belongs to the person: name, password, second factor, sessions and links to identity providers. */
+/** The account of the signed-in person: name, password, second factor, sessions and links to identity providers. */
 export function ProfilePage() {
   const { sso, error, reason } = route.useSearch();
   return (

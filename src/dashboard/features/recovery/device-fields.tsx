@@ -20,7 +20,7 @@ import { DeviceSelect } from '../backup/index.ts';
 import { RESTORE_NAMES } from './recovery-frame.tsx';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 
-/** What a plan says of a device, while it is being written. */
+/** The part of a plan about one device, while it is being edited. */
 export interface DeviceForm extends RecoveryDevice {
   /** It stays while others come and go. */
   key: number;
@@ -110,7 +110,7 @@ export function DeviceFields({ orgId, device, faults, onChange }: Props) {
   );
 }
 
-/** What both types have is kept. */
+/** Fields that both types have keep their values. */
 function ofType(type: Restore['type'] | undefined, before: Restore): Restore {
   const { configId } = before;
   const common = configId === undefined ? {} : { configId };

@@ -339,7 +339,7 @@ function Track({ step, span }: { step: RecoveryStep; span: Span }) {
   );
 }
 
-/** What is done for one device, in its order, and what came of it. */
+/** The steps for one device in their order, with their outcomes. */
 function StepActions({ step }: { step: RecoveryStep }) {
   return (
     <Stack gap={6}>

@@ -119,6 +119,6 @@ export function Reached({
   );
 }
 
-/** What is restored: a device, or a guest of it. */
+/** The subject of a restore: a device, or a guest of it. */
 export const nameOf = ({ deviceName, machine }: { deviceName: string; machine: string | null }): string =>
   machine === null ? deviceName : `${machine} of ${deviceName}`;

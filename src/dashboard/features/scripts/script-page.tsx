@@ -262,7 +262,7 @@ function ScriptEditor({ script }: { script?: Script }) {
 
 const PER_PAGE = 20;
 
-/** What a script does on each device, as it happens. It goes on when this is closed. */
+/** The live progress of a script on each device. The script goes on when this is closed. */
 function RunDrawer({ run, onClose }: { run: Run | undefined; onClose: () => void }) {
   return (
     <DetailsDrawer opened={run} onClose={onClose} size="xl" title={run?.title ?? ''}>
@@ -357,7 +357,7 @@ const ScriptOutput = z.object({
 });
 const Rows = z.array(z.object({ text: z.string() }));
 
-/** What the script prints on one device: as it comes, and as the device has reported it at the end. */
+/** The output of the script on one device: live while it runs, and then as the device has reported it at the end. */
 function DeviceOutput({ commandId, name, state }: { commandId: string; name: string; state: string }) {
   const [streamed, setStreamed] = useState('');
   useLiveJobs({ jobId: commandId }, ({ rows }) => {

@@ -30,7 +30,7 @@ function named(field: keyof Given, variables: readonly Variable[], isSecret: boo
     : { [field]: Object.fromEntries(some.map(({ name, value }) => [name, value])) };
 }
 
-/** What the script finds in its environment. */
+/** The environment variables of the script. */
 export function Variables({
   variables,
   onChange,

@@ -231,7 +231,7 @@ interface Place {
   requires?: Requirement;
 }
 
-/** What accounts without a company of their own can set up: system administrators, and people of a customer. */
+/** The settings for accounts without a company of their own: system administrators, and people of a customer. */
 const PLACES: readonly Place[] = [
   { to: '/providers', label: 'Providers', what: 'create and change them', requires: { scopes: ['system'] } },
   {

@@ -97,12 +97,12 @@ export function SettingsForm({
   maw = 520,
   children,
 }: {
-  /** What the form sets, for readers of screens. */
+  /** The accessible name of the form. */
   label: string;
   submit: () => Promise<unknown>;
   submitLabel?: string;
   refusal: string | undefined;
-  /** What to show in place of a failure that the page knows better. */
+  /** Replaces the message of a failure that the page can explain better. */
   failure?: (error: Error) => ReactNode;
   maw?: number;
   children: (faults: Record<string, string>) => ReactNode;

@@ -103,7 +103,7 @@ function fill(template: string | undefined, values: Record<string, string>): str
   });
 }
 
-/** What a preset gives: its addresses, with what the person has filled in. */
+/** The addresses of a preset, completed with the values that the person has typed. */
 const addressesOf = (preset: SsoPreset, values: Record<string, string>) => ({
   issuer: fill(preset.issuer, values),
   authorizationUrl: fill(preset.authorizationUrl, values),
@@ -387,7 +387,7 @@ export const SSO_READ: Requirement = 'organizations:read';
 /** The server asks for the second factor besides. */
 export const SSO_WRITE: Requirement = 'organizations:write';
 
-/** What is read again after a change of a provider. */
+/** The queries to fetch again after a change of an identity provider. */
 export const PROVIDER_READS = ['GET /sso/providers', 'GET /sso/providers/{id}'] as const;
 
 const TONES = { active: 'good', testing: 'busy', inactive: 'neutral' } as const;

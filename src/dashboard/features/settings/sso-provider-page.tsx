@@ -414,7 +414,7 @@ function ProviderSettings({ provider }: { provider: SsoProvider }) {
   );
 }
 
-/** What the identity provider wants to know of Muster. */
+/** The addresses of Muster that are entered at the identity provider. */
 function OwnAddresses({ isOidc }: { isOidc: boolean }) {
   const base = `${window.location.origin}/api/v1/sso`;
   return (

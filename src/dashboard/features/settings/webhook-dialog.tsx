@@ -172,7 +172,7 @@ function EventTypeChoice({
   );
 }
 
-/** What is read again after a change of a webhook. */
+/** The queries to fetch again after a change of a webhook. */
 export const WEBHOOK_READS = [
   'GET /webhooks',
   'GET /webhooks/{id}',

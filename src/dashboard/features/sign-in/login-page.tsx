@@ -195,7 +195,7 @@ function safePath(path: string | undefined): string {
   return url.origin === window.location.origin ? url.pathname + url.search : '/';
 }
 
-/** What a person can do themselves, or has to ask for. Other reasons are shown by their name. */
+/** Texts for the reasons of a refused sign-in that a person can act on. Other reasons are shown by their name. */
 const TEXTS: Readonly<Record<string, string>> = {
   domain_not_proven:
     'It is not proved that your mail domain belongs to this organization. Sign in with your password and link the identity in your profile; or ask an administrator to verify the domain (POST /sso/domains).',
@@ -207,7 +207,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   provider_changed: 'The settings of the identity provider have just been changed. Begin again.',
 };
 
-/** What a person can do about a single sign-on that failed, by the reason in the address (SPEC 7). */
+/** Texts for a failed single sign-on, by the reason in the address (SPEC 7): each says what the person can do. */
 function ssoFailureText(reason: string | undefined): string {
   if (reason === undefined) return 'Try again, or ask your administrator.';
   if (Object.hasOwn(TEXTS, reason)) return TEXTS[reason] ?? '';

@@ -35,7 +35,7 @@ export function SystemHealthPage() {
       {readiness.error !== null && <Failure error={readiness.error} retry={() => void readiness.refetch()} />}
       {readiness.data === undefined
         ? readiness.error === null && <Loading what="Asking the server" />
-        : // What an unreachable server said earlier says nothing about now.
+        : // Earlier checks of a server that is unreachable now would mislead.
           readiness.error === null && <Checks readiness={readiness.data} at={readiness.dataUpdatedAt} />}
       {scope === 'system' && <Partners />}
     </Page>
