@@ -18,7 +18,7 @@ export interface Column<Row> {
 export interface PagePosition {
   page: number;
   limit: number;
-  /** Absent where nobody has counted. */
+  /** Absent if the rows were not counted. */
   total?: number;
   /** Of very many, only the first are counted, so there may be more than the total says. */
   totalIsMinimum?: true;

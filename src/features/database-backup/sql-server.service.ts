@@ -160,7 +160,7 @@ export const restoreDatabaseFile = (
     },
   );
 
-/** Asks the device, because SQL Server keeps the history, of everybody's backups. */
+/** Asks the device, because SQL Server keeps the history, also of backups by other programs. */
 export async function readChains(
   ctx: DetachedContext,
   { deviceId, instance, database }: { deviceId: string; instance: string; database: string },

@@ -3,7 +3,7 @@ import { clientLimit } from '../../platform/http/client-address.ts';
 
 /** The limit of each public route for one network. It is high because a whole office may sign in from one address. */
 const REQUESTS = { points: 300, seconds: 60 };
-/** Lower, because anybody can send a large SAML response, and checking one takes up to 0.2 s of CPU time. */
+/** Lower, because checking a large SAML response, which any client can send, takes up to 0.2 s of CPU time. */
 const CALLBACKS = { points: 150, seconds: 60 };
 /** DNS look-ups that the people of one organization request. */
 const DOMAIN_CHECKS = { points: 30, seconds: 600 };

@@ -42,7 +42,7 @@ const LOOK: Statement = {
 
 /**
  * Work whose process is gone is ready again, a little later with each attempt, so that work that kills its process does
- * not do so without end. Work that waits beyond its deadline becomes due, and whoever claims it ends it.
+ * not do so without end. Work that waits beyond its deadline becomes due, and its next claim ends it.
  */
 const TAKE_OVER: Statement = {
   name: 'work-take-over',
@@ -397,7 +397,7 @@ export async function insertWork(tx: Tx, { needs, ...work }: NewWork): Promise<b
   return true;
 }
 
-/** The partner is that of the organization, so that nobody has to know it. */
+/** The partner is that of the organization, so that callers need not know it. */
 const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input, step, created_by, due_at, deadline_at,
     is_urgent, target, exclusive_key)
   values (:id, :kind, coalesce((select o.partner_id from organizations o where o.id = :orgId::uuid), :partnerId::uuid),
@@ -446,7 +446,7 @@ export async function lockWork(tx: Tx, id: string): Promise<LockedWork | undefin
   return rows[0];
 }
 
-/** Ends work that no process and no device has, in the transaction of whoever has locked it. */
+/** Ends work that no process and no device has, in the transaction that has locked it. */
 export async function endUnheld(
   tx: Tx,
   id: string,

@@ -97,7 +97,7 @@ export class WorkEngine {
   }
 
   /**
-   * Cancels work. What nobody has begun ends at once; a step or a device that has begun is told to stop, and the work is
+   * Cancels work. Work that has not begun ends at once; a step or a device that has begun is told to stop, and the work is
    * cancelled when it has.
    * @throws AppError `not_found`, and `conflict` if it has ended
    */

@@ -96,7 +96,7 @@ export class BlockedMigrationError extends Error {
 /**
  * Runs the SQL of a migration inside the transaction that is open on the connection. If another session holds a lock
  * for longer than `lockTimeoutMs`, everything is undone, so that all of its own locks are free again, and tried again
- * later: a migration that waited for a long read would make everybody else wait behind it.
+ * later: a migration that waited for a long read would make all later statements wait behind it.
  */
 async function runInTransaction(
   connection: pg.ClientBase,

@@ -93,7 +93,7 @@ export function metricsRoute(metrics: Metrics, token: string | undefined, trust:
 
 const FORWARDING_HEADER = /^(forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-forwarded-.+)$/;
 
-/** From loopback, and not through a proxy there, from which everybody would seem to be local. */
+/** From loopback, and not through a proxy there, from which all clients would seem to be local. */
 function isLocal({ socket, headers }: Request, { proxies }: ProxyTrust): boolean {
   const peer = peerAddress(socket);
   if (peer !== '::1' && !peer.startsWith('127.')) return false;

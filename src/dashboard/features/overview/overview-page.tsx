@@ -49,7 +49,7 @@ export function OverviewPage() {
   );
 }
 
-/** Counts of states in which no device is are left out, but for the two that everybody looks for. */
+/** Counts of states in which no device is are left out, but for the two that people always look for. */
 function StatusCounts({ live }: { live: LiveDevices }) {
   const { byStatus, total } = live.counts;
   const shown = DeviceStatus.options.filter(
