@@ -22,6 +22,7 @@ describe('text in NFC', () => {
   });
 
   it('does not take long for a text that no language has', () => {
+    // Comparing each mark with each other one would take many minutes.
     const began = performance.now();
     for (const marks of [
       '\u0301\u0323'.repeat(500_000),
@@ -30,7 +31,7 @@ describe('text in NFC', () => {
       expect(inNfc(`a${marks}`)).to.have.length(1_000_001);
     }
     expect(inNfc(`a${'\u0301\u0323'.repeat(15)}`.repeat(10_000))).to.match(/^ạ/u);
-    expect(performance.now() - began).to.be.lessThan(1000);
+    expect(performance.now() - began).to.be.lessThan(20_000);
   });
 
   it('is measured after it was normalized, and says what is wrong with it', () => {
