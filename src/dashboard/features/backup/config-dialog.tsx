@@ -41,7 +41,9 @@ const PROVIDERS: readonly { value: Provider; label: string; description: string 
 /** Makes a configuration, or changes one. */
 export function ConfigDialog({ config, onClose }: { config: BackupConfig | undefined; onClose: () => void }) {
   const first = useFirstOrganization();
-  const [form, setForm] = useState(() => formOf(config, first));
+  const [chosen, setForm] = useState(() => formOf(config));
+  // Not in the state: the organizations may still be loading when the dialog opens.
+  const form = { ...chosen, orgId: chosen.orgId ?? first };
   const set = (change: Partial<ConfigForm>) => setForm((before) => ({ ...before, ...change }));
   const refreshes = ['GET /backup/configs', 'GET /backup/dashboard'] as const;
   const create = useApiChange('POST /backup/configs', { refreshes });

@@ -66,10 +66,10 @@ const Details = z
   .catch({ path: '', bucket: '', region: '', endpoint: '', prefix: '', accessKey: '' });
 
 /** The form of a new configuration, or of one that is there. */
-export function formOf(config: BackupConfig | undefined, orgId: string | undefined): ConfigForm {
+export function formOf(config: BackupConfig | undefined): ConfigForm {
   const isNew = config === undefined;
   return {
-    orgId: config?.orgId ?? orgId,
+    orgId: config?.orgId,
     name: config?.name ?? '',
     provider: config?.provider ?? 'server',
     encryptionKeyId: config?.encryptionKeyId,

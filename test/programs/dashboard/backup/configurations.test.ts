@@ -35,6 +35,24 @@ describe('the dialog of a backup configuration', () => {
     return configs.find((config) => config.name === name)?.sources;
   }
 
+  it('begins with the only organization, also if that is known only after the dialog was opened', async () => {
+    const page = await dashboard.newPage();
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(/\/orgs\/organizations/, async (route) => {
+      await answered;
+      await route.continue();
+    });
+    const code = await dashboard.app.server.signInFragment(tenant.admin.id);
+    await page.goto(`/backup/configurations${code}`);
+    await page.getByRole('button', { name: 'New configuration' }).first().click();
+    const form = page.getByRole('dialog', { name: 'New configuration' });
+    await form.getByRole('textbox', { name: 'Name' }).fill('Early');
+    answer();
+    await form.getByRole('combobox', { name: 'Encryption key' }).click();
+    await page.getByRole('option', { name: 'Main' }).waitFor();
+  });
+
   it('makes one of whole disks, and shows a fault at its field', async () => {
     dashboard.allow(/status of 400/);
     const page = await open();
