@@ -345,4 +345,83 @@ describe('live filters with concurrent changes', function () {
     // Rules that nothing or everything matches would show little.
     expect(shownAtAll / asked).to.be.within(0.2, 0.8);
   });
+
+  describe('on a saved filter', () => {
+    /** One device for each letter, and a subscriber to a filter by name that is read when the test says so. */
+    function savedFilter() {
+      const [drawn] = fc.sample(anyStored, { seed: 1, numRuns: 1 });
+      const fleet = ['a', 'b', 'c'].map((id) => asRead({ ...drawn!, id, hostname: id }));
+      const reads: ((hostname: string) => void)[] = [];
+      const store: FleetStore = {
+        rules: () =>
+          new Promise((resolve) =>
+            reads.push((hostname) => {
+              const rules = parsed(alone({ field: 'hostname', operator: 'equals', value: hostname }));
+              resolve({ key: hostname, rules });
+            }),
+          ),
+        reach: async () => [{ orgId: drawn!.orgId, devices: fleet.length }],
+        slice: async () => fleet,
+        devices: async (ids) => fleet.filter(({ id }) => ids.includes(id)),
+      };
+      const live = new LiveFilters({ store, refreshed: (device) => device, log: quietLog });
+      const client = new FeedClient();
+      const subscription: Subscription = new Subscription({
+        caller: CALLER,
+        filter: { filterId: 'saved' },
+        send: (delta) => client.take(delta),
+        pages: () => live.pages(subscription),
+      });
+      const follow = async () => {
+        await live.follow(subscription, (why) => {
+          throw why;
+        });
+        const first = await subscription.begin();
+        client.start(first.devices, first);
+      };
+      return {
+        follow,
+        async change() {
+          live.rulesChanged({ mayConcern: () => true });
+          await clock.tickAsync(0);
+        },
+        /** Answers a read, by its number. */
+        async answer(read: number, hostname: string) {
+          reads[read]?.(hostname);
+          await clock.tickAsync(1000);
+        },
+        shown: () => [...client.devices.keys()],
+        close: () => live.close(),
+      };
+    }
+
+    it('that is changed while it is read for the first time show what it selects now', async () => {
+      const saved = savedFilter();
+      const following = saved.follow();
+      await clock.tickAsync(0);
+      await saved.change();
+      await saved.answer(0, 'a');
+      await saved.answer(1, 'b');
+      await following;
+      expect(saved.shown()).to.deep.equal(['b']);
+      saved.close();
+    });
+
+    it('that is changed twice show the last definition, whichever is read first', async () => {
+      const saved = savedFilter();
+      const following = saved.follow();
+      await clock.tickAsync(0);
+      await saved.answer(0, 'a');
+      await following;
+      expect(saved.shown()).to.deep.equal(['a']);
+      await saved.change();
+      await saved.change();
+      await saved.answer(2, 'c');
+      await saved.answer(1, 'b');
+      // What was read of the definition before is read again.
+      await saved.answer(3, 'c');
+      expect(saved.shown()).to.deep.equal(['c']);
+      saved.close();
+    });
+  });
 });
