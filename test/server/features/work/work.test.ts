@@ -256,6 +256,36 @@ describe('work', () => {
       );
       await server.stop();
     });
+
+    const waits: [string, StepOutcome][] = [
+      ['for its device', { until: 'connected' }],
+      ['for an hour', { waitMs: 3_600_000 }],
+    ];
+    for (const [what, outcome] of waits) {
+      it(`while a step decides to wait ${what}, does not wait any more`, async () => {
+        const kind = kindOf();
+        const server = bench.server();
+        const begun = gate();
+        const decided = gate();
+        server.engine.add(kind, {
+          steps: {
+            async begin() {
+              begun.open();
+              await decided.opened;
+              return outcome;
+            },
+          },
+        });
+        const id = await server.enqueue(kind, { n: 1 });
+        const settling = server.engine.settle();
+        await begun.opened;
+        await server.cancel(id!);
+        decided.open();
+        await settling;
+        expect(await status(id)).to.equal('cancelled');
+        await server.stop();
+      });
+    }
   });
 
   it('is paused where it is, goes on from its checkpoint, and its deadline waits', async () => {
