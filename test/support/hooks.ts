@@ -1,7 +1,7 @@
 import { clock } from '../../src/clock.ts';
 import { isWholeRun, noteFileTime, noteTestTime } from './file-times.ts';
 import { closeAll, closeShared } from './runner/at-end.ts';
-import { forgetBreaches, installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
+import { beginRun, forgetBreaches, installRules, isUnderRules, judge, startOfTest } from './runner/rules.ts';
 import { testClock } from './test-clock.ts';
 import { stopTestPostgres } from './test-postgres.ts';
 
@@ -55,6 +55,7 @@ const isUnit = (suite: Mocha.Suite | undefined) => /[\\/]test[\\/]unit[\\/]/.tes
 export const mochaHooks = {
   async beforeAll(this: Mocha.Context) {
     const suites = this.test?.parent?.suites ?? [];
+    beginRun(suites.map(({ file }) => file));
     for (const [at, suite] of suites.entries()) {
       // Each file leaves the clock as it found it, whichever files share this process, and no rule that it broke.
       suite.afterAll(() => {

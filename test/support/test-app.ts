@@ -7,6 +7,7 @@ import { startServer, type Server } from '../../src/server.ts';
 import type { ServerOptions } from '../../src/server/infrastructure.ts';
 import { recordingLog } from './quiet-log.ts';
 import { closeAtEnd } from './runner/at-end.ts';
+import { mayStartPrograms } from './runner/rules.ts';
 import { testClock } from './test-clock.ts';
 import { createTestDatabase, type TestDatabase } from './test-postgres.ts';
 
@@ -81,6 +82,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
         PORT: '0',
         JWT_SECRET: TEST_JWT_SECRET,
         SECRET_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
+        ...(mayStartPrograms() ? {} : { BACKUP_ENGINE_PATH: '/nowhere' }),
         ...options.env,
       },
     }),

@@ -41,6 +41,19 @@ export function isUnderRules(file: string | undefined): boolean {
   return file !== undefined && TIERS.test(file.replaceAll('\\', '/'));
 }
 
+let isRunUnderRules = false;
+
+/** @param files  those that Mocha is about to run */
+export function beginRun(files: readonly (string | undefined)[]): void {
+  isRunUnderRules = files.length > 0 && files.every(isUnderRules);
+}
+
+/**
+ * Whether servers of this run may start programs. A job that a server runs by the clock, such as the hourly search for
+ * backups to verify, would start one during whichever test comes then.
+ */
+export const mayStartPrograms = (): boolean => !isRunUnderRules;
+
 export function noteBreach(rule: Rule, detail: string): void {
   if (isInstalled && exemptions === 0) breaches.push({ rule, detail });
 }

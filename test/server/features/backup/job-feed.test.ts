@@ -17,7 +17,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
-import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
 
@@ -36,7 +36,7 @@ describe('long work on the dashboard', function () {
   let clients: DashboardClient[];
 
   before(async () => {
-    app = await sharedTestApp();
+    app = await createTestApp();
     tenant = await buildBackupTenant(app);
     configId = (await tenant.createConfig()).id;
   });

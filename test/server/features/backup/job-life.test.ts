@@ -20,7 +20,7 @@ describe('a backup job', function () {
 
   before(async () => {
     // There is no engine on the server: the repositories are made already.
-    app = await createStoreApp({ env: { BACKUP_ENGINE_PATH: '/nowhere' } });
+    app = await createStoreApp();
     tenant = await buildBackupTenant(app);
     configId = (await tenant.createConfig()).id;
   });
