@@ -8,6 +8,7 @@ import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from './support/bundled-pro
 import { changedPrograms } from './support/runner/changed-programs.ts';
 import { FILE_TIMES_VARIABLE, filesToRepeat, slowestFiles, slowTests } from './support/file-times.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
+import { SLOWNESS_VARIABLE } from './support/runner/rules.ts';
 import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgres.ts';
 
 /**
@@ -83,7 +84,8 @@ function mocha(words: string[], settings: Record<string, string>): Promise<numbe
  * a disk that stalls once says nothing about a test.
  */
 async function passesAlone(file: string, postgresUrl: string, tries = 2): Promise<boolean> {
-  const env = { ...process.env, [TEST_POSTGRES_VARIABLE]: postgresUrl };
+  // In a process of its own a test also pays for the start of what the files before it would have started.
+  const env = { ...process.env, [TEST_POSTGRES_VARIABLE]: postgresUrl, [SLOWNESS_VARIABLE]: '4' };
   const name = path.relative(ROOT, file);
   try {
     await promisify(execFile)(process.execPath, [MOCHA, file], {
