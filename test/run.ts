@@ -131,7 +131,7 @@ const isWhole = given.length === 0 || given[0] === '--programs';
 const temporary = useTemporaryFolder();
 const postgres = await startTestPostgres();
 const times = process.env[FILE_TIMES_VARIABLE] ?? path.join(temporary, 'times');
-const settings = { [FILE_TIMES_VARIABLE]: times, [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl };
+const settings = { [TEST_POSTGRES_VARIABLE]: postgres.ownerUrl };
 try {
   if (!isWhole) {
     process.exitCode = await mocha(given, settings);
@@ -147,6 +147,7 @@ try {
     ]);
     process.exitCode = await mocha(['--parallel', '--jobs', String(JOBS), ...inOrder(files)], {
       ...settings,
+      [FILE_TIMES_VARIABLE]: times,
       [BUNDLED_PROGRAMS_VARIABLE]: bundled,
       [BUILT_AGENT_VARIABLE]: agent.folder,
       [BUILT_PROGRAMS_VARIABLE]: built.folder,

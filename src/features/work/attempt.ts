@@ -3,7 +3,7 @@ import { isDatabaseAway, isWorthRepeating } from '../../platform/db/database-err
 import type { Tx } from '../../platform/db/transaction.ts';
 import { retryDelayMs } from '../../platform/jobs/definition.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { shortened } from '../../protocol/index.ts';
+import { shortened, storableText } from '../../protocol/index.ts';
 import { type AddedCommand, setWorkOfCommand } from '../commands/index.ts';
 import {
   type BehavedKind,
@@ -118,7 +118,8 @@ export class WorkAttempt {
         return end === 'lost' ? this.#lost() : end;
       } catch (error) {
         if (isDatabaseAway(error) || (isWorthRepeating(error) && ++repeats <= REPEATS_MAX)) {
-          await clock.sleep(STORE_AGAIN_MS * Math.random());
+          // At different times, so that those who met in a deadlock do not meet again.
+          await clock.sleep(STORE_AGAIN_MS * (0.5 + Math.random()));
           continue;
         }
         this.#log.error({ err: error }, 'work.outcome_not_stored');
@@ -236,7 +237,7 @@ export class WorkAttempt {
   async #end(end: WorkEnd, isBare: boolean): Promise<AttemptEnd> {
     const { id, fence, step } = this.claimed;
     const { status, message } = end;
-    const code = end.code === undefined ? undefined : withoutNul(end.code);
+    const code = end.code === undefined ? undefined : storableText(end.code);
     const row: StoredOutcome = {
       id,
       fence,
@@ -246,7 +247,7 @@ export class WorkAttempt {
       attempts: 0,
       status,
       ...(code === undefined ? {} : { code: code.slice(0, CODE_MAX) }),
-      ...(message === undefined ? {} : { message: shortened(withoutNul(message), MESSAGE_MAX) }),
+      ...(message === undefined ? {} : { message: shortened(storableText(message), MESSAGE_MAX) }),
     };
     const { settle } = this.kind;
     if (settle === undefined || isBare) return this.#soon(row, 'ended');
@@ -319,9 +320,6 @@ type WithBareEnd =
   | { end: WorkEnd; isBare: true }
   | { next: string; afterMs: number; keepsAttempts: true }
   | 'leave';
-
-/** The one character that the database cannot store in a text. */
-const withoutNul = (text: string) => text.replaceAll('\0', '');
 
 export const itemOf = ({
   id,

@@ -70,7 +70,10 @@ export interface WorkItem<Input = unknown> {
 export interface WorkRun<Input = unknown> extends WorkItem<Input> {
   /** 1 for the first attempt at this step. */
   attempt: number;
-  /** Aborted when the work is cancelled or paused, when its deadline passes, when its lease is lost, and when the server stops. */
+  /**
+   * Aborted when the work is cancelled or paused, when its deadline passes, when its lease is lost, and when the server
+   * stops. A step that records what a command has done is aborted by the last two only.
+   */
   signal: AbortSignal;
   log: Logger;
   /** What `save` was last called with. */

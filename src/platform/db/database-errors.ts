@@ -34,9 +34,12 @@ export function isDatabaseAway(error: unknown): boolean {
   );
 }
 
-/** Whether the same transaction may succeed when it is run again: a deadlock, a conflict, or a lock that others held. */
+/** A conflict with another transaction, a deadlock, a lock that others held, and a statement that took too long. */
+const PASSING_CODES: readonly string[] = ['40001', '40P01', '55P03', '57014'];
+
+/** Whether the same transaction may succeed when it is run again. */
 export function isWorthRepeating(error: unknown): boolean {
-  return ['40001', '40P01', '55P03', '57014'].includes(postgresError(error)?.code ?? '');
+  return PASSING_CODES.includes(postgresError(error)?.code ?? '');
 }
 
 /** The few database failures that are an answer rather than a fault. `undefined` for all others. */
@@ -56,7 +59,7 @@ export function databaseAppError(error: unknown): AppError | undefined {
     if (known.code === '22021' || known.code === '22P05') {
       return new AppError('validation_failed', 'Text must not contain NUL characters.', { cause: error });
     }
-    if (['57014', '55P03', '40P01'].includes(known.code)) {
+    if (PASSING_CODES.includes(known.code)) {
       return unavailable('The database took too long. Try again.', error);
     }
     // 25P03 and 25P04: the server has ended a transaction that was open for too long.

@@ -494,18 +494,18 @@ describe('work', () => {
     await server.stop();
   });
 
-  it('that ends with characters which the database cannot store ends without them', async () => {
+  it('that ends with characters which the database cannot store ends with others in their place', async () => {
     const kind = kindOf();
     const server = bench.server();
     server.engine.add(kind, {
-      steps: { begin: async () => ({ end: { status: 'failed', code: 'A\0B', message: 'no\0 room' } }) },
+      steps: { begin: async () => ({ end: { status: 'failed', code: 'A\0B', message: 'no\0 room\uD800' } }) },
     });
     const id = await server.enqueue(kind, { n: 1 });
     await server.engine.settle();
     expect(await bench.row(id)).to.deep.include({
       status: 'failed',
-      error_code: 'AB',
-      error_message: 'no room',
+      error_code: 'A\uFFFDB',
+      error_message: 'no\uFFFD room\uFFFD',
     });
     await server.stop();
   });
