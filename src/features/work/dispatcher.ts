@@ -53,7 +53,7 @@ export class WorkDispatcher {
   #wake = () => {};
   #isAwake = false;
   #wakes = 0;
-  #turned = new Set<string>();
+  readonly #turned = new Set<string>();
   #unparkedAt = Number.NEGATIVE_INFINITY;
   #isDatabaseAway = false;
   #isClosing = false;
@@ -169,6 +169,9 @@ export class WorkDispatcher {
     this.#isAwake = false;
     if (!this.#isHeld) await this.#renew();
     const free = [...this.#kinds.values()].filter((kind) => this.#free(kind) > 0);
+    // Before the look, which says whether any work is parked: what is noted while it runs counts in the next round.
+    const turned = [...this.#turned];
+    this.#turned.clear();
     const look = await this.#store.look(free.map(({ kind }) => kind));
     if (!look.lives) {
       this.#takeNewHolder();
@@ -176,17 +179,14 @@ export class WorkDispatcher {
     }
     for (const { id, reason } of look.stopped) this.#running.get(id)?.stop(reason);
     if (look.overdue) await this.#takeOver();
-    if (!look.parked) this.#turned.clear();
-    else if (await this.#unpark()) this.#isAwake = true;
+    if (look.parked && (await this.#unpark(turned))) this.#isAwake = true;
     let claimed = 0;
     for (const kind of look.waiting) claimed += await this.#claim(kind);
     return look.overdue || claimed > 0 || this.#isAwake;
   }
 
   /** However many devices connect, this costs one statement a round. */
-  async #unpark(): Promise<boolean> {
-    const turned = [...this.#turned];
-    this.#turned = new Set();
+  async #unpark(turned: readonly string[]): Promise<boolean> {
     const isTimeForAll = clock.monotonic() - this.#unparkedAt > UNPARK_EVERY_MS;
     if (isTimeForAll) this.#unparkedAt = clock.monotonic();
     else if (turned.length === 0) return false;
@@ -263,8 +263,8 @@ export class WorkDispatcher {
     this.#isStoring = true;
     // Lets the attempts that end in this turn of the event loop come along.
     await new Promise((resolve) => setImmediate(resolve));
-    while (this.#outcomes.length > 0) {
-      const [{ store }] = this.#outcomes as [WaitingOutcome];
+    for (let [first] = this.#outcomes; first !== undefined; [first] = this.#outcomes) {
+      const { store } = first;
       const batch = this.#outcomes.filter((waiting) => waiting.store === store);
       this.#outcomes = this.#outcomes.filter((waiting) => waiting.store !== store);
       await storeBatch(store, batch);
