@@ -67,9 +67,14 @@ export class Stage {
     });
     this.#children.push(child);
     await once(child, 'spawn');
-    const answer = once(createInterface(child.stdout), 'line').then(
-      ([line]) => JSON.parse(String(line)) as Answer,
-    );
+    const lines = createInterface(child.stdout);
+    const answer = new Promise<Answer>((resolve, reject) => {
+      lines.once('line', (line) => resolve(JSON.parse(line) as Answer));
+      // After its last line, if it has one.
+      child.once('close', (code) => reject(new Error(`The child ended with ${code} and without an answer.`)));
+    });
+    // A test may kill it before it answers, and not ask.
+    answer.catch(() => undefined);
     return { process: child, answer };
   }
 
@@ -102,7 +107,7 @@ export class Stage {
     const node = join(root, basename(process.execPath));
     if (existsSync(node)) return { root, node };
     cpSync(process.execPath, node);
-    for (const part of ['package.json', 'src/platform/db/embedded', 'test/programs/platform']) {
+    for (const part of ['package.json', 'src', 'test/programs/platform']) {
       cpSync(join(project, part), join(root, part), { recursive: true });
     }
     for (const name of ['tsx', 'pg', 'pino', packageName()]) copyPackage(name, project, root, new Set());
