@@ -120,15 +120,23 @@ describe('a tar archive', () => {
     );
   });
 
-  it('is refused with any bit of a header changed, except of the two bytes behind the checksum', () => {
-    const header = encodeTarHeader({ path: 'a/file', type: 'file', size: 700 });
-    fc.assert(
-      fc.property(fc.nat(TAR_BLOCK - 1), fc.nat(7), (at, bit) => {
-        fc.pre(at < 154 || at >= 156);
+  it('is refused with any bit of a header changed that changes its meaning', () => {
+    const path = 'a/file';
+    const header = encodeTarHeader({ path, type: 'file', size: 700 });
+    const accepted = new Set<number>();
+    for (let at = 0; at < TAR_BLOCK; at += 1) {
+      for (let bit = 0; bit < 8; bit += 1) {
         const changed = Buffer.from(header);
         changed[at] = (changed[at] ?? 0) ^ (1 << bit);
-        expect(() => decodeTarHeader(changed)).to.throw(TarError);
-      }),
-    );
+        try {
+          expect(decodeTarHeader(changed)).to.deep.equal({ name: path, type: 'file', size: 700 });
+          accepted.add(at);
+        } catch (error) {
+          expect(error).to.be.instanceOf(TarError);
+        }
+      }
+    }
+    // The first digit of the checksum, a zero, may be a space, and two bytes behind its digits mean nothing.
+    expect([...accepted]).to.deep.equal([148, 154, 155]);
   });
 });
