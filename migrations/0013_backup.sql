@@ -161,6 +161,8 @@ create table backup_store_credentials (
 );
 create index backup_store_credentials_of_repository on backup_store_credentials (org_id, repository_id, expires_at);
 create index backup_store_credentials_by_end on backup_store_credentials (expires_at);
+create index backup_store_credentials_of_job on backup_store_credentials (job_id)
+  where ended_at is null and job_id is not null;
 select protect_table('backup_store_credentials', 'org_id = any((select app_org_ids())::uuid[])', null,
   'select, insert, update');
 grant delete on backup_store_credentials to svc_system;

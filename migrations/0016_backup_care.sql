@@ -11,7 +11,6 @@ create table backup_verification_facts (
   -- Of a test restore: what was restored.
   snapshot_id uuid references backup_snapshots (id) on delete set null,
   verification_type text not null check (verification_type in ('integrity', 'test_restore')),
-  credential_id uuid,
   files_verified integer not null default 0,
   files_failed integer not null default 0,
   size_bytes bigint not null default 0,
@@ -33,8 +32,8 @@ grant delete on backup_verification_facts to svc_system;
 create view backup_verifications with (security_invoker = true) as
 select w.id, w.org_id, w.device_id, f.repository_id, f.config_id, f.snapshot_id, f.verification_type,
   case w.status when 'completed' then 'passed' when 'cancelled' then 'failed' else w.status end as status,
-  w.command_id, w.progress, w.stalled_since, f.credential_id, f.files_verified, f.files_failed, f.size_bytes, f.restore_seconds, f.details,
-  w.error_code, w.error_message, w.created_by, w.created_at, w.updated_at, w.started_at, w.finished_at
+  w.command_id, w.progress, w.stalled_since, f.files_verified, f.files_failed, f.size_bytes, f.restore_seconds,
+  f.details, w.error_code, w.error_message, w.created_by, w.created_at, w.updated_at, w.started_at, w.finished_at
 from backup_verification_facts f join work w on w.id = f.id;
 grant select on backup_verifications to svc_app, svc_system;
 
@@ -133,99 +132,34 @@ create index backup_vaults_of_source on backup_vaults (source_repository_id);
 create index backup_vaults_due on backup_vaults (next_sync_at) where is_active and next_sync_at is not null;
 select protect_table('backup_vaults', 'org_id = any((select app_org_ids())::uuid[])');
 
-create table backup_vault_syncs (
+-- What belongs to a sync of a vault alone. The rest of it is work, one piece at a time for each vault.
+create table backup_vault_sync_facts (
   id uuid primary key,
   org_id uuid not null,
-  device_id uuid not null,
   vault_id uuid not null references backup_vaults (id) on delete cascade,
   reason text not null check (reason in ('manual', 'backup', 'schedule')),
   -- Where only this one is to be copied.
   snapshot_id uuid references backup_snapshots (id) on delete set null,
-  status text not null default 'pending' check (status in ('pending', 'running', 'completed', 'failed', 'cancelled')),
-  -- The command of the ledger, from when the sync was handed to its device.
-  command_id uuid,
-  source_credential_id uuid,
-  vault_credential_id uuid,
   -- The snapshots that the device was told to copy, by the ids of the engine.
   wanted jsonb not null default '[]',
-  -- A sync that has not begun by then has failed.
-  expires_at timestamptz(3) not null,
-  cancel_requested_at timestamptz(3),
-  progress jsonb,
   copied_snapshots integer,
-  error_code varchar(64),
-  error_message varchar(2000),
-  -- Null: by the server itself.
-  created_by uuid references users (id) on delete set null,
-  created_at timestamptz(3) not null default now(),
-  updated_at timestamptz(3) not null default now(),
-  started_at timestamptz(3),
-  finished_at timestamptz(3),
   unique (org_id, id),
-  constraint backup_vault_syncs_end check ((finished_at is not null) = (status not in ('pending', 'running'))),
-  foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade
-) with (fillfactor = 70);
--- One at a time into each vault, on however many servers.
-create unique index backup_vault_syncs_in_flight on backup_vault_syncs (vault_id) where finished_at is null;
-create index backup_vault_syncs_waiting on backup_vault_syncs (created_at, id)
-  where finished_at is null and command_id is null;
-create unique index backup_vault_syncs_of_command on backup_vault_syncs (command_id) where command_id is not null;
-create index backup_vault_syncs_of_vault on backup_vault_syncs (vault_id, created_at desc, id desc);
-create index backup_vault_syncs_of_device on backup_vault_syncs (org_id, device_id);
-create index backup_vault_syncs_by_age on backup_vault_syncs (org_id, finished_at) where finished_at is not null;
-select protect_table('backup_vault_syncs', 'org_id = any((select app_org_ids())::uuid[])', null,
+  foreign key (org_id, id) references work (org_id, id) on delete cascade on update cascade
+);
+create index backup_vault_sync_facts_of_vault on backup_vault_sync_facts (vault_id, id desc);
+create index backup_vault_sync_facts_of_snapshot on backup_vault_sync_facts (snapshot_id)
+  where snapshot_id is not null;
+select protect_table('backup_vault_sync_facts', 'org_id = any((select app_org_ids())::uuid[])', null,
   'select, insert, update');
-grant delete on backup_vault_syncs to svc_system;
+grant delete on backup_vault_sync_facts to svc_system;
 
--- Announces syncs of vaults that are shown to dashboards (docs/decisions/backup-jobs.md), on the channel of the other
--- work. Those that ended before, and stay as they ended, are not announced.
-create function announce_vault_sync() returns trigger language plpgsql set search_path = pg_catalog, public as $$
-begin
-  perform pg_notify('muster_long_work',
-    json_build_object('kind', 'vault_sync', 'ids', json_build_array(new.id))::text);
-  return null;
-end
-$$;
-create trigger backup_vault_syncs_work_added after insert on backup_vault_syncs
-  for each row execute function announce_vault_sync();
-create trigger backup_vault_syncs_work after update on backup_vault_syncs
-  for each row when (old.finished_at is null or new.finished_at is null or old.status <> new.status)
-  execute function announce_vault_sync();
-
--- A sync follows its command, as a backup job does: what the device reports is in the sync with the same statement, and
--- the end of the command adds the background job that settles it, whatever has ended it.
-create function follow_vault_command() returns trigger language plpgsql security definer
-set search_path = pg_catalog, public as $$
-declare
-  followed uuid;
-begin
-  update backup_vault_syncs set
-    status = case when new.status in ('accepted', 'running') then 'running' else status end,
-    started_at = case when new.status in ('accepted', 'running') then coalesce(started_at, now()) else started_at end,
-    progress = coalesce(new.progress, progress),
-    updated_at = now()
-  where command_id = new.id and finished_at is null
-  returning id into followed;
-  if new.finished_at is null then
-    return null;
-  end if;
-  if followed is null then
-    -- It has ended, by a time limit for example, before the device reported.
-    select id into followed from backup_vault_syncs where command_id = new.id;
-  end if;
-  if followed is not null then
-    perform enqueue_job(gen_random_uuid(), 'backup.settle-vault-sync',
-      new.id || case when new.late_result is null then '' else ' late' end, null,
-      jsonb_build_object('syncId', followed, 'commandId', new.id), null, 0, 30 * 24 * 3600, 20);
-  end if;
-  return null;
-end
-$$;
-revoke execute on function follow_vault_command() from public;
-create trigger commands_of_vaults after update of status, progress, late_result on commands
-  for each row when (new.type = 'backup.vault-sync'
-    and (old.status, old.progress, old.late_result) is distinct from (new.status, new.progress, new.late_result))
-  execute function follow_vault_command();
+-- For reading, by the rights of the reader.
+create view backup_vault_syncs with (security_invoker = true) as
+select w.id, w.org_id, w.device_id, f.vault_id, f.reason, f.snapshot_id, w.status, w.command_id, f.wanted,
+  w.deadline_at as expires_at, w.cancel_requested_at, w.progress, w.stalled_since, f.copied_snapshots,
+  w.error_code, w.error_message, w.created_by, w.created_at, w.updated_at, w.started_at, w.finished_at
+from backup_vault_sync_facts f join work w on w.id = f.id;
+grant select on backup_vault_syncs to svc_app, svc_system;
 
 -- A device that has left service does not finish its backups and restores: a person who has the machine could go on
 -- reading and writing.
@@ -236,10 +170,8 @@ begin
   where ended_at is null and id in (
     select credential_id from backup_jobs where device_id = new.id and finished_at is null
     union all select credential_id from backup_restores where device_id = new.id and finished_at is null
-    union all select credential_id from backup_verifications
-      where org_id = new.org_id and device_id = new.id and finished_at is null
-    union all select unnest(array[source_credential_id, vault_credential_id])
-      from backup_vault_syncs where device_id = new.id and finished_at is null
+    union all select c.id from work w join backup_store_credentials c on c.job_id = w.id and c.ended_at is null
+      where w.org_id = new.org_id and w.device_id = new.id and w.finished_at is null
     union all select credential_id from backup_vm_restores where device_id = new.id);
   return null;
 end
@@ -251,6 +183,5 @@ create trigger devices_store_credentials_end after update of condition on device
 
 -- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
-alter function follow_vault_command() owner to svc_system;
 alter function end_store_credentials_of_device() owner to svc_system;
 revoke create on schema public from svc_system;

@@ -55,7 +55,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   backup_vm_restores: { kind: 'as_vm', hypervisor: 'kvm', operation: 'restore' },
   backup_recovery_tokens: { restore_type: 'bare_metal' },
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },
-  backup_vault_syncs: { reason: 'manual' },
+  backup_vault_sync_facts: { reason: 'manual' },
   backup_snapshots: { engine_id: 'a'.repeat(64) },
   dr_pinned_scripts: { sha256: 'a'.repeat(64), language: 'bash' },
   dr_executions: { execution_type: 'rehearsal', trigger: 'manual' },

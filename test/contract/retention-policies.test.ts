@@ -73,18 +73,6 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       from repository returning id)
     insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at, created_at)
     select $id, '${orgId}', '${deviceId}', id, 'bare_metal', $id::text, $at, $at from snapshot`,
-  backup_vault_syncs: ({ deviceId, orgId }) => `with source as (
-      insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id),
-    copy as (
-      insert into backup_repositories (id, org_id, device_id) values (gen_random_uuid(), '${orgId}', '${deviceId}')
-      returning id),
-    vault as (
-      insert into backup_vaults (id, org_id, device_id, name, source_repository_id, repository_id, provider, details,
-        sync_after_backup, retention_count, max_lag_hours)
-      select $id, '${orgId}', '${deviceId}', 'Vault', source.id, copy.id, 'server', '{}', true, 3, 48 from source, copy
-      returning id)
-    insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, status, expires_at, finished_at)
-    select $id, '${orgId}', '${deviceId}', id, 'manual', 'completed', $at, $at from vault`,
   work: ({ deviceId, orgId }) => `insert into work
       (id, kind, partner_id, org_id, device_id, input, step, stage, status, deadline_at, finished_at)
     select $id, 'verification', partner_id, id, '${deviceId}', '{}', 'verify', 'ended', 'completed', $at, $at

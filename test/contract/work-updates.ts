@@ -147,13 +147,15 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
         provider: 's3',
         details: S3_DETAILS,
       });
-      await row('backup_vault_syncs', {
-        org_id: parts().orgId,
-        device_id: deviceId,
-        vault_id: vaultId,
-        reason: 'manual',
-        expires_at: nextMonth,
-      });
+      await asOwner(
+        parts().app.database.ownerUrl,
+        `with added as (
+          insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, exclusive_key)
+          select gen_random_uuid(), 'vault_sync', partner_id, id, $2, '{}', 'begin', $3, $4
+          from organizations where id = $1 returning id, org_id)
+        insert into backup_vault_sync_facts (id, org_id, vault_id, reason) select id, org_id, $4::uuid, 'manual' from added`,
+        [parts().orgId, deviceId, nextMonth, vaultId],
+      );
       return {
         path: `/backup/vault/${vaultId}/cancel`,
         before: { status: 'pending', cancelRequestedAt: null },

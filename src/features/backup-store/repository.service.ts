@@ -56,7 +56,7 @@ export async function extendPrune(tx: Tx, repositoryId: string, until: Date): Pr
 export async function recordDestinationSpace(
   tx: Tx,
   repositoryId: string | null,
-  room: { freeBytes: number; totalBytes?: number } | undefined,
+  room: { freeBytes: number; totalBytes?: number | undefined } | undefined,
 ): Promise<void> {
   if (repositoryId === null) return;
   await BackupRepository.query(tx)

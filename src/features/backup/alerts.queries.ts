@@ -129,7 +129,7 @@ export async function vaultsBehind(tx: Tx): Promise<Behind[]> {
       jsonb_agg(jsonb_build_object('id', v.id, 'name', v.name, 'snapshots', lag.snapshots,
         'hours', floor(extract(epoch from now() - lag.since) / 3600), 'isUnsound', ${IS_UNSOUND},
         'code', (select y.error_code from backup_vault_syncs y where y.vault_id = v.id
-          order by y.created_at desc, y.id desc limit 1)) order by v.name, v.id) as vaults
+          order by y.id desc limit 1)) order by v.name, v.id) as vaults
     from backup_vaults v join devices d on d.id = v.device_id and d.condition <> 'decommissioned' cross join ${LAG}
     where ${LAGS_TOO_LONG} or v.is_active and ${IS_UNSOUND}
     group by 1, 2, 3`,

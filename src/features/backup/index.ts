@@ -19,9 +19,9 @@ import { restoreRoutes } from './restore.routes.ts';
 import { slaRoutes } from './sla.routes.ts';
 import { addReconciliationJob } from './snapshot-reconciliation.work.ts';
 import { type ReadingParts, readingRoutes, snapshotRoutes } from './snapshot.routes.ts';
-import { SEALED_VAULT_SECRET, vaultSyncRetention } from './vault.model.ts';
+import { SEALED_VAULT_SECRET } from './vault.model.ts';
 import { vaultRoutes } from './vault.routes.ts';
-import { addVaultJobs } from './vault.work.ts';
+import { addVaultWork } from './vault.work.ts';
 import { verificationRoutes } from './verification.routes.ts';
 import { addVerificationWork, type VerificationWorkParts } from './verification.work.ts';
 import { addWatchJobs } from './watch.work.ts';
@@ -186,7 +186,7 @@ export const feature = defineFeature({
     addReconciliationJob(parts.jobs, serverParts);
     addRotationJobs(parts.jobs, serverParts);
     addVerificationWork(serverParts);
-    addVaultJobs(serverParts);
+    addVaultWork(serverParts);
     addWatchJobs(parts.jobs, { ...parts.backupStore, db: parts.db });
   },
   tables: [
@@ -198,7 +198,7 @@ export const feature = defineFeature({
     cascade('backup_verification_facts', 'work'),
     ...byRules([...usageRetention, ...slaRetention]),
     bounded('backup_vaults', CREATED_BY_PEOPLE),
-    ...byRules(vaultSyncRetention),
+    cascade('backup_vault_sync_facts', 'work'),
     bounded('backup_readiness', 'a device has one at most'),
     bounded('backup_sla_configs', CREATED_BY_PEOPLE),
     bounded('backup_snapshots', 'they are what the product is about, and retention removes them'),

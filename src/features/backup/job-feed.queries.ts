@@ -102,7 +102,7 @@ const VAULT_SYNC: WorkSource = {
   kind: 'vault_sync',
   permission: 'backup:read',
   rows: `select w.id, w.org_id, w.device_id, w.command_id, w.status as state, ${progressOf('w.progress')},
-      w.error_message as message, null::timestamptz as stalled_since, w.created_at, w.updated_at, w.finished_at
+      w.error_message as message, w.stalled_since, w.created_at, w.updated_at, w.finished_at
     from backup_vault_syncs w`,
 };
 

@@ -10,11 +10,12 @@ import {
   snapshotWrittenWith,
 } from '../backup-store/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { BackupJob } from './job.model.ts';
 import { sourcesThatHadFiles } from './job.queries.ts';
 import { BackupSnapshot, writtenInstant, writtenPaths } from './snapshot.model.ts';
 import { sourceOfCommand, type SourceWork } from './source-kinds.ts';
-import { addSyncsAfterBackup } from './vault.queries.ts';
+import { addSyncsAfterBackup } from './vault-sync.ts';
 
 const MESSAGE_MAX = 2000;
 
@@ -66,6 +67,7 @@ export type Settled = 'open' | 'waits_again' | 'ended' | 'nothing';
 /** Can be repeated. `waits_again`: the device never got the job, which now waits for it again. */
 export async function settleJob(
   tx: Tx,
+  work: WorkEngine,
   { jobId, commandId }: { jobId: string; commandId: string },
 ): Promise<Settled> {
   const job = await BackupJob.query(tx).findById(jobId).where('command_id', commandId).forUpdate();
@@ -76,7 +78,7 @@ export async function settleJob(
   if (job.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
   const source = sourceOfCommand(command.type);
   const paths = source.pathsOf(command.payload);
-  if (output !== undefined) return completeJob(tx, job, { source, output, paths });
+  if (output !== undefined) return completeJob(tx, work, job, { source, output, paths });
   if (command.status === 'expired' && job.cancelRequestedAt === null) return waitAgain(tx, job);
   // The device may have made a snapshot, and failed to say so.
   await recordSnapshot(tx, job, { source, output: undefined, paths });
@@ -103,7 +105,12 @@ function failureOf({ status, error }: EndedCommand): { code: string; message: st
 }
 const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
 
-async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: BackupResult }): Promise<Settled> {
+async function completeJob(
+  tx: Tx,
+  work: WorkEngine,
+  job: BackupJob,
+  made: Made & { output: BackupResult },
+): Promise<Settled> {
   const { output } = made;
   const snapshot = await recordSnapshot(tx, job, made);
   if (snapshot === undefined) {
@@ -117,7 +124,7 @@ async function completeJob(tx: Tx, job: BackupJob, made: Made & { output: Backup
   }
   if (job.credentialId !== null) await endCredential(tx, job.credentialId);
   await recordDestinationSpace(tx, job.repositoryId, output.destinationRoom);
-  await addSyncsAfterBackup(tx, snapshot.repositoryId);
+  await addSyncsAfterBackup(tx, work, snapshot.repositoryId);
   const { repositoryId, engineId } = snapshot;
   const missing = await missingFiles(tx, { repositoryId, snapshotName: engineId }, output);
   if (missing !== undefined) await snapshot.$query(tx).patch({ isPartial: true, lacksFiles: true });

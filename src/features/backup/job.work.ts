@@ -9,10 +9,11 @@ import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
-import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../protocol/index.ts';
+import { BACKUP_TIMEOUT_SECONDS } from '../../protocol/index.ts';
 import { BackupRepository, createRepository, endCredential } from '../backup-store/index.ts';
 import { type AddedCommand, addServerCommand, announceCommands } from '../commands/index.ts';
 import { DeviceModel } from '../devices/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { BackupConfig } from './config.model.ts';
 import { secretOf } from './config.service.ts';
 import { failJob, settleJob } from './job-settle.ts';
@@ -29,7 +30,6 @@ import {
 import { closedWindows, HAND_OVER, runSchedules } from './scheduler.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
 import { isBackupCommand, SOURCE_WORK } from './source-kinds.ts';
-import { HAND_OVER_VAULTS } from './vault-sync.ts';
 
 const PREPARE = defineJob({
   name: 'backup.prepare',
@@ -47,8 +47,7 @@ const SETTLE = defineJob({
 });
 
 /** Whether the database adds a job with the end of a command of this type. The job runner is not notified of that. */
-export const addsJobAtEnd = (type: string): boolean =>
-  isBackupCommand(type) || type === ('backup.vault-sync' satisfies DurableCommandType);
+export const addsJobAtEnd = (type: string): boolean => isBackupCommand(type);
 
 /** Adds the jobs that the schedules of configurations ask for. */
 const SCHEDULE = defineJob({ name: 'backup.schedule', input: z.object({}), attempts: 1, inCluster: 1 });
@@ -56,12 +55,13 @@ const SCHEDULE = defineJob({ name: 'backup.schedule', input: z.object({}), attem
 export interface BackgroundParts extends RepositoryAccessParts, OwnAccessParts {
   jobs: Jobs;
   hub: DeviceHub;
+  work: WorkEngine;
   log: Logger;
 }
 
 /** The background work of backup jobs (docs/decisions/backup-jobs.md). */
 export function addBackupJobs(parts: BackgroundParts): void {
-  const { jobs, db, log } = parts;
+  const { jobs, work, db, log } = parts;
   jobs.handle(SCHEDULE, async ({ signal }) => {
     const added = await runSchedules({ db, log }, clock.date(), signal);
     if (added > 0) await jobs.enqueue(undefined, HAND_OVER, {});
@@ -80,7 +80,7 @@ export function addBackupJobs(parts: BackgroundParts): void {
   });
   jobs.handle(SETTLE, async ({ input }) => {
     const settled = await withSystem(db, 'end a backup job with its command', async (tx) => {
-      const end = await settleJob(tx, input);
+      const end = await settleJob(tx, work, input);
       // Another job may have the place now.
       if (end === 'ended') {
         await enqueueHandOver(jobs, tx);
@@ -108,10 +108,7 @@ const GATHER_MS = 5000;
 /** The ends of many jobs within some seconds add one round. */
 async function enqueueHandOver(jobs: Jobs, tx: Tx): Promise<void> {
   const next = (Math.floor(clock.now() / GATHER_MS) + 1) * GATHER_MS;
-  const once = { key: `after ${next}`, delayMs: next - clock.now() };
-  await jobs.enqueue(tx, HAND_OVER, {}, once);
-  // A backup that has succeeded can have added syncs.
-  await jobs.enqueue(tx, HAND_OVER_VAULTS, {}, once);
+  await jobs.enqueue(tx, HAND_OVER, {}, { key: `after ${next}`, delayMs: next - clock.now() });
 }
 
 async function handOverDue({ db, jobs, hub, secrets, log }: BackgroundParts): Promise<void> {

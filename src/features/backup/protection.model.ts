@@ -63,7 +63,6 @@ export class VerificationFacts extends BaseModel {
   declare configId: string | null;
   declare snapshotId: string | null;
   declare verificationType: 'integrity' | 'test_restore';
-  declare credentialId: string | null;
   declare filesVerified: number;
   declare filesFailed: number;
   declare sizeBytes: string;

@@ -238,7 +238,6 @@ async function handOver(
   );
   await VerificationFacts.query(tx).findById(verification.id).patch({
     snapshotId: snapshot.id,
-    credentialId: credential.id,
     details,
   });
   return command;

@@ -2,24 +2,22 @@ import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { BackupRepository } from '../backup-store/index.ts';
-import { cancelServerCommand } from '../commands/index.ts';
 import { commandTargets } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { assertCanWork } from './device-requests.ts';
 import type { ServerEngine } from './repository-access.ts';
 import { mapEngineErrors } from './repository-readers.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-import { cancelSyncNow, HAND_OVER_VAULTS } from './vault-sync.ts';
+import { addSync } from './vault-sync.ts';
 import { BackupVault, VaultSync } from './vault.model.ts';
-import { addSync } from './vault.queries.ts';
 import type { DeleteVaultQuery, NewSync } from './vault.schema.ts';
 import { findVault, toSyncResponse } from './vault.service.ts';
 
 export interface SyncParts {
   hub: DeviceHub;
-  jobs: Jobs;
+  work: WorkEngine;
   backupEngine: ServerEngine;
 }
 
@@ -37,7 +35,7 @@ export async function prepareSync(
 }
 
 /** Begins at once, or when the device returns. */
-export async function startSync(ctx: Context, id: string, { snapshotId }: NewSync, { hub, jobs }: SyncParts) {
+export async function startSync(ctx: Context, id: string, { snapshotId }: NewSync, { hub, work }: SyncParts) {
   const vault = await findVault(ctx, id);
   await assertManageable(ctx, vault.orgId);
   if (!vault.isActive) throw new AppError('conflict', 'The vault is not active.');
@@ -45,12 +43,9 @@ export async function startSync(ctx: Context, id: string, { snapshotId }: NewSyn
   if (device === undefined) throw notFound('Device');
   assertCanWork(hub, device, { type: 'backup.vault-sync', what: 'sync vaults' });
   await assertToCopy(ctx, vault.sourceRepositoryId, snapshotId);
-  const added = await addSync(ctx.tx, vault, {
-    snapshotId: snapshotId ?? null,
-    createdBy: ctx.caller.userId,
-  });
+  const given = { reason: 'manual', snapshotId, createdBy: ctx.caller.userId } as const;
+  const added = await addSync(ctx.tx, work, vault, given);
   if (added === undefined) throw await inFlight(ctx, id);
-  await jobs.enqueue(ctx.tx, HAND_OVER_VAULTS, {});
   return toSyncResponse(await VaultSync.query(ctx.tx).findById(added).throwIfNotFound(), hub);
 }
 
@@ -83,38 +78,23 @@ async function inFlight({ tx }: Context, vaultId: string): Promise<AppError> {
 }
 
 /** Cancels the sync in flight. One that has not begun ends at once; a device that has begun stops. */
-export async function cancelSync(ctx: Context, vaultId: string, hub: DeviceHub) {
+export async function cancelSync(
+  ctx: Context,
+  vaultId: string,
+  { hub, work }: Pick<SyncParts, 'hub' | 'work'>,
+) {
   const vault = await findVault(ctx, vaultId);
   await assertManageable(ctx, vault.orgId);
   const sync = await VaultSync.query(ctx.tx).where('vault_id', vaultId).whereNull('finished_at').first();
   if (sync === undefined) throw new AppError('conflict', 'No sync of this vault is in flight.');
   const { status, cancelRequestedAt } = sync;
-  await endInFlight(ctx, sync, hub);
+  await work.cancel(ctx, sync.id, hub);
   const cancelled = await VaultSync.query(ctx.tx).findById(sync.id).throwIfNotFound();
   ctx.recordChange(
     { status, cancelRequestedAt },
     { status: cancelled.status, cancelRequestedAt: cancelled.cancelRequestedAt },
   );
   return toSyncResponse(cancelled, hub);
-}
-
-/** The command is changed before the sync, as when its device reports: otherwise both could wait for each other. */
-export async function endInFlight(
-  { tx, afterCommit }: Pick<Context, 'tx' | 'afterCommit'>,
-  { id, commandId }: Pick<VaultSync, 'id' | 'commandId'>,
-  hub: DeviceHub,
-): Promise<void> {
-  const request =
-    commandId === null
-      ? { hasEnded: true, announce: () => {} }
-      : await cancelServerCommand(tx, commandId, hub);
-  const sync = await VaultSync.query(tx).findById(id).forUpdate().throwIfNotFound();
-  if (sync.commandId !== commandId) {
-    throw new AppError('conflict', 'The sync is just being given to its device. Try again.');
-  }
-  if (request.hasEnded && sync.finishedAt === null) await cancelSyncNow(tx, sync);
-  else await sync.$query(tx).patch({ cancelRequestedAt: sync.cancelRequestedAt ?? clock.date() });
-  afterCommit(request.announce);
 }
 
 /**
@@ -125,7 +105,7 @@ export async function deleteVault(
   ctx: Context,
   id: string,
   { keepSnapshots = false }: DeleteVaultQuery,
-  hub: DeviceHub,
+  { hub, work }: Pick<SyncParts, 'hub' | 'work'>,
 ) {
   const { tx } = ctx;
   const vault = await findVault(ctx, id);
@@ -145,7 +125,7 @@ export async function deleteVault(
     }
   }
   const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
-  if (open !== undefined) await endInFlight(ctx, open, hub);
+  if (open !== undefined) await work.cancel(ctx, open.id, hub);
   if (!keepSnapshots) {
     const now = clock.date();
     await copies().patch({ removedAt: now, removedBecause: 'vault_deleted' });

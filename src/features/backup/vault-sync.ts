@@ -1,90 +1,58 @@
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
+import { clock, DAY_MS, HOUR_MS } from '../../clock.ts';
 import { EngineError, listSnapshots } from '../../engine/index.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
-import { defineJob } from '../../platform/jobs/definition.ts';
-import { type CommandOutput, COMMANDS, shortened } from '../../protocol/index.ts';
-import { BackupRepository, endCredential, recordDestinationSpace } from '../backup-store/index.ts';
+import { type CommandOutput, COMMANDS } from '../../protocol/index.ts';
+import { type BackupRepository, endCredentialsOfJob, recordDestinationSpace } from '../backup-store/index.ts';
 import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
+import {
+  defineWork,
+  type StepOutcome,
+  type WorkEnd,
+  type WorkEngine,
+  type WorkItem,
+  type WorkRun,
+} from '../work/index.ts';
 import { type RepositoryAccessParts, withRepository } from './repository-access.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-import { BackupVault, VaultSync } from './vault.model.ts';
-import { addFollowingSync } from './vault.queries.ts';
+import { type BackupVault, VaultSync, VaultSyncFacts } from './vault.model.ts';
+import { vaultsAfterBackup, vaultsToFollow, type VaultToSync } from './vault.queries.ts';
 
-/** Adds the syncs that are due, and gives those whose turn has come to their devices. */
-export const HAND_OVER_VAULTS = defineJob({
-  name: 'backup.hand-over-vaults',
+/** Copies snapshots of a device's repository to its vault: given to the device, and recorded when that has ended. */
+export const VAULT_SYNC = defineWork({
+  kind: 'vault_sync',
   input: z.object({}),
-  attempts: 3,
-  inCluster: 1,
+  steps: ['begin', 'record'],
+  limits: { inProcess: 3 },
+  attempts: 10,
+  deadlineMs: 7 * DAY_MS,
+  runsOnServer: false,
+  commands: ['backup.vault-sync'],
 });
 
-/** Makes the repository of a vault in the backup store. */
-export const PREPARE_VAULT = defineJob({
-  name: 'backup.prepare-vault',
-  input: z.object({ syncId: z.uuid() }),
-  attempts: 4,
-  concurrency: 2,
-});
-
-/** Added by a trigger of the database with the end of a command. */
-export const SETTLE_VAULT_SYNC = defineJob({
-  name: 'backup.settle-vault-sync',
-  input: z.object({ syncId: z.uuid(), commandId: z.uuid() }),
-  attempts: 20,
-  concurrency: 2,
-});
-
-const MESSAGE_MAX = 2000;
-
-/** The device can neither read the repository nor write to the vault any more. */
-async function endAccess(tx: Tx, sync: VaultSync): Promise<void> {
-  for (const id of [sync.sourceCredentialId, sync.vaultCredentialId]) {
-    if (id !== null) await endCredential(tx, id);
-  }
-}
-
-export async function cancelSyncNow(tx: Tx, sync: VaultSync): Promise<void> {
-  await endAccess(tx, sync);
-  const at = clock.date();
-  await sync
-    .$query(tx)
-    .patch({ status: 'cancelled', cancelRequestedAt: sync.cancelRequestedAt ?? at, finishedAt: at });
-}
-
-/** A vault that is synced by itself is tried again: after one hour, then two, and at last every day. */
-export async function failSync(
+/** @returns the id of the sync; `undefined` if one of the vault is in flight */
+export async function addSync(
   tx: Tx,
-  sync: VaultSync,
-  { code, message, copied = null }: { code: string; message: string; copied?: number | null },
-): Promise<void> {
-  await endAccess(tx, sync);
-  await sync.$query(tx).patch({
-    status: 'failed',
-    copiedSnapshots: copied,
-    errorCode: code.slice(0, 64),
-    errorMessage: shortened(message, MESSAGE_MAX),
-    finishedAt: sync.finishedAt ?? clock.date(),
-  });
-  const [vault, failures] = [
-    await BackupVault.query(tx).findById(sync.vaultId),
-    await failuresInARow(tx, sync.vaultId),
-  ];
-  if (vault === undefined || !(vault.syncAfterBackup || vault.schedule !== null)) return;
-  const again = new Date(clock.now() + Math.min(24, 2 ** (failures - 1)) * 3_600_000);
-  if (vault.nextSyncAt !== null && vault.nextSyncAt < again) return;
-  await vault.$query(tx).patch({ nextSyncAt: again });
+  work: WorkEngine,
+  { id: vaultId, orgId, deviceId }: VaultToSync,
+  given: { reason: VaultSync['reason']; snapshotId?: string | undefined; createdBy?: string | null },
+): Promise<string | undefined> {
+  const { reason, snapshotId = null, createdBy = null } = given;
+  const id = await work.enqueue(
+    tx,
+    VAULT_SYNC,
+    {},
+    { orgId, deviceId, createdBy, isUrgent: reason === 'manual', exclusiveKey: vaultId },
+  );
+  if (id !== undefined) await VaultSyncFacts.query(tx).insert({ id, orgId, vaultId, reason, snapshotId });
+  return id;
 }
 
-async function failuresInARow(tx: Tx, vaultId: string): Promise<number> {
-  const newest = await VaultSync.query(tx)
-    .select('status')
-    .where('vault_id', vaultId)
-    .whereNotNull('finished_at')
-    .orderBy('created_at', 'desc')
-    .limit(10);
-  const success = newest.findIndex(({ status }) => status === 'completed');
-  return Math.max(1, success === -1 ? newest.length : success);
+/** A vault whose sync is in flight gets another one with the end of that. */
+export async function addSyncsAfterBackup(tx: Tx, work: WorkEngine, repositoryId: string): Promise<void> {
+  for (const vault of await vaultsAfterBackup(tx, repositoryId)) {
+    await addSync(tx, work, vault, { reason: 'backup' });
+  }
 }
 
 // The end of a sync: from the result of its command and from what the vault contains.
@@ -101,58 +69,89 @@ const UNKNOWN = { code: 'UNKNOWN', message: 'The device has not said why the syn
 
 interface Ended {
   sync: VaultSync;
-  vault: BackupVault;
   source: BackupRepository;
   target: BackupRepository;
   command: EndedCommand;
   output: CommandOutput<'backup.vault-sync'> | undefined;
 }
 
-/** Can be repeated. `waits_again`: the device never got the sync, which now waits for it again. */
-export async function settleSync(
-  parts: RepositoryAccessParts,
-  ids: { syncId: string; commandId: string },
-  signal: AbortSignal,
-): Promise<'open' | 'waits_again' | 'ended' | 'nothing'> {
-  const { db } = parts;
-  const ended = await withSystem(db, 'read the end of a vault sync', (tx) => readEnd(tx, ids));
-  if (ended === 'open' || ended === 'nothing') return ended;
-  const { sync, command, output } = ended;
-  if (command.status === 'expired' && output === undefined && sync.cancelRequestedAt === null) {
-    await withSystem(db, 'let a vault sync wait for its device again', async (tx) => {
-      await endAccess(tx, sync);
-      await sync.$query(tx).patch({
-        status: 'pending',
-        commandId: null,
-        sourceCredentialId: null,
-        vaultCredentialId: null,
-        startedAt: null,
-      });
-    });
-    return 'waits_again';
+/** A sync whose command was never sent waits for its device again. */
+export async function recordSync(parts: RepositoryAccessParts, run: WorkRun): Promise<StepOutcome> {
+  const ended = await readEnd(parts, run);
+  if (ended === undefined) return VAULT_DELETED;
+  if (ended.command.status === 'expired' && ended.output === undefined) {
+    await withSystem(parts.db, 'end the credentials of a vault sync that was not sent', (tx) =>
+      endCredentialsOfJob(tx, run.id),
+    );
+    return { restart: true };
   }
-  const seen = await seenIn(parts, ended, signal);
-  await withSystem(db, 'end a vault sync with its command', (tx) => end(tx, ended, seen));
-  return 'ended';
+  return { end: await judge(parts, ended, run.signal) };
 }
 
+/** A device can report its copies after the time limit of the command. */
+export async function recordLateSync(
+  parts: RepositoryAccessParts,
+  run: WorkRun,
+): Promise<{ end: WorkEnd } | undefined> {
+  const ended = await readEnd(parts, run);
+  if (ended?.output === undefined) return undefined;
+  return { end: await judge(parts, ended, run.signal) };
+}
+
+const VAULT_DELETED: StepOutcome = { end: { status: 'cancelled' } };
+
+/** `undefined`: the vault was deleted while the device copied. */
 async function readEnd(
-  tx: Tx,
-  { syncId, commandId }: { syncId: string; commandId: string },
-): Promise<Ended | 'open' | 'nothing'> {
-  const sync = await VaultSync.query(tx).findById(syncId).where('command_id', commandId);
-  if (sync === undefined) return 'nothing';
-  const command = await findEndOfCommand(tx, commandId);
-  if (command === undefined) return 'open';
-  const output =
-    command.status === 'succeeded'
-      ? Output.parse(command.output)
-      : LateResult.safeParse(command.lateResult).data?.output;
-  if (sync.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
-  const vault = await BackupVault.query(tx).findById(sync.vaultId).throwIfNotFound();
-  const source = await BackupRepository.query(tx).findById(vault.sourceRepositoryId).throwIfNotFound();
-  const target = await BackupRepository.query(tx).findById(vault.repositoryId).throwIfNotFound();
-  return { sync, vault, source, target, command, output };
+  { db }: RepositoryAccessParts,
+  { id, commandId }: WorkRun,
+): Promise<Ended | undefined> {
+  return withSystem(db, 'read the end of a vault sync', async (tx) => {
+    const sync = await VaultSync.query(tx).findById(id).withGraphFetched('vault.[source, copy]');
+    const { source, copy: target } = sync?.vault ?? {};
+    if (sync === undefined || source == null || target == null) return undefined;
+    const command = commandId === null ? undefined : await findEndOfCommand(tx, commandId);
+    if (command === undefined) throw new Error('The command of the vault sync has not ended.');
+    const output =
+      command.status === 'succeeded'
+        ? Output.parse(command.output)
+        : LateResult.safeParse(command.lateResult).data?.output;
+    return { sync, source, target, command, output };
+  });
+}
+
+async function judge(parts: RepositoryAccessParts, ended: Ended, signal: AbortSignal): Promise<WorkEnd> {
+  const { sync, source, command, output } = ended;
+  const seen = await seenIn(parts, ended, signal);
+  if (seen instanceof EngineError) {
+    return { status: 'failed', code: `SERVER_${seen.code}`, message: `On the server: ${seen.message}` };
+  }
+  if (output === undefined) {
+    const { code, message } = command.error ?? SILENT_ENDS[command.status] ?? UNKNOWN;
+    const result: SyncResult = { seen, ...(code === 'DESTINATION_FULL' ? { room: { freeBytes: 0 } } : {}) };
+    if (command.status === 'cancelled') return { status: 'cancelled', result };
+    return { status: 'failed', code, message, result };
+  }
+  const result: SyncResult = { seen, room: output.destinationRoom ?? null };
+  const missing = await countMissing(parts, { sync, source }, seen);
+  if (missing === 0) return { status: 'completed', result };
+  const message = `${missing} of ${sync.wanted.length} snapshots are not in the vault after the sync.`;
+  return { status: 'failed', code: 'SNAPSHOT_MISSING', message, result };
+}
+
+async function countMissing(
+  { db }: RepositoryAccessParts,
+  { sync: { wanted }, source }: Pick<Ended, 'sync' | 'source'>,
+  { copies }: SeenCopies,
+): Promise<number> {
+  const copied = new Set(copies.map((copy) => copy.source));
+  const known = await withSystem(db, 'look which snapshots of a vault are known', (tx) =>
+    idsOf(
+      tx,
+      source.id,
+      wanted.filter((id) => copied.has(id)),
+    ),
+  );
+  return wanted.length - known.size;
 }
 
 /**
@@ -192,61 +191,77 @@ async function seenIn(
   }
 }
 
-async function end(tx: Tx, ended: Ended, seen: SeenCopies | EngineError): Promise<void> {
-  const { command, output } = ended;
-  const sync = await VaultSync.query(tx).findById(ended.sync.id).forUpdate().throwIfNotFound();
-  if (seen instanceof EngineError) {
-    await failSync(tx, sync, { code: `SERVER_${seen.code}`, message: `On the server: ${seen.message}` });
-    return;
+/** The findings in a vault. The ids are those of the engine. */
+const SeenCopies = z.object({
+  copies: z.array(z.object({ source: z.string(), copy: z.string() })),
+  /** The snapshots about which this says everything: one of them that is not among the copies has none. */
+  covers: z.union([z.literal('all'), z.array(z.string())]),
+  /** Every snapshot of the vault, if that is known. */
+  present: z.array(z.string()).optional(),
+});
+type SeenCopies = z.infer<typeof SeenCopies>;
+
+/** Of a sync that has come to its device. */
+const SyncResult = z.object({
+  seen: SeenCopies,
+  /** Null: the device has not said how much room the destination has. Left out: it could not say anything. */
+  room: z.object({ freeBytes: z.number(), totalBytes: z.number().optional() }).nullable().optional(),
+});
+type SyncResult = z.infer<typeof SyncResult>;
+
+/** The device can neither read the repository nor write to the vault any more. */
+export async function settleSync(
+  tx: Tx,
+  work: WorkEngine,
+  { id }: WorkItem,
+  { status, result }: WorkEnd,
+): Promise<void> {
+  await endCredentialsOfJob(tx, id);
+  const sync = await VaultSync.query(tx).findById(id).withGraphFetched('vault.[source, copy]');
+  const { vault } = sync ?? {};
+  if (sync === undefined || vault?.source == null || vault.copy == null) return;
+  if (result !== undefined) {
+    const { seen, room } = SyncResult.parse(result);
+    const copiedSnapshots = await recordCopies(tx, { source: vault.source, target: vault.copy }, seen);
+    if (room !== undefined) await recordDestinationSpace(tx, vault.copy.id, room ?? undefined);
+    await VaultSyncFacts.query(tx).findById(id).patch({ copiedSnapshots });
   }
-  const { added, sources } = await recordCopies(tx, ended, seen);
-  if (command.status === 'cancelled' && output === undefined) {
-    await cancelSyncNow(tx, sync);
-    return;
-  }
-  if (output === undefined) {
-    const { code, message } = command.error ?? SILENT_ENDS[command.status] ?? UNKNOWN;
-    if (code === 'DESTINATION_FULL') await recordDestinationSpace(tx, ended.target.id, { freeBytes: 0 });
-    await failSync(tx, sync, { code, message, copied: added });
-    return;
-  }
-  await recordDestinationSpace(tx, ended.target.id, output.destinationRoom);
-  const missing = sync.wanted.filter((id) => !sources.has(id)).length;
-  if (missing > 0) {
-    const message = `${missing} of ${sync.wanted.length} snapshots are not in the vault after the sync.`;
-    await failSync(tx, sync, { code: 'SNAPSHOT_MISSING', message, copied: added });
-    return;
-  }
-  await endAccess(tx, sync);
-  await sync.$query(tx).patch({
-    status: 'completed',
-    copiedSnapshots: added,
-    errorCode: null,
-    errorMessage: null,
-    finishedAt: sync.finishedAt ?? clock.date(),
-  });
+  if (status === 'failed') await tryAgainLater(tx, vault);
   // A backup that has ended meanwhile found this sync in flight.
-  await addFollowingSync(tx, sync);
+  if (status === 'completed') {
+    for (const next of await vaultsToFollow(tx, sync)) await addSync(tx, work, next, { reason: 'backup' });
+  }
 }
 
-/** The findings in a vault. The ids are those of the engine. */
-interface SeenCopies {
-  copies: readonly { source: string; copy: string }[];
-  /** The snapshots about which this says everything: one of them that is not among the copies has none. */
-  covers: 'all' | readonly string[];
-  /** Every snapshot of the vault, if that is known. */
-  present?: readonly string[];
+/** A vault that is synced by itself is tried again: after one hour, then two, and at last every day. */
+async function tryAgainLater(tx: Tx, vault: BackupVault): Promise<void> {
+  if (!vault.syncAfterBackup && vault.schedule === null) return;
+  const failures = await failuresInARow(tx, vault.id);
+  const again = new Date(clock.now() + Math.min(24, 2 ** (failures - 1)) * HOUR_MS);
+  if (vault.nextSyncAt !== null && vault.nextSyncAt < again) return;
+  await vault.$query(tx).patch({ nextSyncAt: again });
+}
+
+async function failuresInARow(tx: Tx, vaultId: string): Promise<number> {
+  const newest = await VaultSync.query(tx)
+    .select('status')
+    .where('vault_id', vaultId)
+    .whereNotNull('finished_at')
+    .orderBy('id', 'desc')
+    .limit(10);
+  const success = newest.findIndex(({ status }) => status === 'completed');
+  return Math.max(1, success === -1 ? newest.length : success);
 }
 
 /**
  * Makes the snapshots of a vault those that were found there.
- * @returns how many are new, and of which snapshots there are copies now
+ * @returns how many are new
  */
 async function recordCopies(
   tx: Tx,
   { source, target }: { source: BackupRepository; target: BackupRepository },
   { copies, covers, present }: SeenCopies,
-): Promise<{ added: number; sources: ReadonlySet<string> }> {
+): Promise<number> {
   const originals = await BackupSnapshot.query(tx)
     .where('repository_id', source.id)
     .whereIn(
@@ -257,11 +272,9 @@ async function recordCopies(
     (await BackupSnapshot.query(tx).where('repository_id', target.id)).map((row) => [row.engineId, row]),
   );
   let added = 0;
-  const sources = new Set<string>();
   for (const original of originals) {
     const copy = copies.find((one) => one.source === original.engineId)?.copy ?? '';
     const row = known.get(copy);
-    sources.add(original.engineId);
     if (row !== undefined && row.removedAt === null) continue;
     added += 1;
     if (row === undefined) await insertCopy(tx, original, { target, engineId: copy });
@@ -280,7 +293,7 @@ async function recordCopies(
       gone.map(({ id }) => id),
     )
     .patch({ removedAt: clock.date(), removedBecause: 'missing' });
-  return { added, sources };
+  return added;
 }
 
 async function idsOf(

@@ -1,26 +1,13 @@
 import type { RelationMappings } from 'objection';
 import { BaseModel, belongsTo } from '../../platform/db/base-model.ts';
-import type { RetentionRule } from '../../platform/db/retention-rule.ts';
 import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
 import type { CommandProgress } from '../../protocol/index.ts';
 import { BackupRepository } from '../backup-store/index.ts';
 import { DeviceModel } from '../devices/index.ts';
+import { Work } from '../work/index.ts';
 import type { Provider, StoredDetails } from './config.schema.ts';
 import type { BackupSchedule } from './schedule.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-
-/** A vault can be synced after each backup, and the snapshots stay for as long as they are kept. */
-const DAYS = 100;
-
-export const vaultSyncRetention: readonly RetentionRule[] = [
-  {
-    table: 'backup_vault_syncs',
-    key: ['id'],
-    days: DAYS,
-    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
-    organization: {},
-  },
-];
 
 /** A copy of a device's repository at a second place. The copy is a repository with snapshots of its own. */
 export class BackupVault extends BaseModel {
@@ -60,25 +47,53 @@ export const SEALED_VAULT_SECRET: SealedColumn = {
 
 export const SYNC_STATUSES = ['pending', 'running', 'completed', 'failed', 'cancelled'] as const;
 
-/** One sync of a vault, from when it is wanted until its end. */
+const relationsOf = (table: string): RelationMappings => ({
+  vault: belongsTo(BackupVault, table, 'vault_id'),
+  snapshot: belongsTo(BackupSnapshot, table, 'snapshot_id'),
+});
+
+/** What belongs to a sync alone; its state and its end are work. */
+export class VaultSyncFacts extends BaseModel {
+  static override tableName = 'backup_vault_sync_facts';
+  static override relationMappings = (): RelationMappings => ({
+    ...relationsOf('backup_vault_sync_facts'),
+    work: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Work,
+      join: {
+        from: ['backup_vault_sync_facts.org_id', 'backup_vault_sync_facts.id'],
+        to: ['work.org_id', 'work.id'],
+      },
+    },
+  });
+  static override jsonAttributes = ['wanted'];
+  static override hasUpdatedAt = false;
+  declare orgId: string;
+  declare vaultId: string;
+  declare reason: 'manual' | 'backup' | 'schedule';
+  /** Where only this one is to be copied. */
+  declare snapshotId: string | null;
+  /** The snapshots that the device was told to copy, by the ids of the engine. */
+  declare wanted: string[];
+  declare copiedSnapshots: number | null;
+}
+
+/** A sync of a vault, for reading: a view of its work and its facts. */
 export class VaultSync extends BaseModel {
   static override tableName = 'backup_vault_syncs';
   static override relationMappings = (): RelationMappings => ({
+    ...relationsOf('backup_vault_syncs'),
     device: belongsTo(DeviceModel, 'backup_vault_syncs', 'device_id'),
-    vault: belongsTo(BackupVault, 'backup_vault_syncs', 'vault_id'),
-    snapshot: belongsTo(BackupSnapshot, 'backup_vault_syncs', 'snapshot_id'),
   });
   static override jsonAttributes = ['wanted', 'progress'];
   declare orgId: string;
   declare deviceId: string;
   declare vaultId: string;
   declare vault?: BackupVault | null;
-  declare reason: 'manual' | 'backup' | 'schedule';
+  declare reason: VaultSyncFacts['reason'];
   declare snapshotId: string | null;
   declare status: (typeof SYNC_STATUSES)[number];
   declare commandId: string | null;
-  declare sourceCredentialId: string | null;
-  declare vaultCredentialId: string | null;
   declare wanted: string[];
   declare expiresAt: Date;
   declare cancelRequestedAt: Date | null;

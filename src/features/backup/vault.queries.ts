@@ -2,7 +2,6 @@ import { raw } from 'objection';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { newId } from '../../platform/ids.ts';
 import {
   ENGINE_MISSING_CAPABILITY,
   SECRETS_CAPABILITY,
@@ -39,54 +38,35 @@ export const ALL_WANTED = `backup_snapshots s
 /** Whether one of them has no copy. */
 const IS_BEHIND = `exists (select from ${ALL_WANTED} and not ${HAS_COPY})`;
 
-/** How long a sync waits for its device. */
-const EXPIRY = `now() + interval '7 days'`;
+/** A vault of which a sync is wanted. */
+export type VaultToSync = Pick<BackupVault, 'id' | 'orgId' | 'deviceId'>;
 
-const ONCE = 'on conflict (vault_id) where finished_at is null do nothing';
-
-/** A sync that a person wants. `undefined` if one of the vault is in flight. */
-export async function addSync(
-  tx: Tx,
-  vault: { id: string; orgId: string; deviceId: string },
-  { snapshotId, createdBy }: { snapshotId: string | null; createdBy: string | null },
-): Promise<string | undefined> {
-  const { rows } = await tx.raw<{ rows: Pick<VaultSync, 'id'>[] }>(
-    `insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, snapshot_id, created_by, expires_at)
-    values (?, ?, ?, ?, 'manual', ?, ?, ${EXPIRY}) ${ONCE} returning id`,
-    [newId(), vault.orgId, vault.deviceId, vault.id, snapshotId, createdBy],
+async function vaultsToSync(tx: Tx, conditions: string, values: unknown[]): Promise<VaultToSync[]> {
+  const { rows } = await tx.raw<{ rows: VaultToSync[] }>(
+    `select v.id, v.org_id as "orgId", v.device_id as "deviceId" from backup_vaults v where ${conditions}`,
+    values as never,
   );
-  return rows[0]?.id;
+  return rows;
 }
 
-const ADD = (reason: 'backup' | 'schedule') => `
-  insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, expires_at)
-  select new_row_id(), v.org_id, v.device_id, v.id, '${reason}', ${EXPIRY} from backup_vaults v`;
+/** Those that are synced after each backup, and are behind this repository. */
+export const vaultsAfterBackup = (tx: Tx, repositoryId: string): Promise<VaultToSync[]> =>
+  vaultsToSync(tx, `v.source_repository_id = ? and v.is_active and v.sync_after_backup and ${IS_BEHIND}`, [
+    repositoryId,
+  ]);
 
-/** After a backup into a repository. A vault whose sync is in flight gets another one with its end. */
-export async function addSyncsAfterBackup(tx: Tx, repositoryId: string): Promise<void> {
-  await tx.raw(
-    `${ADD('backup')} where v.source_repository_id = ? and v.is_active and v.sync_after_backup
-      and ${IS_BEHIND} ${ONCE}`,
-    [repositoryId],
-  );
-}
-
-/** For what was backed up while a sync was in flight, and for what was more than one sync takes. */
-export async function addFollowingSync(
+/**
+ * The vault of a sync that has ended, if another one has to follow: for what was backed up while the sync was in flight,
+ * and for what was more than one sync takes.
+ */
+export const vaultsToFollow = (
   tx: Tx,
   { vaultId, wanted }: Pick<VaultSync, 'vaultId' | 'wanted'>,
-): Promise<void> {
-  const wasFull = wanted.length >= VAULT_SYNC_SNAPSHOTS_MAX;
-  await tx.raw(
-    `${ADD('backup')} where v.id = ? and v.is_active and (v.sync_after_backup or ?) and ${IS_BEHIND} ${ONCE}`,
-    [vaultId, wasFull],
-  );
-}
-
-/** Adds the syncs of vaults that are due. */
-export async function addDueSyncs(tx: Tx, vaultIds: readonly string[]): Promise<void> {
-  await tx.raw(`${ADD('schedule')} where v.id = any(?::uuid[]) and v.is_active ${ONCE}`, [[...vaultIds]]);
-}
+): Promise<VaultToSync[]> =>
+  vaultsToSync(tx, `v.id = ? and v.is_active and (v.sync_after_backup or ?) and ${IS_BEHIND}`, [
+    vaultId,
+    wanted.length >= VAULT_SYNC_SNAPSHOTS_MAX,
+  ]);
 
 /** A copy, with what is known of the snapshot that it is a copy of. */
 interface HeldCopy {
@@ -131,10 +111,9 @@ export const visibleVaults = (ctx: Pick<Context, 'tx' | 'caller'>) =>
       raw(`(select r.stored_bytes from backup_repositories r
         where r.id = backup_vaults.repository_id) as stored_bytes`),
       raw(`(select jsonb_build_object('status', y.status, 'code', y.error_code, 'message', y.error_message)
-        from backup_vault_syncs y where y.vault_id = backup_vaults.id
-        order by y.created_at desc, y.id desc limit 1) as newest`),
-      raw(`(select max(y.finished_at) from backup_vault_syncs y
-        where y.vault_id = backup_vaults.id and y.status = 'completed') as last_sync_at`),
+        from backup_vault_syncs y where y.vault_id = backup_vaults.id order by y.id desc limit 1) as newest`),
+      raw(`(select y.finished_at from backup_vault_syncs y
+        where y.vault_id = backup_vaults.id and y.status = 'completed' order by y.id desc limit 1) as last_sync_at`),
       raw(`(select c.copy_of from backup_snapshots c join backup_snapshots o on o.id = c.copy_of
         where c.repository_id = backup_vaults.repository_id and c.removed_at is null
         order by o.received_at desc, o.id desc limit 1) as last_sync_snapshot_id`),
@@ -167,47 +146,40 @@ export async function lockDevice(tx: Tx, deviceId: string): Promise<void> {
   await tx.raw('select from devices where id = ? for no key update', [deviceId]);
 }
 
-const ROUND_MAX = 100;
-
-export interface DueSync {
-  id: string;
+export interface SyncReadiness {
+  isConnected: boolean;
+  /** Otherwise the device, its organization, or one of the two repositories has to change before. */
+  mayBegin: boolean;
   canSync: boolean;
   lacksEngine: boolean;
+  /** Whether the vault has its repository. */
   isInitialized: boolean;
 }
 
-/** The syncs that can begin now, those of people first. */
-export async function dueSyncs(tx: Tx): Promise<DueSync[]> {
-  const { rows } = await tx.raw<{ rows: DueSync[] }>(
-    `select y.id, d.capabilities @> :capabilities::text[] as "canSync",
+/** Whether a sync can begin at this moment. `undefined`: its vault was deleted. */
+export async function readSyncReadiness(tx: Tx, syncId: string): Promise<SyncReadiness | undefined> {
+  const { rows } = await tx.raw<{ rows: SyncReadiness[] }>(
+    `select coalesce(p.state = 'connected', false) as "isConnected",
+      d.condition not in ('pending', 'decommissioned') and ${isManageableSql('o')}
+        and s.initialized_at is not null
+        and coalesce(r.pruning_until <= now(), true) and coalesce(s.pruning_until <= now(), true) as "mayBegin",
+      d.capabilities @> :capabilities::text[] as "canSync",
       :engineMissing::text = any(d.capabilities) as "lacksEngine", r.initialized_at is not null as "isInitialized"
     from backup_vault_syncs y join backup_vaults v on v.id = y.vault_id
     join backup_repositories r on r.id = v.repository_id
-    join backup_repositories s on s.id = v.source_repository_id and s.initialized_at is not null
-    join devices d on d.id = y.device_id and d.condition not in ('pending', 'decommissioned')
-    join device_presence p on p.device_id = d.id and p.state = 'connected'
-    join organizations o on o.id = y.org_id and ${isManageableSql('o')}
-    where y.finished_at is null and y.command_id is null
-      and coalesce(r.pruning_until <= now(), true) and coalesce(s.pruning_until <= now(), true)
-    order by y.reason = 'manual' desc, y.created_at, y.id limit ${ROUND_MAX}`,
+    join backup_repositories s on s.id = v.source_repository_id
+    join devices d on d.id = y.device_id
+    left join device_presence p on p.device_id = d.id
+    join organizations o on o.id = y.org_id
+    where y.id = :syncId`,
     {
+      syncId,
       capabilities: ['backup.vault-sync', SECRETS_CAPABILITY],
       engineMissing: ENGINE_MISSING_CAPABILITY,
     },
   );
-  return rows;
+  return rows[0];
 }
-
-const EXPIRED = 'The device was not connected, or has not been backed up, before the sync expired.';
-
-export const expireSyncs = async (tx: Tx): Promise<void> => {
-  await tx.raw(
-    `update backup_vault_syncs set status = 'failed', finished_at = now(), updated_at = now(),
-      error_code = 'EXPIRED', error_message = ?
-    where finished_at is null and command_id is null and expires_at <= now()`,
-    [EXPIRED],
-  );
-};
 
 // How far vaults (`v`, of backup_vaults) are behind the repositories that they copy.
 

@@ -94,7 +94,7 @@ export const vaultRoutes = (parts: SyncParts & { secrets: Encryptor }): RouteGro
       query: DeleteVaultQuery,
       response: VaultDeleted,
       errors: ['conflict'],
-      handler: ({ ctx, params, query }) => deleteVault(ctx, params.id, query, parts.hub),
+      handler: ({ ctx, params, query }) => deleteVault(ctx, params.id, query, parts),
       audit: {
         action: 'backup.vault.delete',
         resource: 'backup_vault',
@@ -137,7 +137,7 @@ export const vaultRoutes = (parts: SyncParts & { secrets: Encryptor }): RouteGro
       params: IdParams,
       response: VaultSync,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => cancelSync(ctx, params.id, parts.hub),
+      handler: ({ ctx, params }) => cancelSync(ctx, params.id, parts),
       audit: { action: 'backup.vault.sync-cancel', resource: 'backup_vault_sync', note: aboutSync },
     }),
   ],

@@ -1,16 +1,17 @@
-import { clock, HOUR_MS } from '../../clock.ts';
+import { z } from 'zod';
+import { clock, HOUR_MS, MINUTE_MS } from '../../clock.ts';
 import { EngineError } from '../../engine/index.ts';
-import type { DeviceHub } from '../../hub/index.ts';
+import { eachByItself } from '../../platform/concurrency.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSavepoint, withSystem } from '../../platform/db/transaction.ts';
-import { eachByItself } from '../../platform/concurrency.ts';
-import type { JobRun } from '../../platform/jobs/definition.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { BACKUP_TIMEOUT_SECONDS } from '../../protocol/index.ts';
 import { BackupRepository, endCredential } from '../backup-store/index.ts';
-import { type AddedCommand, addServerCommand, announceCommands } from '../commands/index.ts';
+import { type AddedCommand, addServerCommand } from '../commands/index.ts';
+import type { StepOutcome, WorkEnd, WorkEngine, WorkRun } from '../work/index.ts';
 import { BackupConfig } from './config.model.ts';
 import { secretOf } from './config.service.ts';
 import { EncryptionKey } from './key.model.ts';
@@ -24,76 +25,40 @@ import {
   type RepositoryAccessParts,
 } from './repository-access.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-import { failSync, HAND_OVER_VAULTS, PREPARE_VAULT, SETTLE_VAULT_SYNC, settleSync } from './vault-sync.ts';
-import { BackupVault, VaultSync } from './vault.model.ts';
-import { addDueSyncs, type DueSync, dueSyncs, expireSyncs, wantedSnapshots } from './vault.queries.ts';
+import { addSync, recordLateSync, recordSync, settleSync, VAULT_SYNC } from './vault-sync.ts';
+import { BackupVault, VaultSync, VaultSyncFacts } from './vault.model.ts';
+import { readSyncReadiness, wantedSnapshots } from './vault.queries.ts';
 import { nextSyncOf, secretContext } from './vault.service.ts';
 
-export interface VaultJobParts extends RepositoryAccessParts, OwnAccessParts {
+const SCHEDULE = defineJob({
+  name: 'backup.vault-schedules',
+  input: z.object({}),
+  attempts: 1,
+  inCluster: 1,
+});
+
+export interface VaultWorkParts extends RepositoryAccessParts, OwnAccessParts {
   jobs: Jobs;
-  hub: DeviceHub;
+  work: WorkEngine;
   log: Logger;
 }
 
 /** The background work of vaults (docs/decisions/backup-vaults.md). */
-export function addVaultJobs(parts: VaultJobParts): void {
-  const { jobs } = parts;
-  jobs.handle(HAND_OVER_VAULTS, () => handOverDue(parts));
-  jobs.schedule(HAND_OVER_VAULTS, { cron: '* * * * *', timeZone: 'UTC' }, {});
-  jobs.handle(PREPARE_VAULT, (run) => prepare(parts, run));
-  jobs.handle(SETTLE_VAULT_SYNC, async ({ input, signal }) => {
-    const settled = await settleSync(parts, input, signal);
-    if (settled === 'open') throw new Error('the command of the vault sync has not ended');
-    if (settled !== 'nothing') await jobs.enqueue(undefined, HAND_OVER_VAULTS, {});
+export function addVaultWork(parts: VaultWorkParts): void {
+  const { jobs, work, db, log } = parts;
+  jobs.handle(SCHEDULE, () => addDueSyncs(db, work, log));
+  jobs.schedule(SCHEDULE, { cron: '* * * * *', timeZone: 'UTC' }, {});
+  work.add(VAULT_SYNC, {
+    steps: { begin: (run) => begin(parts, run), record: (run) => recordSync(parts, run) },
+    late: (run) => recordLateSync(parts, run),
+    settle: (tx, item, end) => settleSync(tx, work, item, end),
   });
 }
 
 const SCHEDULED_AT_ONCE = 200;
 
-async function handOverDue({ db, jobs, hub, secrets, log }: VaultJobParts): Promise<void> {
-  await withSystem(db, 'end vault syncs that could not begin in time', expireSyncs);
-  await runSchedules(db, log);
-  const commands: AddedCommand[] = [];
-  const handOver = async (due: DueSync) => {
-    if (due.canSync && !due.lacksEngine && !due.isInitialized) {
-      // If all attempts of an hour have failed, the next hour brings new ones.
-      const key = `${due.id} ${Math.floor(clock.now() / HOUR_MS)}`;
-      await jobs.enqueue(undefined, PREPARE_VAULT, { syncId: due.id }, { key });
-      return;
-    }
-    const outcome = await withSystem(
-      db,
-      'give a vault sync to its device',
-      async (tx): Promise<HandedOver> =>
-        due.canSync && !due.lacksEngine ? handOverSync(tx, due.id, secrets) : refuse(tx, due),
-    );
-    if (typeof outcome === 'object') commands.push(outcome.command);
-  };
-  const all = await withSystem(db, 'find the vault syncs that are due', dueSyncs);
-  await eachByItself(all, handOver, (error, { id }) =>
-    log.error({ err: error, vaultSyncId: id }, 'backup.vault_not_handed_over'),
-  );
-  if (commands.length > 0) announceCommands(hub, commands);
-}
-
-async function refuse(tx: Tx, { id, canSync }: DueSync): Promise<'ended'> {
-  await failOpen(
-    tx,
-    id,
-    canSync
-      ? { code: 'ENGINE_MISSING', message: 'restic is not installed on this device.' }
-      : { code: 'CAPABILITY_MISSING', message: 'The agent on this device cannot sync vaults. Update it.' },
-  );
-  return 'ended';
-}
-
-async function failOpen(tx: Tx, id: string, fault: { code: string; message: string }): Promise<void> {
-  const sync = await VaultSync.query(tx).findById(id).whereNull('finished_at').forUpdate();
-  if (sync !== undefined) await failSync(tx, sync, fault);
-}
-
 /** Several servers take turns: the rows stay locked until the next times are set. */
-const runSchedules = (db: Db, log: Logger): Promise<void> =>
+const addDueSyncs = (db: Db, work: WorkEngine, log: Logger): Promise<void> =>
   withSystem(db, 'add the vault syncs that are due', async (tx) => {
     const vaults = await BackupVault.query(tx)
       .where('is_active', true)
@@ -102,16 +67,13 @@ const runSchedules = (db: Db, log: Logger): Promise<void> =>
       .limit(SCHEDULED_AT_ONCE)
       .forUpdate()
       .skipLocked();
-    await addDueSyncs(
-      tx,
-      vaults.map(({ id }) => id),
-    );
     await eachByItself(
       vaults,
       (vault) =>
-        withSavepoint(tx, async (part) =>
-          vault.$query(part).patch({ nextSyncAt: await nextSyncOf({ tx: part }, vault) }),
-        ),
+        withSavepoint(tx, async (part) => {
+          await addSync(part, work, vault, { reason: 'schedule' });
+          await vault.$query(part).patch({ nextSyncAt: await nextSyncOf({ tx: part }, vault) });
+        }),
       (error, vault) => {
         log.error({ err: error, vaultId: vault.id }, 'backup.vault_not_scheduled');
         // Otherwise it would stand before all others in every round.
@@ -120,67 +82,70 @@ const runSchedules = (db: Db, log: Logger): Promise<void> =>
     );
   });
 
-/** Makes the repository, and then gives the sync to its device. What does not pass with time fails the sync. */
-async function prepare(
-  parts: VaultJobParts,
-  { input: { syncId }, log }: JobRun<{ syncId: string }>,
-): Promise<void> {
-  try {
-    await prepareVault(parts, syncId);
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    log.warn({ err: error, vaultSyncId: syncId, detail: error.detail }, 'backup.prepare_vault_failed');
-    if (error.code !== 'WRONG_KEY') throw error;
-    const { code, message } = error;
-    await withSystem(parts.db, 'end a vault sync whose repository cannot be made', (tx) =>
-      failOpen(tx, syncId, { code: `SERVER_${code}`, message: `On the server: ${message}` }),
-    );
-    return;
-  }
-  await parts.jobs.enqueue(undefined, HAND_OVER_VAULTS, {});
-}
+/** Until what keeps a sync from beginning is looked at again. */
+const LOOK_AGAIN_MS = MINUTE_MS;
+/** Until the server tries again to make a repository. */
+const PREPARE_AGAIN_MS = 10 * MINUTE_MS;
 
-// Hands a sync to its device, as a command of the ledger.
+const failed = (code: string, message: string): { end: WorkEnd } => ({
+  end: { status: 'failed', code, message },
+});
+
+/** Gives a sync to its device, as soon as that is connected and nothing else stands in the way. */
+async function begin(parts: VaultWorkParts, { id, log }: WorkRun): Promise<StepOutcome> {
+  const readiness = await withSystem(parts.db, 'read whether a vault sync can begin', (tx) =>
+    readSyncReadiness(tx, id),
+  );
+  if (readiness === undefined) return { end: { status: 'cancelled' } };
+  const { isConnected, mayBegin, canSync, lacksEngine, isInitialized } = readiness;
+  if (!isConnected) return { until: 'connected' };
+  if (!mayBegin) return { waitMs: LOOK_AGAIN_MS };
+  if (!canSync) {
+    return failed('CAPABILITY_MISSING', 'The agent on this device cannot sync vaults. Update it.');
+  }
+  if (lacksEngine) return failed('ENGINE_MISSING', 'restic is not installed on this device.');
+  if (!isInitialized) {
+    try {
+      await prepareVault(parts, id);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      log.warn({ err: error, detail: error.detail }, 'backup.prepare_vault_failed');
+      // All other failures may pass.
+      if (error.code !== 'WRONG_KEY') return { waitMs: PREPARE_AGAIN_MS };
+      return failed(`SERVER_${error.code}`, `On the server: ${error.message}`);
+    }
+  }
+  return { give: (tx) => giveToDevice(tx, id, parts.secrets), nextStep: 'record' };
+}
 
 /** How long the command waits to be sent. A sync whose command was not sent waits for its device again. */
 const TTL_SECONDS = 900;
 /** The lifetime of the credentials: some time more than the device has, for the result, which ends them. */
 const LIFETIME_SECONDS = TTL_SECONDS + BACKUP_TIMEOUT_SECONDS + 1800;
 
-/** The outcome of a sync that was due: given to the device, ended, or left for the next time. */
-type HandedOver = { command: AddedCommand } | 'ended' | 'waits';
+/** For `settleSync`: no copy was made. */
+const NO_COPIES = { seen: { copies: [], covers: [] } };
 
-async function handOverSync(tx: Tx, syncId: string, secrets: Encryptor): Promise<HandedOver> {
-  const sync = await VaultSync.query(tx)
-    .findById(syncId)
-    .whereNull('command_id')
-    .whereNull('finished_at')
-    .forUpdate()
-    .skipLocked();
-  if (sync === undefined) return 'waits';
-  const vault = await BackupVault.query(tx).findById(sync.vaultId).forShare().throwIfNotFound();
-  const source = await BackupRepository.query(tx).findById(vault.sourceRepositoryId).throwIfNotFound();
-  const target = await BackupRepository.query(tx).findById(vault.repositoryId).throwIfNotFound();
-  const fault = await faultOf(tx, { sync, vault, source, target });
-  if (fault !== undefined) {
-    await failSync(tx, sync, fault);
-    return 'ended';
+async function giveToDevice(tx: Tx, id: string, secrets: Encryptor): Promise<AddedCommand | StepOutcome> {
+  const sync = await VaultSync.query(tx).findById(id).withGraphFetched('vault.[source, copy]');
+  const { vault } = sync ?? {};
+  if (sync === undefined || vault?.source == null || vault.copy == null) {
+    return { end: { status: 'cancelled' } };
   }
+  const { source, copy: target } = vault;
+  const fault = await faultOf(tx, { vault, source, target });
+  if (fault !== undefined) return failed(fault.code, fault.message);
   const snapshots = await wantedBy(tx, sync, vault);
   if (snapshots.length === 0 && sync.snapshotId !== null) {
     const message = 'The snapshot that was to be copied was removed before the sync began.';
-    await failSync(tx, sync, { code: 'SNAPSHOT_MISSING', message, copied: 0 });
-    return 'ended';
+    return { end: { status: 'failed', code: 'SNAPSHOT_MISSING', message, result: NO_COPIES } };
   }
-  if (snapshots.length === 0) {
-    // Retention has removed them since.
-    const at = clock.date();
-    await sync.$query(tx).patch({ status: 'completed', copiedSnapshots: 0, finishedAt: at });
-    return 'ended';
-  }
+  // Retention has removed them since.
+  if (snapshots.length === 0) return { end: { status: 'completed', result: NO_COPIES } };
   const access = await accessToBoth(tx, { sync, vault, source, target, secrets });
-  if (access === undefined) return 'waits';
-  const command = await addServerCommand(
+  if (access === undefined) return { waitMs: LOOK_AGAIN_MS };
+  await VaultSyncFacts.query(tx).findById(id).patch({ wanted: snapshots });
+  return addServerCommand(
     tx,
     { id: sync.deviceId, orgId: sync.orgId },
     {
@@ -198,17 +163,9 @@ async function handOverSync(tx: Tx, syncId: string, secrets: Encryptor): Promise
       createdBy: sync.createdBy,
     },
   );
-  await sync.$query(tx).patch({
-    commandId: command.id,
-    sourceCredentialId: access.source.credentialId,
-    vaultCredentialId: access.vault.credentialId,
-    wanted: snapshots,
-  });
-  return { command };
 }
 
-interface Parts {
-  sync: VaultSync;
+interface Repositories {
   vault: BackupVault;
   source: BackupRepository;
   target: BackupRepository;
@@ -220,7 +177,7 @@ interface Fault {
 }
 
 /** A device that has moved takes its vaults along, but not the keys and buckets of the organization it has left. */
-async function faultOf(tx: Tx, { vault, source, target }: Parts): Promise<Fault | undefined> {
+async function faultOf(tx: Tx, { vault, source, target }: Repositories): Promise<Fault | undefined> {
   const keys = [source, target].flatMap(({ encryptionKeyId }) => encryptionKeyId ?? []);
   const foreign = await EncryptionKey.query(tx).whereIn('id', keys).whereNot('org_id', vault.orgId).first();
   if (foreign !== undefined) {
@@ -232,7 +189,7 @@ async function faultOf(tx: Tx, { vault, source, target }: Parts): Promise<Fault 
   return { code: 'CONFIG_MISSING', message: 'The configuration of the backups was deleted.' };
 }
 
-const configOf = (tx: Tx, { vault, source }: Pick<Parts, 'vault' | 'source'>) =>
+const configOf = (tx: Tx, { vault, source }: Omit<Repositories, 'target'>) =>
   BackupConfig.query(tx).findOne({ id: source.configId ?? vault.id, org_id: vault.orgId });
 
 /** All that the vault has to have, also what it should have already: so that a vault that was lost is noticed. */
@@ -246,7 +203,7 @@ async function wantedBy(tx: Tx, { snapshotId }: VaultSync, { id }: BackupVault):
 
 async function accessToBoth(
   tx: Tx,
-  { sync, vault, source, target, secrets }: Parts & { secrets: Encryptor },
+  { sync, vault, source, target, secrets }: Repositories & { sync: VaultSync; secrets: Encryptor },
 ): Promise<{ source: DeviceAccess; vault: DeviceAccess } | undefined> {
   const common = { jobId: sync.id, expiresAt: new Date(clock.now() + LIFETIME_SECONDS * 1000) };
   const ofSource = await accessOfDevice(
@@ -272,7 +229,7 @@ async function accessToBoth(
 
 async function sourceElsewhere(
   tx: Tx,
-  parts: Pick<Parts, 'vault' | 'source'>,
+  parts: Omit<Repositories, 'target'>,
   secrets: Encryptor,
 ): Promise<PlaceElsewhere> {
   const config = await configOf(tx, parts);
@@ -297,10 +254,7 @@ async function vaultElsewhere(tx: Tx, vault: BackupVault, secrets: Encryptor): P
  */
 async function prepareVault(parts: OwnAccessParts, syncId: string): Promise<void> {
   const found = await withSystem(parts.db, 'read the repositories of a vault', async (tx) => {
-    const sync = await VaultSync.query(tx)
-      .findById(syncId)
-      .whereNull('finished_at')
-      .withGraphFetched('vault.[source, copy]');
+    const sync = await VaultSync.query(tx).findById(syncId).withGraphFetched('vault.[source, copy]');
     const { source, copy: repository } = sync?.vault ?? {};
     return source == null || repository == null ? undefined : { source, repository };
   });

@@ -5,7 +5,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
-import { BackupRepository, endCredential, holdTrash } from '../backup-store/index.ts';
+import { BackupRepository, endCredentialsOfJob, holdTrash } from '../backup-store/index.ts';
 import { findEndOfCommand } from '../commands/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { PermanentWorkFailure, type StepOutcome, type WorkEngine, type WorkRun } from '../work/index.ts';
@@ -148,9 +148,8 @@ function toOutcome({ status, errorCode, errorMessage, ...facts }: Verdict): Step
 
 /** The device can read the repository no more. */
 async function storeFacts(tx: Tx, id: string, facts: Found | undefined): Promise<void> {
-  const row = await VerificationFacts.query(tx).findById(id).throwIfNotFound();
-  if (facts !== undefined) await row.$query(tx).patch(omitUndefined(facts));
-  if (row.credentialId !== null) await endCredential(tx, row.credentialId);
+  if (facts !== undefined) await VerificationFacts.query(tx).findById(id).patch(omitUndefined(facts));
+  await endCredentialsOfJob(tx, id);
 }
 
 /**

@@ -151,7 +151,7 @@ export class WorkAttempt {
       }
     }
     if (attempt > kind.attempts) return hasEnded ? 'leave' : { end: { status: 'failed', ...GIVEN_UP } };
-    const step = kind.step(claimed.step);
+    const step = hasEnded ? kind.late : kind.step(claimed.step);
     if (step === undefined) {
       if (hasEnded) return 'leave';
       this.#log.error({}, 'work.step_unknown');
@@ -170,7 +170,7 @@ export class WorkAttempt {
         report: (progress) => this.#report(progress),
       });
       this.#pending = undefined;
-      return outcome;
+      return outcome ?? 'leave';
     } catch (error) {
       return this.#afterFailure(error);
     }
@@ -220,6 +220,11 @@ export class WorkAttempt {
     if ('until' in outcome) return this.#soon({ ...row, stage: 'parked', attempts: -1 }, 'open');
     if ('waitMs' in outcome) {
       return this.#soon({ ...row, stage: 'ready', afterMs: outcome.waitMs, attempts: -1 }, 'open');
+    }
+    if ('restart' in outcome) {
+      const { afterMs = 0 } = outcome;
+      const first = { step: this.kind.steps[0], attempts: 'reset', isRestart: true } as const;
+      return this.#soon({ ...row, ...first, stage: 'ready', afterMs }, 'open');
     }
     const { next, afterMs = 0 } = outcome;
     const keepsAttempts = 'keepsAttempts' in outcome;

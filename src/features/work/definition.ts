@@ -110,14 +110,21 @@ export type StepOutcome =
   | { waitMs: number }
   /** The same until the device connects. */
   | { until: 'connected' }
+  /** The device never got the command: the work begins again, as if it had not begun. */
+  | { restart: true; afterMs?: number }
   /** A command of the ledger. `give` adds it in the transaction that stores the outcome; it may find that nothing is to be done. */
   | { give: (tx: Tx) => Promise<AddedCommand | StepOutcome>; nextStep: string };
 
 export interface WorkBehavior<Input> {
   steps: Readonly<Record<string, (run: WorkRun<Input>) => Promise<StepOutcome>>>;
   /**
+   * A device has reported a result after the end. Returns the end that the work has by now; `undefined` leaves it as it
+   * has ended.
+   */
+  late?: (run: WorkRun<Input>) => Promise<{ end: WorkEnd } | undefined>;
+  /**
    * Stores the facts of the end, in the transaction that ends the work: once for each end, whatever has ended it. Called
-   * again where a device reports a result after the end, and the step `late` makes something of it.
+   * again with the end that `late` returns.
    */
   settle?: (tx: Tx, work: WorkItem<Input>, end: WorkEnd) => Promise<void>;
 }
@@ -136,6 +143,7 @@ export class PermanentWorkFailure extends Error {
 /** A kind with its behavior, so that the dispatcher needs to know nothing about its types. */
 export interface BehavedKind extends WorkKind {
   step(name: string): ((run: WorkRun) => Promise<StepOutcome>) | undefined;
+  late: ((run: WorkRun) => Promise<{ end: WorkEnd } | undefined>) | undefined;
   settle: ((tx: Tx, work: WorkItem, end: WorkEnd) => Promise<void>) | undefined;
 }
 
@@ -143,7 +151,7 @@ export function behaved<Input>(kind: WorkKind<Input>, behavior: WorkBehavior<Inp
   for (const name of kind.steps) {
     if (behavior.steps[name] === undefined) throw new Error(`The work ${kind.kind} has no step ${name}.`);
   }
-  const { settle } = behavior;
+  const { late, settle } = behavior;
   const withInput = <T extends WorkItem>(item: T) => ({ ...item, input: inputOf(kind, item.input) });
   return {
     ...kind,
@@ -151,6 +159,7 @@ export function behaved<Input>(kind: WorkKind<Input>, behavior: WorkBehavior<Inp
       const step = behavior.steps[name];
       return step === undefined ? undefined : async (run) => step(withInput(run));
     },
+    late: late === undefined ? undefined : async (run) => late(withInput(run)),
     settle: settle === undefined ? undefined : async (tx, work, end) => settle(tx, withInput(work), end),
   };
 }

@@ -6,6 +6,8 @@ export {
   defineWork,
   PermanentWorkFailure,
   type StepOutcome,
+  type WorkEnd,
+  type WorkItem,
   type WorkRun,
 } from './definition.ts';
 export { Work } from './work.model.ts';

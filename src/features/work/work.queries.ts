@@ -142,14 +142,14 @@ const CLAIM: Statement = {
 /**
  * Stores how attempts have ended, of those whose claim still holds. $1 holder, $2 ids, $3 fences, $4 stages, $5 steps, $6
  * seconds until they are due, $7 by how much the attempt changes (null: begins at 0), $8 statuses, $9 codes, $10 messages,
- * $11 commands.
+ * $11 commands, $12 whether the work begins again.
  */
 const STORE: Statement = {
   name: 'work-store',
   text: `with outcome as (
     select * from unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::float8[], $7::int[], $8::text[], $9::text[],
-      $10::text[], $11::uuid[])
-      as o (id, fence, stage, step, seconds, attempts, status, code, message, command_id)
+      $10::text[], $11::uuid[], $12::boolean[])
+      as o (id, fence, stage, step, seconds, attempts, status, code, message, command_id, is_restart)
   ), stored as (
     update work w set
       stage = case when o.stage = 'parked' and (w.cancel_requested_at is not null or exists (
@@ -159,11 +159,14 @@ const STORE: Statement = {
       holder_id = null,
       due_at = now() + make_interval(secs => case when w.cancel_requested_at is null then o.seconds else 0 end),
       attempt = case when o.attempts is null then 0 else greatest(w.attempt + o.attempts, 0) end,
-      status = coalesce(o.status, w.status),
+      status = case when o.is_restart then 'pending' else coalesce(o.status, w.status) end,
+      started_at = case when not o.is_restart then w.started_at end,
+      progress = case when not o.is_restart then w.progress end,
+      checkpoint = case when not o.is_restart then w.checkpoint end,
       error_code = case when o.status is not null or o.code is not null then o.code else w.error_code end,
       error_message = case when o.status is not null or o.code is not null then o.message else w.error_message end,
-      command_id = coalesce(o.command_id, w.command_id),
-      stalled_since = case when o.status is null then w.stalled_since end,
+      command_id = case when not o.is_restart then coalesce(o.command_id, w.command_id) end,
+      stalled_since = case when o.status is null and not o.is_restart then w.stalled_since end,
       finished_at = case when o.status is null then w.finished_at else coalesce(w.finished_at, now()) end,
       updated_at = now()
     from outcome o
@@ -265,6 +268,8 @@ export interface StoredOutcome {
   code?: string;
   message?: string;
   commandId?: string;
+  /** It begins again as if it had not begun. */
+  isRestart?: boolean;
 }
 
 const WHY = 'do the work of all tenants';
@@ -331,6 +336,7 @@ export class WorkStore {
       outcomes.map(({ code }) => code ?? null),
       outcomes.map(({ message }) => message ?? null),
       outcomes.map(({ commandId }) => commandId ?? null),
+      outcomes.map(({ isRestart = false }) => isRestart),
     ];
     const rows =
       tx === undefined

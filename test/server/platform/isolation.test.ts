@@ -431,7 +431,7 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
       'features/backup/snapshot-reconciliation.work.ts': 7,
       'features/backup/test-restore.ts': 1,
       'features/backup/vault-sync.ts': 3,
-      'features/backup/vault.work.ts': 7,
+      'features/backup/vault.work.ts': 4,
       'features/backup/verification.work.ts': 4,
       'features/backup/watch.work.ts': 6,
     },
@@ -621,7 +621,6 @@ describe('the way across tenants', () => {
         { name: 'follow_restore_advance', public: false },
         { name: 'follow_restore_command', public: false },
         { name: 'follow_use_of_snapshot', public: false },
-        { name: 'follow_vault_command', public: false },
         { name: 'follow_vm_restore_command', public: false },
         // Whoever ends work may not see what waits for it.
         { name: 'free_dependent_work', public: false },

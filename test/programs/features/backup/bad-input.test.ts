@@ -28,7 +28,7 @@ const TABLES = [
   'backup_verification_facts',
   'work',
   'backup_vaults',
-  'backup_vault_syncs',
+  'backup_vault_sync_facts',
   'backup_sla_configs',
   'commands',
 ];

@@ -14,6 +14,7 @@ import {
   copiesOf,
   copyIdOf,
   payloadOf,
+  runVaultSchedules,
   type VaultDevice,
 } from '../../../support/backup/vaults/vault-support.ts';
 
@@ -88,7 +89,13 @@ describe('the sync of a vault', function () {
     expect((await asked('GET', 'snapshots/')).status, 'after the end').to.equal(401);
     const shown = await tenant.send('GET', `/backup/vault/${vault.vaultId}`);
     expect(shown.body).to.include({ lastSyncStatus: 'completed', syncSizeBytes: null });
-    const text = await storedText(app, ['commands', 'backup_vaults', 'backup_vault_syncs', 'audit_logs']);
+    const text = await storedText(app, [
+      'commands',
+      'backup_vaults',
+      'work',
+      'backup_vault_sync_facts',
+      'audit_logs',
+    ]);
     for (const value of Object.values(frame.secrets ?? {})) expect(text).not.to.include(value);
   });
 
@@ -169,6 +176,61 @@ describe('the sync of a vault', function () {
       ({ state, syncs: [newest] }) => state === 'current' && newest.status === 'completed',
       20_000,
     );
+  });
+
+  it('whose command was never sent waits for its device again, and is cancelled at once while it waits', async () => {
+    await vault.addSnapshot(1);
+    await connect();
+    const id = await started();
+    const first = await device!.nextCommand();
+    const { user, secret } = payloadOf(first).source.destination;
+    const credential = { id: user, user, secret: first.secrets?.[secret.secretRef] ?? '' };
+    const reading = () => request(app.url, vault.sourceId, credential, ['GET', 'snapshots/']);
+    expect((await reading()).status).to.equal(200);
+    const expire = (frame: { id: string }) =>
+      inSystem(app, (tx) =>
+        tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
+      );
+    await expire(first);
+    const second = await device!.nextCommand();
+    expect(second.id).not.to.equal(first.id);
+    expect(payloadOf(second).syncId).to.equal(id);
+    expect((await reading()).status, 'with the former credential').to.equal(401);
+
+    device!.close();
+    await eventually(
+      () => inSystem(app, (tx) => tx('device_presence').where({ device_id: vault.deviceId }).first('state')),
+      (row) => row.state !== 'connected',
+    );
+    await expire(second);
+    const waiting = await eventually(
+      () => vault.status(),
+      ({ syncs: [newest] }) => newest.status === 'pending' && newest.commandId === null,
+    );
+    expect(waiting.syncs[0]).to.include({ id, waitingFor: 'device', startedAt: null, progress: null });
+    const cancelled = await tenant.send('POST', `/backup/vault/${vault.vaultId}/cancel`);
+    expect(cancelled.body).to.include({ id, status: 'cancelled' });
+  });
+
+  it('of a vault that is deleted leaves its device nothing to read, and changes nothing when that reports', async () => {
+    await vault.addSnapshot(1);
+    await connect();
+    const id = await started();
+    const frame = await device!.nextCommand();
+    const { user, secret } = payloadOf(frame).source.destination;
+    const credential = { id: user, user, secret: frame.secrets?.[secret.secretRef] ?? '' };
+    expect((await tenant.send('DELETE', `/backup/vault/${vault.vaultId}`)).status).to.equal(200);
+    await device!.succeed(frame, copiesOf(frame));
+    await eventually(
+      () => inSystem(app, (tx) => tx('work').where({ id }).first('status')),
+      (row) => row.status === 'cancelled',
+    );
+    const read = await request(app.url, vault.sourceId, credential, ['GET', 'snapshots/']);
+    expect(read.status).to.equal(401);
+    const copies = await inSystem(app, (tx) =>
+      tx('backup_snapshots').where({ repository_id: vault.copiesId }),
+    );
+    expect(copies).to.deep.equal([]);
   });
 
   it('is refused before anything is made if restic is missing, and if there is nothing to copy', async () => {
@@ -299,6 +361,7 @@ describe('the sync of a vault', function () {
         .where({ id: vault.vaultId })
         .update({ next_sync_at: new Date(0) }),
     );
+    await runVaultSchedules(app);
     const frame = await (await connect()).nextCommand();
     expect((await vault.status()).syncs[0]).to.include({ reason: 'schedule' });
     await device!.succeed(frame, copiesOf(frame));

@@ -208,9 +208,13 @@ describe('a device that is moved', () => {
         insert into backup_vaults (id, org_id, device_id, name, source_repository_id, repository_id, provider, details,
           sync_after_backup, retention_count, max_lag_hours)
         select gen_random_uuid(), org_id, device_id, 'Vault', id, id, 'server', '{}', true, 3, 48 from copy
-        returning id, org_id, device_id)
-      insert into backup_vault_syncs (id, org_id, device_id, vault_id, reason, expires_at)
-      select gen_random_uuid(), org_id, device_id, id, 'manual', now() from vault`,
+        returning id, org_id, device_id),
+      added as (
+        insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select gen_random_uuid(), 'vault_sync', o.partner_id, o.id, v.device_id, '{}', 'begin', now(), now()
+        from vault v join organizations o on o.id = v.org_id returning id, org_id)
+      insert into backup_vault_sync_facts (id, org_id, vault_id, reason)
+      select added.id, added.org_id, vault.id, 'manual' from added, vault`,
       [tenant.orgId, device.deviceId],
     );
     for (const text of [

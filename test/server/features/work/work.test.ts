@@ -4,6 +4,7 @@ import {
   defineWork,
   PermanentWorkFailure,
   type StepOutcome,
+  type WorkEnd,
   type WorkRun,
 } from '../../../../src/features/work/index.ts';
 import { type Tx, withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
@@ -446,11 +447,12 @@ describe('work', () => {
   });
 
   it('that ended, and of which a device reports later, frees nothing a second time and stays as it ended', async () => {
-    const kind = kindOf({ attempts: 1, steps: ['begin', 'late'] });
+    const kind = kindOf({ attempts: 1 });
     const server = bench.server();
-    let late: () => Promise<StepOutcome> = async () => ({ end: { status: 'completed' } });
+    let late: () => Promise<{ end: WorkEnd } | undefined> = async () => ({ end: { status: 'completed' } });
     server.engine.add(kind, {
-      steps: { begin: async () => ({ end: { status: 'failed', code: 'NO_ANSWER' } }), late: () => late() },
+      steps: { begin: async () => ({ end: { status: 'failed', code: 'NO_ANSWER' } }) },
+      late: () => late(),
     });
     const [first, other] = [newId(), newId()];
     await withSystem(server.db, 'a request of a test', async (tx) => {
@@ -487,6 +489,9 @@ describe('work', () => {
       error_code: 'NO_ANSWER',
       stage: 'ended',
     });
+    late = async () => undefined;
+    await reportLate();
+    expect(await bench.row(first)).to.deep.include({ status: 'failed', stage: 'ended' });
     late = async () => ({ end: { status: 'completed' } });
     await reportLate();
     expect(await status(first)).to.equal('completed');

@@ -77,15 +77,14 @@ export async function connected(
     () => inSystem(app, (tx) => tx('device_presence').where({ device_id: deviceId, state: 'connected' })),
     (rows) => rows.length === 1,
   );
-  await beginRound(app);
   return device;
 }
 
-/** What otherwise begins every minute. */
-const beginRound = (app: TestApp) =>
+/** Adds the syncs of vaults that are due, as the server does every minute. */
+export const runVaultSchedules = (app: TestApp) =>
   inSystem(app, (tx) =>
     tx.raw(
-      `select enqueue_job(gen_random_uuid(), 'backup.hand-over-vaults', null, null, '{}', null, 0, 3600, 3)`,
+      `select enqueue_job(gen_random_uuid(), 'backup.vault-schedules', null, null, '{}', null, 0, 3600, 3)`,
     ),
   );
 
