@@ -84,6 +84,8 @@ create table work (
   updated_at timestamptz(3) not null default now(),
   started_at timestamptz(3),
   finished_at timestamptz(3),
+  kept_days smallint not null default 400,
+  remove_on date generated always as ((finished_at at time zone 'UTC')::date + kept_days) stored,
 
   -- For the dispatcher. `ready`: a server may begin the step when it is due; `leased`: one has; `parked`: until the device
   -- connects; `device`: the command has it; `ended`.
@@ -133,7 +135,7 @@ create index work_of_command on work (command_id) where command_id is not null;
 create index work_of_org on work (org_id, kind, created_at desc, id desc);
 create index work_of_device on work (org_id, device_id, kind, created_at desc, id desc) where device_id is not null;
 create index work_of_partner on work (partner_id) where org_id is null;
-create index work_by_age on work (org_id, finished_at) where finished_at is not null;
+create index work_by_age on work (org_id, remove_on) where finished_at is not null;
 select protect_table('work',
   'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))',
   null, 'select, insert, update');

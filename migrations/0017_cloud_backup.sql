@@ -77,19 +77,15 @@ create index c2c_configs_of_key on c2c_configs (org_id, encryption_key_id);
 create index c2c_configs_due on c2c_configs (next_run_at) where next_run_at is not null;
 select protect_table('c2c_configs', 'org_id = any((select app_org_ids())::uuid[])');
 
--- Runs of configurations, and restores.
-create table c2c_jobs (
+-- What belongs to a run of a configuration or to a restore alone. The rest of it is work.
+create table c2c_job_facts (
   id uuid primary key,
   org_id uuid not null,
   config_id uuid not null,
   type text not null check (type in ('backup', 'restore')),
   trigger text not null check (trigger in ('manual', 'schedule')),
-  status text not null default 'pending'
-    check (status in ('pending', 'running', 'completed', 'partial', 'failed', 'cancelled')),
   -- Of a restore: { connectionId, user, folder }.
   target jsonb,
-  -- Only this worker may write; a server that takes over sets another one.
-  worker_id uuid,
   phase varchar(50),
   items_processed bigint not null default 0,
   items_new bigint not null default 0,
@@ -99,31 +95,24 @@ create table c2c_jobs (
   bytes_transferred bigint not null default 0,
   parts_total integer,
   parts_done integer not null default 0,
-  error_code varchar(100),
-  error_message varchar(1000),
-  cancel_requested_at timestamptz(3),
-  created_by uuid references users (id) on delete set null,
-  created_at timestamptz(3) not null default now(),
-  started_at timestamptz(3),
-  finished_at timestamptz(3),
-  updated_at timestamptz(3) not null default now(),
   unique (org_id, id),
+  foreign key (org_id, id) references work (org_id, id) on delete cascade,
   foreign key (org_id, config_id) references c2c_configs (org_id, id) on delete cascade
-);
--- One run of a configuration at a time, over all servers.
-create unique index c2c_jobs_one_run on c2c_jobs (config_id) where type = 'backup' and finished_at is null;
-create index c2c_jobs_newest on c2c_jobs (org_id, created_at desc, id desc);
-create index c2c_jobs_of_config on c2c_jobs (org_id, config_id);
-create index c2c_jobs_ended on c2c_jobs (org_id, finished_at) where finished_at is not null;
--- The newest run that has ended, and those of the last days that have failed.
-create index c2c_jobs_ended_runs on c2c_jobs (org_id, config_id, finished_at desc, id desc)
-  where type = 'backup' and status in ('completed', 'partial', 'failed');
-select protect_table('c2c_jobs', 'org_id = any((select app_org_ids())::uuid[])');
-create trigger c2c_jobs_work_added after insert on c2c_jobs
-  referencing new table as changed for each statement execute function announce_long_work('cloud_backup');
-create trigger c2c_jobs_work after update on c2c_jobs
-  referencing old table as former new table as changed
-  for each statement execute function announce_long_work('cloud_backup');
+) with (fillfactor = 70);
+create index c2c_job_facts_of_config on c2c_job_facts (org_id, config_id, id desc);
+select protect_table('c2c_job_facts', 'org_id = any((select app_org_ids())::uuid[])');
+-- It counts with each page that is read.
+create trigger c2c_job_facts_work after update of items_processed, parts_done, phase on c2c_job_facts
+  for each row execute function announce_part_of_long_work('cloud_backup', 'id');
+
+-- For reading, by the rights of the reader.
+create view c2c_jobs with (security_invoker = true) as
+select w.id, w.org_id, f.config_id, f.type, f.trigger, w.status, f.target, f.phase,
+  f.items_processed, f.items_new, f.items_updated, f.items_deleted, f.items_failed, f.bytes_transferred,
+  f.parts_total, f.parts_done, w.error_code, w.error_message, w.cancel_requested_at,
+  w.created_by, w.created_at, w.updated_at, w.started_at, w.finished_at
+from c2c_job_facts f join work w on w.id = f.id;
+grant select on c2c_jobs to svc_app, svc_system;
 
 -- What became of each kind of data of each user in a run.
 create table c2c_outcomes (
@@ -140,7 +129,7 @@ create table c2c_outcomes (
   error_code varchar(100),
   error_message varchar(1000),
   primary key (job_id, user_email, kind),
-  foreign key (org_id, job_id) references c2c_jobs (org_id, id) on delete cascade
+  foreign key (org_id, job_id) references c2c_job_facts (org_id, id) on delete cascade
 );
 create index c2c_outcomes_of_org on c2c_outcomes (org_id, job_id);
 select protect_table('c2c_outcomes', 'org_id = any((select app_org_ids())::uuid[])');
@@ -350,7 +339,7 @@ create table c2c_restored_items (
   error_code varchar(100),
   error_message varchar(1000),
   primary key (job_id, item_id),
-  foreign key (org_id, job_id) references c2c_jobs (org_id, id) on delete cascade,
+  foreign key (org_id, job_id) references c2c_job_facts (org_id, id) on delete cascade,
   foreign key (org_id, item_id) references c2c_items (org_id, id) on delete cascade
 );
 create index c2c_restored_items_of_item on c2c_restored_items (org_id, item_id);

@@ -240,17 +240,20 @@ create trigger backup_restores_webhooks after update of finished_at on backup_re
 
 create function webhook_cloud_job_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
+declare
+  job c2c_job_facts;
 begin
+  select * into job from c2c_job_facts f where f.id = new.id;
   perform record_webhook_event('cloud_backup.job_ended', new.org_id, jsonb_build_object(
-    'jobId', new.id, 'configId', new.config_id, 'kind', new.type, 'trigger', new.trigger, 'status', new.status,
-    'itemsProcessed', new.items_processed, 'itemsFailed', new.items_failed,
+    'jobId', new.id, 'configId', job.config_id, 'kind', job.type, 'trigger', job.trigger, 'status', new.status,
+    'itemsProcessed', job.items_processed, 'itemsFailed', job.items_failed,
     'errorCode', new.error_code, 'errorMessage', new.error_message,
     'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
   return null;
 end
 $$;
-create trigger c2c_jobs_webhooks after update of finished_at on c2c_jobs
-  for each row when (old.finished_at is null and new.finished_at is not null)
+create trigger work_webhooks_of_cloud_jobs after update of finished_at on work
+  for each row when (new.kind = 'cloud_backup' and old.finished_at is null and new.finished_at is not null)
   execute function webhook_cloud_job_ended();
 
 -- Entries are sealed by the hundred, so one statement finds the webhooks for all of a batch. Addresses, details and

@@ -21,7 +21,7 @@ interface Column {
 const SPECIAL: Record<string, Record<string, unknown>> = {
   stored_log_days: { day: '2026-01-01' },
   c2c_connections: { provider: 'microsoft_365', auth_method: 'platform_app' },
-  c2c_jobs: { type: 'backup', trigger: 'manual' },
+  c2c_job_facts: { type: 'backup', trigger: 'manual' },
   c2c_outcomes: { kind: 'mail' },
   c2c_cursors: { kind: 'mail' },
   c2c_items: { kind: 'mail' },

@@ -86,16 +86,6 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       (id, org_id, session_id, display_name, state_hash, nonce, code_verifier, expires_at)
     select $id, '${orgId}', id, 'Aged', $token, 'n', 'v', $at from sessions
     where user_id = '${userId}' and user_agent is null limit 1`,
-  c2c_jobs: ({ orgId }) => `with key as (
-      insert into backup_encryption_keys (id, org_id, name) values (gen_random_uuid(), '${orgId}', $token) returning id),
-    connection as (
-      insert into c2c_connections (id, org_id, provider, auth_method, display_name, tenant_id)
-      values (gen_random_uuid(), '${orgId}', 'microsoft_365', 'platform_app', $token, gen_random_uuid()) returning id),
-    config as (
-      insert into c2c_configs (id, org_id, connection_id, name, encryption_key_id, backup_scope, all_users, target_users)
-      select $id, '${orgId}', connection.id, $token, key.id, '{mail}', true, '{}' from key, connection returning id)
-    insert into c2c_jobs (id, org_id, config_id, type, trigger, status, finished_at)
-    select $id, '${orgId}', id, 'backup', 'manual', 'completed', $at from config`,
   webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
     select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
   dr_executions: ({ orgId }) => `insert into dr_executions

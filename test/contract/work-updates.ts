@@ -43,16 +43,34 @@ export interface WorkParts {
 
 /** @param parts  they are there when the first request is prepared */
 export function workUpdates(parts: () => WorkParts): Record<string, () => Promise<Update>> {
-  /** A row of work that runs nowhere: what it needs to run is not there. */
-  const row = async (table: string, values: Record<string, unknown>): Promise<string> => {
-    const id = newId();
-    const columns = Object.entries({ id, ...values });
-    await asOwner(
+  const insert = (table: string, columns: [string, unknown][]) =>
+    asOwner(
       parts().app.database.ownerUrl,
       `insert into ${table} (${columns.map(([column]) => column).join(', ')})
       values (${columns.map((_column, at) => `$${at + 1}`).join(', ')})`,
       columns.map(([, value]) => value),
     );
+  /** A row of work that runs nowhere: what it needs to run is not there. */
+  const row = async (table: string, values: Record<string, unknown>): Promise<string> => {
+    const id = newId();
+    await insert(table, Object.entries({ id, ...values }));
+    return id;
+  };
+  /** Work that is due at some later time, with its facts. */
+  const work = async (
+    { kind, step, deviceId }: { kind: string; step: string; deviceId?: string },
+    table: string,
+    facts: Record<string, unknown>,
+  ): Promise<string> => {
+    const id = newId();
+    await asOwner(
+      parts().app.database.ownerUrl,
+      `insert into work (id, kind, partner_id, org_id, device_id, input, step, due_at, deadline_at)
+      select $1, $2, partner_id, id, $3, '{}', $4, now() + interval '1 day', now() + interval '2 days'
+      from organizations where id = $5`,
+      [id, kind, deviceId ?? null, step, parts().orgId],
+    );
+    await insert(table, Object.entries({ id, org_id: parts().orgId, ...facts }));
     return id;
   };
   const command = async (deviceId: string) =>
@@ -147,15 +165,10 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
         provider: 's3',
         details: S3_DETAILS,
       });
-      await asOwner(
-        parts().app.database.ownerUrl,
-        `with added as (
-          insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, exclusive_key)
-          select gen_random_uuid(), 'vault_sync', partner_id, id, $2, '{}', 'begin', $3, $4
-          from organizations where id = $1 returning id, org_id)
-        insert into backup_vault_sync_facts (id, org_id, vault_id, reason) select id, org_id, $4::uuid, 'manual' from added`,
-        [parts().orgId, deviceId, nextMonth, vaultId],
-      );
+      await work({ kind: 'vault_sync', step: 'begin', deviceId }, 'backup_vault_sync_facts', {
+        vault_id: vaultId,
+        reason: 'manual',
+      });
       return {
         path: `/backup/vault/${vaultId}/cancel`,
         before: { status: 'pending', cancelRequestedAt: null },
@@ -171,19 +184,15 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
         backupScope: ['mail'],
         allUsers: true,
       });
-      const id = await row('c2c_jobs', {
-        org_id: parts().orgId,
+      const id = await work({ kind: 'cloud_backup', step: 'run' }, 'c2c_job_facts', {
         config_id: configId,
         type: 'backup',
         trigger: 'manual',
-        status: 'running',
-        worker_id: newId(),
-        started_at: new Date(),
       });
       return {
         path: `/c2c/jobs/${id}/cancel`,
-        before: { cancelRequestedAt: null },
-        after: {},
+        before: { status: 'pending', cancelRequestedAt: null },
+        after: { status: 'cancelled' },
         hasMore: true,
       };
     },

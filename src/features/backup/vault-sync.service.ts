@@ -88,7 +88,7 @@ export async function cancelSync(
   const sync = await VaultSync.query(ctx.tx).where('vault_id', vaultId).whereNull('finished_at').first();
   if (sync === undefined) throw new AppError('conflict', 'No sync of this vault is in flight.');
   const { status, cancelRequestedAt } = sync;
-  await work.cancel(ctx, sync.id, hub);
+  await work.cancel(ctx, sync.id);
   const cancelled = await VaultSync.query(ctx.tx).findById(sync.id).throwIfNotFound();
   ctx.recordChange(
     { status, cancelRequestedAt },
@@ -105,7 +105,7 @@ export async function deleteVault(
   ctx: Context,
   id: string,
   { keepSnapshots = false }: DeleteVaultQuery,
-  { hub, work }: Pick<SyncParts, 'hub' | 'work'>,
+  work: WorkEngine,
 ) {
   const { tx } = ctx;
   const vault = await findVault(ctx, id);
@@ -125,7 +125,7 @@ export async function deleteVault(
     }
   }
   const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
-  if (open !== undefined) await work.cancel(ctx, open.id, hub);
+  if (open !== undefined) await work.cancel(ctx, open.id);
   if (!keepSnapshots) {
     const now = clock.date();
     await copies().patch({ removedAt: now, removedBecause: 'vault_deleted' });

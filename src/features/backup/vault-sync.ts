@@ -28,6 +28,8 @@ export const VAULT_SYNC = defineWork({
   deadlineMs: 7 * DAY_MS,
   runsOnServer: false,
   commands: ['backup.vault-sync'],
+  // The copies stay for as long as they are kept; a sync can follow each backup.
+  keptDays: 100,
 });
 
 /** @returns the id of the sync; `undefined` if one of the vault is in flight */

@@ -94,7 +94,7 @@ export const vaultRoutes = (parts: SyncParts & { secrets: Encryptor }): RouteGro
       query: DeleteVaultQuery,
       response: VaultDeleted,
       errors: ['conflict'],
-      handler: ({ ctx, params, query }) => deleteVault(ctx, params.id, query, parts),
+      handler: ({ ctx, params, query }) => deleteVault(ctx, params.id, query, parts.work),
       audit: {
         action: 'backup.vault.delete',
         resource: 'backup_vault',

@@ -4,6 +4,7 @@ import { expiredRows, type RetentionRule } from '../../platform/db/retention-rul
 import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
 import type { BackupSchedule } from '../backup/index.ts';
 import { Organization } from '../organizations/index.ts';
+import { Work } from '../work/index.ts';
 import type { CloudRetention } from './config.schema.ts';
 import type { KindName } from './item-kind.ts';
 
@@ -84,17 +85,54 @@ interface RestoreTarget {
   folder: string;
 }
 
-/** A run of a configuration, or a restore. */
-export class CloudJob extends BaseModel {
-  static override tableName = 'c2c_jobs';
+const jobRelations = (table: string): RelationMappings => ({
+  organization: {
+    relation: BaseModel.BelongsToOneRelation,
+    modelClass: Organization,
+    join: { from: `${table}.org_id`, to: 'organizations.id' },
+  },
+  config: {
+    relation: BaseModel.BelongsToOneRelation,
+    modelClass: CloudConfig,
+    join: { from: [`${table}.org_id`, `${table}.config_id`], to: ['c2c_configs.org_id', 'c2c_configs.id'] },
+  },
+});
+
+/** What belongs to a run of a configuration or to a restore alone; its state and its end are work. */
+export class CloudJobFacts extends BaseModel {
+  static override tableName = 'c2c_job_facts';
   static override jsonAttributes = ['target'];
+  static override hasUpdatedAt = false;
   declare orgId: string;
   declare configId: string;
   declare type: 'backup' | 'restore';
   declare trigger: 'manual' | 'schedule';
+  declare target: RestoreTarget | null;
+  declare phase: string | null;
+  declare partsTotal: number | null;
+
+  static override relationMappings = (): RelationMappings => ({
+    ...jobRelations('c2c_job_facts'),
+    work: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Work,
+      join: { from: ['c2c_job_facts.org_id', 'c2c_job_facts.id'], to: ['work.org_id', 'work.id'] },
+    },
+  });
+}
+
+/** A run of a configuration, or a restore, for reading: a view of its work and its facts. */
+export class CloudJob extends BaseModel {
+  static override tableName = 'c2c_jobs';
+  static override jsonAttributes = ['target'];
+  declare orgId: string;
+  declare organization?: Organization | null;
+  declare configId: string;
+  declare config?: CloudConfig | null;
+  declare type: 'backup' | 'restore';
+  declare trigger: 'manual' | 'schedule';
   declare status: 'pending' | 'running' | 'completed' | 'partial' | 'failed' | 'cancelled';
   declare target: RestoreTarget | null;
-  declare workerId: string | null;
   declare phase: string | null;
   declare itemsProcessed: string;
   declare itemsNew: string;
@@ -111,18 +149,7 @@ export class CloudJob extends BaseModel {
   declare startedAt: Date | null;
   declare finishedAt: Date | null;
 
-  static override relationMappings = (): RelationMappings => ({
-    organization: {
-      relation: BaseModel.BelongsToOneRelation,
-      modelClass: Organization,
-      join: { from: 'c2c_jobs.org_id', to: 'organizations.id' },
-    },
-    config: {
-      relation: BaseModel.BelongsToOneRelation,
-      modelClass: CloudConfig,
-      join: { from: ['c2c_jobs.org_id', 'c2c_jobs.config_id'], to: ['c2c_configs.org_id', 'c2c_configs.id'] },
-    },
-  });
+  static override relationMappings = () => jobRelations('c2c_jobs');
 }
 
 /** A message, event, contact or file that is backed up. */
@@ -165,15 +192,4 @@ export class CloudItem extends BaseModel {
   });
 }
 
-export const cloudJobRetention: readonly RetentionRule[] = [
-  {
-    table: 'c2c_jobs',
-    key: ['id'],
-    days: 100,
-    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
-    organization: {},
-    // Its outcomes are deleted with it.
-    atOnce: 50,
-  },
-  expiredRows('c2c_consents', 'id'),
-];
+export const consentRetention: readonly RetentionRule[] = [expiredRows('c2c_consents', 'id')];

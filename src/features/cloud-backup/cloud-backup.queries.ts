@@ -76,7 +76,7 @@ export async function lastRunsOf(tx: Tx, configIds: readonly string[]): Promise<
     `select c.id as config_id, j.id as job_id, j.status, j.created_at, j.finished_at
     from c2c_configs c cross join lateral (
       select * from c2c_jobs where org_id = c.org_id and config_id = c.id and type = 'backup'
-      order by created_at desc, id desc limit 1) j
+      order by id desc limit 1) j
     where c.id = any(?)`,
     [[...configIds]],
   );
@@ -103,12 +103,9 @@ export async function usersWithItems(
   return rows;
 }
 
-export async function cancelJobsOf(tx: Tx, { id, orgId }: Pick<CloudConfig, 'id' | 'orgId'>): Promise<void> {
-  await tx.raw(
-    'update c2c_jobs set cancel_requested_at = now() where org_id = ? and config_id = ? and finished_at is null',
-    [orgId, id],
-  );
-}
+/** The jobs of a configuration that have not ended. */
+export const openJobsOf = (tx: Tx, { id, orgId }: Pick<CloudConfig, 'id' | 'orgId'>) =>
+  CloudJob.query(tx).where({ org_id: orgId, config_id: id, finished_at: null });
 
 /** Locks the configurations of active organizations whose run is due. */
 export const lockDueConfigs = (tx: Tx, limit: number): PromiseLike<CloudConfig[]> =>
@@ -136,32 +133,11 @@ export async function failedConfigs(tx: Tx, orgId: string): Promise<FailedConfig
       select x.* from c2c_jobs x
       where x.org_id = c.org_id and x.config_id = c.id and x.type = 'backup'
         and x.status in ('completed', 'partial', 'failed')
-      order by x.finished_at desc, x.id desc limit 1) j
+      order by x.id desc limit 1) j
     where c.org_id = ? and c.removing_since is null and j.status = 'failed' order by j.finished_at desc`,
     [orgId],
   );
   return rows;
-}
-
-interface NewRun {
-  id: string;
-  orgId: string;
-  configId: string;
-  trigger: 'manual' | 'schedule';
-  createdBy: string | null;
-}
-
-/** Adds a run. Returns false if one of the configuration has not ended. */
-export async function insertRun(
-  tx: Tx,
-  { id, orgId, configId, trigger, createdBy }: NewRun,
-): Promise<boolean> {
-  const { rows } = await tx.raw<{ rows: object[] }>(
-    `insert into c2c_jobs (id, org_id, config_id, type, trigger, created_by) values (?, ?, ?, 'backup', ?, ?)
-    on conflict do nothing returning id`,
-    [id, orgId, configId, trigger, createdBy] as string[],
-  );
-  return rows.length > 0;
 }
 
 export interface OutcomeRow {
@@ -264,14 +240,13 @@ export async function settleRestore(
   outcome: Record<string, string>,
 ): Promise<void> {
   await tx('c2c_restored_items').where({ job_id: jobId, item_id: itemId }).update(outcome);
-  await tx('c2c_jobs')
+  await tx('c2c_job_facts')
     .where('id', jobId)
     .update({
       parts_done: tx.raw('parts_done + 1'),
       items_processed: tx.raw('items_processed + 1'),
       items_new: tx.raw('items_new + ?', [outcome['status'] === 'restored' ? 1 : 0]),
       items_failed: tx.raw('items_failed + ?', [outcome['status'] === 'failed' ? 1 : 0]),
-      updated_at: tx.fn.now(),
     });
 }
 
@@ -297,7 +272,8 @@ const ms = (time: string) => `extract(epoch from ${time})::float8 * 1000`;
 
 const ENDED_RUNS = `from c2c_jobs j where j.org_id = c.org_id and j.config_id = c.id and j.type = 'backup'
       and j.status in ('completed', 'partial', 'failed')`;
-const NEWEST_FIRST = 'order by j.finished_at desc, j.id desc limit 1';
+/** A configuration has one run at a time, so they end in the order in which they begin. */
+const NEWEST_FIRST = 'order by j.id desc limit 1';
 
 const FACTS = `select c.id as "configId", c.org_id as "orgId", c.name,
     case when c.enabled then c.schedule ->> 'frequency' end as frequency,
@@ -306,8 +282,9 @@ const FACTS = `select c.id as "configId", c.org_id as "orgId", c.name,
     ${ms(`greatest(c.last_success_at, (select j.finished_at ${ENDED_RUNS} and j.status <> 'failed' ${NEWEST_FIRST}))`)}
       as "lastSuccessAt",
     (select jsonb_build_object('status', j.status, 'errorCode', j.error_code) ${ENDED_RUNS} ${NEWEST_FIRST}) as "lastRun",
-    (select count(*)::int ${ENDED_RUNS} and j.status = 'failed' and j.finished_at > now() - interval '7 days')
-      as "failuresOfWeek",
+    -- Of an hourly schedule a week has 168.
+    (select count(*)::int from (select j.status, j.finished_at ${ENDED_RUNS} order by j.id desc limit 200) n
+      where n.status = 'failed' and n.finished_at > now() - interval '7 days') as "failuresOfWeek",
     k.last_error_code is not null as "isConnectionFailing"
   from c2c_configs c join c2c_connections k on k.org_id = c.org_id and k.id = c.connection_id
   where c.removing_since is null`;

@@ -4,6 +4,7 @@ import { auditSubject } from '../../platform/http/audit.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { WorkEngine } from '../work/index.ts';
 import {
   CloudConfig,
   CloudConfigPatch,
@@ -22,7 +23,7 @@ import {
   withLastRun,
 } from './config.service.ts';
 
-export const cloudConfigRoutes: RouteGroup = {
+export const cloudConfigRoutes = ({ work }: { work: WorkEngine }): RouteGroup => ({
   name: 'Cloud backup configurations',
   description: 'What of which cloud users is backed up, when, and for how long it is kept.',
   routes: [
@@ -92,7 +93,7 @@ export const cloudConfigRoutes: RouteGroup = {
       access: { ...peopleOfEveryScope('backup:delete'), mfa: true },
       params: IdParams,
       response: z.object({ success: z.literal(true) }),
-      handler: ({ ctx, params }) => deleteCloudConfig(ctx, params.id),
+      handler: ({ ctx, params }) => deleteCloudConfig(ctx, params.id, work),
       audit: {
         action: 'c2c.config.delete',
         resource: 'c2c_config',
@@ -100,4 +101,4 @@ export const cloudConfigRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

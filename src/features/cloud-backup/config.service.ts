@@ -7,13 +7,14 @@ import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts'
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { type BackupSchedule, scheduleTimes, encryptionKeys } from '../backup/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { assertManageable, assertOrganizationAccess, lockOrganization } from '../organizations/index.ts';
 import { updateReadiness, updateFailedRunAlert } from './readiness.ts';
 import { findConnection } from './connection.service.ts';
 import {
   accessibleConfigs,
   accessibleConfigsByName,
-  cancelJobsOf,
+  openJobsOf,
   lastRunsOf,
   usersWithItems,
 } from './cloud-backup.queries.ts';
@@ -146,11 +147,11 @@ export async function updateCloudConfig(
 }
 
 /** Hides it at once. A job removes its items, which may be many. */
-export async function deleteCloudConfig(ctx: Context, id: string) {
+export async function deleteCloudConfig(ctx: Context, id: string, work: WorkEngine) {
   const config = await findCloudConfig(ctx, id);
   await assertManageable(ctx, config.orgId);
   await CloudConfig.query(ctx.tx).findById(id).patch({ removingSince: clock.date(), nextRunAt: null });
-  await cancelJobsOf(ctx.tx, config);
+  for (const job of await openJobsOf(ctx.tx, config)) await work.cancel(ctx, job.id);
   await updateFailedRunAlert(ctx.tx, config.orgId, { hasFailed: false });
   await updateReadiness(ctx.tx, config.orgId);
   return { success: true as const, config };

@@ -8,8 +8,8 @@ import { connectionRoutes, type ConnectionRouteParts } from './connection.routes
 import { cleanUpDaily, fillSearchTexts } from './content-store.ts';
 import { cloudUsageRoutes, cloudItemRoutes } from './item.routes.ts';
 import { cloudJobRoutes, cloudRestoreRoutes } from './job.routes.ts';
-import { cloudJobRetention } from './cloud-backup.model.ts';
-import { scheduleRuns, addWorkJob } from './job.work.ts';
+import { consentRetention } from './cloud-backup.model.ts';
+import { scheduleRuns, addCloudWork } from './job.work.ts';
 
 export { CLOUD_READINESS, CLOUD_WORK } from './cloud-backup.queries.ts';
 export { SEALED_CONNECTION_SECRET } from './cloud-backup.model.ts';
@@ -30,14 +30,18 @@ export const feature = defineFeature({
       Parameters<typeof cloudJobRoutes>[0],
   ) => [
     connectionRoutes(parts),
-    cloudConfigRoutes,
+    cloudConfigRoutes(parts),
     cloudJobRoutes(parts),
     cloudItemRoutes(parts),
     cloudRestoreRoutes(parts),
     cloudUsageRoutes,
   ],
-  jobs(parts: Parameters<typeof addWorkJob>[0] & Parameters<typeof cleanUpDaily>[0]) {
-    addWorkJob(parts);
+  jobs(
+    parts: Parameters<typeof addCloudWork>[0] &
+      Parameters<typeof scheduleRuns>[0] &
+      Parameters<typeof cleanUpDaily>[0],
+  ) {
+    addCloudWork(parts);
     scheduleRuns(parts);
     cleanUpDaily(parts);
     watchRegularly(parts);
@@ -47,9 +51,10 @@ export const feature = defineFeature({
     bounded('c2c_connections', CREATED_BY_PEOPLE),
     bounded('c2c_configs', CREATED_BY_PEOPLE),
     cascade('c2c_readiness', 'c2c_configs'),
-    ...byRules(cloudJobRetention),
-    cascade('c2c_outcomes', 'c2c_jobs'),
-    cascade('c2c_restored_items', 'c2c_jobs'),
+    ...byRules(consentRetention),
+    cascade('c2c_job_facts', 'work'),
+    cascade('c2c_outcomes', 'c2c_job_facts'),
+    cascade('c2c_restored_items', 'c2c_job_facts'),
     cascade('c2c_cursors', 'c2c_configs'),
     cascade('c2c_folders', 'c2c_configs'),
     bounded('c2c_items', 'they are what the product is about, and retention removes them'),

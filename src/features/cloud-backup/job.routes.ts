@@ -2,11 +2,11 @@ import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { CloudJob, CloudJobDetails, CloudJobQuery, NewCloudRestore } from './job.schema.ts';
 import { cancelJob, listJobs, readJob, startRun, createRestore } from './job.service.ts';
 
-export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
+export const cloudJobRoutes = ({ work }: { work: WorkEngine }): RouteGroup => ({
   name: 'Cloud backup jobs',
   description: 'Runs of cloud backups, and restores.',
   routes: [
@@ -22,7 +22,7 @@ export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
       status: 201,
       idempotent: true,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => startRun(ctx, params.id, jobs),
+      handler: ({ ctx, params }) => startRun(ctx, params.id, work),
       audit: {
         action: 'c2c.run',
         resource: 'c2c_job',
@@ -56,7 +56,7 @@ export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
       params: IdParams,
       response: CloudJob,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => cancelJob(ctx, params.id),
+      handler: ({ ctx, params }) => cancelJob(ctx, params.id, work),
       audit: {
         action: 'c2c.job.cancel',
         resource: 'c2c_job',
@@ -66,7 +66,7 @@ export const cloudJobRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
   ],
 });
 
-export const cloudRestoreRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
+export const cloudRestoreRoutes = ({ work }: { work: WorkEngine }): RouteGroup => ({
   name: 'Cloud restores',
   description: 'Cloud backup items that come back to a mailbox or a drive.',
   routes: [
@@ -83,7 +83,7 @@ export const cloudRestoreRoutes = ({ jobs }: { jobs: Jobs }): RouteGroup => ({
       status: 201,
       idempotent: true,
       errors: ['conflict'],
-      handler: ({ ctx, body }) => createRestore(ctx, body, jobs),
+      handler: ({ ctx, body }) => createRestore(ctx, body, work),
       audit: {
         action: 'c2c.restore',
         resource: 'c2c_job',

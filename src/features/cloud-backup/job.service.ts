@@ -1,42 +1,33 @@
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
+import { DAY_MS } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
-import { patchRecorded } from '../../platform/db/base-model.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, notFound, invalid } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { newId } from '../../platform/ids.ts';
-import { defineJob } from '../../platform/jobs/definition.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { defineWork, type WorkEngine } from '../work/index.ts';
 import { findCloudConfig } from './config.service.ts';
-import {
-  accessibleJobs,
-  insertRun,
-  type OutcomeRow,
-  outcomesOf,
-  restoredItemsOf,
-} from './cloud-backup.queries.ts';
-import { CloudJob, CloudConfig, CloudConnection } from './cloud-backup.model.ts';
+import { accessibleJobs, type OutcomeRow, outcomesOf, restoredItemsOf } from './cloud-backup.queries.ts';
+import { CloudJob, CloudJobFacts, CloudConfig, CloudConnection } from './cloud-backup.model.ts';
 import type { CloudJobQuery, NewCloudRestore } from './job.schema.ts';
 import { findStoredItems, withVersion } from './item.service.ts';
 
-/** Executes a run or a restore. Its progress is in the tables, so another server can continue it. */
-export const WORK = defineJob({
-  name: 'c2c.work',
-  input: z.object({ jobId: z.uuid() }),
-  result: z.object({}),
-  // The job queue has given up after several attempts: record that in the run.
-  attempts: 1000,
-  concurrency: 4,
-  resumes: true,
+/** A run of a configuration, or a restore. How far it is stands in the tables, so that another server can go on. */
+export const CLOUD_JOB = defineWork({
+  kind: 'cloud_backup',
+  input: z.object({}),
+  steps: ['run'],
+  // Each may be a server that was stopped in the middle of a run of days.
+  attempts: 20,
+  deadlineMs: 30 * DAY_MS,
+  keptDays: 100,
 });
 
-export async function startRun(ctx: Context, configId: string, jobs: Jobs) {
+export async function startRun(ctx: Context, configId: string, work: WorkEngine) {
   const config = await findCloudConfig(ctx, configId);
   await assertManageable(ctx, config.orgId);
-  const id = await addRun(ctx.tx, config, jobs, { trigger: 'manual', createdBy: ctx.caller.userId });
+  const id = await addRun(ctx.tx, work, config, { trigger: 'manual', createdBy: ctx.caller.userId });
   if (id === undefined) {
     const open = await CloudJob.query(ctx.tx).findOne({
       config_id: configId,
@@ -50,30 +41,29 @@ export async function startRun(ctx: Context, configId: string, jobs: Jobs) {
   return toJobResponse(await findJob(ctx, id));
 }
 
-/** Adds a run and returns its id; `undefined` if one of the configuration has not ended. */
-export async function addRun(
+type NewJob = Pick<CloudJobFacts, 'orgId' | 'configId' | 'type' | 'trigger'> &
+  Partial<Pick<CloudJobFacts, 'target' | 'partsTotal'>> & { createdBy: string | null };
+
+/** @returns the id of the job; `undefined` if a run of the configuration has not ended */
+async function addJob(
   tx: Tx,
-  { id: configId, orgId }: { id: string; orgId: string },
-  jobs: Jobs,
-  by: { trigger: 'manual' | 'schedule'; createdBy: string | null },
+  work: WorkEngine,
+  { createdBy, ...facts }: NewJob,
 ): Promise<string | undefined> {
-  const id = newId();
-  if (!(await insertRun(tx, { id, orgId, configId, ...by }))) return undefined;
-  await enqueueWork(tx, jobs, { id, orgId });
+  const { orgId, configId, type, trigger } = facts;
+  const one = type === 'backup' ? { exclusiveKey: configId } : {};
+  const options = { orgId, createdBy, isUrgent: trigger === 'manual', ...one };
+  const id = await work.enqueue(tx, CLOUD_JOB, {}, options);
+  if (id !== undefined) await CloudJobFacts.query(tx).insert({ id, ...facts });
   return id;
 }
 
-export async function enqueueWork(
+export const addRun = (
   tx: Tx,
-  jobs: Jobs,
-  { id, orgId }: { id: string; orgId: string },
-  delayMs = 0,
-): Promise<void> {
-  const owner = await tx('organizations')
-    .where('id', orgId)
-    .first<{ partner_id: string } | undefined>('partner_id');
-  await jobs.enqueue(tx, WORK, { jobId: id }, { partnerId: owner?.partner_id ?? null, delayMs });
-}
+  work: WorkEngine,
+  { id: configId, orgId }: Pick<CloudConfig, 'id' | 'orgId'>,
+  by: Pick<NewJob, 'trigger' | 'createdBy'>,
+): Promise<string | undefined> => addJob(tx, work, { orgId, configId, type: 'backup', ...by });
 
 export async function listJobs(ctx: Context, query: CloudJobQuery) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
@@ -138,16 +128,14 @@ const errorOf = ({
   code === null ? null : { code, message: message ?? '' };
 
 /** A job that has not begun ends at once. A running one ends with its next step. */
-export async function cancelJob(ctx: Context, id: string) {
-  await findJob(ctx, id);
-  const job = await CloudJob.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
+export async function cancelJob(ctx: Context, id: string, work: WorkEngine) {
+  const job = await findJob(ctx, id);
   await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) throw new AppError('conflict', `The job has already ended: ${job.status}.`);
-  const at = clock.date();
-  const cancelled = await patchRecorded(ctx, job, {
-    cancelRequestedAt: at,
-    ...(job.status === 'pending' ? { status: 'cancelled', finishedAt: at } : {}),
-  });
+  await work.cancel(ctx, id);
+  const cancelled = await findJob(ctx, id);
+  const shown = ({ status, cancelRequestedAt }: CloudJob) => ({ status, cancelRequestedAt });
+  ctx.recordChange(shown(job), shown(cancelled));
   return toJobResponse(cancelled);
 }
 
@@ -162,7 +150,7 @@ export function toJobResponse({ errorCode, errorMessage, finishedAt, ...shown }:
 const OPEN_MAX = 20;
 const FOLDER = 'Restored by Muster';
 
-export async function createRestore(ctx: Context, input: NewCloudRestore, jobs: Jobs) {
+export async function createRestore(ctx: Context, input: NewCloudRestore, work: WorkEngine) {
   const { orgId, configId, items: newest } = await findStoredItems(ctx, input.itemIds);
   await assertManageable(ctx, orgId);
   const { versionId } = input;
@@ -180,7 +168,7 @@ export async function createRestore(ctx: Context, input: NewCloudRestore, jobs: 
     .where({ org_id: orgId, type: 'restore', finished_at: null })
     .resultSize();
   if (open >= OPEN_MAX) throw new AppError('conflict', `${OPEN_MAX} restores have not ended yet.`);
-  const job = await CloudJob.query(ctx.tx).insertAndFetch({
+  const jobId = await addJob(ctx.tx, work, {
     orgId,
     configId,
     type: 'restore',
@@ -189,14 +177,11 @@ export async function createRestore(ctx: Context, input: NewCloudRestore, jobs: 
     partsTotal: items.length,
     createdBy: ctx.caller.userId,
   });
-  await ctx.tx('c2c_restored_items').insert(
-    items.map(({ id, versionId }) => ({
-      job_id: job.id,
-      org_id: orgId,
-      item_id: id,
-      version_id: versionId,
-    })),
-  );
-  await enqueueWork(ctx.tx, jobs, job);
-  return toJobResponse(job);
+  if (jobId === undefined) throw new Error('A restore excludes no other one.');
+  await ctx
+    .tx('c2c_restored_items')
+    .insert(
+      items.map((item) => ({ job_id: jobId, org_id: orgId, item_id: item.id, version_id: item.versionId })),
+    );
+  return toJobResponse(await findJob(ctx, jobId));
 }

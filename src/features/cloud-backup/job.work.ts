@@ -1,175 +1,100 @@
 import { z } from 'zod';
 import { clock, HOUR_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem, withSavepoint } from '../../platform/db/transaction.ts';
+import { type Tx, withSystem, withSavepoint } from '../../platform/db/transaction.ts';
 import { eachByItself } from '../../platform/concurrency.ts';
 import { AppError } from '../../platform/errors.ts';
-import { newId } from '../../platform/ids.ts';
-import { type JobRun, defineJob } from '../../platform/jobs/definition.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { CloudConfig, CloudConnection, CloudJob } from './cloud-backup.model.ts';
+import { shortened } from '../../protocol/index.ts';
+import type { StepOutcome, WorkEnd, WorkEngine, WorkRun } from '../work/index.ts';
+import { CloudConfig, CloudConnection, CloudJob, CloudJobFacts } from './cloud-backup.model.ts';
 import { lockDueConfigs } from './cloud-backup.queries.ts';
 import { nextRunOf } from './config.service.ts';
 import { type CloudParts, openGraph } from './connection.service.ts';
 import type { ContentParts } from './content-store.ts';
 import { GraphError, isOfConnection, Postponed } from './graph-client.ts';
-import { enqueueWork, WORK, addRun } from './job.service.ts';
+import { addRun, CLOUD_JOB } from './job.service.ts';
 import { updateFailedRunAlert, updateReadiness } from './readiness.ts';
 import { runRestore } from './restore.work.ts';
 import { runBackup } from './run-backup.ts';
-import { type Run, RunEnded, within } from './run.ts';
-import { shortened } from '../../protocol/index.ts';
+import type { Run } from './run.ts';
 
-export interface WorkParts extends ContentParts {
-  jobs: Jobs;
+export interface CloudWorkParts extends ContentParts {
+  work: WorkEngine;
   cloud: CloudParts;
 }
 
-/** The longest pause that a worker waits if Microsoft requests one; for longer pauses it releases the job. */
+/** The longest pause that a run waits if Microsoft requests one; for longer pauses it lets its place go. */
 const PATIENCE_MS = 60_000;
-/** How often a job is retried after an unexpected failure. */
-const ATTEMPTS_MAX = 5;
-const LOOK_MS = 2000;
 
-export function addWorkJob(parts: WorkParts): void {
-  parts.jobs.handle(WORK, (run) => work(parts, run));
+export function addCloudWork(parts: CloudWorkParts): void {
+  parts.work.add(CLOUD_JOB, {
+    steps: { run: (run) => runJob(parts, run) },
+    settle: (tx, { id }, end) => settleJob(tx, id, end),
+  });
 }
 
-type Ending = { status: 'completed' | 'partial' | 'failed' | 'cancelled'; code?: string; message?: string };
-
-async function work(
-  parts: WorkParts,
-  { input, signal, log, attempt }: JobRun<{ jobId: string }>,
-): Promise<Record<string, never>> {
-  const claimed = await claim(parts, input.jobId);
-  if (claimed === undefined) return {};
-  const { job, config, connection, partnerId } = claimed;
-  const stop = new AbortController();
-  const both = AbortSignal.any([signal, stop.signal]);
-  const base = {
-    parts,
-    jobId: job.id,
-    orgId: job.orgId,
-    partnerId,
-    configId: config.id,
-    encryptionKeyId: config.encryptionKeyId,
-    workerId: job.workerId ?? '',
-    log,
-  };
-  const about = { connectionId: connection.id, type: job.type };
-  const watching = watchCancel(base, both, () => stop.abort(new RunEnded('cancelled')));
+async function runJob(parts: CloudWorkParts, work: WorkRun): Promise<StepOutcome> {
+  const { id, signal, log } = work;
+  const found = await withSystem(parts.db, 'read a cloud backup or restore', (tx) => readJob(tx, id));
+  // The configuration was removed.
+  if (found === undefined) return { end: { status: 'cancelled' } };
+  const { job, config, connection, partnerId } = found;
+  const { orgId } = job;
   try {
-    const graph = openGraph(parts.cloud, connection, { db: parts.db, signal: both, patienceMs: PATIENCE_MS });
-    const run: Run = { ...base, graph };
-    const ending =
-      job.type === 'backup' ? await runBackup(run, config) : await runRestore(run, parts.cloud, job);
-    await finish(run, about, ending);
+    const graph = openGraph(parts.cloud, connection, { db: parts.db, signal, patienceMs: PATIENCE_MS });
+    const { id: configId, encryptionKeyId } = config;
+    const hold = (tx: Tx) => work.hold(tx);
+    const run: Run = { parts, jobId: id, orgId, partnerId, configId, encryptionKeyId, hold, graph, log };
+    return { end: await (job.type === 'backup' ? runBackup(run, config) : runRestore(run, job)) };
   } catch (error) {
     signal.throwIfAborted();
-    const reason: unknown = stop.signal.aborted ? stop.signal.reason : error;
-    if (reason instanceof Postponed) {
-      log.info({ cloudJobId: job.id, delayMs: reason.delayMs }, 'c2c.postponed');
-      await within(base, (tx) => enqueueWork(tx, parts.jobs, job, reason.delayMs));
-      return {};
+    if (error instanceof Postponed) {
+      log.info({ delayMs: error.delayMs }, 'c2c.postponed');
+      return { waitMs: error.delayMs };
     }
-    const ending = endingOf(reason);
-    if (ending === undefined) return {};
-    if (ending === 'again' && attempt < ATTEMPTS_MAX) throw error;
-    if (ending === 'again') log.error({ err: error, cloudJobId: job.id }, 'c2c.job_failed');
-    const unexpected: Ending = {
-      status: 'failed',
-      code: 'INTERNAL',
-      message: 'Something failed on the server.',
-    };
-    await finish(base, about, ending === 'again' ? unexpected : ending);
-  } finally {
-    stop.abort();
-    await watching;
+    if (error instanceof GraphError) {
+      return { end: { status: 'failed', code: error.code, message: error.message } };
+    }
+    if (error instanceof AppError && error.code === 'storage_full') {
+      return { end: { status: 'failed', code: 'STORAGE_FULL', message: error.message } };
+    }
+    throw error;
   }
-  return {};
 }
 
-/** `undefined`: another server runs the job. */
-function endingOf(error: unknown): Ending | 'again' | undefined {
-  if (error instanceof RunEnded) return error.reason === 'lost' ? undefined : { status: 'cancelled' };
-  if (error instanceof GraphError) return { status: 'failed', code: error.code, message: error.message };
-  if (error instanceof AppError && error.code === 'storage_full') {
-    return { status: 'failed', code: 'STORAGE_FULL', message: error.message };
-  }
-  return 'again';
+async function readJob(tx: Tx, id: string) {
+  const job = await CloudJob.query(tx).findById(id).withGraphFetched('[config, organization]');
+  if (job?.config == null || job.organization == null) return undefined;
+  const { config, organization } = job;
+  const connection = await CloudConnection.query(tx)
+    .findById(job.target?.connectionId ?? config.connectionId)
+    .throwIfNotFound();
+  return { job, config, connection, partnerId: organization.partnerId };
 }
 
-/** A server that has lost the job may still be working: from now on it cannot record anything. */
-const claim = ({ db }: WorkParts, jobId: string) =>
-  withSystem(db, 'take up a cloud backup or restore', async (tx) => {
-    const [job] = await CloudJob.query(tx)
-      .where('id', jobId)
-      .whereNull('finished_at')
-      .patch({ workerId: newId(), status: 'running' })
-      .returning('*');
-    if (job === undefined) return undefined;
-    if (job.startedAt === null) await job.$query(tx).patch({ startedAt: clock.date() });
-    const config = await CloudConfig.query(tx).findById(job.configId).throwIfNotFound();
-    const connection = await CloudConnection.query(tx)
+async function settleJob(tx: Tx, id: string, { status, code, message }: WorkEnd): Promise<void> {
+  const job = await CloudJob.query(tx).findById(id).withGraphFetched('config');
+  if (job?.config == null) return;
+  const { config, orgId } = job;
+  await CloudJobFacts.query(tx).findById(id).patch({ phase: null });
+  const isGood = status === 'completed' || status === 'partial';
+  const isBroken = code !== undefined && isOfConnection(new GraphError(code, ''));
+  if (isGood || isBroken) {
+    await CloudConnection.query(tx)
       .findById(job.target?.connectionId ?? config.connectionId)
-      .throwIfNotFound();
-    const owner = await tx('organizations')
-      .where('id', job.orgId)
-      .first<{ partner_id: string }>('partner_id');
-    return { job, config, connection, partnerId: owner.partner_id };
-  });
-
-/** Aborts long downloads soon after the job was cancelled or its server has lost it. */
-async function watchCancel(
-  run: Omit<Run, 'graph'>,
-  signal: AbortSignal,
-  onCancelled: () => void,
-): Promise<void> {
-  while (!signal.aborted) {
-    await clock.sleep(LOOK_MS, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    const job = await within(run, (tx) =>
-      tx('c2c_jobs')
-        .where('id', run.jobId)
-        .first<{ at: Date | null } | undefined>({ at: 'cancel_requested_at' }),
-    ).catch(() => undefined);
-    if (job !== undefined && job.at !== null) onCancelled();
-  }
-}
-
-async function finish(
-  run: Omit<Run, 'graph'>,
-  { connectionId, type }: { connectionId: string; type: CloudJob['type'] },
-  ending: Ending,
-): Promise<void> {
-  const { status, code = null, message = null } = ending;
-  await within(run, async (tx) => {
-    const ended = await CloudJob.query(tx)
-      .findById(run.jobId)
-      .where('worker_id', run.workerId)
-      .whereNull('finished_at')
       .patch({
-        status,
-        errorCode: code,
-        errorMessage: message === null ? null : shortened(message, 1000),
-        finishedAt: clock.date(),
-        phase: null,
+        lastErrorCode: isBroken ? code : null,
+        lastErrorMessage: isBroken ? shortened(message ?? '', 1000) : null,
+        ...(isGood ? { lastSyncAt: clock.date() } : {}),
       });
-    if (ended === 0) return;
-    const isGood = status === 'completed' || status === 'partial';
-    const isBroken = code !== null && isOfConnection(new GraphError(code, ''));
-    const outcome = { lastErrorCode: isBroken ? code : null, lastErrorMessage: isBroken ? message : null };
-    if (isGood) {
-      await CloudConnection.query(tx)
-        .findById(connectionId)
-        .patch({ ...outcome, lastSyncAt: clock.date() });
-    } else if (isBroken) await CloudConnection.query(tx).findById(connectionId).patch(outcome);
-    if (type !== 'backup') return;
-    if (isGood) await CloudConfig.query(tx).findById(run.configId).patch({ lastSuccessAt: clock.date() });
-    await updateFailedRunAlert(tx, run.orgId, { hasFailed: status === 'failed' });
-    await updateReadiness(tx, run.orgId);
-  });
+  }
+  if (job.type !== 'backup') return;
+  if (isGood) await CloudConfig.query(tx).findById(config.id).patch({ lastSuccessAt: clock.date() });
+  await updateFailedRunAlert(tx, orgId, { hasFailed: status === 'failed' });
+  await updateReadiness(tx, orgId);
 }
 
 const BEGIN_DUE = defineJob({
@@ -181,7 +106,17 @@ const BEGIN_DUE = defineJob({
 const AT_ONCE = 100;
 
 /** Starts scheduled runs. If a run is still running when the next one is due, the next one is skipped. */
-export function scheduleRuns({ jobs, db, log }: { jobs: Jobs; db: Db; log: Logger }): void {
+export function scheduleRuns({
+  jobs,
+  work,
+  db,
+  log,
+}: {
+  jobs: Jobs;
+  work: WorkEngine;
+  db: Db;
+  log: Logger;
+}): void {
   jobs.handle(BEGIN_DUE, async () => {
     await withSystem(db, 'begin the cloud backups that are due', async (tx) => {
       const due = await lockDueConfigs(tx, AT_ONCE);
@@ -189,7 +124,7 @@ export function scheduleRuns({ jobs, db, log }: { jobs: Jobs; db: Db; log: Logge
         due,
         (config) =>
           withSavepoint(tx, async (part) => {
-            await addRun(part, config, jobs, { trigger: 'schedule', createdBy: null });
+            await addRun(part, work, config, { trigger: 'schedule', createdBy: null });
             await config.$query(part).patch({ nextRunAt: nextRunOf(config) });
           }),
         (error, config) => {

@@ -2,7 +2,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Fetched } from './fetch-contents.ts';
 import type { GraphUser, Kind, Listed, Container } from './item-kind.ts';
-import { type Cursor, holdJob, type Run, within } from './run.ts';
+import { type Cursor, type Run, within } from './run.ts';
 import { shortened } from '../../protocol/index.ts';
 
 interface At {
@@ -92,7 +92,7 @@ export async function recordPage(
   },
 ): Promise<{ isNews: boolean }> {
   return within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     const folders = page.listed.filter(({ isFolder, isRemoved }) => isFolder && !isRemoved);
     if (folders.length > 0) await upsertFolders(tx, run, at.user, folders);
     const items = page.listed.filter(({ isFolder }) => !isFolder);
@@ -225,7 +225,7 @@ const AT_ONCE = 1000;
 export async function removeUnseen(run: Run, at: At): Promise<void> {
   for (let removed = AT_ONCE; removed === AT_ONCE; ) {
     removed = await within(run, async (tx) => {
-      await holdJob(tx, run);
+      await run.hold(tx);
       const gone = tx('c2c_items')
         .where({ ...keyOf(run, at), container_id: at.container.id })
         .whereNot('seen_round', at.cursor.round)
@@ -273,13 +273,12 @@ export async function count(
     Object.entries(counts).map(([name, value]) => [name, tx.raw('?? + ?', [name, value])]),
   );
   await tx('c2c_outcomes').where({ job_id: run.jobId, user_email: user.email, kind: kind.name }).update(more);
-  await tx('c2c_jobs')
+  await tx('c2c_job_facts')
     .where('id', run.jobId)
     .update({
       ...more,
       items_processed: tx.raw('items_processed + ?', [processed]),
       phase: shortened(`${kind.name} ${user.email}`, 50),
-      updated_at: tx.fn.now(),
     });
 }
 

@@ -5,13 +5,12 @@ import { z } from 'zod';
 import { AppError } from '../../platform/errors.ts';
 import type { CloudJob } from './cloud-backup.model.ts';
 import { pendingRestores, type RestoredItem, settleRestore } from './cloud-backup.queries.ts';
-import type { CloudParts } from './connection.service.ts';
 import { readContent } from './content-store.ts';
 import { type GraphClient, GraphError, isOfConnection } from './graph-client.ts';
 import { EventContent } from './graph-kinds.ts';
 import { GraphId, type GraphUser, type KindName, listAll, partOf, userPath } from './item-kind.ts';
 import { findUser } from './run-backup.ts';
-import { type Run, holdJob, within } from './run.ts';
+import { type Run, within } from './run.ts';
 import { shortened } from '../../protocol/index.ts';
 
 const AT_ONCE = 100;
@@ -22,8 +21,7 @@ const AT_ONCE = 100;
  */
 export async function runRestore(
   run: Run,
-  _cloud: CloudParts,
-  { target }: CloudJob,
+  { target }: Pick<CloudJob, 'target'>,
 ): Promise<{ status: 'completed' | 'partial' | 'failed' }> {
   if (target === null) throw new Error('a restore has no target');
   const users = new Map<string, Promise<GraphUser>>();
@@ -59,13 +57,13 @@ export async function runRestore(
 
 const pending = (run: Run): Promise<RestoredItem[]> =>
   within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     return pendingRestores(tx, run.jobId, AT_ONCE);
   });
 
 const settle = (run: Run, itemId: string, outcome: Record<string, string>): Promise<void> =>
   within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     await settleRestore(tx, run.jobId, itemId, outcome);
   });
 

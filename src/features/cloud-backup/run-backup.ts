@@ -20,7 +20,7 @@ import {
   GraphPage,
 } from './item-kind.ts';
 import { removeAbsentContainers, recordPage, itemsToFetch, removeUnseen } from './record-page.queries.ts';
-import { holdJob, type Run, RunEnded, within, type Cursor } from './run.ts';
+import { type Run, within, type Cursor } from './run.ts';
 import { newId } from '../../platform/ids.ts';
 import { shortened } from '../../protocol/index.ts';
 
@@ -65,7 +65,7 @@ export async function runBackup(
 /** Returns the remaining work, also for a server that takes the run over. */
 const planWork = (run: Run, emails: readonly string[], kinds: readonly KindName[]): Promise<Work[]> =>
   within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     for (let from = 0; from < emails.length; from += 500) {
       const rows = emails
         .slice(from, from + 500)
@@ -74,7 +74,7 @@ const planWork = (run: Run, emails: readonly string[], kinds: readonly KindName[
         );
       await tx('c2c_outcomes').insert(rows).onConflict(['job_id', 'user_email', 'kind']).ignore();
     }
-    await tx('c2c_jobs')
+    await tx('c2c_job_facts')
       .where('id', run.jobId)
       .update({ parts_total: tx('c2c_outcomes').where('job_id', run.jobId).count('*') });
     return tx('c2c_outcomes')
@@ -88,23 +88,23 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
   const key = { job_id: run.jobId, user_email: email, kind };
   try {
     await within(run, async (tx) => {
-      await holdJob(tx, run);
+      await run.hold(tx);
       await tx('c2c_outcomes').where(key).update({ status: 'running' });
     });
     const user = await users.find(email);
     await readKind(run, KINDS[kind], user);
     await within(run, async (tx) => {
-      await holdJob(tx, run);
+      await run.hold(tx);
       await endOutcome(tx, key);
-      await tx('c2c_jobs').where('id', run.jobId).increment('parts_done', 1);
+      await tx('c2c_job_facts').where('id', run.jobId).increment('parts_done', 1);
     });
   } catch (error) {
     run.graph.signal.throwIfAborted();
-    if (error instanceof Postponed || error instanceof RunEnded || isOfConnection(error)) throw error;
+    if (error instanceof Postponed || isOfConnection(error)) throw error;
     if (error instanceof AppError && error.code === 'storage_full') throw error;
     if (!(error instanceof GraphError)) throw error;
     await within(run, async (tx) => {
-      await holdJob(tx, run);
+      await run.hold(tx);
       const isAbsent =
         error.status === 404 && ABSENT.has(error.code) && !(await hadItems(tx, run, { email, kind }));
       await tx('c2c_outcomes')
@@ -114,7 +114,7 @@ async function doWork(run: Run, users: UsersByEmail, { email, kind }: Work): Pro
           error_code: error.code.slice(0, 100),
           error_message: shortened(error.message, 1000),
         });
-      await tx('c2c_jobs').where('id', run.jobId).increment('parts_done', 1);
+      await tx('c2c_job_facts').where('id', run.jobId).increment('parts_done', 1);
     });
   }
 }
@@ -209,7 +209,7 @@ async function retryDue(run: Run, kind: Kind, user: GraphUser): Promise<void> {
     }
     if (gone.length > 0) {
       await within(run, async (tx) => {
-        await holdJob(tx, run);
+        await run.hold(tx);
         await tx('c2c_items')
           .where({ config_id: run.configId, user_id: user.id, kind: kind.name })
           .whereIn('external_id', gone)
@@ -360,7 +360,7 @@ async function recordItems(
   if (links.nextLink === undefined && at.cursor.isWhole) await removeUnseen(run, at);
   if (links.nextLink === undefined) {
     await within(run, async (tx) => {
-      await holdJob(tx, run);
+      await run.hold(tx);
       await tx('c2c_cursors').where('id', at.cursor.id).update({ done_in: run.jobId });
     });
   }
@@ -407,7 +407,7 @@ function openCursor(
 ): Promise<Cursor | undefined> {
   const key = { config_id: run.configId, user_id: user.id, kind: kind.name, container_id: container.id };
   return within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     const found = await tx('c2c_cursors')
       .where(key)
       .first<(Cursor & { doneIn: string | null }) | undefined>({ ...COLUMNS, doneIn: 'done_in' });
@@ -425,15 +425,11 @@ function openCursor(
 
 const restart = (run: Run, cursor: Cursor): Promise<Cursor> =>
   within(run, async (tx) => {
-    await holdJob(tx, run);
+    await run.hold(tx);
     return begin(tx, cursor, null);
   });
 
-async function begin(
-  tx: Parameters<typeof holdJob>[0],
-  cursor: Cursor,
-  deltaLink: string | null,
-): Promise<Cursor> {
+async function begin(tx: Tx, cursor: Cursor, deltaLink: string | null): Promise<Cursor> {
   const next = { ...cursor, round: cursor.round + 1, isWhole: deltaLink === null, nextLink: null, deltaLink };
   await tx('c2c_cursors').where('id', cursor.id).update({
     round: next.round,

@@ -12,8 +12,8 @@ export interface Run {
   partnerId: string;
   configId: string;
   encryptionKeyId: string;
-  /** The id of this worker. A server that takes the job over sets its own. */
-  workerId: string;
+  /** Locks the job for the rest of a transaction. Rejects if another server has it by now, or it is cancelled. */
+  hold: (tx: Tx) => Promise<void>;
   graph: GraphClient;
   log: Logger;
 }
@@ -27,35 +27,7 @@ export interface Cursor {
   deltaLink: string | null;
 }
 
-/** The job was taken over, has ended, or is to be cancelled. */
-export class RunEnded extends Error {
-  readonly reason: 'cancelled' | 'lost';
-
-  constructor(reason: 'cancelled' | 'lost') {
-    super(`The run is ${reason}.`);
-    this.name = 'RunEnded';
-    this.reason = reason;
-  }
-}
-
 export const within = <T>(
   { parts, orgId }: Pick<Run, 'parts' | 'orgId'>,
   work: (tx: Tx) => PromiseLike<T>,
 ): Promise<T> => withTenant(parts.db, organizationScope(orgId), work);
-
-/**
- * Locks the job, so that no other worker takes it over before the transaction ends.
- * @throws RunEnded
- */
-export async function holdJob(tx: Tx, { jobId, workerId }: Pick<Run, 'jobId' | 'workerId'>): Promise<void> {
-  const job = await tx('c2c_jobs')
-    .where('id', jobId)
-    .whereNull('finished_at')
-    .forNoKeyUpdate()
-    .first<{ worker: string | null; cancelled: Date | null } | undefined>({
-      worker: 'worker_id',
-      cancelled: 'cancel_requested_at',
-    });
-  if (job?.worker !== workerId) throw new RunEnded('lost');
-  if (job.cancelled !== null) throw new RunEnded('cancelled');
-}

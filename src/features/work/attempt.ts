@@ -167,6 +167,7 @@ export class WorkAttempt {
         signal: this.#abort.signal,
         log: this.#log,
         save: (checkpoint) => this.#save({ checkpoint }),
+        hold: (tx) => this.#hold(tx),
         report: (progress) => this.#report(progress),
       });
       this.#pending = undefined;
@@ -310,6 +311,14 @@ export class WorkAttempt {
       );
     }
     this.#isReporting = false;
+  }
+
+  async #hold(tx: Tx): Promise<void> {
+    this.#abort.signal.throwIfAborted();
+    const locked = await lockWork(tx, this.claimed.id);
+    if (locked?.stage !== 'leased' || Number(locked.fence) !== this.claimed.fence) this.stop('lease_lost');
+    else if (locked.isCancelled) this.stop('cancelled');
+    this.#abort.signal.throwIfAborted();
   }
 
   async #save(what: Parameters<WorkStore['save']>[1]): Promise<void> {

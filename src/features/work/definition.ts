@@ -37,6 +37,8 @@ export interface WorkKind<Input = unknown> {
   runsOnServer: boolean;
   /** The types of the commands that it gives to devices. */
   commands: readonly string[];
+  /** It is removed this many days after its end. */
+  keptDays: number;
 }
 
 type Given<Input> = Pick<WorkKind<Input>, 'kind' | 'input' | 'steps'> & Partial<WorkKind<Input>>;
@@ -50,6 +52,8 @@ export function defineWork<Input>(given: Given<Input>): WorkKind<Input> {
     deadlineMs: DAY_MS,
     runsOnServer: true,
     commands: [],
+    // As long as backup jobs, so that the proof of a snapshot can be followed.
+    keptDays: 400,
     ...given,
   };
 }
@@ -80,6 +84,11 @@ export interface WorkRun<Input = unknown> extends WorkItem<Input> {
   checkpoint: unknown;
   /** Stores where a later attempt goes on. Rejects where the attempt has lost its lease, and must not go on. */
   save(checkpoint: unknown): Promise<void>;
+  /**
+   * Locks the work for the rest of a transaction of the step, so that what that stores only counts while the claim holds.
+   * Rejects where the lease was lost, and where the work is cancelled.
+   */
+  hold(tx: Tx): Promise<void>;
   /** Shows people how far it is. Written at most once a second. */
   report(progress: WorkProgress): void;
 }

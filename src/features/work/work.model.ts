@@ -24,16 +24,16 @@ export class Work extends BaseModel {
   declare pausedAt: Date | null;
 }
 
-/** As long as backup jobs, so that the proof of a snapshot can be followed. */
-const DAYS = 400;
-
 /** The rows of features that share its id go with it. */
 export const workRetention: readonly RetentionRule[] = [
   {
     table: 'work',
     key: ['id'],
-    days: DAYS,
-    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
+    // Of kinds that do not say otherwise (`keptDays`).
+    days: 400,
+    isOver: () => `old.finished_at is not null and old.remove_on < current_date`,
     organization: {},
+    // Thousands of rows of a feature can go with each.
+    atOnce: 50,
   },
 ];

@@ -383,6 +383,7 @@ export interface NewWork {
   createdBy: string | null;
   delaySeconds: number;
   deadlineSeconds: number;
+  keptDays: number;
   isUrgent: boolean;
   target: string | null;
   exclusiveKey: string | null;
@@ -405,10 +406,10 @@ export async function insertWork(tx: Tx, { needs, ...work }: NewWork): Promise<b
 
 /** The partner is that of the organization, so that callers need not know it. */
 const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input, step, created_by, due_at, deadline_at,
-    is_urgent, target, exclusive_key)
+    kept_days, is_urgent, target, exclusive_key)
   values (:id, :kind, coalesce((select o.partner_id from organizations o where o.id = :orgId::uuid), :partnerId::uuid),
     :orgId, :deviceId, :input::jsonb, :step, :createdBy, now() + make_interval(secs => :delaySeconds),
-    now() + make_interval(secs => :deadlineSeconds), :isUrgent, :target, :exclusiveKey)
+    now() + make_interval(secs => :deadlineSeconds), :keptDays, :isUrgent, :target, :exclusiveKey)
   on conflict (kind, exclusive_key) where finished_at is null do nothing`;
 
 /** The work that is needed is locked, so that its end either counts here or finds the dependency (`free_dependent_work`). */

@@ -76,6 +76,11 @@ export class WorkEngine {
     this.#hub = hub;
   }
 
+  get #connected(): DeviceHub {
+    if (this.#hub === undefined) throw new Error('The work engine is not connected to the hub.');
+    return this.#hub;
+  }
+
   /**
    * Adds work in the transaction of the caller.
    * @returns its id; `undefined` if work of the kind with the same exclusive key is open
@@ -101,18 +106,16 @@ export class WorkEngine {
    * cancelled when it has.
    * @throws AppError `not_found`, and `conflict` if it has ended
    */
-  async cancel(
-    { tx, afterCommit }: Pick<Context, 'tx' | 'afterCommit'>,
-    id: string,
-    hub: DeviceHub,
-  ): Promise<void> {
+  async cancel({ tx, afterCommit }: Pick<Context, 'tx' | 'afterCommit'>, id: string): Promise<void> {
     // A command is locked before its work, as when its device reports: otherwise both could wait for each other.
     const before = await tx('work')
       .where({ id })
       .first<{ command_id: string | null } | undefined>('command_id');
     if (before === undefined) throw notFound('Work');
     const request =
-      before.command_id === null ? undefined : await cancelServerCommand(tx, before.command_id, hub);
+      before.command_id === null
+        ? undefined
+        : await cancelServerCommand(tx, before.command_id, this.#connected);
     const work = await lockWork(tx, id);
     if (work === undefined) throw notFound('Work');
     if (work.hasEnded) throw new AppError('conflict', 'The work has already ended.');
@@ -172,11 +175,11 @@ export class WorkEngine {
   }
 }
 
-type EnqueuedKind<Input> = Pick<WorkKind<Input>, 'kind' | 'input' | 'steps' | 'deadlineMs'>;
+type EnqueuedKind<Input> = Pick<WorkKind<Input>, 'kind' | 'input' | 'steps' | 'deadlineMs' | 'keptDays'>;
 
 async function insert<Input>(
   tx: Tx,
-  { kind, input: schema, steps, deadlineMs }: EnqueuedKind<Input>,
+  { kind, input: schema, steps, deadlineMs, keptDays }: EnqueuedKind<Input>,
   input: Input,
   { id = newId(), needs = [], delayMs = 0, ...options }: EnqueueOptions,
 ): Promise<string | undefined> {
@@ -191,6 +194,7 @@ async function insert<Input>(
     createdBy: options.createdBy ?? null,
     delaySeconds: delayMs / 1000,
     deadlineSeconds: (options.deadlineMs ?? deadlineMs) / 1000,
+    keptDays,
     isUrgent: options.isUrgent ?? false,
     target: options.target ?? null,
     exclusiveKey: options.exclusiveKey ?? null,

@@ -101,8 +101,7 @@ export async function createWorkBench() {
           withSystem(db, 'a request of a test', (tx) =>
             engine.enqueue(tx, kind, input, { partnerId, ...options }),
           ),
-        // Without devices no hub is asked.
-        cancel: (id) => change((ctx) => engine.cancel(ctx, id, undefined as never)),
+        cancel: (id) => change((ctx) => engine.cancel(ctx, id)),
         pause: (id) => change((ctx) => engine.pause(ctx, id)),
         resume: (id) => change((ctx) => engine.resume(ctx, id)),
         stop: () => (stopped ??= stop()),

@@ -46,7 +46,9 @@ describe('cloud backups in the overview of backups', function () {
         .where('id', configId)
         .whereNotNull('last_success_at')
         .update({ last_success_at: ago });
-      await tx('c2c_jobs').where('config_id', configId).update({ finished_at: ago });
+      await tx('work')
+        .whereIn('id', tx('c2c_job_facts').where('config_id', configId).select('id'))
+        .update({ finished_at: ago });
     });
   const watch = () => watchConfigs(cloud.app.server.database.jobPool, new AbortController().signal);
   const refuse = () => {

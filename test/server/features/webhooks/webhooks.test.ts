@@ -230,8 +230,11 @@ describe('webhooks', () => {
         values ('${one.i}', '${one.o}', 'microsoft_365', 'platform_app', 'Cloud', '${one.i}')`,
       `insert into c2c_configs (id, org_id, connection_id, name, encryption_key_id, backup_scope, all_users, target_users)
         values ('${one.i}', '${one.o}', '${one.i}', 'Cloud', '${one.i}', '{mail}', true, '{}')`,
-      `insert into c2c_jobs (id, org_id, config_id, type, trigger) values ('${one.i}', '${one.o}', '${one.i}', 'backup', 'manual')`,
-      `update c2c_jobs set status = 'partial', finished_at = now() where id = '${one.i}'`,
+      `insert into work (id, kind, partner_id, org_id, input, step, deadline_at, paused_at)
+        select '${one.i}', 'cloud_backup', partner_id, id, '{}', 'run', now(), now() from organizations where id = '${one.o}'`,
+      `insert into c2c_job_facts (id, org_id, config_id, type, trigger)
+        values ('${one.i}', '${one.o}', '${one.i}', 'backup', 'manual')`,
+      `update work set status = 'partial', stage = 'ended', finished_at = now() where id = '${one.i}'`,
       `insert into agent_rollouts (id, component, version, waves, failed_percent, silent_minutes, min_devices)
         values ('${one.i}', 'agent', '1.2.3', '[{"percent": 100, "soakMinutes": 0}]', 5, 10, 3)`,
       `update agent_rollouts set state = 'halted' where id = '${one.i}'`,

@@ -661,14 +661,12 @@ describe('work', () => {
     expect((await bench.row(second)).blockers).to.equal(1);
     const ctx = (tx: Tx) => ({ tx, afterCommit: () => {} });
     expect(await as(other, (tx) => server.engine.pause(ctx(tx), first!))).to.equal(false);
-    expect(
-      await refusal(as(other, (tx) => server.engine.cancel(ctx(tx), first!, undefined as never))),
-    ).to.equal('not_found');
+    expect(await refusal(as(other, (tx) => server.engine.cancel(ctx(tx), first!)))).to.equal('not_found');
     expect(
       await refusal(as(other, (tx) => server.engine.enqueue(tx, kind, { n: 3 }, { orgId: mine }))),
     ).to.equal('42501');
     expect(await as(mine, (tx) => server.engine.pause(ctx(tx), first!))).to.equal(true);
-    await as(mine, (tx) => server.engine.cancel(ctx(tx), first!, undefined as never));
+    await as(mine, (tx) => server.engine.cancel(ctx(tx), first!));
     expect(await status(first)).to.equal('cancelled');
     await server.engine.settle();
     expect(await bench.row(second)).to.deep.include({ status: 'failed', error_code: 'DEPENDENCY_FAILED' });
