@@ -105,6 +105,8 @@ create table work (
   holder_id uuid,
   -- The newest command of the ledger.
   command_id uuid,
+  -- The device has reported a result after the end of its command.
+  has_late boolean not null default false,
   -- What an attempt has saved for the next one.
   checkpoint jsonb,
   -- Work that has not ended by then has failed, unless a device has it: a command has a time limit of its own.
@@ -131,6 +133,7 @@ create index work_of_holder on work (holder_id) where stage = 'leased';
 create index work_deadline on work (deadline_at) where stage in ('ready', 'parked') and paused_at is null;
 create index work_parked on work (device_id) where stage = 'parked';
 create unique index work_exclusive on work (kind, exclusive_key) where finished_at is null;
+create index work_stalled on work (kind, device_id) where stalled_since is not null;
 create index work_of_command on work (command_id) where command_id is not null;
 create index work_of_org on work (org_id, kind, created_at desc, id desc);
 create index work_of_device on work (org_id, device_id, kind, created_at desc, id desc) where device_id is not null;
@@ -195,17 +198,19 @@ create table work_holders (
 select protect_table('work_holders', null);
 
 -- Work follows its command in the same transaction, whatever changes that: the progress of the device is the progress of
--- the work, and the end of the command makes the next step due. What a device reports after the work has ended is a step
--- of its own.
+-- the work, and the end of the command makes the next step due. What a device reports later makes the work due once more,
+-- at once or when the step has ended that records the end of the command.
 create function follow_command_of_work() returns trigger language plpgsql security definer
 set search_path = pg_catalog, public as $$
 declare
   has_moved boolean := has_advanced(old.status, old.progress, new.status, new.progress);
 begin
   if new.late_result is not null and old.late_result is null then
-    update work set stage = 'ready', step = case when finished_at is null then step else 'late' end, due_at = now(),
-      attempt = 0, updated_at = now()
-    where id = new.work_id and command_id = new.id and stage in ('device', 'ended');
+    update work set has_late = true, updated_at = now(),
+      stage = case when stage in ('device', 'ended') then 'ready' else stage end,
+      due_at = case when stage in ('device', 'ended') then now() else due_at end,
+      attempt = case when stage in ('device', 'ended') then 0 else attempt end
+    where id = new.work_id and command_id = new.id;
     return null;
   end if;
   update work set

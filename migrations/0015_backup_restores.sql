@@ -1,12 +1,11 @@
 -- Restores in all their forms (SPEC 4.13, SHAPES 11, 12): of files, databases and disks, to virtual machines, and of
 -- whole machines from bare metal.
 
--- Restores of backup snapshots to devices (SPEC 4.13, SHAPES 11; docs/decisions/backup-restores.md).
-create table backup_restores (
+-- Restores of backup snapshots to devices (SPEC 4.13, SHAPES 11; docs/decisions/backup-restores.md): what belongs to them
+-- alone. The rest of them is work.
+create table backup_restore_facts (
   id uuid primary key,
   org_id uuid not null,
-  -- Where the data is restored to.
-  device_id uuid not null,
   -- Null where the snapshot is gone for good.
   snapshot_id uuid references backup_snapshots (id) on delete set null,
   -- The state of the repository that is restored from; null: as it is.
@@ -29,118 +28,30 @@ create table backup_restores (
   image jsonb,
   -- Of files out of an image: `{ machine?, disk, partition? }`, the volume that the files come out of.
   volume jsonb,
-  status text not null default 'pending'
-    check (status in ('pending', 'running', 'completed', 'partial', 'failed', 'cancelled')),
-  -- Of the newest attempt; the ledger keeps the earlier ones.
-  command_id uuid not null,
-  credential_id uuid,
   attempts integer not null default 1,
-  -- A restore whose device has not fetched it by then has failed.
-  expires_at timestamptz(3) not null,
-  progress jsonb,
-  advanced_at timestamptz(3),
-  stalled_since timestamptz(3),
   restored_bytes bigint,
   restored_files bigint,
   skipped_files bigint,
   failed_count bigint not null default 0,
   -- The first of them: [{ path, message }].
   failed jsonb not null default '[]',
-  error_code varchar(64),
-  error_message varchar(2000),
-  created_by uuid references users (id) on delete set null,
-  created_at timestamptz(3) not null default now(),
-  updated_at timestamptz(3) not null default now(),
-  started_at timestamptz(3),
-  finished_at timestamptz(3),
   unique (org_id, id),
-  constraint backup_restores_end check ((finished_at is not null) = (status not in ('pending', 'running'))),
-  foreign key (org_id, device_id) references devices (org_id, id) on delete cascade on update cascade
-) with (fillfactor = 70);
-create unique index backup_restores_of_command on backup_restores (command_id);
-create index backup_restores_of_device on backup_restores (device_id, created_at desc, id desc);
-create index backup_restores_of_org on backup_restores (org_id, created_at desc, id desc);
-create index backup_restores_of_snapshot on backup_restores (snapshot_id);
-create index backup_restores_by_age on backup_restores (org_id, finished_at) where finished_at is not null;
-create index backup_restores_open on backup_restores (device_id) where finished_at is null;
-select protect_table('backup_restores', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, update');
-grant delete on backup_restores to svc_system;
-create trigger backup_restores_work_added after insert on backup_restores
-  referencing new table as changed for each statement execute function announce_long_work('restore');
-create trigger backup_restores_work after update on backup_restores
-  referencing old table as former new table as changed
-  for each statement execute function announce_long_work('restore');
+  foreign key (org_id, id) references work (org_id, id) on delete cascade on update cascade
+);
+create index backup_restore_facts_of_snapshot on backup_restore_facts (snapshot_id);
+select protect_table('backup_restore_facts', 'org_id = any((select app_org_ids())::uuid[])', null,
+  'select, insert, update');
+grant delete on backup_restore_facts to svc_system;
 
--- A restore follows its command in the same transaction, whatever changes that, so neither a server that dies nor a
--- device that reports late leaves the two apart. With the end of the command the credential of the repository ends.
-create function follow_restore_command() returns trigger language plpgsql security definer
-set search_path = pg_catalog, public as $$
-declare
-  output jsonb;
-begin
-  if new.finished_at is null then
-    update backup_restores set
-      status = case when new.status in ('accepted', 'running') then 'running' else 'pending' end,
-      started_at = coalesce(started_at, case when new.status in ('accepted', 'running') then now() end),
-      progress = coalesce(new.progress, progress),
-      updated_at = now()
-    where command_id = new.id and finished_at is null;
-    return null;
-  end if;
-  if new.status = 'succeeded' then
-    output := new.output;
-  elsif new.late_result ->> 'status' = 'succeeded' then
-    output := new.late_result -> 'output';
-  end if;
-  update backup_restores set
-    status = case
-      when output is not null then output ->> 'status'
-      when new.status = 'cancelled' then 'cancelled'
-      else 'failed' end,
-    target_path = coalesce(output ->> 'targetPath', target_path),
-    restored_files = coalesce((output ->> 'filesRestored')::bigint, restored_files),
-    restored_bytes = coalesce((output ->> 'bytesRestored')::bigint, restored_bytes),
-    skipped_files = coalesce((output ->> 'filesSkipped')::bigint, skipped_files),
-    failed_count = coalesce((output -> 'failed' ->> 'count')::bigint, failed_count),
-    failed = coalesce(output -> 'failed' -> 'paths', failed),
-    error_code = case
-      when output is not null or new.status = 'cancelled' then null
-      else left(coalesce(new.error ->> 'code', upper(new.status)), 64) end,
-    error_message = case
-      when output is not null or new.status = 'cancelled' then null
-      when new.error ->> 'message' is not null then left(new.error ->> 'message', 2000)
-      when new.status = 'expired' then 'The device did not connect before the restore expired.'
-      when new.reason = 'no_receipt' then 'The device was sent the restore and has not confirmed it.'
-      else 'The device has not reported the result of the restore in time.' end,
-    finished_at = coalesce(finished_at, new.finished_at),
-    updated_at = now()
-  where command_id = new.id;
-  update backup_store_credentials c set ended_at = now()
-  from backup_restores r where r.command_id = new.id and c.id = r.credential_id and c.ended_at is null;
-  return null;
-end
-$$;
-revoke execute on function follow_restore_command() from public;
-create trigger commands_of_restores after update of status, progress, late_result on commands
-  for each row when (new.type like 'backup.%restore'
-    and (old.status, old.progress, old.late_result) is distinct from (new.status, new.progress, new.late_result))
-  execute function follow_restore_command();
-
--- Beside `follow_restore_command`, which has the progress itself.
-create function follow_restore_advance() returns trigger language plpgsql security definer
-set search_path = pg_catalog, public as $$
-begin
-  if has_advanced(old.status, old.progress, new.status, new.progress) then
-    update backup_restores set advanced_at = now(), stalled_since = null where command_id = new.id;
-  end if;
-  return null;
-end
-$$;
-revoke execute on function follow_restore_advance() from public;
-create trigger commands_of_restores_advance after update of status, progress on commands
-  for each row when (new.type like 'backup.%restore'
-    and (old.status, old.progress) is distinct from (new.status, new.progress))
-  execute function follow_restore_advance();
+-- For reading, by the rights of the reader.
+create view backup_restores with (security_invoker = true) as
+select w.id, w.org_id, w.device_id, f.snapshot_id, f.as_of, f.selected_paths, f.from_path, f.target_path, f.overwrite,
+  f.dry_run, f.database, f.database_result, f.machine, f.image, f.volume, w.status, w.command_id, f.attempts,
+  w.deadline_at as expires_at, w.progress, w.advanced_at, w.stalled_since, f.restored_bytes, f.restored_files,
+  f.skipped_files, f.failed_count, f.failed, w.error_code, w.error_message, w.created_by, w.created_at, w.updated_at,
+  w.started_at, w.finished_at
+from backup_restore_facts f join work w on w.id = f.id;
+grant select on backup_restores to svc_app, svc_system;
 
 -- Database servers as devices list them (docs/decisions/backup-databases.md).
 create table backup_database_instances (
@@ -159,22 +70,6 @@ create table backup_database_instances (
 );
 create index backup_database_instances_of_org on backup_database_instances (org_id, device_id);
 select protect_table('backup_database_instances', 'org_id = any((select app_org_ids())::uuid[])');
-
--- Beside `follow_restore_command`, which knows what all restores have.
-create function follow_database_restore() returns trigger language plpgsql security definer
-set search_path = pg_catalog, public as $$
-begin
-  update backup_restores
-  set database_result = coalesce(new.output, new.late_result -> 'output') -> 'database'
-  where command_id = new.id;
-  return null;
-end
-$$;
-revoke execute on function follow_database_restore() from public;
-create trigger commands_of_database_restores after update of status, late_result on commands
-  for each row when (new.type = 'backup.database-restore'
-    and coalesce(new.output, new.late_result -> 'output') is not null)
-  execute function follow_database_restore();
 
 -- Guests of hypervisors as devices list them (docs/decisions/virtual-machines.md).
 create table backup_machines (
@@ -412,9 +307,6 @@ grant execute on function backup_store_request(uuid, text, text) to svc_app, svc
 
 -- What works across tenants belongs to svc_system, which may create nothing here otherwise.
 grant create on schema public to svc_system;
-alter function follow_restore_command() owner to svc_system;
-alter function follow_restore_advance() owner to svc_system;
-alter function follow_database_restore() owner to svc_system;
 alter function follow_use_of_snapshot() owner to svc_system;
 alter function follow_vm_restore_command() owner to svc_system;
 alter function backup_store_request(uuid, text, text) owner to svc_system;

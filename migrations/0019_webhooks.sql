@@ -223,19 +223,24 @@ create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
   for each row when (old.finished_at is null and new.finished_at is not null)
   execute function webhook_backup_job_ended();
 
+-- Its facts are stored after the end of its work, in the same transaction: so the trigger runs at the end of that.
 create function webhook_restore_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
+declare
+  restore backup_restore_facts;
 begin
+  select * into restore from backup_restore_facts f where f.id = new.id;
   perform record_webhook_event('backup.restore_ended', new.org_id, jsonb_build_object(
-    'restoreId', new.id, 'deviceId', new.device_id, 'snapshotId', new.snapshot_id, 'isDryRun', new.dry_run,
-    'status', new.status, 'restoredFiles', new.restored_files, 'failedFiles', new.failed_count,
+    'restoreId', new.id, 'deviceId', new.device_id, 'snapshotId', restore.snapshot_id, 'isDryRun', restore.dry_run,
+    'status', new.status, 'restoredFiles', restore.restored_files, 'failedFiles', restore.failed_count,
     'errorCode', new.error_code, 'errorMessage', new.error_message,
     'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
   return null;
 end
 $$;
-create trigger backup_restores_webhooks after update of finished_at on backup_restores
-  for each row when (old.finished_at is null and new.finished_at is not null)
+create constraint trigger work_webhooks_of_restores after update of finished_at on work
+  initially deferred
+  for each row when (new.kind = 'restore' and old.finished_at is null and new.finished_at is not null)
   execute function webhook_restore_ended();
 
 create function webhook_cloud_job_ended() returns trigger language plpgsql

@@ -51,7 +51,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_upgrades: { component: 'agent', state: 'downloading', finished_at: null },
   backup_store_credentials: { role: 'device', as_of: null },
   backup_jobs: { type: 'manual' },
-  backup_restores: { overwrite: 'never' },
+  backup_restore_facts: { overwrite: 'never' },
   backup_vm_restores: { kind: 'as_vm', hypervisor: 'kvm', operation: 'restore' },
   backup_recovery_tokens: { restore_type: 'bare_metal' },
   backup_vaults: { provider: 'server', retention_count: 3, max_lag_hours: 48 },

@@ -58,9 +58,6 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
   backup_jobs: ({ deviceId, orgId }) => `insert into backup_jobs
       (id, org_id, device_id, type, status, expires_at, finished_at)
     values ($id, '${orgId}', '${deviceId}', 'manual', 'completed', $at, $at)`,
-  backup_restores: ({ deviceId, orgId }) => `insert into backup_restores
-      (id, org_id, device_id, overwrite, status, command_id, expires_at, finished_at)
-    values ($id, '${orgId}', '${deviceId}', 'never', 'completed', $id, $at, $at)`,
   backup_vm_restores: ({ deviceId, orgId }) => `insert into backup_vm_restores
       (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, holds_snapshot, status, command_id, expires_at,
         finished_at)

@@ -56,20 +56,30 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
     await insert(table, Object.entries({ id, ...values }));
     return id;
   };
-  /** Work that is due at some later time, with its facts. */
+  /** Work that its device has, or that is due at some later time, with its facts. */
   const work = async (
-    { kind, step, deviceId }: { kind: string; step: string; deviceId?: string },
+    {
+      kind,
+      step,
+      deviceId,
+      commandId,
+    }: { kind: string; step: string; deviceId?: string; commandId?: string },
     table: string,
     facts: Record<string, unknown>,
   ): Promise<string> => {
     const id = newId();
     await asOwner(
       parts().app.database.ownerUrl,
-      `insert into work (id, kind, partner_id, org_id, device_id, input, step, due_at, deadline_at)
-      select $1, $2, partner_id, id, $3, '{}', $4, now() + interval '1 day', now() + interval '2 days'
-      from organizations where id = $5`,
-      [id, kind, deviceId ?? null, step, parts().orgId],
+      `insert into work (id, kind, partner_id, org_id, device_id, input, step, stage, command_id, due_at, deadline_at)
+      select $1, $2, partner_id, id, $3, '{}', $4, case when $5::uuid is null then 'ready' else 'device' end, $5,
+        now() + interval '1 day', now() + interval '2 days'
+      from organizations where id = $6`,
+      [id, kind, deviceId ?? null, step, commandId ?? null, parts().orgId],
     );
+    await asOwner(parts().app.database.ownerUrl, 'update commands set work_id = $1 where id = $2', [
+      id,
+      commandId ?? null,
+    ]);
     await insert(table, Object.entries({ id, org_id: parts().orgId, ...facts }));
     return id;
   };
@@ -101,14 +111,14 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
     }),
     'POST /backup/restore/:id/cancel': async () => {
       const deviceId = await parts().device();
-      const id = await row('backup_restores', {
-        org_id: parts().orgId,
-        device_id: deviceId,
-        overwrite: 'never',
-        command_id: await command(deviceId),
-        expires_at: nextMonth,
-      });
-      return { path: `/backup/restore/${id}/cancel`, ...CANCELLED_COMMAND };
+      const commandId = await command(deviceId);
+      const of = { kind: 'restore', step: 'record', deviceId, commandId };
+      const id = await work(of, 'backup_restore_facts', { overwrite: 'never' });
+      return {
+        path: `/backup/restore/${id}/cancel`,
+        before: { status: 'pending' },
+        after: { status: 'cancelled' },
+      };
     },
     'POST /backup/restore/vm/:id/cancel': async () => {
       const deviceId = await parts().device();

@@ -1,20 +1,17 @@
 import type { Tx } from '../../platform/db/transaction.ts';
+import { markStalledWork } from '../work/index.ts';
 import { LAG, LAGS_TOO_LONG } from './vault.queries.ts';
 
 /** So long without an advance, and work that runs has stalled. */
 const STALLED_AFTER_MINUTES = 15;
 
-/** @param rows  of the open ones, those that an index has */
-export async function markStalled(
-  tx: Tx,
-  table: 'backup_jobs' | 'backup_restores',
-  rows = '',
-): Promise<void> {
+export async function markStalled(tx: Tx): Promise<void> {
   await tx.raw(
-    `update ${table} w set stalled_since = coalesce(w.advanced_at, w.started_at)
-    where w.finished_at is null ${rows} and w.status = 'running' and w.stalled_since is null
-      and coalesce(w.advanced_at, w.started_at) < now() - interval '${STALLED_AFTER_MINUTES} minutes'`,
+    `update backup_jobs set stalled_since = coalesce(advanced_at, started_at)
+    where finished_at is null and command_id is not null and status = 'running' and stalled_since is null
+      and coalesce(advanced_at, started_at) < now() - interval '${STALLED_AFTER_MINUTES} minutes'`,
   );
+  await markStalledWork(tx, STALLED_AFTER_MINUTES);
 }
 
 const STALLED_WORK = `

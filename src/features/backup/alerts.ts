@@ -186,9 +186,7 @@ export function chainAlert(facts: DeviceFacts): NewAlert | undefined {
  */
 export const watchStalled = (db: Db): Promise<void> =>
   withSystem(db, 'find backups and restores that go on no more', async (tx) => {
-    // Jobs first: every transaction that locks both does it in this order.
-    await markStalled(tx, 'backup_jobs', 'and w.command_id is not null');
-    await markStalled(tx, 'backup_restores');
+    await markStalled(tx);
     const alerts = await stalledAlerts(tx);
     await followCauses(tx, { kind: STALLED, alerts, why: 'The work goes on, or has ended.' });
   });

@@ -14,6 +14,7 @@ import { BackupJob } from './job.model.ts';
 import { repositoryPassword } from './repository-access.ts';
 import { accessForDevice, restoreOrder, type RestoreSource, targetPathFault } from './restore-command.ts';
 import { BackupRestore } from './restore.model.ts';
+import { addRestore } from './restore.work.ts';
 import { HAND_OVER } from './scheduler.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
 import type { JobSources } from './source.schema.ts';
@@ -61,7 +62,7 @@ export async function startFileRestore(
   const source = await sourceOf(tx, { snapshotId, orgId: device.orgId }, secrets);
   const id = newId();
   const wanted = { id, selectedPaths, image: null, targetPath, fromPath, overwrite, dryRun: false };
-  const { repository, values, credentialId } = await accessForDevice({ tx }, source, id);
+  const { repository, values } = await accessForDevice({ tx }, source, id);
   const shared = {
     restoreId: id,
     repository,
@@ -75,16 +76,12 @@ export async function startFileRestore(
     secrets: { values, encryptor: secrets },
     createdBy,
   });
-  await BackupRestore.query(tx).insert({
-    ...wanted,
-    orgId: device.orgId,
-    deviceId: device.id,
-    snapshotId,
-    commandId: command.id,
-    credentialId,
-    expiresAt: new Date(clock.now() + order.ttlSeconds * 1000),
-    createdBy,
-  });
+  const { id: deviceId, orgId } = device;
+  await addRestore(
+    tx,
+    { ...wanted, orgId, deviceId, snapshotId, createdBy },
+    { command, ttlSeconds: order.ttlSeconds },
+  );
   return { restoreId: id, command };
 }
 

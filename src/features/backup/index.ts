@@ -14,7 +14,7 @@ import { addMaintenanceJobs } from './maintenance.work.ts';
 import { overviewRoutes } from './overview.routes.ts';
 import { slaRetention, usageRetention } from './protection.model.ts';
 import { type ServerEngine, repositoryPassword } from './repository-access.ts';
-import { restoreRetention } from './restore.model.ts';
+import { addRestore, addRestoreWork } from './restore.work.ts';
 import { restoreRoutes } from './restore.routes.ts';
 import { slaRoutes } from './sla.routes.ts';
 import { addReconciliationJob } from './snapshot-reconciliation.work.ts';
@@ -78,7 +78,6 @@ export { BackupConfig } from './config.model.ts';
 export type { Chain, ChainSnapshot } from './database-chains.ts';
 export type { JobParts } from './job.service.ts';
 export type { RestoreSource } from './restore-command.ts';
-export { BackupRestore } from './restore.model.ts';
 export { BackupRestore as ShownRestore } from './restore.schema.ts';
 export type { RestoreParts } from './restore.service.ts';
 export { BackupSnapshot } from './snapshot.model.ts';
@@ -105,6 +104,7 @@ export const recoveryWork = { badEnd, endsById, sourceOf, storedSnapshot, DISCAR
 
 /** Rules of every restore, of files, databases and machines. */
 export const restoreRules = {
+  addRestore,
   accessForDevice,
   openSource,
   RESTORE_TTL_SECONDS,
@@ -187,6 +187,7 @@ export const feature = defineFeature({
     addRotationJobs(parts.jobs, serverParts);
     addVerificationWork(serverParts);
     addVaultWork(serverParts);
+    addRestoreWork(serverParts);
     addWatchJobs(parts.jobs, { ...parts.backupStore, db: parts.db });
   },
   tables: [
@@ -194,7 +195,8 @@ export const feature = defineFeature({
     bounded('backup_encryption_keys', CREATED_BY_PEOPLE),
     cascade('backup_encryption_key_versions', 'backup_encryption_keys'),
     cascade('backup_schedule_slots', 'backup_configs'),
-    ...byRules([...jobRetention, ...restoreRetention]),
+    ...byRules(jobRetention),
+    cascade('backup_restore_facts', 'work'),
     cascade('backup_verification_facts', 'work'),
     ...byRules([...usageRetention, ...slaRetention]),
     bounded('backup_vaults', CREATED_BY_PEOPLE),

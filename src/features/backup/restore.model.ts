@@ -1,23 +1,10 @@
 import type { RelationMappings } from 'objection';
 import { BaseModel, belongsTo } from '../../platform/db/base-model.ts';
-import type { RetentionRule } from '../../platform/db/retention-rule.ts';
 import type { CommandProgress, DatabaseEngine, HypervisorKind } from '../../protocol/index.ts';
 import { DeviceModel } from '../devices/index.ts';
+import { Work } from '../work/index.ts';
 import type { VolumeQuery } from './images.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-
-/** As long as the jobs that made the snapshots. */
-const DAYS = 400;
-
-export const restoreRetention: readonly RetentionRule[] = [
-  {
-    table: 'backup_restores',
-    key: ['id'],
-    days: DAYS,
-    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
-    organization: {},
-  },
-];
 
 interface RestoredMachine {
   hypervisor: HypervisorKind;
@@ -26,25 +13,25 @@ interface RestoredMachine {
   generateNewId: boolean;
 }
 
-/** A restore to a device, as a person requested it. A trigger of the database lets it follow its command. */
-export class BackupRestore extends BaseModel {
-  static override tableName = 'backup_restores';
+const JSON_OF_FACTS = ['selectedPaths', 'image', 'volume', 'failed', 'database', 'databaseResult', 'machine'];
+
+/** What belongs to a restore alone; its state and its end are work. */
+export class RestoreFacts extends BaseModel {
+  static override tableName = 'backup_restore_facts';
   static override relationMappings = (): RelationMappings => ({
-    device: belongsTo(DeviceModel, 'backup_restores', 'device_id'),
-    snapshot: belongsTo(BackupSnapshot, 'backup_restores', 'snapshot_id'),
+    snapshot: belongsTo(BackupSnapshot, 'backup_restore_facts', 'snapshot_id'),
+    work: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Work,
+      join: {
+        from: ['backup_restore_facts.org_id', 'backup_restore_facts.id'],
+        to: ['work.org_id', 'work.id'],
+      },
+    },
   });
-  static override jsonAttributes = [
-    'selectedPaths',
-    'image',
-    'volume',
-    'progress',
-    'failed',
-    'database',
-    'databaseResult',
-    'machine',
-  ];
+  static override jsonAttributes = JSON_OF_FACTS;
+  static override hasUpdatedAt = false;
   declare orgId: string;
-  declare deviceId: string;
   declare snapshotId: string | null;
   declare asOf: Date | null;
   declare selectedPaths: string[] | null;
@@ -59,23 +46,12 @@ export class BackupRestore extends BaseModel {
   declare dryRun: boolean;
   /** For the restore of a machine: which one, and what it becomes. */
   declare machine: RestoredMachine | null;
-  declare status: 'pending' | 'running' | 'completed' | 'partial' | 'failed' | 'cancelled';
-  /** The command of the newest attempt. */
-  declare commandId: string;
-  declare credentialId: string | null;
   declare attempts: number;
-  declare expiresAt: Date;
-  declare progress: Omit<CommandProgress, 'id' | 'seq'> | null;
-  /** When the device last reported something else than before. */
-  declare advancedAt: Date | null;
-  declare stalledSince: Date | null;
   declare restoredBytes: string | null;
   declare restoredFiles: string | null;
   declare skippedFiles: string | null;
   declare failedCount: string;
   declare failed: { path: string; message: string }[];
-  declare errorCode: string | null;
-  declare errorMessage: string | null;
   /** The request for a restore of a database; null for a restore of files. */
   declare database: {
     engine: DatabaseEngine;
@@ -87,6 +63,27 @@ export class BackupRestore extends BaseModel {
   } | null;
   /** As the device has reported it. */
   declare databaseResult: unknown;
+}
+
+/** A restore to a device, for reading: a view of its work and its facts. */
+export class BackupRestore extends RestoreFacts {
+  static override tableName = 'backup_restores';
+  static override relationMappings = (): RelationMappings => ({
+    device: belongsTo(DeviceModel, 'backup_restores', 'device_id'),
+    snapshot: belongsTo(BackupSnapshot, 'backup_restores', 'snapshot_id'),
+  });
+  static override jsonAttributes = [...JSON_OF_FACTS, 'progress'];
+  declare deviceId: string;
+  declare status: 'pending' | 'running' | 'completed' | 'partial' | 'failed' | 'cancelled';
+  /** The command of the newest attempt. */
+  declare commandId: string;
+  declare expiresAt: Date;
+  declare progress: Omit<CommandProgress, 'id' | 'seq'> | null;
+  /** When the device last reported something else than before. */
+  declare advancedAt: Date | null;
+  declare stalledSince: Date | null;
+  declare errorCode: string | null;
+  declare errorMessage: string | null;
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;

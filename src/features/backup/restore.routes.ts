@@ -79,7 +79,7 @@ export const restoreRoutes = (parts: RestoreParts): RouteGroup => ({
       params: IdParams,
       response: BackupRestore,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => cancelRestore(ctx, params.id, parts.hub),
+      handler: ({ ctx, params }) => cancelRestore(ctx, params.id, parts),
       audit: { action: 'backup.restore.cancel', resource: 'backup_restore', note: about },
     }),
     route({

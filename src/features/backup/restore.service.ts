@@ -1,4 +1,3 @@
-import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
@@ -8,9 +7,10 @@ import { newId } from '../../platform/ids.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { BACKUP_TIMEOUT_SECONDS, type DurableCommandType } from '../../protocol/index.ts';
-import { addCommands, cancelCommand } from '../commands/index.ts';
+import { addCommands } from '../commands/index.ts';
 import { type CommandTarget, commandTargets } from '../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { assertCanWork } from './device-requests.ts';
 import {
   accessForDevice,
@@ -25,9 +25,11 @@ import {
 } from './restore-command.ts';
 import { BackupRestore } from './restore.model.ts';
 import { type NewRestore, RestoredDatabase, type RestoreQuery } from './restore.schema.ts';
+import { addRestore, beginRestoreAgain } from './restore.work.ts';
 
 export interface RestoreParts {
   hub: DeviceHub;
+  work: WorkEngine;
   secrets: Encryptor;
   backupStore: VolumeReaders;
 }
@@ -95,12 +97,8 @@ export async function createRestore(
     overwrite,
     dryRun,
   };
-  const sent = await send(ctx, wanted, { source, device }, parts);
-  const restore = await BackupRestore.query(ctx.tx).insertAndFetch({
-    ...wanted,
-    ...sent,
-    createdBy: ctx.caller.userId,
-  });
+  const given = await send(ctx, wanted, { source, device }, parts);
+  const restore = await addRestore(ctx.tx, { ...wanted, createdBy: ctx.caller.userId }, given);
   return toRestoreResponse(restore, parts.hub);
 }
 
@@ -136,12 +134,14 @@ export const readRestore = async (ctx: Context, id: string, hub: DeviceHub) =>
   toRestoreResponse(await findRestore(ctx, id), hub);
 
 /** One that the device has not begun ends at once. A device that has begun stops, and reports that. */
-export async function cancelRestore(ctx: Context, id: string, hub: DeviceHub) {
+export async function cancelRestore(ctx: Context, id: string, { hub, work }: RestoreParts) {
   const restore = await findRestore(ctx, id);
   await assertManageable(ctx, restore.orgId);
   if (restore.finishedAt !== null) throw hasEnded(restore);
-  await cancelCommand(ctx, restore.commandId, hub);
-  return readRestore(ctx, id, hub);
+  await work.cancel(ctx, id);
+  const cancelled = await findRestore(ctx, id);
+  ctx.recordChange({ status: restore.status }, { status: cancelled.status });
+  return toRestoreResponse(cancelled, hub);
 }
 
 /** The source of a restore that is to be run again. */
@@ -170,27 +170,14 @@ export async function prepareRerun(
 
 /** Runs a restore again that did not succeed. The device goes on with what it had fetched. */
 export async function rerunRestore(ctx: Context, id: string, source: OpenedSource, parts: RestoreParts) {
-  await findRestore(ctx, id);
-  const restore = await BackupRestore.query(ctx.tx).findById(id).forNoKeyUpdate().throwIfNotFound();
+  const restore = await findRestore(ctx, id);
   if (restore.finishedAt === null) throw new AppError('conflict', 'The restore has not ended yet.');
   if (restore.status === 'completed') throw hasEnded(restore);
   const work = workOf(restore, parts);
   const device = await findRestoreTarget(ctx, restore.deviceId, source.snapshot.orgId, work);
   await assertFewOpenRestores(ctx, device.id);
-  const sent = await send(ctx, restore, { source, device }, parts);
-  const again = await restore.$query(ctx.tx).patchAndFetch({
-    ...sent,
-    status: 'pending',
-    attempts: restore.attempts + 1,
-    progress: null,
-    advancedAt: null,
-    stalledSince: null,
-    errorCode: null,
-    errorMessage: null,
-    startedAt: null,
-    finishedAt: null,
-  });
-  return toRestoreResponse(again, parts.hub);
+  const given = await send(ctx, restore, { source, device }, parts);
+  return toRestoreResponse(await beginRestoreAgain(ctx.tx, restore, given), parts.hub);
 }
 
 const hasEnded = ({ status }: BackupRestore) =>
@@ -240,7 +227,7 @@ async function send(
   { source, device }: { source: OpenedSource; device: CommandTarget },
   { hub, secrets: encryptor }: RestoreParts,
 ) {
-  const { repository, values, credentialId } = await accessForDevice(ctx, source, wanted.id);
+  const { repository, values } = await accessForDevice(ctx, source, wanted.id);
   const shared = {
     restoreId: wanted.id,
     repository,
@@ -251,11 +238,7 @@ async function send(
   const limits = { ttlSeconds: RESTORE_TTL_SECONDS, secrets: { values, encryptor } };
   const [command] = await addCommands(ctx, [device], { ...restoreOrder(wanted, shared), ...limits }, hub);
   if (command === undefined) throw new Error('no command was created');
-  return {
-    commandId: command.id,
-    credentialId,
-    expiresAt: new Date(clock.now() + RESTORE_TTL_SECONDS * 1000),
-  };
+  return { command, ttlSeconds: RESTORE_TTL_SECONDS };
 }
 
 export function toRestoreResponse(restore: BackupRestore, hub: DeviceHub) {

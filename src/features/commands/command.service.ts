@@ -347,6 +347,7 @@ export async function cancelServerCommand(
 export interface EndedCommand {
   type: string;
   status: Extract<CommandStatus, 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'expired'>;
+  reason: string | null;
   payload: unknown;
   output: unknown;
   error: { code: string; message: string } | null;
@@ -360,6 +361,7 @@ export async function findEndOfCommand(tx: Tx, id: string): Promise<EndedCommand
   return tx('commands').where({ id }).whereNotNull('finished_at').first<EndedCommand | undefined>({
     type: 'type',
     status: 'status',
+    reason: 'reason',
     payload: 'payload',
     output: 'output',
     error: 'error',
@@ -381,6 +383,7 @@ export async function endsOfCommands(
       id: 'id',
       type: 'type',
       status: 'status',
+      reason: 'reason',
       payload: 'payload',
       output: 'output',
       error: 'error',

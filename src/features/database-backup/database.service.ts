@@ -15,7 +15,6 @@ import {
   BackupSnapshot,
   type Chain,
   type ChainSnapshot,
-  BackupRestore,
   type RestoreParts,
   type RestoreSource,
   databaseChains,
@@ -248,7 +247,7 @@ export async function restoreDatabase(
     throw new AppError('conflict', 'A backup of MariaDB is made ready in any case: leave noRecovery out.');
   }
   const id = newId();
-  const { repository, values, credentialId } = await restoreRules.accessForDevice(ctx, source, id);
+  const { repository, values } = await restoreRules.accessForDevice(ctx, source, id);
   const [command] = await addCommands(
     ctx,
     [device],
@@ -281,28 +280,27 @@ export async function restoreDatabase(
     parts.hub,
   );
   if (command === undefined) throw new Error('no command was created');
-  const restore = await BackupRestore.query(ctx.tx).insertAndFetch({
-    id,
-    orgId: device.orgId,
-    deviceId: device.id,
-    snapshotId: snapshot.id,
-    asOf,
-    selectedPaths: null,
-    targetPath,
-    overwrite: 'never',
-    dryRun: false,
-    database: {
-      engine: full.details.engine,
-      pointInTime,
-      noRecovery,
-      snapshots: path.length,
-      ...omitUndefined({ targetDatabase }),
+  const restore = await restoreRules.addRestore(
+    ctx.tx,
+    {
+      id,
+      orgId: device.orgId,
+      deviceId: device.id,
+      snapshotId: snapshot.id,
+      asOf,
+      targetPath,
+      overwrite: 'never',
+      database: {
+        engine: full.details.engine,
+        pointInTime,
+        noRecovery,
+        snapshots: path.length,
+        ...omitUndefined({ targetDatabase }),
+      },
+      createdBy: ctx.caller.userId,
     },
-    commandId: command.id,
-    credentialId,
-    expiresAt: new Date(clock.now() + restoreRules.RESTORE_TTL_SECONDS * 1000),
-    createdBy: ctx.caller.userId,
-  });
+    { command, ttlSeconds: restoreRules.RESTORE_TTL_SECONDS },
+  );
   return restoreRules.toRestoreResponse(restore, parts.hub);
 }
 

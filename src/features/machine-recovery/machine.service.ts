@@ -1,4 +1,3 @@
-import { clock } from '../../clock.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
@@ -11,7 +10,6 @@ import {
 } from '../../protocol/index.ts';
 import {
   BackupConfig,
-  BackupRestore,
   type BackupSnapshot,
   type JobParts,
   type RestoreParts,
@@ -263,7 +261,7 @@ export async function restoreMachine(
   if (rule !== undefined) throw invalid('body.targetPath', rule);
   await restoreRules.assertFewOpenRestores(ctx, device.id);
   const id = newId();
-  const { repository, values, credentialId } = await restoreRules.accessForDevice(ctx, source, id);
+  const { repository, values } = await restoreRules.accessForDevice(ctx, source, id);
   const [command] = await addCommands(
     ctx,
     [device],
@@ -286,22 +284,20 @@ export async function restoreMachine(
     parts.hub,
   );
   if (command === undefined) throw new Error('no command was created');
-  const restore = await BackupRestore.query(ctx.tx).insertAndFetch({
-    id,
-    orgId: device.orgId,
-    deviceId: device.id,
-    snapshotId: snapshot.id,
-    asOf: null,
-    selectedPaths: null,
-    targetPath: targetPath ?? null,
-    overwrite: 'never',
-    dryRun: false,
-    machine: { hypervisor: kind, name: machine, vmName, generateNewId },
-    commandId: command.id,
-    credentialId,
-    expiresAt: new Date(clock.now() + restoreRules.RESTORE_TTL_SECONDS * 1000),
-    createdBy: ctx.caller.userId,
-  });
+  const restore = await restoreRules.addRestore(
+    ctx.tx,
+    {
+      id,
+      orgId: device.orgId,
+      deviceId: device.id,
+      snapshotId: snapshot.id,
+      targetPath: targetPath ?? null,
+      overwrite: 'never',
+      machine: { hypervisor: kind, name: machine, vmName, generateNewId },
+      createdBy: ctx.caller.userId,
+    },
+    { command, ttlSeconds: restoreRules.RESTORE_TTL_SECONDS },
+  );
   return restoreRules.toRestoreResponse(restore, parts.hub);
 }
 

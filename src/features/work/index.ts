@@ -11,7 +11,8 @@ export {
   type WorkRun,
 } from './definition.ts';
 export { Work } from './work.model.ts';
-export { type EnqueueOptions, recordWork, WorkEngine } from './work.service.ts';
+export { markStalledWork } from './work.queries.ts';
+export { type EnqueueOptions, giveWork, giveWorkAgain, recordWork, WorkEngine } from './work.service.ts';
 export type { WorkTiming } from './dispatcher.ts';
 
 /** Long work of the server: what people wait for (docs/decisions/work.md). */

@@ -152,13 +152,16 @@ const STORE: Statement = {
       as o (id, fence, stage, step, seconds, attempts, status, code, message, command_id, is_restart)
   ), stored as (
     update work w set
-      stage = case when o.stage = 'parked' and (w.cancel_requested_at is not null or exists (
+      stage = case when o.stage = 'ended' and w.finished_at is null and w.has_late then 'ready'
+        when o.stage = 'parked' and (w.cancel_requested_at is not null or exists (
         select from device_presence p where p.device_id = w.device_id and p.state = 'connected')) then 'ready'
         else o.stage end,
       step = o.step,
       holder_id = null,
       due_at = now() + make_interval(secs => case when w.cancel_requested_at is null then o.seconds else 0 end),
-      attempt = case when o.attempts is null then 0 else greatest(w.attempt + o.attempts, 0) end,
+      attempt = case when o.attempts is null or (o.stage = 'ended' and w.has_late) then 0
+        else greatest(w.attempt + o.attempts, 0) end,
+      has_late = w.has_late and not o.is_restart,
       status = case when o.is_restart then 'pending' else coalesce(o.status, w.status) end,
       started_at = case when not o.is_restart then w.started_at end,
       progress = case when not o.is_restart then w.progress end,
@@ -473,6 +476,36 @@ export async function endUnheld(
     { id, status, code, message },
   );
 }
+
+/**
+ * Gives work to its device, as if it had not begun before: `step` is begun when the command has ended.
+ * @returns whether it had ended, or was just added; `false` leaves it as it is
+ */
+export async function putOnDevice(
+  tx: Tx,
+  id: string,
+  { commandId, step, deadlineSeconds }: { commandId: string; step: string; deadlineSeconds: number },
+): Promise<boolean> {
+  const { rowCount } = await tx.raw<{ rowCount: number }>(
+    `update work set stage = 'device', step = :step, command_id = :commandId, attempt = 0, status = 'pending',
+      progress = null, checkpoint = null, advanced_at = null, stalled_since = null, error_code = null,
+      error_message = null, started_at = null, finished_at = null, cancel_requested_at = null, has_late = false,
+      deadline_at = now() + make_interval(secs => :deadlineSeconds), updated_at = now()
+    where id = :id and stage in ('ready', 'ended') and (finished_at is not null or command_id is null)`,
+    { id, commandId, step, deadlineSeconds },
+  );
+  return rowCount > 0;
+}
+
+/** Marks work that a device does, and that has not advanced for this time. A trigger takes the mark away. */
+export const markStalledWork = async (tx: Tx, minutes: number): Promise<void> => {
+  await tx.raw(
+    `update work set stalled_since = coalesce(advanced_at, started_at)
+    where stage = 'device' and status = 'running' and stalled_since is null
+      and coalesce(advanced_at, started_at) < now() - make_interval(mins => ?)`,
+    [minutes],
+  );
+};
 
 export const requestCancelOfWork = async (tx: Tx, id: string): Promise<void> => {
   await tx.raw(

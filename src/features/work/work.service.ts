@@ -6,11 +6,18 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { announceCommands, cancelServerCommand } from '../commands/index.ts';
+import { announceCommands, cancelServerCommand, setWorkOfCommand } from '../commands/index.ts';
 import { itemOf } from './attempt.ts';
 import { behaved, type WorkBehavior, type WorkEnd, type WorkKind } from './definition.ts';
 import { WORK_TIMING, WorkDispatcher, type WorkTiming } from './dispatcher.ts';
-import { endUnheld, insertWork, lockWork, requestCancelOfWork, setPaused } from './work.queries.ts';
+import {
+  endUnheld,
+  insertWork,
+  lockWork,
+  putOnDevice,
+  requestCancelOfWork,
+  setPaused,
+} from './work.queries.ts';
 
 export interface EnqueueOptions {
   /** The id, which the row of the feature shares. */
@@ -123,8 +130,10 @@ export class WorkEngine {
       throw new AppError('conflict', 'The work is just being given to its device. Try again.');
     }
     await requestCancelOfWork(tx, id);
-    // The end of a command that was not sent has made the next step due, which ends the work.
-    const isUnheld = (work.stage === 'ready' || work.stage === 'parked') && work.commandId === null;
+    // Also if the device had not been sent its command, which ended with the request.
+    const isUnheld =
+      (work.stage === 'ready' || work.stage === 'parked') &&
+      (work.commandId === null || request?.hasEnded === true);
     const kind = this.#dispatcher.kind(work.kind);
     // Of a kind that only another release knows: a server of that one ends it.
     if (isUnheld && kind !== undefined) {
@@ -201,6 +210,44 @@ async function insert<Input>(
     needs,
   });
   return isAdded ? id : undefined;
+}
+
+interface GivenOptions extends Omit<EnqueueOptions, 'needs' | 'delayMs'> {
+  /** Of the ledger, added in the same transaction. */
+  command: { id: string };
+  /** What is done when the command has ended. */
+  step: string;
+}
+
+/**
+ * Adds work that its device is given in the same transaction.
+ * @returns its id
+ */
+export async function giveWork<Input>(
+  tx: Tx,
+  kind: EnqueuedKind<Input>,
+  input: NoInfer<Input>,
+  options: GivenOptions,
+): Promise<string> {
+  const id = await insert(tx, kind, input, options);
+  if (id === undefined) throw new Error('Work with this exclusive key is open.');
+  await giveWorkAgain(tx, id, kind, options);
+  return id;
+}
+
+/**
+ * Gives its device work again that has ended.
+ * @throws AppError `conflict` if it has not
+ */
+export async function giveWorkAgain(
+  tx: Tx,
+  id: string,
+  kind: Pick<WorkKind, 'deadlineMs'>,
+  { command, step, deadlineMs = kind.deadlineMs }: Pick<GivenOptions, 'command' | 'step' | 'deadlineMs'>,
+): Promise<void> {
+  const order = { commandId: command.id, step, deadlineSeconds: deadlineMs / 1000 };
+  if (!(await putOnDevice(tx, id, order))) throw new AppError('conflict', 'The work has not ended yet.');
+  await setWorkOfCommand(tx, command.id, id);
 }
 
 /**

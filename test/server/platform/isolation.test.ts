@@ -429,6 +429,7 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
       'features/backup/retention.service.ts': 7,
       'features/backup/scheduler.ts': 2,
       'features/backup/snapshot-reconciliation.work.ts': 7,
+      'features/backup/restore.work.ts': 1,
       'features/backup/test-restore.ts': 1,
       'features/backup/vault-sync.ts': 3,
       'features/backup/vault.work.ts': 4,
@@ -617,9 +618,6 @@ describe('the way across tenants', () => {
         { name: 'follow_backup_command', public: false },
         // Work follows its command in the same way.
         { name: 'follow_command_of_work', public: false },
-        { name: 'follow_database_restore', public: false },
-        { name: 'follow_restore_advance', public: false },
-        { name: 'follow_restore_command', public: false },
         { name: 'follow_use_of_snapshot', public: false },
         { name: 'follow_vm_restore_command', public: false },
         // Whoever ends work may not see what waits for it.

@@ -5,6 +5,7 @@ import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
 import { buildVaultDevice } from '../../../support/backup/vaults/vault-support.ts';
+import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 /** What nobody should send to the routes of backups: ids of another tenant, and paths and places that cannot be. */
 
@@ -21,7 +22,7 @@ const TABLES = [
   'backup_repositories',
   'backup_jobs',
   'backup_snapshots',
-  'backup_restores',
+  'backup_restore_facts',
   'backup_database_instances',
   'backup_vm_restores',
   'backup_recovery_tokens',
@@ -72,17 +73,8 @@ describe('bad input to the routes of backups', function () {
       rpoTargetMinutes: 60,
       rtoTargetMinutes: 60,
     });
-    const restoreId = newId();
-    await inSystem(app, (tx) =>
-      tx('backup_restores').insert({
-        id: restoreId,
-        org_id: tenant.orgId,
-        device_id: deviceId,
-        snapshot_id: snapshotId,
-        overwrite: 'never',
-        command_id: newId(),
-        expires_at: new Date(Date.now() + 86_400_000),
-      }),
+    const restoreId = await inSystem(app, (tx) =>
+      insertRestore(tx, { orgId: tenant.orgId, deviceId, facts: { snapshot_id: snapshotId } }),
     );
     const vmId = newId();
     await inSystem(app, (tx) =>

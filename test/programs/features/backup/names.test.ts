@@ -198,7 +198,7 @@ describe('files whose names are not UTF-8', function () {
   it('keep the name of their source if the snapshot is found again in its repository', async () => {
     const engineId = await inSystem(app, async (tx) => {
       await tx('backup_verification_facts').where({ snapshot_id: snapshotId }).delete();
-      await tx('backup_restores').where({ snapshot_id: snapshotId }).delete();
+      await tx('backup_restore_facts').where({ snapshot_id: snapshotId }).delete();
       const [row] = await tx('backup_snapshots').where({ id: snapshotId }).delete().returning('*');
       return row as { engine_id: string; repository_id: string };
     });

@@ -169,7 +169,7 @@ describe('restores', function () {
         .where({ id: frame.id })
         .update({ status: 'timed_out', reason: 'no_result', finished_at: new Date() }),
     );
-    expect((await read(body.id)).error.code).to.equal('TIMED_OUT');
+    expect((await reached(body.id, 'failed')).error.code).to.equal('TIMED_OUT');
     await agent?.succeed(frame, OUTPUT);
     expect(await reached(body.id, 'completed')).to.deep.include({ restoredFiles: 2, error: null });
   });
@@ -243,7 +243,8 @@ describe('restores', function () {
     await app.server.chainWriter.flush();
     const left = [
       await storedText(app, [
-        'backup_restores',
+        'backup_restore_facts',
+        'work',
         'commands',
         'command_secrets',
         'audit_logs',

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { newId } from '../../../../src/platform/ids.ts';
 import {
   buildRepository,
   createStoreApp,
@@ -10,6 +9,7 @@ import {
 } from '../../../support/backup/store-support.ts';
 import { buildPerson } from '../../../support/factories.ts';
 import type { TestApp } from '../../../support/test-app.ts';
+import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 describe('a credential of the backup store', () => {
   let app: TestApp;
@@ -59,18 +59,10 @@ describe('a credential of the backup store', () => {
       await issue(app, repository.id, 'reader'),
       await issue(app, repository.id, 'reader'),
     ];
-    await inSystem(app, (tx) =>
-      tx('backup_restores').insert({
-        id: newId(),
-        org_id: orgId,
-        device_id: deviceId,
-        overwrite: 'never',
-        status: 'running',
-        command_id: newId(),
-        credential_id: own.id,
-        expires_at: new Date(Date.now() + 3_600_000),
-      }),
-    );
+    await inSystem(app, async (tx) => {
+      const restoreId = await insertRestore(tx, { orgId, deviceId, work: { status: 'running' } });
+      await tx('backup_store_credentials').where({ id: own.id }).update({ job_id: restoreId });
+    });
     const { token } = await buildPerson(app, { scope: 'partner', partnerId });
     expect(await opens(own)).to.equal(true);
     expect((await app.call('DELETE', `/devices/${deviceId}`, { token })).status).to.equal(200);

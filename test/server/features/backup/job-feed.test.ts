@@ -20,6 +20,7 @@ import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts'
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
+import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 interface Follower {
   updates: JobUpdate[];
@@ -172,18 +173,12 @@ describe('long work on the dashboard', function () {
   it('shows restores, verifications and rotations of keys, even if they change in the database only', async () => {
     const watcher = await follower();
     await watcher.follow({ orgId: tenant.orgId });
-    const [restore, verification, command] = [newId(), newId(), newId()];
-    await inDatabase(
-      `insert into backup_restores (id, org_id, device_id, overwrite, command_id, expires_at)
-      values (?, ?, ?, 'never', ?, now() + interval '1 day')`,
-      restore,
-      tenant.orgId,
-      enrolled.deviceId,
-      command,
-    );
+    const verification = newId();
+    const { deviceId } = enrolled;
+    const restore = await inSystem(app, (tx) => insertRestore(tx, { orgId: tenant.orgId, deviceId }));
     await shows(watcher, restore, ({ kind, state }) => kind === 'restore' && state === 'pending');
     await inDatabase(
-      `update backup_restores set status = 'running', started_at = now(),
+      `update work set status = 'running', started_at = now(),
         progress = '{"phase": "placing", "percent": 80.5, "filesDone": 4, "path": "/a"}' where id = ?`,
       restore,
     );
@@ -214,7 +209,7 @@ describe('long work on the dashboard', function () {
     await inDatabase(`update backup_encryption_keys set status = 'active' where id = ?`, tenant.keyId);
     await shows(watcher, tenant.keyId, ({ state }) => state === 'completed');
     await inDatabase(
-      `update backup_restores set status = 'failed', finished_at = now() where id = ?`,
+      `update work set status = 'failed', stage = 'ended', finished_at = now() where id = ?`,
       restore,
     );
   });
@@ -246,18 +241,11 @@ describe('long work on the dashboard', function () {
     const [, , withoutRight] = others;
     expect((await withoutRight?.follow({ deviceId: enrolled.deviceId }))?.jobs).to.deep.equal([]);
     // What the right is for, it does show.
-    const restore = newId();
-    await inDatabase(
-      `insert into backup_restores (id, org_id, device_id, overwrite, command_id, expires_at)
-      values (?, ?, ?, 'never', ?, now() + interval '1 day')`,
-      restore,
-      tenant.orgId,
-      enrolled.deviceId,
-      newId(),
-    );
+    const { deviceId } = enrolled;
+    const restore = await inSystem(app, (tx) => insertRestore(tx, { orgId: tenant.orgId, deviceId }));
     if (withoutRight !== undefined) await shows(withoutRight, restore, ({ kind }) => kind === 'restore');
     await inDatabase(
-      `update backup_restores set status = 'failed', finished_at = now() where id = ?`,
+      `update work set status = 'failed', stage = 'ended', finished_at = now() where id = ?`,
       restore,
     );
     await stopped(id);

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { watchStalled } from '../../../../src/features/backup/alerts.ts';
 import { COMMAND_TYPES, type JobUpdate, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
-import { newId } from '../../../../src/platform/ids.ts';
 import { connectDashboard } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, type EnrolledDevice } from '../../../support/factories.ts';
@@ -9,6 +8,7 @@ import { connectDevice } from '../../../support/fake-device.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
+import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 describe('a backup that goes on no more', function () {
   this.timeout(60_000);
@@ -116,15 +116,11 @@ describe('a backup that goes on no more', function () {
   });
 
   it('can be a restore as well', async () => {
-    const id = newId();
-    await inSystem(app, (tx) =>
-      tx.raw(
-        `insert into backup_restores (id, org_id, device_id, overwrite, command_id, expires_at, status)
-        values (?, ?, ?, 'never', ?, now() + interval '1 day', 'running')`,
-        [id, tenant.orgId, enrolled.deviceId, newId()],
-      ),
+    const { deviceId } = enrolled;
+    const id = await inSystem(app, (tx) =>
+      insertRestore(tx, { orgId: tenant.orgId, deviceId, work: { status: 'running' } }),
     );
-    await longAgo('backup_restores', id);
+    await longAgo('work', id);
     await watch();
     const { body } = await tenant.send('GET', `/backup/restore/${id}`);
     expect(body.stalledSince).to.be.a('string');

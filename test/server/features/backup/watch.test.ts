@@ -11,6 +11,7 @@ import { buildDevice } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
+import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 describe('how devices are protected', function () {
   this.timeout(120_000);
@@ -317,19 +318,15 @@ describe('how devices are protected', function () {
     );
     const restored = (bytes: number, seconds: number, dryRun = false) =>
       inSystem(app, (tx) =>
-        tx('backup_restores').insert({
-          id: newId(),
-          org_id: place.orgId,
-          device_id: place.deviceId,
-          snapshot_id: snapshot.id,
-          overwrite: 'never',
-          command_id: newId(),
-          status: 'completed',
-          dry_run: dryRun,
-          restored_bytes: bytes,
-          expires_at: new Date(),
-          started_at: new Date(Date.now() - seconds * 1000),
-          finished_at: new Date(),
+        insertRestore(tx, {
+          orgId: place.orgId,
+          deviceId: place.deviceId,
+          work: {
+            status: 'completed',
+            started_at: new Date(Date.now() - seconds * 1000),
+            finished_at: new Date(),
+          },
+          facts: { snapshot_id: snapshot.id, dry_run: dryRun, restored_bytes: bytes },
         }),
       );
     const figures = async () =>
@@ -352,7 +349,7 @@ describe('how devices are protected', function () {
     expect(slow.riskFactors.map(({ code }: { code: string }) => code)).to.include('restore_slow');
     expect(slow.readinessScore).to.equal(found.readinessScore - 10);
     await setTarget('rto_target_minutes', 60);
-    await inSystem(app, (tx) => tx('backup_restores').where({ device_id: place.deviceId }).delete());
+    await inSystem(app, (tx) => tx('work').where({ kind: 'restore', device_id: place.deviceId }).delete());
   });
 
   it('shows in the overview of the own tenant, and in no other', async () => {

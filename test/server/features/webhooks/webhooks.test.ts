@@ -216,15 +216,18 @@ describe('webhooks', () => {
     await call('DELETE', `/devices/${deviceId}`);
     await call('POST', `/devices/${deviceId}/restore`);
     const one = { o: tenant.orgId, d: deviceId, i: newId() };
+    const restore = newId();
     for (const statement of [
       `insert into commands (id, org_id, device_id, type, payload, timeout_seconds, expires_at)
         values ('${one.i}', '${one.o}', '${one.d}', 'script.run', '{}', 60, now())`,
       `update commands set status = 'succeeded', output = '{"exitCode": 1, "stdout": "hidden"}', finished_at = now() where id = '${one.i}'`,
       `insert into backup_jobs (id, org_id, device_id, type, expires_at) values ('${one.i}', '${one.o}', '${one.d}', 'manual', now())`,
       `update backup_jobs set status = 'completed', finished_at = now(), added_bytes = 5000000000 where id = '${one.i}'`,
-      `insert into backup_restores (id, org_id, device_id, overwrite, command_id, expires_at)
-        values ('${one.i}', '${one.o}', '${one.d}', 'never', '${one.i}', now())`,
-      `update backup_restores set status = 'cancelled', finished_at = now() where id = '${one.i}'`,
+      `insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select '${restore}', 'restore', partner_id, id, '${one.d}', '{}', 'record', now(), now()
+        from organizations where id = '${one.o}'`,
+      `insert into backup_restore_facts (id, org_id, overwrite) values ('${restore}', '${one.o}', 'never')`,
+      `update work set status = 'cancelled', stage = 'ended', finished_at = now() where id = '${restore}'`,
       `insert into backup_encryption_keys (id, org_id, name) values ('${one.i}', '${one.o}', 'Key')`,
       `insert into c2c_connections (id, org_id, provider, auth_method, display_name, tenant_id)
         values ('${one.i}', '${one.o}', 'microsoft_365', 'platform_app', 'Cloud', '${one.i}')`,

@@ -466,7 +466,7 @@ describe('work', () => {
     const reportLate = async () => {
       // As the trigger on commands does it.
       await bench.owner(
-        `update work set stage = 'ready', step = 'late', due_at = now(), attempt = 0 where id = $1`,
+        `update work set stage = 'ready', has_late = true, due_at = now(), attempt = 0 where id = $1`,
         [first],
       );
       await server.engine.settle();
@@ -496,6 +496,35 @@ describe('work', () => {
     await reportLate();
     expect(await status(first)).to.equal('completed');
     expect((await bench.row(waiting)).blockers).to.equal(1);
+    await server.stop();
+  });
+
+  it('of which a device reports later while the end of its command is recorded is looked at once more', async () => {
+    const kind = kindOf();
+    const server = bench.server();
+    const [begun, goOn] = [gate(), gate()];
+    const settled: string[] = [];
+    server.engine.add(kind, {
+      steps: {
+        async begin() {
+          begun.open();
+          await goOn.opened;
+          return { end: { status: 'failed', code: 'NO_ANSWER' } };
+        },
+      },
+      late: async () => ({ end: { status: 'completed' } }),
+      settle: async (_tx, _work, { status: end }) => void settled.push(end),
+    });
+    const id = await server.enqueue(kind, { n: 1 });
+    const done = server.engine.settle();
+    await begun.opened;
+    // As the trigger on commands does it.
+    await bench.owner('update work set has_late = true where id = $1', [id]);
+    goOn.open();
+    await done;
+    await server.engine.settle();
+    expect(settled).to.deep.equal(['failed', 'completed']);
+    expect(await bench.row(id)).to.deep.include({ status: 'completed', error_code: null, stage: 'ended' });
     await server.stop();
   });
 
