@@ -84,12 +84,16 @@ describe('long work on the dashboard', function () {
   const begin = async (): Promise<{ id: string; frame: CommandFrame; agent: FakeDevice }> => {
     const id = await order();
     const agent = await connect();
+    await app.settle();
     return { id, agent, frame: await agent.nextCommand() };
   };
   const last = ({ updates }: Follower, id: string) => updates.filter((update) => update.id === id).at(-1);
   const shows = (watcher: Follower, id: string, isSo: (update: JobUpdate) => boolean) =>
     eventually(
-      () => last(watcher, id),
+      async () => {
+        await app.settle();
+        return last(watcher, id);
+      },
       (update) => update !== undefined && isSo(update),
       20_000,
     );

@@ -58,13 +58,16 @@ describe('a backup that goes on no more', function () {
       const updates: JobUpdate[] = [];
       client.socket.on('job:update', (update: JobUpdate) => updates.push(update));
       await client.send('jobs:subscribe', {});
+      const shown = (isSo: (update: JobUpdate | undefined) => boolean) =>
+        eventually(async () => {
+          await app.settle();
+          return updates.at(-1);
+        }, isSo);
+      await app.settle();
       const frame = await device.nextCommand();
       const report = { id: frame.id, seq: 0, phase: 'transferring', done: 10, filesDone: 1, path: '/a' };
       await device.send('command:progress', report);
-      await eventually(
-        () => updates.at(-1),
-        (update) => update?.done === 10,
-      );
+      await shown((update) => update?.done === 10);
       await watch();
       expect([await stalledSince(id), await alerts()]).to.deep.equal([null, []]);
 
@@ -74,24 +77,15 @@ describe('a backup that goes on no more', function () {
       const since = await stalledSince(id);
       expect(Date.now() - Date.parse(since)).to.be.greaterThan(15 * 60_000);
       expect((await alerts()).map(({ status, count }) => [status, count])).to.deep.equal([['active', 1]]);
-      await eventually(
-        () => updates.at(-1),
-        (update) => update?.stalledSince === since,
-      );
+      await shown((update) => update?.stalledSince === since);
 
       // The engine reports every second, also while nothing moves.
       await device.send('command:progress', { ...report, seq: 1, rate: 0, etaSeconds: 99 });
-      await eventually(
-        () => updates.at(-1),
-        (update) => update?.rate === 0,
-      );
+      await shown((update) => update?.rate === 0);
       expect(await stalledSince(id)).to.equal(since);
 
       await device.send('command:progress', { ...report, seq: 2, done: 11 });
-      await eventually(
-        () => updates.at(-1),
-        (update) => update?.done === 11,
-      );
+      await shown((update) => update?.done === 11);
       expect(updates.at(-1)).not.to.have.property('stalledSince');
       expect(await stalledSince(id)).to.equal(null);
       await watch();
@@ -101,11 +95,7 @@ describe('a backup that goes on no more', function () {
       await watch();
       expect((await alerts()).map(({ status }) => status)).to.deep.equal(['active']);
       await device.fail(frame, 'ENGINE_FAILED');
-      await eventually(
-        () => updates.findLast((update) => update.id === id),
-        (update) => update?.state === 'failed',
-        20_000,
-      );
+      await shown((update) => update?.id === id && update.state === 'failed');
       await watch();
       expect(await stalledSince(id)).to.equal(null);
       expect((await alerts()).map(({ status }) => status)).to.deep.equal(['resolved']);
