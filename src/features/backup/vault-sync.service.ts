@@ -110,7 +110,15 @@ export async function deleteVault(
   const { tx } = ctx;
   const vault = await findVault(ctx, id);
   await assertManageable(ctx, vault.orgId);
+  const cancelOpen = async () => {
+    const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
+    if (open !== undefined) await work.cancel(ctx, open.id);
+  };
+  // A sync is locked before its vault, as when it ends: otherwise both could wait for each other.
+  await cancelOpen();
   await BackupVault.query(tx).findById(id).forUpdate();
+  // One that was added meanwhile. From now on there are no new ones.
+  await cancelOpen();
   const copies = () =>
     BackupSnapshot.query(tx).where('repository_id', vault.repositoryId).whereNull('removed_at');
   const count = await copies().resultSize();
@@ -123,10 +131,6 @@ export async function deleteVault(
         { details: { held } },
       );
     }
-  }
-  const open = await VaultSync.query(tx).where('vault_id', id).whereNull('finished_at').first();
-  if (open !== undefined) await work.cancel(ctx, open.id);
-  if (!keepSnapshots) {
     const now = clock.date();
     await copies().patch({ removedAt: now, removedBecause: 'vault_deleted' });
     if (count > 0) {

@@ -150,8 +150,14 @@ export async function updateCloudConfig(
 export async function deleteCloudConfig(ctx: Context, id: string, work: WorkEngine) {
   const config = await findCloudConfig(ctx, id);
   await assertManageable(ctx, config.orgId);
+  const cancelOpen = async () => {
+    for (const job of await openJobsOf(ctx.tx, config)) await work.cancel(ctx, job.id);
+  };
+  // A job is locked before its configuration, as when it ends: otherwise both could wait for each other.
+  await cancelOpen();
   await CloudConfig.query(ctx.tx).findById(id).patch({ removingSince: clock.date(), nextRunAt: null });
-  for (const job of await openJobsOf(ctx.tx, config)) await work.cancel(ctx, job.id);
+  // Those that were added meanwhile. From now on there are no new ones.
+  await cancelOpen();
   await updateFailedRunAlert(ctx.tx, config.orgId, { hasFailed: false });
   await updateReadiness(ctx.tx, config.orgId);
   return { success: true as const, config };
