@@ -139,6 +139,9 @@ const CLAIM: Statement = {
     (select max(turn)::text from visited) as "lastTurn", (select count(*)::int from visited) as turns`,
 };
 
+/** Not if its device has reported by now: then the step is begun once more, and finds that. */
+const RESTARTS = 'o.is_restart and not w.has_late';
+
 /**
  * Stores how attempts have ended, of those whose claim still holds. $1 holder, $2 ids, $3 fences, $4 stages, $5 steps, $6
  * seconds until they are due, $7 by how much the attempt changes (null: begins at 0), $8 statuses, $9 codes, $10 messages,
@@ -156,20 +159,20 @@ const STORE: Statement = {
         when o.stage = 'parked' and (w.cancel_requested_at is not null or exists (
         select from device_presence p where p.device_id = w.device_id and p.state = 'connected')) then 'ready'
         else o.stage end,
-      step = o.step,
+      step = case when o.is_restart and w.has_late then w.step else o.step end,
       holder_id = null,
       due_at = now() + make_interval(secs => case when w.cancel_requested_at is null then o.seconds else 0 end),
       attempt = case when o.attempts is null or (o.stage = 'ended' and w.has_late) then 0
         else greatest(w.attempt + o.attempts, 0) end,
-      has_late = w.has_late and not o.is_restart,
-      status = case when o.is_restart then 'pending' else coalesce(o.status, w.status) end,
-      started_at = case when not o.is_restart then w.started_at end,
-      progress = case when not o.is_restart then w.progress end,
-      checkpoint = case when not o.is_restart then w.checkpoint end,
+      status = case when ${RESTARTS} then 'pending' else coalesce(o.status, w.status) end,
+      started_at = case when ${RESTARTS} then null else w.started_at end,
+      progress = case when ${RESTARTS} then null else w.progress end,
+      checkpoint = case when ${RESTARTS} then null else w.checkpoint end,
       error_code = case when o.status is not null or o.code is not null then o.code else w.error_code end,
       error_message = case when o.status is not null or o.code is not null then o.message else w.error_message end,
-      command_id = case when not o.is_restart then coalesce(o.command_id, w.command_id) end,
-      stalled_since = case when o.status is null and not o.is_restart then w.stalled_since end,
+      command_id = case when ${RESTARTS} then null else coalesce(o.command_id, w.command_id) end,
+      stalled_since = case when ${RESTARTS} or o.status is not null then null else w.stalled_since end,
+      paused_at = case when o.status is null then w.paused_at end,
       finished_at = case when o.status is null then w.finished_at else coalesce(w.finished_at, now()) end,
       updated_at = now()
     from outcome o

@@ -518,8 +518,9 @@ describe('work', () => {
     const id = await server.enqueue(kind, { n: 1 });
     const done = server.engine.settle();
     await begun.opened;
-    // As the trigger on commands does it.
+    // As the trigger on commands does it. A pause ends with the work.
     await bench.owner('update work set has_late = true where id = $1', [id]);
+    await server.pause(id!);
     goOn.open();
     await done;
     await server.engine.settle();
