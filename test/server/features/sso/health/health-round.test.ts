@@ -25,8 +25,6 @@ describe('the regular check of providers', function () {
   const outcomes: string[] = [];
   before(async () => {
     app = await createSsoApp();
-    // The rounds of the server itself, each quarter of an hour, would ask the providers of a test once more.
-    await query(app, `update job_schedules set next_at = 'infinity' where name = 'sso.check-providers'`);
     idp = await startOidcProvider();
   });
   after(async () => {
