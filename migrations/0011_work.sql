@@ -84,6 +84,7 @@ create table work (
   updated_at timestamptz(3) not null default now(),
   started_at timestamptz(3),
   finished_at timestamptz(3),
+  -- It is removed so many days after its end.
   kept_days smallint not null default 400,
   remove_on date generated always as ((finished_at at time zone 'UTC')::date + kept_days) stored,
 

@@ -3,9 +3,10 @@ import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { endCredentialsOfJob } from '../backup-store/index.ts';
-import { type AddedCommand, type EndedCommand, findEndOfCommand } from '../commands/index.ts';
+import type { AddedCommand, EndedCommand } from '../commands/index.ts';
 import {
   defineWork,
+  endOfCommand,
   giveWork,
   giveWorkAgain,
   type StepOutcome,
@@ -109,12 +110,8 @@ async function recordLate(db: Db, run: WorkRun): Promise<{ end: WorkEnd } | unde
 
 const endOf = (report: z.infer<typeof Report>): WorkEnd => ({ status: report.status, result: report });
 
-const readEnd = (db: Db, { commandId }: WorkRun): Promise<EndedCommand> =>
-  withSystem(db, 'read the end of a restore', async (tx) => {
-    const command = commandId === null ? undefined : await findEndOfCommand(tx, commandId);
-    if (command === undefined) throw new Error('The command of the restore has not ended.');
-    return command;
-  });
+const readEnd = (db: Db, run: WorkRun): Promise<EndedCommand> =>
+  withSystem(db, 'read the end of a restore', (tx) => endOfCommand(tx, run));
 
 /** For commands that have ended without a word of the device. */
 function silentEnd({ status, reason }: EndedCommand): string {

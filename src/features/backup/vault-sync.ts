@@ -4,9 +4,10 @@ import { EngineError, listSnapshots } from '../../engine/index.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { type CommandOutput, COMMANDS } from '../../protocol/index.ts';
 import { type BackupRepository, endCredentialsOfJob, recordDestinationSpace } from '../backup-store/index.ts';
-import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
+import type { EndedCommand } from '../commands/index.ts';
 import {
   defineWork,
+  endOfCommand,
   type StepOutcome,
   type WorkEnd,
   type WorkEngine,
@@ -62,10 +63,9 @@ export async function addSyncsAfterBackup(tx: Tx, work: WorkEngine, repositoryId
 const Output = COMMANDS['backup.vault-sync'].output;
 const LateResult = z.object({ status: z.literal('succeeded'), output: Output });
 
-/** Sentences for commands that have ended without a word of the device. */
-const SILENT_ENDS: Readonly<Record<string, { code: string; message: string }>> = {
-  timed_out: { code: 'TIMED_OUT', message: 'The device has not reported the result of the sync in time.' },
-  expired: { code: 'NOT_SENT', message: 'The device was not connected when the sync was to be sent.' },
+const TIMED_OUT = {
+  code: 'TIMED_OUT',
+  message: 'The device has not reported the result of the sync in time.',
 };
 const UNKNOWN = { code: 'UNKNOWN', message: 'The device has not said why the sync failed.' };
 
@@ -100,19 +100,15 @@ export async function recordLateSync(
   return { end: await judge(parts, ended, run.signal) };
 }
 
-const VAULT_DELETED: StepOutcome = { end: { status: 'cancelled' } };
+export const VAULT_DELETED: StepOutcome = { end: { status: 'cancelled' } };
 
 /** `undefined`: the vault was deleted while the device copied. */
-async function readEnd(
-  { db }: RepositoryAccessParts,
-  { id, commandId }: WorkRun,
-): Promise<Ended | undefined> {
+async function readEnd({ db }: RepositoryAccessParts, run: WorkRun): Promise<Ended | undefined> {
   return withSystem(db, 'read the end of a vault sync', async (tx) => {
-    const sync = await VaultSync.query(tx).findById(id).withGraphFetched('vault.[source, copy]');
+    const sync = await VaultSync.query(tx).findById(run.id).withGraphFetched('vault.[source, copy]');
     const { source, copy: target } = sync?.vault ?? {};
     if (sync === undefined || source == null || target == null) return undefined;
-    const command = commandId === null ? undefined : await findEndOfCommand(tx, commandId);
-    if (command === undefined) throw new Error('The command of the vault sync has not ended.');
+    const command = await endOfCommand(tx, run);
     const output =
       command.status === 'succeeded'
         ? Output.parse(command.output)
@@ -128,7 +124,7 @@ async function judge(parts: RepositoryAccessParts, ended: Ended, signal: AbortSi
     return { status: 'failed', code: `SERVER_${seen.code}`, message: `On the server: ${seen.message}` };
   }
   if (output === undefined) {
-    const { code, message } = command.error ?? SILENT_ENDS[command.status] ?? UNKNOWN;
+    const { code, message } = command.error ?? (command.status === 'timed_out' ? TIMED_OUT : UNKNOWN);
     const result: SyncResult = { seen, ...(code === 'DESTINATION_FULL' ? { room: { freeBytes: 0 } } : {}) };
     if (command.status === 'cancelled') return { status: 'cancelled', result };
     return { status: 'failed', code, message, result };

@@ -25,7 +25,7 @@ import {
   type RepositoryAccessParts,
 } from './repository-access.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
-import { addSync, recordLateSync, recordSync, settleSync, VAULT_SYNC } from './vault-sync.ts';
+import { addSync, recordLateSync, recordSync, settleSync, VAULT_DELETED, VAULT_SYNC } from './vault-sync.ts';
 import { BackupVault, VaultSync, VaultSyncFacts } from './vault.model.ts';
 import { readSyncReadiness, wantedSnapshots } from './vault.queries.ts';
 import { nextSyncOf, secretContext } from './vault.service.ts';
@@ -96,7 +96,7 @@ async function begin(parts: VaultWorkParts, { id, log }: WorkRun): Promise<StepO
   const readiness = await withSystem(parts.db, 'read whether a vault sync can begin', (tx) =>
     readSyncReadiness(tx, id),
   );
-  if (readiness === undefined) return { end: { status: 'cancelled' } };
+  if (readiness === undefined) return VAULT_DELETED;
   const { isConnected, mayBegin, canSync, lacksEngine, isInitialized } = readiness;
   if (!isConnected) return { until: 'connected' };
   if (!mayBegin) return { waitMs: LOOK_AGAIN_MS };
@@ -129,9 +129,7 @@ const NO_COPIES = { seen: { copies: [], covers: [] } };
 async function giveToDevice(tx: Tx, id: string, secrets: Encryptor): Promise<AddedCommand | StepOutcome> {
   const sync = await VaultSync.query(tx).findById(id).withGraphFetched('vault.[source, copy]');
   const { vault } = sync ?? {};
-  if (sync === undefined || vault?.source == null || vault.copy == null) {
-    return { end: { status: 'cancelled' } };
-  }
+  if (sync === undefined || vault?.source == null || vault.copy == null) return VAULT_DELETED;
   const { source, copy: target } = vault;
   const fault = await faultOf(tx, { vault, source, target });
   if (fault !== undefined) return failed(fault.code, fault.message);

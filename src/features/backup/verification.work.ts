@@ -6,9 +6,14 @@ import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { BackupRepository, endCredentialsOfJob, holdTrash } from '../backup-store/index.ts';
-import { findEndOfCommand } from '../commands/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { PermanentWorkFailure, type StepOutcome, type WorkEngine, type WorkRun } from '../work/index.ts';
+import {
+  endOfCommand,
+  PermanentWorkFailure,
+  type StepOutcome,
+  type WorkEngine,
+  type WorkRun,
+} from '../work/index.ts';
 import { dueVerifications } from './snapshot.queries.ts';
 import { BackupVerification, VerificationFacts } from './protection.model.ts';
 import { type RepositoryAccessParts, withRepository } from './repository-access.ts';
@@ -121,12 +126,10 @@ async function verify(parts: VerificationWorkParts, { id, signal }: WorkRun): Pr
   }
 }
 
-async function judge(db: Db, { id, commandId }: WorkRun): Promise<StepOutcome> {
+async function judge(db: Db, run: WorkRun): Promise<StepOutcome> {
   return withSystem(db, 'judge a test restore that a device has done', async (tx) => {
-    const verification = await BackupVerification.query(tx).findById(id).throwIfNotFound();
-    const end = commandId === null ? undefined : await findEndOfCommand(tx, commandId);
-    if (end === undefined) throw new Error('The command of the test restore has not ended.');
-    return toOutcome(judgeTestRestore(verification, end));
+    const verification = await BackupVerification.query(tx).findById(run.id).throwIfNotFound();
+    return toOutcome(judgeTestRestore(verification, await endOfCommand(tx, run)));
   });
 }
 

@@ -12,7 +12,14 @@ export {
 } from './definition.ts';
 export { Work } from './work.model.ts';
 export { markStalledWork } from './work.queries.ts';
-export { type EnqueueOptions, giveWork, giveWorkAgain, recordWork, WorkEngine } from './work.service.ts';
+export {
+  endOfCommand,
+  type EnqueueOptions,
+  giveWork,
+  giveWorkAgain,
+  recordWork,
+  WorkEngine,
+} from './work.service.ts';
 export type { WorkTiming } from './dispatcher.ts';
 
 /** Long work of the server: what people wait for (docs/decisions/work.md). */

@@ -6,9 +6,15 @@ import { AppError, notFound } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { announceCommands, cancelServerCommand, setWorkOfCommand } from '../commands/index.ts';
+import {
+  announceCommands,
+  cancelServerCommand,
+  type EndedCommand,
+  findEndOfCommand,
+  setWorkOfCommand,
+} from '../commands/index.ts';
 import { itemOf } from './attempt.ts';
-import { behaved, type WorkBehavior, type WorkEnd, type WorkKind } from './definition.ts';
+import { behaved, type WorkBehavior, type WorkEnd, type WorkItem, type WorkKind } from './definition.ts';
 import { WORK_TIMING, WorkDispatcher, type WorkTiming } from './dispatcher.ts';
 import {
   endUnheld,
@@ -248,6 +254,16 @@ export async function giveWorkAgain(
   const order = { commandId: command.id, step, deadlineSeconds: deadlineMs / 1000 };
   if (!(await putOnDevice(tx, id, order))) throw new AppError('conflict', 'The work has not ended yet.');
   await setWorkOfCommand(tx, command.id, id);
+}
+
+/** How the command has ended that the work gave to its device. Throws if it has not. */
+export async function endOfCommand(
+  tx: Tx,
+  { commandId }: Pick<WorkItem, 'commandId'>,
+): Promise<EndedCommand> {
+  const end = commandId === null ? undefined : await findEndOfCommand(tx, commandId);
+  if (end === undefined) throw new Error('The command of the work has not ended.');
+  return end;
 }
 
 /**

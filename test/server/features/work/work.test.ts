@@ -838,6 +838,45 @@ describe('work', () => {
       await Promise.all([first.stop(), second.stop()]);
     });
 
+    it('stores no more facts of a step that holds its claim while it stores them', async () => {
+      const kind = kindOf({ limits: { inProcess: 1 } });
+      const [first, second] = [bench.server({ pollMs: 3_600_000 }), bench.server()];
+      const begun = gate();
+      const late = gate();
+      const holds: string[] = [];
+      const ended = gate();
+      first.engine.add(kind, {
+        steps: {
+          async begin(run) {
+            const hold = () =>
+              withSystem(first.db, 'store facts', (tx) => run.hold(tx)).then(
+                () => holds.push('held'),
+                (error: Error) => holds.push(error.message),
+              );
+            await hold();
+            begun.open();
+            await late.opened;
+            await hold();
+            ended.open();
+            return { end: { status: 'failed' } };
+          },
+        },
+      });
+      second.engine.add(kind, { steps: { begin: async () => ({ end: { status: 'completed' } }) } });
+      first.engine.start();
+      await first.enqueue(kind, { n: 1 });
+      await begun.opened;
+      await bench.owner(`update work_holders set alive_until = now() - interval '1 s'`);
+      await second.engine.settle();
+      late.open();
+      await ended.opened;
+      expect(holds).to.deep.equal([
+        'held',
+        'The lease of the work was lost: another server may have begun it again.',
+      ]);
+      await Promise.all([first.stop(), second.stop()]);
+    });
+
     it('that comes back works under a new name', async () => {
       const kind = kindOf();
       const server = bench.server();
