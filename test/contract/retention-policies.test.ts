@@ -139,8 +139,6 @@ describe('the life of rows', function () {
     app = await createTestApp();
     tenant = await buildTenant(app);
     device = await buildDevice(app, tenant.orgId);
-    // These tests count rows, and call the pruner themselves: no daily round of the server comes between.
-    await owner(`update job_schedules set next_at = now() + interval '1 day'`);
   });
   after(async () => app.close());
 

@@ -8,19 +8,13 @@ import { TEST_AUTHORITY } from '../https-server.ts';
 import { signingKey } from '../saml-certificates.ts';
 import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp, type TestAppOptions } from '../test-app.ts';
 
-/**
- * A server whose identity providers may be on loopback. Its own check of providers, each quarter of an hour, is off:
- * it would ask those of a test as well.
- */
-export async function createSsoApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const app = await createTestApp({
+/** A server whose identity providers may be on loopback. */
+export const createSsoApp = (options: TestAppOptions = {}): Promise<TestApp> =>
+  createTestApp({
     ...options,
     outbound: { ca: TEST_AUTHORITY, ...options.outbound },
     env: { SSO_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8', ...options.env },
   });
-  await query(app, `update job_schedules set next_at = 'infinity' where name = 'sso.check-providers'`);
-  return app;
-}
 
 /** Where browsers reach the server: the host that its redirects name. */
 export const browserUrl = (app: TestApp): string => app.url;

@@ -19,7 +19,6 @@ import {
   type FleetDevice,
   inSystem,
   recordAttempts,
-  stopOwnRounds,
 } from '../../../support/agent-upgrades/rollout-fleet.ts';
 
 const MINUTE_MS = 60_000;
@@ -31,7 +30,6 @@ describe('the conductor of rollouts', function () {
   let rollout: { id: string; waveOpenedAt: string };
   beforeEach(async () => {
     bench = await createReleaseBench({ env: { AGENT_AUTO_PROMOTE: 'false' } });
-    await stopOwnRounds(bench.app);
     await upload(bench, { version: '1.1.0' });
     devices = await buildFleet(bench.app, { size: 40, organizations: 2 });
     rollout = (

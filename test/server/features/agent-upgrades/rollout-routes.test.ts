@@ -7,19 +7,13 @@ import {
   type ReleaseBench,
   upload,
 } from '../../../support/releases/release-support.ts';
-import {
-  buildFleet,
-  type FleetOptions,
-  inSystem,
-  stopOwnRounds,
-} from '../../../support/agent-upgrades/rollout-fleet.ts';
+import { buildFleet, type FleetOptions, inSystem } from '../../../support/agent-upgrades/rollout-fleet.ts';
 
 describe('the routes of rollouts', function () {
   this.timeout(120_000);
   let bench: ReleaseBench;
   beforeEach(async () => {
     bench = await createReleaseBench({ env: { AGENT_AUTO_PROMOTE: 'false' } });
-    await stopOwnRounds(bench.app);
     await upload(bench, { version: '1.1.0' });
   });
   afterEach(() => bench.close());

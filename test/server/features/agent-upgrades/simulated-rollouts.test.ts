@@ -1,12 +1,7 @@
 import { expect } from 'chai';
 import { placeOf } from '../../../../src/features/agent-upgrades/resolve-target.ts';
 import { createReleaseBench, type ReleaseBench, upload } from '../../../support/releases/release-support.ts';
-import {
-  buildFleet,
-  type FleetDevice,
-  inSystem,
-  stopOwnRounds,
-} from '../../../support/agent-upgrades/rollout-fleet.ts';
+import { buildFleet, type FleetDevice, inSystem } from '../../../support/agent-upgrades/rollout-fleet.ts';
 import { type Fate, RolloutSimulation } from './rollout-simulation.ts';
 
 /** `npm run bench:agent-rollouts` is the long form, with other seeds, laptops that are closed, and the figures. */
@@ -24,7 +19,6 @@ describe('a rollout over 2,000 devices', function () {
   let devices: FleetDevice[];
   before(async () => {
     bench = await createReleaseBench({ env: { AGENT_AUTO_PROMOTE: 'false' } });
-    await stopOwnRounds(bench.app);
     await upload(bench, { version: '1.1.0' });
     devices = await buildFleet(bench.app, { size: 2000, organizations: 5 });
   });
