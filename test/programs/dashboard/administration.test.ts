@@ -7,7 +7,7 @@ import type { Locator, Page } from 'playwright-core';
 import { advanceRollouts } from '../../../src/features/agent-upgrades/rollout.work.ts';
 import { enableSecondFactor } from '../../support/auth/second-factor-support.ts';
 import { query, upload } from '../../support/releases/release-support.ts';
-import { buildFleet, inSystem, recordAttempts } from '../../support/agent-upgrades/rollout-fleet.ts';
+import { buildFleet, recordAttempts, stopOwnRounds } from '../../support/agent-upgrades/rollout-fleet.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { buildPerson, buildTenant, giveSecondFactor } from '../../support/factories.ts';
@@ -273,13 +273,7 @@ describe('the pages of administration', () => {
     const person = await buildPerson(app, { scope: 'system' });
     const factor = await enableSecondFactor(app, person);
     const admin = await giveSecondFactor(app, person);
-    // The server's own rounds, by the real time, would decide between those of this test.
-    await inSystem(app, (tx) =>
-      tx.raw(
-        `insert into job_schedules (name, cron, time_zone, next_at) values ('agent-rollouts.conduct', '* * * * *', 'UTC', 'infinity')
-        on conflict (name) do update set next_at = 'infinity'`,
-      ),
-    );
+    await stopOwnRounds(app);
     await upload({ app, dataDir, admin, close: async () => {} }, { version: '1.1.0' });
     const devices = await buildFleet(app, { size: 20 });
     dashboard.allow(/status of 403/);

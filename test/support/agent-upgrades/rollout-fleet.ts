@@ -76,6 +76,15 @@ export async function buildFleet(
 export const inSystem = <T>(app: TestApp, work: (tx: Tx) => PromiseLike<T>): Promise<T> =>
   withSystem(app.server.database.pool, 'test', work);
 
+/** The server's own rounds, by the real time, would decide between those of a clock of one's own. */
+export const stopOwnRounds = (app: TestApp) =>
+  inSystem(app, (tx) =>
+    tx.raw(
+      `insert into job_schedules (name, cron, time_zone, next_at) values ('agent-rollouts.conduct', '* * * * *', 'UTC', 'infinity')
+      on conflict (name) do update set next_at = 'infinity'`,
+    ),
+  );
+
 export type End = 'completed' | 'failed' | 'rolled_back';
 
 export interface Attempt {

@@ -3,6 +3,7 @@ import { csvCell, csvLine } from '../../../../src/features/audit/export.service.
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { addEntries, entriesOf, type NewEntry } from './reading-support.ts';
 
 const HEAD =
@@ -112,11 +113,18 @@ describe('exporting the audit trail', () => {
   });
 
   it('gives the newest 10,000 and no more', async () => {
-    const { add, get } = await place();
+    const { orgId, add, get } = await place();
     await add({ timestamp: '2026-01-01T00:00:00Z', resource_name: 'oldest' });
-    for (let n = 0; n < 10; n++) {
-      await add(...Array.from({ length: 1000 }, () => ({ timestamp: `2026-01-02T00:00:0${n}Z` })));
-    }
+    // Past the sealer, which would take seconds.
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into audit_logs (id, org_id, partner_id, "timestamp", actor_type, actor_id, action, resource_type, details,
+        result, seq, checksum, prev_checksum)
+      select gen_random_uuid(), $1, $2, '2026-01-02'::timestamptz + make_interval(secs => n % 10), 'user', $1, 'deed', 'thing',
+        '{}', 'success', n + 1000, lpad(to_hex(n), 64, '0'), lpad(to_hex(n - 1), 64, '0')
+      from generate_series(1, 10000) n`,
+      [orgId, tenant.partnerId],
+    );
     const { body } = await get('?to=2026-01-31');
     const lines = body.split('\r\n').slice(1, -1);
     expect(lines).to.have.length(10_000);

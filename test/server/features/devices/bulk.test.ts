@@ -230,42 +230,55 @@ describe('devices changed in bulk', () => {
     expect((await bulk(ids, { type: 'tags', add: ['a'] }, viewer)).status).to.equal(403);
   });
 
-  it('take no more statements for a thousand than for three', async () => {
-    const orgId = await buildOrganization(app, tenant.partnerId);
-    const siteId = await buildSite(app, orgId);
-    const made = await sql<{ id: string }>(
-      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at,
-        capabilities)
-      select gen_random_uuid(), ?, ?, 'bulk-' || n, 'linux', '1', 'x64', '1.0.0', now(), '{agent.set-auto-update}'
-      from generate_series(1, 1000) n returning id`,
-      [orgId, siteId],
-    );
-    await define(orgId, 'seats', 'number');
-    const many = made.map(({ id }) => id);
-    const other = await buildSite(app, orgId);
-    const { pool } = app.server.database;
-    let statements = 0;
-    const count = () => void (statements += 1);
-    pool.on('query', count);
-    for (const action of [
-      { type: 'tags', add: ['a'] },
-      { type: 'maintenance', enabled: true },
-      { type: 'site', siteId: other },
-      { type: 'customFields', set: { seats: 1 } },
-      { type: 'autoUpdate', enabled: false },
-      { type: 'decommission' },
-    ]) {
-      statements = 0;
-      expect((await bulk(many.slice(0, 3), action)).body.succeeded).to.equal(3);
-      const forThree = statements;
-      expect(forThree, action.type).to.be.within(4, 20);
-      statements = 0;
-      const startedAt = Date.now();
-      expect((await bulk(many.slice(3), action)).body.succeeded, action.type).to.equal(997);
-      expect(statements, action.type).to.equal(forThree);
-      expect(Date.now() - startedAt, action.type).to.be.below(10_000);
+  describe('a thousand of them', () => {
+    let orgId: string;
+    let many: string[];
+    beforeEach(async () => {
+      orgId = await buildOrganization(app, tenant.partnerId);
+      const siteId = await buildSite(app, orgId);
+      const made = await sql<{ id: string }>(
+        `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at,
+          capabilities)
+        select gen_random_uuid(), ?, ?, 'bulk-' || n, 'linux', '1', 'x64', '1.0.0', now(), '{agent.set-auto-update}'
+        from generate_series(1, 1000) n returning id`,
+        [orgId, siteId],
+      );
+      many = made.map(({ id }) => id);
+    });
+
+    const ACTIONS: [type: string, rest: () => object | Promise<object>][] = [
+      ['tags', () => ({ add: ['a'] })],
+      ['maintenance', () => ({ enabled: true })],
+      ['site', async () => ({ siteId: await buildSite(app, orgId) })],
+      [
+        'customFields',
+        async () => {
+          await define(orgId, 'seats', 'number');
+          return { set: { seats: 1 } };
+        },
+      ],
+      ['autoUpdate', () => ({ enabled: false })],
+      ['decommission', () => ({})],
+    ];
+    for (const [type, rest] of ACTIONS) {
+      it(`take no more statements than three do (${type})`, async () => {
+        const action = { type, ...(await rest()) };
+        const { pool } = app.server.database;
+        let statements = 0;
+        const count = () => void (statements += 1);
+        pool.on('query', count);
+        try {
+          expect((await bulk(many.slice(0, 3), action)).body.succeeded).to.equal(3);
+          const forThree = statements;
+          expect(forThree).to.be.within(4, 20);
+          statements = 0;
+          expect((await bulk(many.slice(3), action)).body.succeeded).to.equal(997);
+          expect(statements).to.equal(forThree);
+        } finally {
+          pool.off('query', count);
+        }
+      });
     }
-    pool.off('query', count);
   });
 
   it('do not wait for each other for ever, whatever the order they are named in', async () => {

@@ -200,32 +200,44 @@ describe('live filters', function () {
     expect((await ask({ conditions: null })).error.code).to.equal('VALIDATION_FAILED');
   });
 
-  it('may be nested as deep as a message allows, and a larger message ends only its connection', async () => {
-    const { deviceId } = await buildDevice(app, tenant.orgId);
-    const nested = (levels: number, head = '{"operator":"AND","conditions":[') =>
-      head.repeat(levels) + '{"field":"hostname","operator":"isNotNull"}' + ']}'.repeat(levels);
-    const { socket } = await dashboard();
-    // A client's own encoder goes into itself: what is sent here is the text of the packet.
-    const engine = socket.io.engine;
-    const answers: string[] = [];
-    engine.on('data', (data: string) => answers.push(data));
-    engine.write(`2/dashboard,7["devices:subscribe",{"conditions":${nested(20_000)}}]`);
-    const answer = await eventually(
-      () => answers.find((text) => text.startsWith('3/dashboard,7')) ?? '',
-      (text) => text !== '',
-    );
-    expect(answer).to.include(deviceId).and.include('"ok":true');
-    // Attachments would have the server walk through it.
-    const closed = new Promise((resolve) => socket.once('disconnect', resolve));
-    engine.write(`51-/dashboard,8["devices:subscribe",{"conditions":${nested(20_000)}}]`);
-    engine.write(Buffer.from('x'));
-    await closed;
-    const { socket: another } = await dashboard();
-    const ended = new Promise((resolve) => another.once('disconnect', resolve));
-    another.io.engine.write(`2/dashboard,7["devices:subscribe",{"conditions":${nested(40_000)}}]`);
-    await ended;
-    // The server is there.
-    await (await follow({ conditions: all(isOnline) })).shows([]);
+  describe('in the text of a packet', () => {
+    const nested = (levels: number) =>
+      '{"operator":"AND","conditions":['.repeat(levels) +
+      '{"field":"hostname","operator":"isNotNull"}' +
+      ']}'.repeat(levels);
+    /** A client's own encoder goes into itself: what is sent here is the text of the packet. */
+    const engineOf = ({ socket }: Awaited<ReturnType<typeof dashboard>>) => socket.io.engine;
+    const ends = ({ socket }: Awaited<ReturnType<typeof dashboard>>) =>
+      new Promise((resolve) => socket.once('disconnect', resolve));
+    afterEach('the server is there', async () => {
+      await (await follow({ conditions: all(isOnline) })).shows([]);
+    });
+
+    it('may be nested as deep as a message allows', async () => {
+      const { deviceId } = await buildDevice(app, tenant.orgId);
+      const engine = engineOf(await dashboard());
+      const answers: string[] = [];
+      engine.on('data', (data: string) => answers.push(data));
+      engine.write(`2/dashboard,7["devices:subscribe",{"conditions":${nested(20_000)}}]`);
+      const answer = await eventually(
+        () => answers.find((text) => text.startsWith('3/dashboard,7')) ?? '',
+        (text) => text !== '',
+      );
+      expect(answer).to.include(deviceId).and.include('"ok":true');
+    });
+
+    it('ends only its own connection if the message is larger or has attachments', async () => {
+      // Attachments would have the server walk through it.
+      const attaching = await dashboard();
+      const closed = ends(attaching);
+      engineOf(attaching).write(`51-/dashboard,8["devices:subscribe",{"conditions":${nested(20_000)}}]`);
+      engineOf(attaching).write(Buffer.from('x'));
+      await closed;
+      const larger = await dashboard();
+      const ended = ends(larger);
+      engineOf(larger).write(`2/dashboard,7["devices:subscribe",{"conditions":${nested(40_000)}}]`);
+      await ended;
+    });
   });
 
   it('continue with a changed saved filter, and end with a deleted one', async () => {
