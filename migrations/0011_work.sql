@@ -96,7 +96,9 @@ create table work (
   -- Wanted by a person, who waits.
   is_urgent boolean not null default false,
   -- What only so many may use at a time: a bucket, a receiver, a device.
-  target varchar(300),
+  target varchar(1000),
+  -- How many pieces of work may use the target at a time, if it is not what the kind says.
+  target_limit smallint check (target_limit > 0),
   -- Only one piece of work of its kind with the same key is open.
   exclusive_key varchar(300),
   -- Of the step.

@@ -16,7 +16,7 @@ export interface WorkLimits {
   /** In all processes together; so are the next two. */
   inCluster?: number;
   ofPartner?: number;
-  /** That name the same target. */
+  /** That name the same target. A piece of work can have another limit (`targetLimit`). */
   ofTarget?: number;
 }
 

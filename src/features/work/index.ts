@@ -11,7 +11,7 @@ export {
   type WorkRun,
 } from './definition.ts';
 export { Work } from './work.model.ts';
-export { markStalledWork } from './work.queries.ts';
+export { bindingsOfMany, cancelUnbegun, findOpenWork, INSERT_MANY, markStalledWork } from './work.queries.ts';
 export {
   endOfCommand,
   type EnqueueOptions,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Db } from '../../platform/db/pool.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import { runPrepared, type Tx, withSystem, withSystemStatement } from '../../platform/db/transaction.ts';
-import type { WorkEndStatus, WorkLimits, WorkProgress } from './definition.ts';
+import type { WorkEndStatus, WorkKind, WorkLimits, WorkProgress } from './definition.ts';
 
 const CLAIMABLE = `stage = 'ready' and paused_at is null and blockers = 0`;
 const HELD = `stage in ('leased', 'device')`;
@@ -72,7 +72,7 @@ const LOCK_CLAIMS: Statement = {
 };
 
 /**
- * $1 holder, $2 kind, $3 free places, $4 to $6 how many may run in the cluster, of a partner, and of a target, $7 the
+ * $1 holder, $2 kind, $3 free places, $4 to $6 how many may run in the cluster, of a partner, and of a target without a limit of its own, $7 the
  * turn after which to begin, $8 how many turns to look at, $9 whether the work now counts as running.
  *
  * A turn is what a partner wants of a target. Only the first rows of each turn are read, however many wait, and each claim
@@ -98,17 +98,17 @@ const CLAIM: Statement = {
   ), of_targets as (
     select target, sum(works) as works from held where target is not null group by 1
   ), candidate as (
-    select c.id, c.target, c.is_urgent, c.due_at,
+    select c.id, c.target, coalesce(c.target_limit, $6::int) as target_limit, c.is_urgent, c.due_at,
       row_number() over (partition by c.partner_id order by c.is_urgent desc, c.due_at, c.id)
         + coalesce(p.works, 0) as of_partner,
       row_number() over (partition by c.target order by c.is_urgent desc, c.due_at, c.id)
         + coalesce(t.works, 0) as of_target
     from visited v cross join lateral (
-      (select id, partner_id, target, is_urgent, due_at from work
+      (select id, partner_id, target, target_limit, is_urgent, due_at from work
         where kind = $2 and ${CLAIMABLE} and turn = v.turn and is_urgent and due_at <= now()
         order by due_at, id limit (select rows from share))
       union all
-      (select id, partner_id, target, is_urgent, due_at from work
+      (select id, partner_id, target, target_limit, is_urgent, due_at from work
         where kind = $2 and ${CLAIMABLE} and turn = v.turn and not is_urgent and due_at <= now()
         order by due_at, id limit (select rows from share))
       order by is_urgent desc, due_at, id limit (select rows from share)
@@ -117,7 +117,7 @@ const CLAIM: Statement = {
     left join of_targets t on t.target = c.target
   ), ranked as (
     select id, row_number() over (order by of_partner, is_urgent desc, due_at, id) as place from candidate
-    where of_partner <= $5::int and (target is null or of_target <= $6::int)
+    where of_partner <= $5::int and (target is null or of_target <= target_limit)
   ), chosen as (
     select w.id from work w join ranked r on r.id = w.id
     where ${CLAIMABLE} and ${LIVES}
@@ -390,8 +390,11 @@ export interface NewWork {
   delaySeconds: number;
   deadlineSeconds: number;
   keptDays: number;
+  /** It begins with a device: while that is not connected, no server needs to look at it. */
+  waitsForDevice: boolean;
   isUrgent: boolean;
   target: string | null;
+  targetLimit: number | null;
   exclusiveKey: string | null;
   needs: readonly { id: string; mustSucceed: boolean }[];
 }
@@ -411,12 +414,49 @@ export async function insertWork(tx: Tx, { needs, ...work }: NewWork): Promise<b
 }
 
 /** The partner is that of the organization, so that callers need not know it. */
-const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input, step, created_by, due_at, deadline_at,
-    kept_days, is_urgent, target, exclusive_key)
+const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input, step, stage, created_by, due_at, deadline_at,
+    kept_days, is_urgent, target, target_limit, exclusive_key)
   values (:id, :kind, coalesce((select o.partner_id from organizations o where o.id = :orgId::uuid), :partnerId::uuid),
-    :orgId, :deviceId, :input::jsonb, :step, :createdBy, now() + make_interval(secs => :delaySeconds),
-    now() + make_interval(secs => :deadlineSeconds), :keptDays, :isUrgent, :target, :exclusiveKey)
+    :orgId, :deviceId, :input::jsonb, :step,
+    case when :waitsForDevice and not exists (
+      select from device_presence where device_id = :deviceId::uuid and state = 'connected') then 'parked' else 'ready' end,
+    :createdBy, now() + make_interval(secs => :delaySeconds),
+    now() + make_interval(secs => :deadlineSeconds), :keptDays, :isUrgent, :target, :targetLimit, :exclusiveKey)
   on conflict (kind, exclusive_key) where finished_at is null do nothing`;
+
+/**
+ * SQL that adds work for each row of the relation `wanted`, which has the columns `id`, `org_id`, `device_id`, `target`,
+ * `target_limit`, `exclusive_key`, `due_at` and `deadline_at`, and returns the ids of what was added: not of rows with
+ * whose key work is open. Work of a device that is not connected waits for it at once. Its input is `{}`. The bindings
+ * are `bindingsOfMany`.
+ */
+export const INSERT_MANY = `insert into work (id, kind, partner_id, org_id, device_id, input, step, stage, due_at, deadline_at,
+    kept_days, target, target_limit, exclusive_key)
+  select n.id, :workKind, o.partner_id, n.org_id, n.device_id, '{}', :workStep,
+    case when p.state = 'connected' then 'ready' else 'parked' end, n.due_at, n.deadline_at, :workKeptDays::smallint,
+    n.target, n.target_limit::smallint, n.exclusive_key
+  from wanted n join organizations o on o.id = n.org_id
+  left join device_presence p on p.org_id = n.org_id and p.device_id = n.device_id
+  on conflict (kind, exclusive_key) where finished_at is null do nothing
+  returning id`;
+
+export const bindingsOfMany = ({ kind, steps, keptDays }: Pick<WorkKind, 'kind' | 'steps' | 'keptDays'>) => ({
+  workKind: kind,
+  workStep: steps[0],
+  workKeptDays: keptDays,
+});
+
+/** The open work of a kind with this exclusive key. */
+export async function findOpenWork(
+  tx: Tx,
+  { kind }: Pick<WorkKind, 'kind'>,
+  exclusiveKey: string,
+): Promise<string | undefined> {
+  const row = await tx('work')
+    .where({ kind, exclusive_key: exclusiveKey, finished_at: null })
+    .first<{ id: string } | undefined>('id');
+  return row?.id;
+}
 
 /** The work that is needed is locked, so that its end either counts here or finds the dependency (`free_dependent_work`). */
 const NEED = `with needed as (
@@ -481,6 +521,21 @@ export async function endUnheld(
 }
 
 /**
+ * Cancels work of these that has not begun, without settling it.
+ * @returns how many it was
+ */
+export async function cancelUnbegun(tx: Tx, ids: readonly string[]): Promise<number> {
+  const { rowCount } = await tx.raw<{ rowCount: number }>(
+    `update work set stage = 'ended', status = 'cancelled', paused_at = null, cancel_requested_at = now(),
+      finished_at = now(), updated_at = now()
+    where id in (select id from work where id = any(?::uuid[]) and stage in ('ready', 'parked') and command_id is null
+      order by id for no key update)`,
+    [[...ids]],
+  );
+  return rowCount;
+}
+
+/**
  * Gives work to its device, as if it had not begun before: `step` is begun when the command has ended.
  * @returns whether it had ended, or was just added; `false` leaves it as it is
  */
@@ -494,7 +549,7 @@ export async function putOnDevice(
       progress = null, checkpoint = null, advanced_at = null, stalled_since = null, error_code = null,
       error_message = null, started_at = null, finished_at = null, cancel_requested_at = null, has_late = false,
       deadline_at = now() + make_interval(secs => :deadlineSeconds), updated_at = now()
-    where id = :id and stage in ('ready', 'ended') and (finished_at is not null or command_id is null)`,
+    where id = :id and stage in ('ready', 'parked', 'ended') and (finished_at is not null or command_id is null)`,
     { id, commandId, step, deadlineSeconds },
   );
   return rowCount > 0;

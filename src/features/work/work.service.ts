@@ -39,6 +39,8 @@ export interface EnqueueOptions {
   deadlineMs?: number;
   /** What only so many use at a time, as the limits of the kind say. */
   target?: string;
+  /** How many use this target at a time, if it is not what the kind says. */
+  targetLimit?: number;
   /** Nothing is added while work of this kind with the same key is open. */
   exclusiveKey?: string;
   /** Work that has to end first; it fails this work if it does not succeed, unless only its end counts. */
@@ -190,11 +192,14 @@ export class WorkEngine {
   }
 }
 
-type EnqueuedKind<Input> = Pick<WorkKind<Input>, 'kind' | 'input' | 'steps' | 'deadlineMs' | 'keptDays'>;
+type EnqueuedKind<Input> = Pick<
+  WorkKind<Input>,
+  'kind' | 'input' | 'steps' | 'deadlineMs' | 'keptDays' | 'runsOnServer'
+>;
 
 async function insert<Input>(
   tx: Tx,
-  { kind, input: schema, steps, deadlineMs, keptDays }: EnqueuedKind<Input>,
+  { kind, input: schema, steps, deadlineMs, keptDays, runsOnServer }: EnqueuedKind<Input>,
   input: Input,
   { id = newId(), needs = [], delayMs = 0, ...options }: EnqueueOptions,
 ): Promise<string | undefined> {
@@ -210,8 +215,10 @@ async function insert<Input>(
     delaySeconds: delayMs / 1000,
     deadlineSeconds: (options.deadlineMs ?? deadlineMs) / 1000,
     keptDays,
+    waitsForDevice: !runsOnServer && options.deviceId != null && delayMs === 0 && needs.length === 0,
     isUrgent: options.isUrgent ?? false,
     target: options.target ?? null,
+    targetLimit: options.targetLimit ?? null,
     exclusiveKey: options.exclusiveKey ?? null,
     needs,
   });

@@ -778,6 +778,18 @@ describe('work', () => {
       expect(most['bucket b']).to.be.at.most(2);
     });
 
+    it('keeps the limit that a piece of work has for its target', async () => {
+      const partnerId = await bench.partner();
+      const work = Array.from({ length: 16 }, (_, n) =>
+        n % 2 === 0
+          ? { partnerId, target: 'folder', targetLimit: 1, n }
+          : { partnerId, target: 'bucket', targetLimit: 3, n },
+      );
+      const { most } = await runAll({ inProcess: 10, ofTarget: 9 }, work);
+      expect(most['folder']).to.equal(1);
+      expect(most['bucket']).to.be.within(2, 3);
+    });
+
     it('a full target holds up only what needs it', async () => {
       const partnerId = await bench.partner();
       const work = [
