@@ -168,8 +168,7 @@ language plpgsql security definer set search_path = pg_catalog, public as $$
 begin
   update backup_store_credentials set ended_at = now()
   where ended_at is null and id in (
-    select credential_id from backup_jobs where device_id = new.id and finished_at is null
-    union all select c.id from work w join backup_store_credentials c on c.job_id = w.id and c.ended_at is null
+    select c.id from work w join backup_store_credentials c on c.job_id = w.id and c.ended_at is null
       where w.org_id = new.org_id and w.device_id = new.id and w.finished_at is null
     union all select credential_id from backup_vm_restores where device_id = new.id);
   return null;

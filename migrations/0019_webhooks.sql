@@ -209,21 +209,26 @@ create trigger agent_rollouts_webhooks after update of state on agent_rollouts
   for each row when (old.state <> 'halted' and new.state = 'halted')
   execute function webhook_rollout_halted();
 
+-- Its facts are stored after the end of its work, in the same transaction: so the trigger runs at the end of that.
 create function webhook_backup_job_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
+declare
+  job backup_job_facts;
 begin
+  select * into job from backup_job_facts f where f.id = new.id;
   perform record_webhook_event('backup.job_ended', new.org_id, jsonb_build_object(
-    'jobId', new.id, 'deviceId', new.device_id, 'configId', new.config_id, 'trigger', new.type, 'status', new.status,
-    'addedBytes', new.added_bytes, 'errorCode', new.error_code, 'errorMessage', new.error_message,
+    'jobId', new.id, 'deviceId', new.device_id, 'configId', job.config_id, 'trigger', job.type, 'status', new.status,
+    'addedBytes', job.added_bytes, 'errorCode', new.error_code, 'errorMessage', new.error_message,
     'startedAt', webhook_time(new.started_at), 'finishedAt', webhook_time(new.finished_at)));
   return null;
 end
 $$;
-create trigger backup_jobs_webhooks after update of finished_at on backup_jobs
-  for each row when (old.finished_at is null and new.finished_at is not null)
+create constraint trigger work_webhooks_of_backups after update of finished_at on work
+  initially deferred
+  for each row when (new.kind = 'backup' and old.finished_at is null and new.finished_at is not null)
   execute function webhook_backup_job_ended();
 
--- Its facts are stored after the end of its work, in the same transaction: so the trigger runs at the end of that.
+-- The same.
 create function webhook_restore_ended() returns trigger language plpgsql
 set search_path = pg_catalog, public as $$
 declare

@@ -1,4 +1,4 @@
-import { RunMissedBackups, longWorkFeed } from '../features/backup/index.ts';
+import { longWorkFeed } from '../features/backup/index.ts';
 import {
   createUpgradeHistory,
   readUpgradeOffers,
@@ -69,8 +69,6 @@ export async function createLiveSide(
   );
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
-  const returned = new RunMissedBackups({ db, jobs: infrastructure.jobs, log });
-  closing.add('backups of returned devices', () => returned.close());
   const built = createHub({
     httpServer,
     nodeId,
@@ -91,7 +89,6 @@ export async function createLiveSide(
       onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
       onPresence(deviceIds) {
         groups?.touched(deviceIds, 'turned');
-        returned.turned(deviceIds);
         work.devicesTurned(deviceIds);
       },
     }),
@@ -103,10 +100,7 @@ export async function createLiveSide(
       db,
       nodeId,
       encryptor: infrastructure.secrets,
-      onEnded(types) {
-        if (types.some(longWorkFeed.addsJobAtEnd)) infrastructure.jobs.wake();
-        work.commandsEnded(types);
-      },
+      onEnded: (types) => work.commandsEnded(types),
     }),
     upgrades: { offers: board, history: upgradeHistory },
     logReads,
@@ -145,7 +139,6 @@ export async function createLiveSide(
       await Promise.all([notifications.settle(), upgradeNotifications.settle(), longWork.settle()]);
       await board.settle();
       await built.settle();
-      await returned.settle();
       await groupSync.settle();
       // Shows what the groups have changed.
       await built.settle();

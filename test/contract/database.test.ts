@@ -50,7 +50,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   device_group_changes: { change: 'joined', reason: 'manual' },
   device_upgrades: { component: 'agent', state: 'downloading', finished_at: null },
   backup_store_credentials: { role: 'device', as_of: null },
-  backup_jobs: { type: 'manual' },
+  backup_job_facts: { type: 'manual' },
   backup_restore_facts: { overwrite: 'never' },
   backup_vm_restores: { kind: 'as_vm', hypervisor: 'kvm', operation: 'restore' },
   backup_recovery_tokens: { restore_type: 'bare_metal' },

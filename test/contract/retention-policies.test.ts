@@ -55,9 +55,6 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       insert into backup_repositories (id, org_id, device_id) values ($id, '${orgId}', '${deviceId}') returning id)
     insert into backup_store_credentials (id, org_id, repository_id, secret_hash, role, expires_at)
     select $id, '${orgId}', id, $token, 'device', $at from made`,
-  backup_jobs: ({ deviceId, orgId }) => `insert into backup_jobs
-      (id, org_id, device_id, type, status, expires_at, finished_at)
-    values ($id, '${orgId}', '${deviceId}', 'manual', 'completed', $at, $at)`,
   backup_vm_restores: ({ deviceId, orgId }) => `insert into backup_vm_restores
       (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, holds_snapshot, status, command_id, expires_at,
         finished_at)

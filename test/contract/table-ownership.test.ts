@@ -20,7 +20,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   auth: ['users', 'system_users', 'partner_users', 'organization_users'],
   // Schedules go by the time zone of a device's site, and their targets follow the members of groups. What a device reports
   // about a test restore is in its command, which one statement reads for dashboards with the verification. Snapshots are
-  // compared with the objects in their repositories, and the feed of jobs has the restores of machines.
+  // compared with the objects in their repositories, and the feed of jobs has the restores of machines. Alerts name devices
+  // whose work has stalled, and what has failed in a week is found by the index of the work of a device.
   backup: [
     'sites',
     'device_group_members',
@@ -30,6 +31,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
     'backup_store_credentials',
     'backup_vm_restores',
     'backup_recovery_tokens',
+    'work',
   ],
   // Quotas count what cloud backups have stored.
   'backup-store': ['c2c_stores'],

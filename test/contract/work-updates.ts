@@ -145,12 +145,10 @@ export function workUpdates(parts: () => WorkParts): Record<string, () => Promis
       return { path: `/backup/restore/vm/${id}/cancel`, ...CANCELLED_COMMAND };
     },
     'POST /backup/jobs/:id/cancel': async () => {
-      const id = await row('backup_jobs', {
-        org_id: parts().orgId,
-        device_id: await parts().device(),
+      const deviceId = await parts().device();
+      const id = await work({ kind: 'backup', step: 'begin', deviceId }, 'backup_job_facts', {
+        device_id: deviceId,
         type: 'manual',
-        due_at: nextMonth,
-        expires_at: nextMonth,
       });
       return {
         path: `/backup/jobs/${id}/cancel`,

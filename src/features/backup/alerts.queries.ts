@@ -5,29 +5,17 @@ import { LAG, LAGS_TOO_LONG } from './vault.queries.ts';
 /** So long without an advance, and work that runs has stalled. */
 const STALLED_AFTER_MINUTES = 15;
 
-export async function markStalled(tx: Tx): Promise<void> {
-  await tx.raw(
-    `update backup_jobs set stalled_since = coalesce(advanced_at, started_at)
-    where finished_at is null and command_id is not null and status = 'running' and stalled_since is null
-      and coalesce(advanced_at, started_at) < now() - interval '${STALLED_AFTER_MINUTES} minutes'`,
-  );
-  await markStalledWork(tx, STALLED_AFTER_MINUTES);
-}
+export const markStalled = (tx: Tx): Promise<void> => markStalledWork(tx, STALLED_AFTER_MINUTES);
 
 const STALLED_WORK = `
   select d.org_id as "orgId", d.id as "deviceId", coalesce(nullif(d.display_name, ''), d.hostname) as "deviceName",
     count(*) filter (where w.kind = 'backup')::int as backups, count(*) filter (where w.kind = 'restore')::int as restores,
     min(w.stalled_since) as since,
     coalesce(bool_or(p.state = 'connected'), false) as "isConnected"
-  from (
-    select 'backup' as kind, device_id, stalled_since from backup_jobs
-    where finished_at is null and command_id is not null and stalled_since is not null
-    union all
-    select 'restore', device_id, stalled_since from backup_restores
-    where finished_at is null and stalled_since is not null
-  ) w
+  from work w
   join devices d on d.id = w.device_id and d.condition <> 'decommissioned'
   left join device_presence p on p.device_id = d.id
+  where w.kind in ('backup', 'restore') and w.stalled_since is not null and w.finished_at is null
   group by d.id`;
 
 interface StalledDevice {

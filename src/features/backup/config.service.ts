@@ -27,7 +27,8 @@ import {
   ServerDetails,
   type StoredDetails,
 } from './config.schema.ts';
-import { BackupJob } from './job.model.ts';
+import { cancelUnbegun } from '../work/index.ts';
+import { openJobsOf } from './job.queries.ts';
 import { readKey } from './key.service.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
 
@@ -164,6 +165,8 @@ const endDefault = ({ tx }: Context, orgId: string) =>
 export async function deleteConfig(ctx: Context, id: string, { keepSnapshots = false }: DeleteConfigQuery) {
   const config = await readConfig(ctx, id);
   await assertManageable(ctx, config.orgId);
+  // Work is locked before its configuration, as when it begins: otherwise both could wait for each other.
+  await cancelUnbegun(ctx.tx, (await openJobsOf(ctx.tx, id)).unbegun);
   // No job is added or begun meanwhile.
   await BackupConfig.query(ctx.tx).findById(id).forUpdate();
   const snapshots = await BackupSnapshot.query(ctx.tx)
@@ -175,12 +178,11 @@ export async function deleteConfig(ctx: Context, id: string, { keepSnapshots = f
       details: { snapshots },
     });
   }
-  const open = () => BackupJob.query(ctx.tx).where('config_id', id).whereNull('finished_at');
-  if ((await open().whereNotNull('command_id').resultSize()) > 0) {
+  const { unbegun, hasBegun } = await openJobsOf(ctx.tx, id);
+  const cancelled = await cancelUnbegun(ctx.tx, unbegun);
+  if (hasBegun || cancelled < unbegun.length) {
     throw new AppError('conflict', 'Backups with this configuration are running.');
   }
-  const at = clock.date();
-  await open().patch({ status: 'cancelled', cancelRequestedAt: at, finishedAt: at });
   await BackupRepository.query(ctx.tx).where('config_id', id).patch({ configId: null });
   await BackupConfig.query(ctx.tx).deleteById(id);
   return { success: true as const, keptSnapshots: snapshots, config };

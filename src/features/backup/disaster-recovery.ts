@@ -1,21 +1,20 @@
 // The port for disaster recovery: what its plans start, observe and end here, without a request.
-import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
+import type { Context } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { newId } from '../../platform/ids.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { BACKUP_TIMEOUT_SECONDS } from '../../protocol/index.ts';
 import type { BackupRepository } from '../backup-store/index.ts';
 import { type AddedCommand, addServerCommand, cancelServerCommand } from '../commands/index.ts';
+import type { WorkEngine } from '../work/index.ts';
+import { addJob } from './add-job.ts';
 import { BackupConfig } from './config.model.ts';
-import { cancelJobNow } from './job-settle.ts';
 import { BackupJob } from './job.model.ts';
 import { repositoryPassword } from './repository-access.ts';
 import { accessForDevice, restoreOrder, type RestoreSource, targetPathFault } from './restore-command.ts';
 import { BackupRestore } from './restore.model.ts';
 import { addRestore } from './restore.work.ts';
-import { HAND_OVER } from './scheduler.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
 import type { JobSources } from './source.schema.ts';
 
@@ -100,25 +99,25 @@ interface JobStart {
 export async function startBackup(
   tx: Tx,
   { paths, ...order }: JobStart & { paths: string[] },
-  jobs: Jobs,
+  work: WorkEngine,
 ): Promise<string | undefined> {
   const configs = serverConfigs(tx, order).whereRaw(`coalesce(sources ->> 'kind', 'files') = 'files'`);
   const sources = { kind: 'files' as const, paths: { [order.device.osType]: paths } };
   const missing =
     'The organization has no backup configuration of files that stores its data on this server.';
-  return addJob(tx, { ...order, configs, sources, missing }, jobs);
+  return addJobByPlan(tx, { ...order, configs, sources, missing }, work);
 }
 
 /** The same with a machine that the device has restored from a snapshot. It is shut down for that. */
 export async function startMachineBackup(
   tx: Tx,
   { vmRestoreId, ...order }: JobStart & { vmRestoreId: string },
-  jobs: Jobs,
+  work: WorkEngine,
 ): Promise<string | undefined> {
   const configs = serverConfigs(tx, order);
   const sources = { kind: 'restored' as const, vmRestoreId };
   const missing = 'The organization has no backup configuration that stores its data on this server.';
-  return addJob(tx, { ...order, configs, sources, missing }, jobs);
+  return addJobByPlan(tx, { ...order, configs, sources, missing }, work);
 }
 
 /** The wanted configuration comes first. */
@@ -128,40 +127,22 @@ const serverConfigs = (tx: Tx, { device, configId }: Pick<JobStart, 'device' | '
     .orderByRaw('id is not distinct from ?::uuid desc, is_default desc, id', [configId])
     .forShare();
 
-interface NewJob extends JobStart {
+interface PlannedJob extends JobStart {
   configs: ReturnType<typeof serverConfigs>;
   sources: JobSources;
   /** The message if no configuration fits. */
   missing: string;
 }
 
-async function addJob(
+async function addJobByPlan(
   tx: Tx,
-  { device, configs, sources, missing, ttlSeconds, createdBy }: NewJob,
-  jobs: Jobs,
+  { device, configs, sources, missing, ttlSeconds, createdBy }: PlannedJob,
+  work: WorkEngine,
 ): Promise<string | undefined> {
   const config = await configs.first();
   if (config === undefined) throw new WorkRefused('CONFIG_MISSING', missing);
-  const inFlight = await BackupJob.query(tx)
-    .where({ device_id: device.id, config_id: config.id })
-    .whereNull('finished_at')
-    .select('id')
-    .first();
-  if (inFlight !== undefined) return undefined;
-  const id = newId();
-  await BackupJob.query(tx).insert({
-    id,
-    orgId: device.orgId,
-    deviceId: device.id,
-    configId: config.id,
-    type: 'manual',
-    wantedType: null,
-    sources,
-    expiresAt: new Date(clock.now() + ttlSeconds * 1000),
-    createdBy,
-  });
-  await jobs.enqueue(tx, HAND_OVER, {});
-  return id;
+  const waitMs = ttlSeconds * 1000;
+  return addJob(tx, work, { device, config, sources, wantedType: null, waitMs, createdBy });
 }
 
 /**
@@ -172,19 +153,16 @@ export async function cancelFileRestore(tx: Tx, id: string, hub: DeviceHub): Pro
   return row === undefined ? () => {} : (await cancelServerCommand(tx, row.commandId, hub)).announce;
 }
 
-/** The same for a backup. Returns `undefined` while the job is being handed to its device: ask again later. */
-export async function cancelBackup(tx: Tx, id: string, hub: DeviceHub): Promise<(() => void) | undefined> {
-  const found = await BackupJob.query(tx).findById(id);
-  if (found === undefined) return () => {};
-  const { commandId } = found;
-  // The command is changed before the job, as when its device reports: otherwise both could wait for each other.
-  const request = commandId === null ? undefined : await cancelServerCommand(tx, commandId, hub);
-  const job = await BackupJob.query(tx).findById(id).forUpdate();
-  if (job === undefined || job.finishedAt !== null) return request?.announce ?? (() => {});
-  if (job.commandId !== commandId) return undefined;
-  if (request === undefined || request.hasEnded) await cancelJobNow(tx, job);
-  else await job.$query(tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? clock.date() });
-  return request?.announce ?? (() => {});
+/** The same for a backup. */
+export async function cancelBackup(tx: Tx, id: string, work: WorkEngine): Promise<() => void> {
+  const job = await BackupJob.query(tx).findById(id);
+  const announcements: Parameters<Context['afterCommit']>[0][] = [];
+  if (job?.finishedAt === null) {
+    await work.cancel({ tx, afterCommit: (announce) => void announcements.push(announce) }, id);
+  }
+  return () => {
+    for (const announce of announcements) void announce();
+  };
 }
 
 /** The remains of a restore whose only purpose was to see that it works. */

@@ -5,9 +5,8 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { configActionRoutes, configRoutes } from './config.routes.ts';
 import { SEALED_CONFIG_SECRET } from './config.model.ts';
 import { SEALED_KEY_MATERIAL } from './key.model.ts';
-import { jobRetention } from './job.model.ts';
 import { jobRoutes } from './job.routes.ts';
-import { addBackupJobs, type BackgroundParts, addsJobAtEnd } from './job.work.ts';
+import { addBackupJobs, type BackgroundParts } from './job.work.ts';
 import { addRotationJobs } from './key-rotation.work.ts';
 import { keyRoutes, recoveryKitRoutes } from './key.routes.ts';
 import { addMaintenanceJobs } from './maintenance.work.ts';
@@ -61,7 +60,6 @@ export { backupConfigsUseFilters } from './config.service.ts';
 export { OpenedImages } from './images.ts';
 export { ServerEngine, storePath } from './repository-access.ts';
 export { RepositoryReaders } from './repository-readers.ts';
-export { RunMissedBackups } from './scheduler.ts';
 
 // For the backup of cloud services, which has schedules, keys, jobs and readiness of the same kinds.
 export type { WorkSource } from './job-feed.queries.ts';
@@ -141,17 +139,16 @@ export const readinessRules = { ageRisk, scoreOf, expectedWithinMinutes, lateSin
 export const backupJobs = { prepareRun, runBackup };
 
 /** The feed of backups, restores and the like for dashboards. */
-export const longWorkFeed = { createLongWork, LONG_WORK_CHANNEL, addsJobAtEnd };
+export const longWorkFeed = { createLongWork, LONG_WORK_CHANNEL };
 
 /** When a schedule is due. */
 export const scheduleTimes = { isEverDue, nextSlot };
 
-type BackgroundJobParts = Omit<BackgroundParts, 'engine' | 'storage'> &
-  Pick<VerificationWorkParts, 'work'> & {
-    db: Db;
-    backupEngine: ServerEngine;
-    backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits };
-  };
+type BackgroundJobParts = Omit<BackgroundParts & VerificationWorkParts, 'engine' | 'storage'> & {
+  db: Db;
+  backupEngine: ServerEngine;
+  backupStore: Pick<BackupStore, 'storage'> & { quota: QuotaLimits };
+};
 
 export const feature = defineFeature({
   name: 'backup',
@@ -195,7 +192,7 @@ export const feature = defineFeature({
     bounded('backup_encryption_keys', CREATED_BY_PEOPLE),
     cascade('backup_encryption_key_versions', 'backup_encryption_keys'),
     cascade('backup_schedule_slots', 'backup_configs'),
-    ...byRules(jobRetention),
+    cascade('backup_job_facts', 'work'),
     cascade('backup_restore_facts', 'work'),
     cascade('backup_verification_facts', 'work'),
     ...byRules([...usageRetention, ...slaRetention]),

@@ -1,60 +1,48 @@
+// The end of a backup job: from the result of its command and from what the store has received.
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { BackupResult, shortened } from '../../protocol/index.ts';
 import {
   BackupRepository,
   bytesWrittenWith,
-  endCredential,
+  endCredentialsOfJob,
   recordDestinationSpace,
   snapshotWrittenWith,
 } from '../backup-store/index.ts';
-import { type EndedCommand, findEndOfCommand } from '../commands/index.ts';
-import type { WorkEngine } from '../work/index.ts';
-import { BackupJob } from './job.model.ts';
+import type { EndedCommand } from '../commands/index.ts';
+import {
+  endOfCommand,
+  type StepOutcome,
+  type WorkEnd,
+  type WorkEngine,
+  type WorkItem,
+  type WorkRun,
+} from '../work/index.ts';
+import { BackupJobFacts } from './job.model.ts';
 import { sourcesThatHadFiles } from './job.queries.ts';
+import { REINDEX } from './maintenance.work.ts';
 import { BackupSnapshot, writtenInstant, writtenPaths } from './snapshot.model.ts';
-import { sourceOfCommand, type SourceWork } from './source-kinds.ts';
+import { sourceOfCommand } from './source-kinds.ts';
 import { addSyncsAfterBackup } from './vault-sync.ts';
-
-const MESSAGE_MAX = 2000;
-
-/** The part of a job's progress that describes this moment. */
-const NOT_MOVING = { rate: null, etaSeconds: null, currentPath: null, stalledSince: null };
-
-/** Ends a job that made no snapshot. Its device can write nothing more. */
-export async function failJob(tx: Tx, job: BackupJob, code: string, message: string): Promise<void> {
-  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  await job.$query(tx).patch({
-    status: 'failed',
-    errorCode: code.slice(0, 64),
-    errorMessage: shortened(message, MESSAGE_MAX),
-    ...NOT_MOVING,
-    finishedAt: clock.date(),
-  });
-}
-
-export async function cancelJobNow(tx: Tx, job: BackupJob): Promise<void> {
-  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  const at = clock.date();
-  await job.$query(tx).patch({
-    status: 'cancelled',
-    cancelRequestedAt: job.cancelRequestedAt ?? at,
-    ...NOT_MOVING,
-    finishedAt: at,
-  });
-}
-
-// The end of a backup job: from the result of its command and from what the store has received.
 
 const LateResult = z.object({ status: z.literal('succeeded'), output: BackupResult });
 
-/** The command of the device, and its report, if there is one. */
-interface Made {
-  source: SourceWork;
-  output: BackupResult | undefined;
-  paths: string[];
-}
+/** For `settleJob`: what has come of the command of a job. */
+const Made = z.object({
+  commandId: z.uuid(),
+  /** The type of the command. */
+  type: z.string(),
+  paths: z.array(z.string()),
+  /** The snapshot, by its name in the engine. Left out: there is none. */
+  arrived: z.object({ name: z.string(), arrivedAt: z.date() }).optional(),
+  /** The report of the device. Left out: it has not reported a snapshot. */
+  output: BackupResult.optional(),
+  isDestinationFull: z.boolean(),
+});
+type Made = z.infer<typeof Made>;
 
 /** Sentences for commands that have ended without a word of the device. */
 const SILENT_ENDS = {
@@ -62,40 +50,58 @@ const SILENT_ENDS = {
   expired: ['NOT_SENT', 'The device was not connected when the backup was to be sent.'],
 } as const;
 
-export type Settled = 'open' | 'waits_again' | 'ended' | 'nothing';
+/** A job whose command was never sent waits for its device again. */
+export const recordJob = (db: Db, run: WorkRun): Promise<StepOutcome> =>
+  withSystem(db, 'judge the end of a backup', async (tx) => {
+    const command = await endOfCommand(tx, run);
+    if (command.status === 'expired' && outputOf(command) === undefined) {
+      await run.hold(tx);
+      await endCredentialsOfJob(tx, run.id);
+      return { restart: true };
+    }
+    return { end: await judge(tx, run, command) };
+  });
 
-/** Can be repeated. `waits_again`: the device never got the job, which now waits for it again. */
-export async function settleJob(
-  tx: Tx,
-  work: WorkEngine,
-  { jobId, commandId }: { jobId: string; commandId: string },
-): Promise<Settled> {
-  const job = await BackupJob.query(tx).findById(jobId).where('command_id', commandId).forUpdate();
-  if (job === undefined) return 'nothing';
-  const command = await findEndOfCommand(tx, commandId);
-  if (command === undefined) return 'open';
-  const output = outputOf(command);
-  if (job.finishedAt !== null && (output === undefined || command.lateResult === null)) return 'nothing';
-  const source = sourceOfCommand(command.type);
-  const paths = source.pathsOf(command.payload);
-  if (output !== undefined) return completeJob(tx, work, job, { source, output, paths });
-  if (command.status === 'expired' && job.cancelRequestedAt === null) return waitAgain(tx, job);
-  // The device may have made a snapshot, and failed to say so.
-  await recordSnapshot(tx, job, { source, output: undefined, paths });
-  if (command.status === 'cancelled') {
-    await cancelJobNow(tx, job);
-    return 'ended';
-  }
-  const { code, message } = failureOf(command);
-  if (code === 'DESTINATION_FULL') await recordDestinationSpace(tx, job.repositoryId, { freeBytes: 0 });
-  await failJob(tx, job, code, message);
-  return 'ended';
-}
+/** A device can report its backup after the time limit of the command. */
+export const recordLateJob = (db: Db, run: WorkRun): Promise<{ end: WorkEnd } | undefined> =>
+  withSystem(db, 'judge the late end of a backup', async (tx) => {
+    const command = await endOfCommand(tx, run);
+    return outputOf(command) === undefined ? undefined : { end: await judge(tx, run, command) };
+  });
 
 /** The report of the device about a backup that succeeded, in time or late. */
 function outputOf({ status, output, lateResult }: EndedCommand): BackupResult | undefined {
   if (status === 'succeeded') return BackupResult.parse(output);
   return LateResult.safeParse(lateResult).data?.output;
+}
+
+async function judge(tx: Tx, { id, commandId }: WorkRun, command: EndedCommand): Promise<WorkEnd> {
+  const { repositoryId, credentialId } = await BackupJobFacts.query(tx).findById(id).throwIfNotFound();
+  const output = outputOf(command);
+  const arrived = await arrivedSnapshot(tx, { repositoryId, credentialId, output });
+  const error = output === undefined ? failureOf(command) : undefined;
+  const result = {
+    commandId,
+    type: command.type,
+    paths: sourceOfCommand(command.type).pathsOf(command.payload),
+    arrived,
+    output,
+    isDestinationFull: error?.code === 'DESTINATION_FULL',
+  };
+  if (error !== undefined) {
+    // The device may have made a snapshot, and failed to say so.
+    return command.status === 'cancelled'
+      ? { status: 'cancelled', result }
+      : { status: 'failed', ...error, result };
+  }
+  if (output === undefined || arrived === undefined || repositoryId === null) {
+    const message = 'The device has reported a backup whose snapshot has not arrived.';
+    return { status: 'failed', code: 'SNAPSHOT_MISSING', message, result };
+  }
+  const missing = await missingFiles(tx, { repositoryId, snapshotName: arrived.name }, output);
+  return missing === undefined
+    ? { status: output.status, result }
+    : { status: 'partial', ...missing, result };
 }
 
 function failureOf({ status, error }: EndedCommand): { code: string; message: string } {
@@ -105,96 +111,98 @@ function failureOf({ status, error }: EndedCommand): { code: string; message: st
 }
 const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
 
-async function completeJob(
-  tx: Tx,
-  work: WorkEngine,
-  job: BackupJob,
-  made: Made & { output: BackupResult },
-): Promise<Settled> {
-  const { output } = made;
-  const snapshot = await recordSnapshot(tx, job, made);
-  if (snapshot === undefined) {
-    await failJob(
-      tx,
-      job,
-      'SNAPSHOT_MISSING',
-      'The device has reported a backup whose snapshot has not arrived.',
-    );
-    return 'ended';
-  }
-  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  await recordDestinationSpace(tx, job.repositoryId, output.destinationRoom);
-  await addSyncsAfterBackup(tx, work, snapshot.repositoryId);
-  const { repositoryId, engineId } = snapshot;
-  const missing = await missingFiles(tx, { repositoryId, snapshotName: engineId }, output);
-  if (missing !== undefined) await snapshot.$query(tx).patch({ isPartial: true, lacksFiles: true });
-  const { status, bytesAdded, bytesProcessed, unreadable, leftOut = null, shadowCopies = null } = output;
-  const files = output.filesNew + output.filesChanged + output.filesUnmodified;
-  await job.$query(tx).patch({
-    status: missing === undefined ? status : 'partial',
-    percent: 100,
-    addedBytes: String(bytesAdded),
-    doneBytes: String(bytesProcessed),
-    totalBytes: String(bytesProcessed),
-    doneFiles: String(files),
-    totalFiles: String(files),
-    ...NOT_MOVING,
-    errorCode: missing?.code ?? null,
-    errorMessage: missing?.message ?? null,
-    unreadableCount: unreadable.count,
-    unreadable: unreadable.paths,
-    leftOut,
-    shadowCopies,
-    finishedAt: job.finishedAt ?? clock.date(),
-  });
-  return 'ended';
-}
-
-/** A later round gives the job to its device again. */
-async function waitAgain(tx: Tx, job: BackupJob): Promise<Settled> {
-  if (job.credentialId !== null) await endCredential(tx, job.credentialId);
-  await job.$query(tx).patch({
-    status: 'pending',
-    commandId: null,
-    credentialId: null,
-    startedAt: null,
-    ...NOT_MOVING,
-  });
-  return 'waits_again';
-}
-
 /**
- * Records the snapshot of a job. Of the backup store only what has arrived counts, and when it has; elsewhere there is
- * the word of the device. `undefined`: there is none.
+ * The snapshot of a job. Of the backup store only what has arrived counts, and when it has; elsewhere there is the word of
+ * the device. `undefined`: there is none.
  */
-async function recordSnapshot(
+async function arrivedSnapshot(
   tx: Tx,
-  job: BackupJob,
-  { source, output, paths }: Made,
-): Promise<BackupSnapshot | undefined> {
-  const { repositoryId, credentialId } = job;
-  if (repositoryId === null) return undefined;
-  const repository = await BackupRepository.query(tx).findById(repositoryId);
+  {
+    repositoryId,
+    credentialId,
+    output,
+  }: Pick<BackupJobFacts, 'repositoryId' | 'credentialId'> & { output: BackupResult | undefined },
+): Promise<Made['arrived']> {
+  const repository =
+    repositoryId === null ? undefined : await BackupRepository.query(tx).findById(repositoryId);
   if (repository === undefined) return undefined;
-  const arrived =
-    repository.provider === 'server'
-      ? credentialId === null
-        ? undefined
-        : await snapshotWrittenWith(tx, { repositoryId, credentialId })
-      : arrivedElsewhere(output);
-  if (arrived === undefined) return undefined;
-  if (typeof output?.snapshotId === 'string' && output.snapshotId !== arrived.name) return undefined;
-  const known = await BackupSnapshot.query(tx).findOne({
-    repository_id: repositoryId,
-    engine_id: arrived.name,
-  });
+  if (repository.provider !== 'server') return arrivedElsewhere(output);
+  if (credentialId === null) return undefined;
+  const arrived = await snapshotWrittenWith(tx, { repositoryId: repository.id, credentialId });
+  const isOther = typeof output?.snapshotId === 'string' && output.snapshotId !== arrived?.name;
+  return isOther ? undefined : arrived;
+}
+
+const arrivedElsewhere = (output: BackupResult | undefined): Made['arrived'] =>
+  output === undefined || output.snapshotId === null
+    ? undefined
+    : { name: output.snapshotId, arrivedAt: clock.date() };
+
+interface SettleParts {
+  work: WorkEngine;
+  jobs: Pick<Jobs, 'enqueue'>;
+}
+
+/** The device can write nothing more. */
+export async function settleJob(
+  tx: Tx,
+  { work, jobs }: SettleParts,
+  { id }: WorkItem,
+  { status, code, result }: WorkEnd,
+): Promise<void> {
+  await endCredentialsOfJob(tx, id);
+  if (result === undefined) return;
+  const made = Made.parse(result);
+  const job = await BackupJobFacts.query(tx).findById(id).throwIfNotFound();
+  const { repositoryId } = job;
+  const hasFailed = status === 'failed' || status === 'cancelled';
+  const lacksFiles = code === 'BACKUP_EMPTY';
+  const repository =
+    repositoryId === null ? undefined : await BackupRepository.query(tx).findById(repositoryId);
+  if (repository !== undefined) await recordSnapshot(tx, { job, repository, made, lacksFiles });
+  if (made.isDestinationFull) await recordDestinationSpace(tx, repositoryId, { freeBytes: 0 });
+  // The next backup finds the data of one without a snapshot, if the index names it.
+  if (hasFailed && repositoryId !== null) {
+    await jobs.enqueue(tx, REINDEX, { repositoryId }, { key: made.commandId });
+  }
+  const { output } = made;
+  if (hasFailed || output === undefined || repositoryId === null) return;
+  await recordDestinationSpace(tx, repositoryId, output.destinationRoom);
+  await addSyncsAfterBackup(tx, work, repositoryId);
+  const { bytesAdded, bytesProcessed, unreadable, leftOut = null, shadowCopies = null } = output;
+  await BackupJobFacts.query(tx)
+    .findById(id)
+    .patch({
+      addedBytes: String(bytesAdded),
+      processedBytes: String(bytesProcessed),
+      processedFiles: String(output.filesNew + output.filesChanged + output.filesUnmodified),
+      unreadableCount: unreadable.count,
+      unreadable: unreadable.paths,
+      leftOut,
+      shadowCopies,
+    });
+}
+
+interface Recorded {
+  job: BackupJobFacts;
+  repository: BackupRepository;
+  made: Made;
+  lacksFiles: boolean;
+}
+
+async function recordSnapshot(tx: Tx, { job, repository, made, lacksFiles }: Recorded): Promise<void> {
+  const { type, paths, arrived, output } = made;
+  if (arrived === undefined) return;
+  const { id: repositoryId, provider, orgId, deviceId } = repository;
+  const { credentialId, configId } = job;
   const facts = {
     jobId: job.id,
-    backupType: source.backupType,
-    ...(repository.provider === 'server' && credentialId !== null
+    backupType: sourceOfCommand(type).backupType,
+    ...(provider === 'server' && credentialId !== null
       ? { receivedBytes: await bytesWrittenWith(tx, { repositoryId, credentialId }) }
       : {}),
-    isPartial: output?.status !== 'completed',
+    isPartial: lacksFiles || output?.status !== 'completed',
+    ...(lacksFiles ? { lacksFiles } : {}),
     paths: writtenPaths(paths),
     ...(output?.takenAt === undefined ? {} : { takenAt: writtenInstant(output.takenAt) }),
     ...(output === undefined
@@ -208,22 +216,21 @@ async function recordSnapshot(
           details: output.details ?? null,
         }),
   };
-  if (known !== undefined) return known.$query(tx).patchAndFetch(facts);
-  return BackupSnapshot.query(tx).insertAndFetch({
-    orgId: repository.orgId,
-    deviceId: repository.deviceId,
-    configId: job.configId,
-    repositoryId,
-    engineId: arrived.name,
-    receivedAt: arrived.arrivedAt,
-    ...facts,
-  });
+  const engineId = arrived.name;
+  const known = await BackupSnapshot.query(tx).findOne({ repository_id: repositoryId, engine_id: engineId });
+  if (known !== undefined) await known.$query(tx).patch(facts);
+  else {
+    await BackupSnapshot.query(tx).insert({
+      orgId,
+      deviceId,
+      configId,
+      repositoryId,
+      engineId,
+      receivedAt: arrived.arrivedAt,
+      ...facts,
+    });
+  }
 }
-
-const arrivedElsewhere = (output: BackupResult | undefined) =>
-  output === undefined || output.snapshotId === null
-    ? undefined
-    : { name: output.snapshotId, arrivedAt: clock.date() };
 
 /** Why a backup that has succeeded lacks files: a disk was not mounted, or everything is excluded. */
 interface MissingFiles {

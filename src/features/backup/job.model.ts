@@ -1,37 +1,37 @@
 import type { RelationMappings } from 'objection';
 import { BaseModel, belongsTo } from '../../platform/db/base-model.ts';
-import type { RetentionRule } from '../../platform/db/retention-rule.ts';
 import type { BackupResult, DatabaseBackupType } from '../../protocol/index.ts';
 import { BackupRepository } from '../backup-store/index.ts';
 import { DeviceModel } from '../devices/index.ts';
+import { Work } from '../work/index.ts';
 import { BackupConfig } from './config.model.ts';
 import type { JobSources } from './source.schema.ts';
-
-/** Longer than snapshots of most policies are kept, so that their history can be followed. */
-const DAYS = 400;
-
-export const jobRetention: readonly RetentionRule[] = [
-  {
-    table: 'backup_jobs',
-    key: ['id'],
-    days: DAYS,
-    isOver: (days) => `old.finished_at < now() - make_interval(days => ${days})`,
-    organization: {},
-  },
-];
 
 export const JOB_STATUSES = ['pending', 'running', 'completed', 'partial', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
-/** One backup of one device, from when it is due until its end. */
-export class BackupJob extends BaseModel {
-  static override tableName = 'backup_jobs';
+const relationsOf = (table: string): RelationMappings => ({
+  config: belongsTo(BackupConfig, table, 'config_id'),
+  repository: belongsTo(BackupRepository, table, 'repository_id'),
+});
+const JSON_OF_FACTS = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
+
+/** What belongs to a backup job alone; its state and its end are work. */
+export class BackupJobFacts extends BaseModel {
+  static override tableName = 'backup_job_facts';
   static override relationMappings = (): RelationMappings => ({
-    device: belongsTo(DeviceModel, 'backup_jobs', 'device_id'),
-    config: belongsTo(BackupConfig, 'backup_jobs', 'config_id'),
-    repository: belongsTo(BackupRepository, 'backup_jobs', 'repository_id'),
+    ...relationsOf('backup_job_facts'),
+    work: {
+      relation: BaseModel.BelongsToOneRelation,
+      modelClass: Work,
+      join: {
+        from: ['backup_job_facts.org_id', 'backup_job_facts.id'],
+        to: ['work.org_id', 'work.id'],
+      },
+    },
   });
-  static override jsonAttributes = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
+  static override jsonAttributes = JSON_OF_FACTS;
+  static override hasUpdatedAt = false;
   declare orgId: string;
   declare deviceId: string;
   declare configId: string | null;
@@ -46,7 +46,41 @@ export class BackupJob extends BaseModel {
   declare sources: JobSources | null;
   declare slot: Date | null;
   declare dueAt: Date;
+  /** Of the newest command. */
+  declare credentialId: string | null;
+  declare addedBytes: string | null;
+  declare processedBytes: string | null;
+  declare processedFiles: string | null;
+  declare unreadableCount: number;
+  /** There were more of them. */
+  declare unreadable: { path: string; message: string }[];
+  /** Virtual file systems below the sources; the messages are their types. */
+  declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;
+  /** For files on Windows. */
+  declare shadowCopies: NonNullable<BackupResult['shadowCopies']> | null;
+}
+
+/** One backup of one device, from when it is due until its end, for reading: a view of its work and its facts. */
+export class BackupJob extends BaseModel {
+  static override tableName = 'backup_jobs';
+  static override relationMappings = (): RelationMappings => ({
+    ...relationsOf('backup_jobs'),
+    device: belongsTo(DeviceModel, 'backup_jobs', 'device_id'),
+  });
+  static override jsonAttributes = JSON_OF_FACTS;
+  declare orgId: string;
+  declare deviceId: string;
+  declare configId: string | null;
+  declare repositoryId: string | null;
+  declare type: BackupJobFacts['type'];
+  declare wantedType: DatabaseBackupType | null;
+  declare backupType: DatabaseBackupType | null;
+  declare typeReason: string | null;
+  declare sources: JobSources | null;
+  declare slot: Date | null;
+  declare dueAt: Date;
   declare status: JobStatus;
+  /** The command of the ledger, from when the job was handed to its device. */
   declare commandId: string | null;
   declare credentialId: string | null;
   declare expiresAt: Date;
@@ -70,16 +104,13 @@ export class BackupJob extends BaseModel {
   declare errorCode: string | null;
   declare errorMessage: string | null;
   declare unreadableCount: number;
-  /** There were more of them. */
-  declare unreadable: { path: string; message: string }[];
-  /** Virtual file systems below the sources; the messages are their types. */
-  declare leftOut: { count: number; paths: { path: string; message: string }[] } | null;
-  /** For files on Windows. */
-  declare shadowCopies: NonNullable<BackupResult['shadowCopies']> | null;
+  declare unreadable: BackupJobFacts['unreadable'];
+  declare leftOut: BackupJobFacts['leftOut'];
+  declare shadowCopies: BackupJobFacts['shadowCopies'];
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;
-  /** No columns of the table: selected when a job is read to be shown. */
+  /** No columns of the view: selected when a job is read to be shown. */
   declare isConnected: boolean | null;
   declare snapshotId: string | null;
 }

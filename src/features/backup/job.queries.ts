@@ -5,6 +5,8 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { SECRETS_CAPABILITY } from '../../protocol/index.ts';
 import type { whereMatching } from '../conditions/index.ts';
 import { isManageableSql } from '../organizations/index.ts';
+import { bindingsOfMany, INSERT_MANY } from '../work/index.ts';
+import { BACKUP } from './add-job.ts';
 import { BackupJob } from './job.model.ts';
 import type { BackupSchedule } from './schedule.ts';
 import { COMMAND_OF_KIND } from './source-kinds.ts';
@@ -45,90 +47,54 @@ const IS_CONNECTED = `(select p.state = 'connected' from device_presence p
 const SNAPSHOT = `(select s.id from backup_snapshots s
   where s.org_id = backup_jobs.org_id and s.job_id = backup_jobs.id order by s.id limit 1) as snapshot_id`;
 
-/** Fails the jobs that could not begin in time. */
-export async function expireJobs(tx: Tx): Promise<void> {
-  await tx.raw(
-    `update backup_jobs set status = 'failed', finished_at = now(), updated_at = now(), error_code = 'EXPIRED',
-      error_message = 'The device was not connected, or its turn did not come, before the job expired.'
-    where finished_at is null and command_id is null and expires_at <= now()`,
-  );
-}
-
-/** How many backups run at a time into the backup store, and into one bucket. */
-const AT_ONCE_INTO = { server: 64, s3: 32 };
-
-/** In one round. What is left is due in the next one. */
-const ROUND_MAX = 200;
-
-interface DueJob {
-  id: string;
+export interface JobReadiness {
+  isConnected: boolean;
+  /** Whether the device is in service, and its organization may be managed. */
+  mayBegin: boolean;
+  isPruned: boolean;
   canBackUp: boolean;
   isInitialized: boolean;
-}
-
-/** Configurations of a time zone, as a pair. */
-export interface ClosedWindow {
-  configId: string;
+  /** Of a scheduled job. */
+  schedule: BackupSchedule | null;
   timeZone: string;
 }
 
-/**
- * The jobs that can begin now, those of people first: their device is connected, their time has come, the window of their
- * schedule is open, and their destination takes one more.
- */
-export async function dueJobs(tx: Tx, closed: readonly ClosedWindow[]): Promise<DueJob[]> {
-  const { rows } = await tx.raw<{ rows: DueJob[] }>(DUE, {
-    closedConfigs: closed.map(({ configId }) => configId),
-    closedZones: closed.map(({ timeZone }) => timeZone),
-    commands: JSON.stringify(COMMAND_OF_KIND),
-    secrets: SECRETS_CAPABILITY,
-    intoServer: AT_ONCE_INTO.server,
-    intoBucket: AT_ONCE_INTO.s3,
-    roundMax: ROUND_MAX,
-  });
-  return rows;
+/** Whether a job can begin at this moment. `undefined`: its configuration was deleted, or belongs to another organization. */
+export async function readJobReadiness(tx: Tx, jobId: string): Promise<JobReadiness | undefined> {
+  const { rows } = await tx.raw<{ rows: JobReadiness[] }>(
+    `select coalesce(p.state = 'connected', false) as "isConnected",
+      d.condition not in ('pending', 'decommissioned') and ${isManageableSql('o')} as "mayBegin",
+      coalesce(r.pruning_until > now(), false) as "isPruned",
+      d.capabilities @> array[:commands::jsonb ->> (coalesce(f.sources, c.sources) ->> 'kind'), :secrets] as "canBackUp",
+      r.initialized_at is not null as "isInitialized",
+      case when f.type = 'scheduled' then c.schedule end as schedule,
+      coalesce(c.schedule ->> 'timezone', s.timezone) as "timeZone"
+    from backup_job_facts f
+    join backup_configs c on c.id = f.config_id and c.org_id = f.org_id
+    join devices d on d.id = f.device_id
+    join sites s on s.id = d.site_id
+    join organizations o on o.id = f.org_id
+    left join device_presence p on p.device_id = d.id
+    left join backup_repositories r on r.device_id = f.device_id and r.config_id = f.config_id
+    where f.id = :jobId`,
+    { jobId, commands: JSON.stringify(COMMAND_OF_KIND), secrets: SECRETS_CAPABILITY },
+  );
+  return rows[0];
 }
 
-/** The place that limits how many run at once: the store, a bucket, or a device, which has a folder of its own. */
-const destination = (job: string) => `case c.provider when 'server' then 'server'
-    when 's3' then concat_ws('/', 's3', c.details ->> 'endpoint', c.details ->> 'region', c.details ->> 'bucket')
-    else ${job}.device_id::text end`;
-
-const DUE = `
-  with closed as (
-    select * from unnest(:closedConfigs::uuid[], :closedZones::text[]) as w (config_id, time_zone)
-  ),
-  due as (
-    select j.id, j.type, j.due_at, c.provider, ${destination('j')} as destination,
-      d.capabilities @> array[:commands::jsonb ->> (coalesce(j.sources, c.sources) ->> 'kind'), :secrets] as can_back_up,
-      r.initialized_at is not null as is_initialized
-    from backup_jobs j
-    join backup_configs c on c.id = j.config_id
-    join devices d on d.id = j.device_id and d.condition not in ('pending', 'decommissioned')
-    join device_presence p on p.device_id = d.id and p.state = 'connected'
-    join organizations o on o.id = j.org_id and ${isManageableSql('o')}
-    left join backup_repositories r on r.device_id = j.device_id and r.config_id = j.config_id
-    where j.finished_at is null and j.command_id is null and j.due_at <= now()
-      and coalesce(r.pruning_until <= now(), true)
-      and (j.type = 'manual' or not exists (
-        select from closed w join sites s on s.id = d.site_id
-        where w.config_id = c.id and w.time_zone = coalesce(c.schedule ->> 'timezone', s.timezone)))
-  ),
-  busy as (
-    select ${destination('j')} as destination, count(*) as jobs
-    from backup_jobs j join backup_configs c on c.id = j.config_id
-    where j.finished_at is null and j.command_id is not null group by 1
-  ),
-  ranked as (
-    select due.*, row_number() over (
-      partition by due.destination order by due.type = 'manual' desc, due.due_at, due.id) as place
-    from due
-  )
-  select ranked.id, ranked.can_back_up as "canBackUp", ranked.is_initialized as "isInitialized"
-  from ranked left join busy on busy.destination = ranked.destination
-  where ranked.place <= case ranked.provider when 'server' then :intoServer::int when 's3' then :intoBucket::int
-    else 1 end - coalesce(busy.jobs, 0)
-  order by ranked.type = 'manual' desc, ranked.due_at, ranked.id limit :roundMax::int`;
+/** The open jobs of a configuration, and whether one of them has begun. */
+export async function openJobsOf(
+  tx: Tx,
+  configId: string,
+): Promise<{ unbegun: string[]; hasBegun: boolean }> {
+  const open = await tx('backup_jobs')
+    .where({ config_id: configId, finished_at: null })
+    .select<{ id: string; command_id: string | null }[]>('id', 'command_id');
+  return {
+    unbegun: open.filter(({ command_id }) => command_id === null).map(({ id }) => id),
+    hasBegun: open.some(({ command_id }) => command_id !== null),
+  };
+}
 
 interface ScheduledJobs {
   id: string;
@@ -144,6 +110,9 @@ interface ScheduledJobs {
   upTo: number;
   spread: number;
   waitDays: number;
+  /** Null: the device itself. */
+  target: string | null;
+  targetLimit: number;
 }
 
 /** @param matching  the devices that the filter of the configuration matches; `undefined`: it has none */
@@ -156,6 +125,7 @@ export async function insertScheduledJobs(
   const { rowCount } = await tx.raw<{ rowCount: number }>(ADD, {
     matching: matching ?? none,
     ...wanted,
+    ...bindingsOfMany(BACKUP),
   } as never);
   return rowCount;
 }
@@ -164,21 +134,29 @@ export async function insertScheduledJobs(
 const SECOND = `(uuid_hash_extended(d.id, uuid_hash_extended(:id::uuid, 0)) & 2147483647) % :spread::int`;
 
 const ADD = `
-  with matching as materialized (:matching)
-  insert into backup_jobs (id, org_id, device_id, config_id, type, slot, due_at, expires_at)
-  select new_row_id(), d.org_id, d.id, :id::uuid, 'scheduled', :slot::timestamptz,
-    :slot::timestamptz + make_interval(secs => ${SECOND}),
-    :slot::timestamptz + make_interval(days => :waitDays::int)
-  from devices d
-  where d.org_id = :orgId::uuid and d.condition not in ('pending', 'decommissioned') and d.os_type = any(:systems::text[])
-    and ${SECOND} > :after::int and ${SECOND} <= :upTo::int
-    and (:isOwnZone::boolean
-      or d.site_id in (select s.id from sites s where s.org_id = :orgId::uuid and s.timezone = :timeZone))
-    and (:all::boolean or d.id = any(:deviceIds::uuid[])
-      or exists (select from device_group_members m
-        where m.org_id = :orgId::uuid and m.group_id = any(:groupIds::uuid[]) and m.device_id = d.id)
-      or d.id in (select matching.id from matching))
-  on conflict do nothing`;
+  with matching as materialized (:matching),
+  wanted as (
+    select new_row_id() as id, d.org_id, d.id as device_id, coalesce(:target::text, d.id::text) as target,
+      :targetLimit::int as target_limit, :id::uuid || ' ' || d.id as exclusive_key,
+      :slot::timestamptz + make_interval(secs => ${SECOND}) as due_at,
+      :slot::timestamptz + make_interval(days => :waitDays::int) as deadline_at
+    from devices d
+    where d.org_id = :orgId::uuid and d.condition not in ('pending', 'decommissioned')
+      and d.os_type = any(:systems::text[])
+      and ${SECOND} > :after::int and ${SECOND} <= :upTo::int
+      and (:isOwnZone::boolean
+        or d.site_id in (select s.id from sites s where s.org_id = :orgId::uuid and s.timezone = :timeZone))
+      and (:all::boolean or d.id = any(:deviceIds::uuid[])
+        or exists (select from device_group_members m
+          where m.org_id = :orgId::uuid and m.group_id = any(:groupIds::uuid[]) and m.device_id = d.id)
+        or d.id in (select matching.id from matching))
+      and not exists (select from backup_job_facts f
+        where f.device_id = d.id and f.config_id = :id::uuid and f.slot = :slot::timestamptz)
+  ),
+  added as (${INSERT_MANY})
+  insert into backup_job_facts (id, org_id, device_id, config_id, type, slot, due_at)
+  select n.id, n.org_id, n.device_id, :id::uuid, 'scheduled', :slot::timestamptz, n.due_at
+  from wanted n join added on added.id = n.id`;
 
 /** Makes backup jobs by the schedules of configurations. */
 export interface DueSchedule {
@@ -239,14 +217,6 @@ const DUE_PAIRS = `
     and (s.config_id is null or s.since <> c.scheduled_since or s.slot is not null or s.next_at <= :now)
   order by coalesce(s.next_at, c.scheduled_since), c.id`;
 
-export async function schedulesWithWindow(tx: Tx): Promise<(ClosedWindow & { schedule: BackupSchedule })[]> {
-  const { rows } = await tx.raw<{ rows: (ClosedWindow & { schedule: BackupSchedule })[] }>(
-    `select c.id as "configId", z.time_zone as "timeZone", c.schedule from ${SCHEDULED}
-      and c.schedule ->> 'windowStart' is not null`,
-  );
-  return rows;
-}
-
 /** How far the scheduler is, for one configuration and time zone. */
 export interface SlotState {
   /** For which `scheduledSince` of the configuration this was computed. */
@@ -257,11 +227,3 @@ export interface SlotState {
   madeSeconds: number;
   nextAt: Date;
 }
-
-export const WAITING = {
-  name: 'backup-waits-for-returned',
-  text: `select j.id from backup_jobs j
-    join device_presence p on p.device_id = j.device_id and p.state = 'connected'
-    where j.device_id = any($1::uuid[]) and j.finished_at is null and j.command_id is null and j.due_at <= now()
-    limit 1`,
-};

@@ -66,7 +66,7 @@ export const jobRoutes = (parts: JobParts): RouteGroup => ({
       params: IdParams,
       response: BackupJob,
       errors: ['conflict'],
-      handler: ({ ctx, params }) => cancelJob(ctx, params.id, parts.hub),
+      handler: ({ ctx, params }) => cancelJob(ctx, params.id, parts),
       audit: { action: 'backup.job.cancel', resource: 'backup_job', note: about },
     }),
   ],

@@ -3,23 +3,20 @@ import type { DeviceHub } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { newId } from '../../platform/ids.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { DatabaseBackupType } from '../../protocol/index.ts';
 import { BackupRepository } from '../backup-store/index.ts';
-import { cancelServerCommand } from '../commands/index.ts';
 import { commandTargets, findDevice } from '../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import type { WorkEngine } from '../work/index.ts';
+import { addJob, findOpenJob } from './add-job.ts';
 import { BackupConfig } from './config.model.ts';
 import { assertCanWork } from './device-requests.ts';
-import { cancelJobNow } from './job-settle.ts';
-import { BackupJob } from './job.model.ts';
+import type { BackupJob } from './job.model.ts';
 import { visibleJobs } from './job.queries.ts';
 import type { JobQuery, RunBackup, WaitingFor } from './job.schema.ts';
 import type { ServerEngine } from './repository-access.ts';
 import { mapEngineErrors } from './repository-readers.ts';
-import { HAND_OVER } from './scheduler.ts';
 import { SOURCE_WORK } from './source-kinds.ts';
 import type { BackupSources } from './source.schema.ts';
 
@@ -62,12 +59,9 @@ function waitingFor(
 
 export interface JobParts {
   hub: DeviceHub;
-  jobs: Jobs;
+  work: WorkEngine;
   backupEngine: ServerEngine;
 }
-
-/** How long a backup that a person has started waits for its device. */
-const MANUAL_WAIT_MS = 7 * 86_400_000;
 
 export async function listJobs(ctx: Context, query: JobQuery, hub: DeviceHub) {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
@@ -75,10 +69,7 @@ export async function listJobs(ctx: Context, query: JobQuery, hub: DeviceHub) {
   const { orgId, deviceId, configId, status, date, from, to } = query;
   const found = visibleJobs(ctx)
     .where(omitUndefined({ org_id: orgId, device_id: deviceId, config_id: configId, status }))
-    .orderBy([
-      { column: 'backup_jobs.created_at', order: 'desc' },
-      { column: 'backup_jobs.id', order: 'desc' },
-    ])
+    .orderBy('backup_jobs.id', 'desc')
     .page(query.page - 1, query.limit);
   if (date !== undefined) {
     const begin = new Date(date).setUTCHours(0, 0, 0, 0);
@@ -122,45 +113,34 @@ export async function runBackup(
   ctx: Context,
   deviceId: string,
   { configId, backupType }: RunBackup,
-  { hub, jobs }: Omit<JobParts, 'backupEngine'>,
+  { hub, work }: Omit<JobParts, 'backupEngine'>,
   sources: BackupSources | null = null,
 ) {
   const [device] = await commandTargets(ctx, [deviceId]);
   if (device === undefined) throw notFound('Device');
   await assertManageable(ctx, device.orgId);
   const config = await configFor(ctx, device.orgId, configId);
-  const work = SOURCE_WORK[config.sources.kind];
-  assertCanWork(hub, device, { type: work.command, what: 'make such backups' });
+  const source = SOURCE_WORK[config.sources.kind];
+  assertCanWork(hub, device, { type: source.command, what: 'make such backups' });
   if (!config.enabled) throw new AppError('conflict', 'The backup configuration is not enabled.');
-  if (!work.systems(config.sources).includes(device.osType)) {
-    throw new AppError('conflict', work.refusal(device.osType));
+  if (!source.systems(config.sources).includes(device.osType)) {
+    throw new AppError('conflict', source.refusal(device.osType));
   }
-  const inFlight = await BackupJob.query(ctx.tx)
-    .where({ device_id: deviceId, config_id: config.id })
-    .whereNull('finished_at')
-    .select('id')
-    .first();
-  if (inFlight !== undefined) {
-    throw new AppError('conflict', 'A backup of this device with this configuration is in flight.', {
-      details: { jobId: inFlight.id },
-    });
-  }
+  const pair = { id: config.id, deviceId };
+  const openId = await findOpenJob(ctx.tx, pair);
+  if (openId !== undefined) throw inFlight(openId);
   if (backupType !== undefined) await assertType(ctx, { deviceId, config, wanted: backupType });
-  const id = newId();
-  await BackupJob.query(ctx.tx).insert({
-    id,
-    orgId: device.orgId,
-    deviceId,
-    configId: config.id,
-    type: 'manual',
-    wantedType: backupType ?? null,
-    sources,
-    expiresAt: new Date(clock.now() + MANUAL_WAIT_MS),
-    createdBy: ctx.caller.userId,
-  });
-  await jobs.enqueue(ctx.tx, HAND_OVER, {});
+  const wanted = { device, config, sources, wantedType: backupType ?? null, createdBy: ctx.caller.userId };
+  const id = await addJob(ctx.tx, work, wanted);
+  // Another one was added meanwhile.
+  if (id === undefined) throw inFlight(await findOpenJob(ctx.tx, pair));
   return readJob(ctx, id, hub);
 }
+
+const inFlight = (jobId: string | undefined) =>
+  new AppError('conflict', 'A backup of this device with this configuration is in flight.', {
+    details: { jobId },
+  });
 
 /** Throws if a backup of this type cannot be made now. When it is given to its device, that is decided again. */
 async function assertType(
@@ -197,26 +177,17 @@ async function configFor(ctx: Context, orgId: string, configId: string | undefin
  * Cancels a job. One that has not begun ends at once; a device that has begun stops, and reports how far it came. What it
  * has sent stays in the repository, and the next backup uses it.
  */
-export async function cancelJob(ctx: Context, id: string, hub: DeviceHub) {
-  await readJob(ctx, id, hub);
-  const { orgId, commandId } = await BackupJob.query(ctx.tx).findById(id).throwIfNotFound();
-  await assertManageable(ctx, orgId);
-  // The command is changed before the job, as when its device reports: otherwise both could wait for each other.
-  const request = commandId === null ? undefined : await cancelServerCommand(ctx.tx, commandId, hub);
-  const job = await BackupJob.query(ctx.tx).findById(id).forUpdate().throwIfNotFound();
+export async function cancelJob(ctx: Context, id: string, { hub, work }: Pick<JobParts, 'hub' | 'work'>) {
+  const job = await readJob(ctx, id, hub);
+  await assertManageable(ctx, job.orgId);
   if (job.finishedAt !== null) {
     throw new AppError('conflict', `The backup has already ended: ${job.status}.`);
   }
-  if (job.commandId !== commandId) {
-    throw new AppError('conflict', 'The backup is just being given to its device. Try again.');
-  }
-  const { status, cancelRequestedAt } = job;
-  if (request === undefined || request.hasEnded) await cancelJobNow(ctx.tx, job);
-  else await job.$query(ctx.tx).patch({ cancelRequestedAt: job.cancelRequestedAt ?? clock.date() });
+  await work.cancel(ctx, id);
+  const cancelled = await readJob(ctx, id, hub);
   ctx.recordChange(
-    { status, cancelRequestedAt },
     { status: job.status, cancelRequestedAt: job.cancelRequestedAt },
+    { status: cancelled.status, cancelRequestedAt: cancelled.cancelRequestedAt },
   );
-  if (request !== undefined) ctx.afterCommit(request.announce);
-  return readJob(ctx, id, hub);
+  return cancelled;
 }

@@ -52,7 +52,7 @@ export async function readTotals(ctx: Context, orgId: string | undefined): Promi
       where ${mine('j')} and j.created_at > now() - interval '24 hours' group by 1),
     repositories as (select r.id, r.device_id, r.stored_bytes from backup_repositories r where ${mine('r')})
     select (select count(*)::integer from backup_configs c where ${mine('c')}) as configs,
-      (select count(*)::integer from backup_jobs j where ${mine('j')}) as jobs,
+      (select count(*)::integer from backup_job_facts j where ${mine('j')}) as jobs,
       (select count(*)::integer from backup_snapshots s
         where ${mine('s')} and s.removed_at is null and s.copy_of is null) as snapshots,
       ${['completed', 'failed', 'partial', 'running', 'cancelled'].map((status) => `coalesce((select n from recent where status = '${status}'), 0) as ${status}`).join(', ')},
@@ -211,10 +211,11 @@ const PROTECTIONS = `(
       select jsonb_build_object('status', j.status, 'errorCode', j.error_code, 'errorMessage', j.error_message,
         'finishedAt', ${ms('j.finished_at')})
       from backup_jobs j where j.device_id = d.id and j.config_id = c.id
-        and j.status in ('completed', 'partial', 'failed') order by j.created_at desc, j.id desc limit 1),
+        and j.status in ('completed', 'partial', 'failed') order by j.id desc limit 1),
     'failuresOfWeek', (
-      select count(*) from backup_jobs j where j.device_id = d.id and j.config_id = c.id and j.status = 'failed'
-        and j.created_at > now() - interval '7 days'),
+      select count(*) from work j join backup_job_facts f on f.id = j.id
+      where j.org_id = d.org_id and j.device_id = d.id and j.kind = 'backup' and j.status = 'failed'
+        and j.created_at > now() - interval '7 days' and f.config_id = c.id),
     'integrity', ${PROOF('integrity')},
     'testRestore', ${PROOF('test_restore')},
     'keyRotatesSince', (select ${ms('k.rotated_at')} from backup_encryption_keys k

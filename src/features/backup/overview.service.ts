@@ -132,10 +132,7 @@ export async function readDashboard(ctx: Context, { orgId }: OverviewQuery, clou
   const latestJobs = await BackupJob.query(ctx.tx)
     .whereRaw(inTenant(ctx.caller, 'backup_jobs.org_id'))
     .where(ofOrganization)
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
+    .orderBy('id', 'desc')
     .limit(LATEST_JOBS);
   const attention = await DeviceReadiness.query(ctx.tx)
     .whereRaw(inTenant(ctx.caller, 'backup_readiness.org_id'))
@@ -166,14 +163,7 @@ export async function readDashboard(ctx: Context, { orgId }: OverviewQuery, clou
 export async function readStatus(ctx: Context, deviceId: string) {
   const device = await findDevice(ctx, deviceId);
   const row = await readStatusRow(ctx.tx, device.id);
-  const ofDevice = () =>
-    BackupJob.query(ctx.tx)
-      .where('device_id', device.id)
-      .orderBy([
-        { column: 'created_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
-      .first();
+  const ofDevice = () => BackupJob.query(ctx.tx).where('device_id', device.id).orderBy('id', 'desc').first();
   const lastJob = (await ofDevice()) ?? null;
   const lastFailure = await ofDevice().where('status', 'failed');
   const configs = await BackupConfig.query(ctx.tx).whereIn('id', row.configs).where('enabled', true);

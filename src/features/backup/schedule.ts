@@ -139,6 +139,12 @@ export function isWindowOpen(
   return now.getTime() - skipped.at.getTime() < openMinutes * MINUTE_MS;
 }
 
+/** When the window of a schedule that has one opens next. */
+export function windowOpensAt({ windowStart }: BackupSchedule, timeZone: string, now: Date): Date {
+  const [hour, minute] = (windowStart ?? '00:00').split(':').map(Number);
+  return nextRun({ cron: `${minute} ${hour} * * *`, timeZone }, now);
+}
+
 /** Over how many seconds the devices of a slot are spread. */
 export function spreadSeconds({ frequency, time, windowStart, windowEnd }: BackupSchedule): number {
   if (windowStart === undefined || windowEnd === undefined) return SPREAD_SECONDS[frequency];

@@ -1,35 +1,21 @@
-import { z } from 'zod';
-import { clock, type Timer } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { type Tx, withSystem, withSystemStatement, withTenant } from '../../platform/db/transaction.ts';
-import { defineJob } from '../../platform/jobs/definition.ts';
-import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { visibleDevices, whereMatching, withPatternTimeout } from '../conditions/index.ts';
 import { conditionsWithin } from '../filters/index.ts';
 import { organizationScope } from '../groups/index.ts';
+import { destinationOf } from './add-job.ts';
 import { BackupConfig } from './config.model.ts';
 import {
-  type ClosedWindow,
   type DueSchedule,
   dueSchedules,
   findSlotState,
   insertScheduledJobs,
-  schedulesWithWindow,
   type SlotState,
   storeSlotState,
-  WAITING,
 } from './job.queries.ts';
-import { type BackupSchedule, isWindowOpen, newestSlot, nextSlot, spreadSeconds } from './schedule.ts';
+import { type BackupSchedule, newestSlot, nextSlot, spreadSeconds } from './schedule.ts';
 import { SOURCE_WORK } from './source-kinds.ts';
-
-/** Hands the jobs that are due to their devices. One round at a time, so that the limits of destinations hold. */
-export const HAND_OVER = defineJob({
-  name: 'backup.hand-over',
-  input: z.object({}),
-  attempts: 3,
-  inCluster: 1,
-});
 
 /**
  * One round: for each configuration and time zone that has something to do, in a transaction of its own, so that a filter
@@ -76,7 +62,7 @@ const WAIT_DAYS = 30;
  */
 async function addScheduledJobs(
   tx: Tx,
-  config: Pick<BackupConfig, 'id' | 'orgId' | 'targets' | 'sources' | 'schedule'>,
+  config: Pick<BackupConfig, 'id' | 'orgId' | 'targets' | 'sources' | 'schedule' | 'provider' | 'details'>,
   timeZone: string,
   { slot, after, upTo, spread }: NonNullable<SlotWork['jobs']>,
 ): Promise<number> {
@@ -103,14 +89,9 @@ async function addScheduledJobs(
       upTo,
       spread,
       waitDays: WAIT_DAYS,
+      ...destinationOf(config),
     });
   return conditions === undefined ? add() : withPatternTimeout(tx, conditions, add);
-}
-
-/** The schedules whose window is closed now, by configuration and time zone. */
-export async function closedWindows(tx: Tx, now: Date): Promise<ClosedWindow[]> {
-  const windows = await schedulesWithWindow(tx);
-  return windows.filter(({ schedule, timeZone }) => !isWindowOpen(schedule, timeZone, now));
 }
 
 interface SlotWork {
@@ -144,76 +125,4 @@ export function slotWork(
     jobs: upTo > madeSeconds ? { slot, after: madeSeconds, upTo, spread } : undefined,
     state: { since, slot: isOver ? null : slot, madeSeconds: isOver ? -1 : upTo, nextAt },
   };
-}
-
-/** Devices that return within this time are looked up together. */
-const COLLECT_MS = 500;
-
-interface Parts {
-  db: Db;
-  jobs: Pick<Jobs, 'enqueue'>;
-  log: Logger;
-  collectMs?: number;
-}
-
-/**
- * Begins a hand-over round when a device connects for which a backup waits. However many devices return, this costs one
- * statement in half a second, and no round if nothing waits. What this misses, the round of the next minute finds.
- */
-export class RunMissedBackups {
-  readonly #parts: Parts;
-  #turned = new Set<string>();
-  #timer: Timer | undefined;
-  #running: Promise<void> = Promise.resolve();
-  #isClosed = false;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
-  }
-
-  /** Call it when the new presence of the devices is in the database: of those that connected, and of others too. */
-  turned(deviceIds: readonly string[]): void {
-    if (this.#isClosed) return;
-    for (const id of deviceIds) this.#turned.add(id);
-    this.#timer ??= clock.setTimeout(() => void this.#begin(), this.#parts.collectMs ?? COLLECT_MS);
-  }
-
-  #begin(): Promise<void> {
-    this.#running = this.#look().finally(() => {
-      this.#timer = undefined;
-      if (this.#turned.size > 0) this.turned([]);
-    });
-    return this.#running;
-  }
-
-  /** Looks up now the devices that have returned. */
-  async settle(): Promise<void> {
-    await this.#running;
-    clock.clear(this.#timer);
-    this.#timer = undefined;
-    if (this.#turned.size > 0) await this.#begin();
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clock.clear(this.#timer);
-    await this.#running;
-  }
-
-  async #look(): Promise<void> {
-    const { db, jobs, log } = this.#parts;
-    const deviceIds = [...this.#turned];
-    this.#turned = new Set();
-    try {
-      const found = await withSystemStatement(
-        db,
-        'whether a backup waits for devices that have returned',
-        { ...WAITING, values: [deviceIds] },
-        () => true,
-      );
-      if ((found ?? []).length > 0) await jobs.enqueue(undefined, HAND_OVER, {});
-    } catch (error) {
-      log.warn({ err: error, devices: deviceIds.length }, 'backup.returned_devices_not_read');
-    }
-  }
 }

@@ -276,8 +276,8 @@ const WORK_OF_COMMAND = new Map<string, SourceWork>(
   Object.values(SOURCE_WORK).map((work) => [work.command, work]),
 );
 
-/** Whether the end of a command of this type is the end of a backup job. */
-export const isBackupCommand = (type: string): boolean => WORK_OF_COMMAND.has(type);
+/** The types of the commands of backup jobs. */
+export const BACKUP_COMMANDS: readonly string[] = [...WORK_OF_COMMAND.keys()];
 
 /** The kind of sources that a command backs up. */
 export function sourceOfCommand(type: string): SourceWork {

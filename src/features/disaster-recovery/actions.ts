@@ -15,6 +15,7 @@ import { WorkRefused, type WorkEnd, recoveryActions } from '../backup/index.ts';
 import { type AddedCommand, addServerCommand, type EndedCommand, endsOfCommands } from '../commands/index.ts';
 import { discardMachine, startMachineRestore, endsOfMachineRestores } from '../machine-recovery/index.ts';
 import { supportsCommand } from '../devices/index.ts';
+import type { WorkEngine } from '../work/index.ts';
 import { scriptToRun } from './plan.service.ts';
 import { ActionSpec } from './plan.schema.ts';
 import type { RecoveryAction, RecoveryExecution } from './disaster-recovery.model.ts';
@@ -26,6 +27,7 @@ import type { ActionNow } from './decide.ts';
 export interface StartParts {
   hub: DeviceHub;
   jobs: Jobs;
+  work: WorkEngine;
   secrets: Encryptor;
 }
 
@@ -83,7 +85,7 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
     case 'backup': {
       assertCan(parts.hub, device, 'backup.run', 'make backups');
       const { configId, paths } = spec;
-      const backupJobId = await recoveryActions.startBackup(tx, { ...common, configId, paths }, parts.jobs);
+      const backupJobId = await recoveryActions.startBackup(tx, { ...common, configId, paths }, parts.work);
       return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
     }
     case 'save': {
@@ -93,7 +95,7 @@ export async function startAction(tx: Tx, start: Start, parts: StartParts): Prom
       const backupJobId = await recoveryActions.startMachineBackup(
         tx,
         { ...common, configId, vmRestoreId },
-        parts.jobs,
+        parts.work,
       );
       return backupJobId === undefined ? 'busy' : { changes: { backupJobId } };
     }

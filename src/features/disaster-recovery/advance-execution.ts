@@ -1,5 +1,4 @@
 import { clock } from '../../clock.ts';
-import type { DeviceHub } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSavepoint, withSystem } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
@@ -66,7 +65,7 @@ async function round(tx: Tx, parts: AdvanceParts, executionId: string, notices: 
   await noteEnds(tx, state.actions);
   const decision = decide(nowOf(execution, state, now));
   await applySkips(tx, state, decision);
-  await cancelActions(tx, state, decision, { hub: parts.hub, notices });
+  await cancelActions(tx, state, decision, { parts, notices });
   const started = await startActions(tx, { execution, state, decision, parts, notices });
   await applySteps(tx, execution, state, decision, now);
   if (decision.end !== undefined) {
@@ -151,12 +150,12 @@ async function cancelActions(
   tx: Tx,
   { actions }: State,
   { cancel, giveUp }: Decision,
-  { hub, notices }: { hub: DeviceHub; notices: Notices },
+  { parts, notices }: { parts: AdvanceParts; notices: Notices },
 ): Promise<void> {
   const byId = new Map(actions.map((action) => [action.id, action]));
   for (const id of cancel) {
     const action = byId.get(id);
-    const announce = action === undefined ? undefined : await cancelOne(tx, action, hub);
+    const announce = action === undefined ? undefined : await cancelOne(tx, action, parts);
     if (action === undefined || announce === undefined) continue;
     notices.announce.push(announce);
     await change(tx, action, { cancelRequestedAt: clock.date() });
@@ -176,11 +175,11 @@ async function cancelActions(
 async function cancelOne(
   tx: Tx,
   { restoreId, vmRestoreId, backupJobId, commandId }: RecoveryAction,
-  hub: DeviceHub,
+  { hub, work }: Pick<AdvanceParts, 'hub' | 'work'>,
 ): Promise<(() => void) | undefined> {
   if (restoreId !== null) return recoveryActions.cancelFileRestore(tx, restoreId, hub);
   if (vmRestoreId !== null) return cancelMachineRestore(tx, vmRestoreId, hub);
-  if (backupJobId !== null) return recoveryActions.cancelBackup(tx, backupJobId, hub);
+  if (backupJobId !== null) return recoveryActions.cancelBackup(tx, backupJobId, work);
   return commandId === null ? () => {} : (await cancelServerCommand(tx, commandId, hub)).announce;
 }
 

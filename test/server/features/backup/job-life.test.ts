@@ -3,7 +3,7 @@ import { watchBackups } from '../../../../src/features/backup/watch.work.ts';
 import { type CommandFrame, COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, type EnrolledDevice } from '../../../support/factories.ts';
-import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { connectDevice, type FakeDevice, graceOver } from '../../../support/fake-device.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant, storedText } from '../../../support/backup/backup-support.ts';
 import { anObject, createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
@@ -295,7 +295,7 @@ describe('a backup job', function () {
         );
       await eventually(waiting, ({ rows }) => rows.length > 0);
       // As the trigger that passes the report of the device on.
-      await tx('backup_jobs').where({ id }).update({ last_progress_at: tx.fn.now() });
+      await tx('work').where({ id }).update({ updated_at: tx.fn.now() });
     });
     expect((await cancelling)!.status).to.equal(200);
     await device.finish(frame, { status: 'cancelled' });
@@ -323,6 +323,7 @@ describe('a backup job', function () {
   it('whose command has expired waits for its device again, and nothing can be written for it until then', async () => {
     const { id, frame } = await start();
     device.close();
+    await graceOver(app, enrolled.deviceId);
     await inSystem(app, (tx) =>
       tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
     );

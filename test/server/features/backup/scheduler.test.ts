@@ -53,7 +53,9 @@ describe('the scheduler of backups', () => {
     );
   const endAll = () =>
     inSystem(app, (tx) =>
-      tx('backup_jobs').whereNull('finished_at').update({ status: 'completed', finished_at: tx.fn.now() }),
+      tx('work')
+        .whereNull('finished_at')
+        .update({ status: 'completed', stage: 'ended', finished_at: tx.fn.now() }),
     );
 
   it('makes the job of each device once, spread over half an hour, on however many servers', async () => {

@@ -32,10 +32,10 @@ describe('a backup that goes on no more', function () {
   after(async () => app?.close());
 
   const watch = () => watchStalled(app.server.database.jobPool);
-  const longAgo = (table: string, id: string) =>
+  const longAgo = (id: string) =>
     inSystem(app, (tx) =>
       tx.raw(
-        `update ${table} set advanced_at = now() - interval '16 minutes', started_at = now() - interval '20 minutes'
+        `update work set advanced_at = now() - interval '16 minutes', started_at = now() - interval '20 minutes'
         where id = ?`,
         [id],
       ),
@@ -71,7 +71,7 @@ describe('a backup that goes on no more', function () {
       await watch();
       expect([await stalledSince(id), await alerts()]).to.deep.equal([null, []]);
 
-      await longAgo('backup_jobs', id);
+      await longAgo(id);
       await watch();
       await watch();
       const since = await stalledSince(id);
@@ -91,7 +91,7 @@ describe('a backup that goes on no more', function () {
       await watch();
       expect((await alerts()).map(({ status }) => status)).to.deep.equal(['resolved']);
 
-      await longAgo('backup_jobs', id);
+      await longAgo(id);
       await watch();
       expect((await alerts()).map(({ status }) => status)).to.deep.equal(['active']);
       await device.fail(frame, 'ENGINE_FAILED');
@@ -110,7 +110,7 @@ describe('a backup that goes on no more', function () {
     const id = await inSystem(app, (tx) =>
       insertRestore(tx, { orgId: tenant.orgId, deviceId, work: { status: 'running' } }),
     );
-    await longAgo('work', id);
+    await longAgo(id);
     await watch();
     const { body } = await tenant.send('GET', `/backup/restore/${id}`);
     expect(body.stalledSince).to.be.a('string');

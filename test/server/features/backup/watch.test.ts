@@ -11,6 +11,7 @@ import { buildDevice } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { inSystem } from '../../../support/backup/store-support.ts';
+import { insertJob } from '../../../support/backup/job-rows.ts';
 import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
 describe('how devices are protected', function () {
@@ -49,17 +50,14 @@ describe('how devices are protected', function () {
     );
   const endJob = (status: string, errorCode: string | null = null) =>
     inSystem(app, (tx) =>
-      tx('backup_jobs').insert({
-        id: newId(),
-        org_id: place.orgId,
-        device_id: place.deviceId,
-        config_id: place.configId,
-        type: 'manual',
-        status,
-        error_code: errorCode,
-        error_message: errorCode === null ? null : 'It failed.',
-        expires_at: new Date(),
-        finished_at: new Date(),
+      insertJob(tx, {
+        ...place,
+        work: {
+          status,
+          error_code: errorCode,
+          error_message: errorCode === null ? null : 'It failed.',
+          finished_at: new Date(),
+        },
       }),
     );
   const alerts = async () => {

@@ -189,8 +189,11 @@ describe('a device that is moved', () => {
         insert into backup_repositories (id, org_id, device_id) values (gen_random_uuid(), ?, ?)
         returning id, org_id, device_id),
       job as (
-        insert into backup_jobs (id, org_id, device_id, type, expires_at)
-        select gen_random_uuid(), org_id, device_id, 'manual', now() from made),
+        insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select gen_random_uuid(), 'backup', o.partner_id, m.org_id, m.device_id, '{}', 'begin', now(), now()
+        from made m join organizations o on o.id = m.org_id returning id, org_id, device_id),
+      facts as (
+        insert into backup_job_facts (id, org_id, device_id, type) select id, org_id, device_id, 'manual' from job),
       snapshot as (
         insert into backup_snapshots (id, org_id, device_id, repository_id, engine_id, received_at)
         select gen_random_uuid(), org_id, device_id, id, repeat('0', 64), now() from made)

@@ -294,7 +294,8 @@ describe('recovery plans', function () {
     const jobs = { enqueue: () => Promise.reject(new Error('no job is needed')) } as never;
     await eventually(
       async () => {
-        await followLeftovers({ db: database.jobPool, hub, secrets, jobs, audit, log: quietLog });
+        const work = undefined as never;
+        await followLeftovers({ db: database.jobPool, hub, secrets, jobs, work, audit, log: quietLog });
         return (await world.read(id)).report.leftovers;
       },
       (left) => left === 0,
@@ -330,6 +331,7 @@ describe('recovery plans', function () {
       hub,
       secrets,
       jobs,
+      work: undefined as never,
       audit: undefined as never,
       log: quietLog,
     });

@@ -216,13 +216,17 @@ describe('webhooks', () => {
     await call('DELETE', `/devices/${deviceId}`);
     await call('POST', `/devices/${deviceId}/restore`);
     const one = { o: tenant.orgId, d: deviceId, i: newId() };
-    const restore = newId();
+    const [backup, restore] = [newId(), newId()];
     for (const statement of [
       `insert into commands (id, org_id, device_id, type, payload, timeout_seconds, expires_at)
         values ('${one.i}', '${one.o}', '${one.d}', 'script.run', '{}', 60, now())`,
       `update commands set status = 'succeeded', output = '{"exitCode": 1, "stdout": "hidden"}', finished_at = now() where id = '${one.i}'`,
-      `insert into backup_jobs (id, org_id, device_id, type, expires_at) values ('${one.i}', '${one.o}', '${one.d}', 'manual', now())`,
-      `update backup_jobs set status = 'completed', finished_at = now(), added_bytes = 5000000000 where id = '${one.i}'`,
+      `insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
+        select '${backup}', 'backup', partner_id, id, '${one.d}', '{}', 'begin', now(), now()
+        from organizations where id = '${one.o}'`,
+      `insert into backup_job_facts (id, org_id, device_id, type, added_bytes)
+        values ('${backup}', '${one.o}', '${one.d}', 'manual', 5000000000)`,
+      `update work set status = 'completed', stage = 'ended', finished_at = now() where id = '${backup}'`,
       `insert into work (id, kind, partner_id, org_id, device_id, input, step, deadline_at, paused_at)
         select '${restore}', 'restore', partner_id, id, '${one.d}', '{}', 'record', now(), now()
         from organizations where id = '${one.o}'`,

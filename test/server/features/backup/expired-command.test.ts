@@ -6,7 +6,6 @@ import type { TestApp } from '../../../support/test-app.ts';
 import { type BackupTenant, buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { anObject, createStoreApp, inSystem, request } from '../../../support/backup/store-support.ts';
 
-/** The hand-over notices it in a round of a few seconds, which goes by the time of the database. */
 describe('a backup job whose command has expired', function () {
   this.timeout(120_000);
   let app: TestApp & { dataDir: string };
@@ -48,6 +47,7 @@ describe('a backup job whose command has expired', function () {
   const start = async (of = configId) => {
     const answer = await tenant.send('POST', `/backup/jobs/run/${enrolled.deviceId}`, { configId: of });
     expect(answer.status, JSON.stringify(answer.body)).to.equal(201);
+    await app.settle();
     return { id: String(answer.body.id), frame: await device.nextCommand() };
   };
 
