@@ -14,7 +14,6 @@ const relationsOf = (table: string): RelationMappings => ({
   config: belongsTo(BackupConfig, table, 'config_id'),
   repository: belongsTo(BackupRepository, table, 'repository_id'),
 });
-const JSON_OF_FACTS = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
 
 /** What belongs to a backup job alone; its state and its end are work. */
 export class BackupJobFacts extends BaseModel {
@@ -30,7 +29,7 @@ export class BackupJobFacts extends BaseModel {
       },
     },
   });
-  static override jsonAttributes = JSON_OF_FACTS;
+  static override jsonAttributes = ['sources', 'unreadable', 'leftOut', 'shadowCopies'];
   static override hasUpdatedAt = false;
   declare orgId: string;
   declare deviceId: string;
@@ -49,8 +48,9 @@ export class BackupJobFacts extends BaseModel {
   /** Of the newest command. */
   declare credentialId: string | null;
   declare addedBytes: string | null;
-  declare processedBytes: string | null;
-  declare processedFiles: string | null;
+  /** As the device has reported them at the end; the view has them as the progress of the job. */
+  declare processedBytes?: string | null;
+  declare processedFiles?: string | null;
   declare unreadableCount: number;
   /** There were more of them. */
   declare unreadable: { path: string; message: string }[];
@@ -61,28 +61,15 @@ export class BackupJobFacts extends BaseModel {
 }
 
 /** One backup of one device, from when it is due until its end, for reading: a view of its work and its facts. */
-export class BackupJob extends BaseModel {
+export class BackupJob extends BackupJobFacts {
   static override tableName = 'backup_jobs';
   static override relationMappings = (): RelationMappings => ({
     ...relationsOf('backup_jobs'),
     device: belongsTo(DeviceModel, 'backup_jobs', 'device_id'),
   });
-  static override jsonAttributes = JSON_OF_FACTS;
-  declare orgId: string;
-  declare deviceId: string;
-  declare configId: string | null;
-  declare repositoryId: string | null;
-  declare type: BackupJobFacts['type'];
-  declare wantedType: DatabaseBackupType | null;
-  declare backupType: DatabaseBackupType | null;
-  declare typeReason: string | null;
-  declare sources: JobSources | null;
-  declare slot: Date | null;
-  declare dueAt: Date;
   declare status: JobStatus;
-  /** The command of the ledger, from when the job was handed to its device. */
+  /** The command of the ledger, from when the job was given to its device. */
   declare commandId: string | null;
-  declare credentialId: string | null;
   declare expiresAt: Date;
   declare cancelRequestedAt: Date | null;
   declare phase: string | null;
@@ -100,13 +87,8 @@ export class BackupJob extends BaseModel {
   declare advancedAt: Date | null;
   /** Set while a running job makes no progress. See `watch.work.ts`. */
   declare stalledSince: Date | null;
-  declare addedBytes: string | null;
   declare errorCode: string | null;
   declare errorMessage: string | null;
-  declare unreadableCount: number;
-  declare unreadable: BackupJobFacts['unreadable'];
-  declare leftOut: BackupJobFacts['leftOut'];
-  declare shadowCopies: BackupJobFacts['shadowCopies'];
   declare createdBy: string | null;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;

@@ -333,6 +333,19 @@ describe('a backup job', function () {
     expect((await upload(frame)).status).to.equal(401);
   });
 
+  it('whose command was never sent is given to its device once more, with another credential', async () => {
+    const { id, frame } = await start();
+    await inSystem(app, (tx) =>
+      tx('commands').where({ id: frame.id }).update({ status: 'expired', finished_at: tx.fn.now() }),
+    );
+    await app.settle();
+    const again = await device.nextCommand();
+    expect(again.id).not.to.equal(frame.id);
+    expect((await upload(frame)).status).to.equal(401);
+    expect((await upload(again)).status).to.equal(200);
+    expect((again.payload as { jobId: string }).jobId).to.equal(id);
+  });
+
   it('is refused at once if the server would have to make the repository and has no engine', async () => {
     const { deviceId } = await buildDevice(app, tenant.orgId);
     const answer = await tenant.send('POST', `/backup/jobs/run/${deviceId}`, { configId });
