@@ -44,11 +44,11 @@ const Made = z.object({
 });
 type Made = z.infer<typeof Made>;
 
-/** Sentences for commands that have ended without a word of the device. */
-const SILENT_ENDS = {
-  timed_out: ['TIMED_OUT', 'The device has not reported the result of the backup in time.'],
-  expired: ['NOT_SENT', 'The device was not connected when the backup was to be sent.'],
-} as const;
+const TIMED_OUT = {
+  code: 'TIMED_OUT',
+  message: 'The device has not reported the result of the backup in time.',
+};
+const UNKNOWN = { code: 'UNKNOWN', message: 'The device has not said why the backup failed.' };
 
 /** A job whose command was never sent waits for its device again. */
 export const recordJob = (db: Db, run: WorkRun): Promise<StepOutcome> =>
@@ -79,7 +79,8 @@ async function judge(tx: Tx, { id, commandId }: WorkRun, command: EndedCommand):
   const { repositoryId, credentialId } = await BackupJobFacts.query(tx).findById(id).throwIfNotFound();
   const output = outputOf(command);
   const arrived = await arrivedSnapshot(tx, { repositoryId, credentialId, output });
-  const error = output === undefined ? failureOf(command) : undefined;
+  const silentEnd = command.status === 'timed_out' ? TIMED_OUT : UNKNOWN;
+  const error = output === undefined ? (command.error ?? silentEnd) : undefined;
   const result = {
     commandId,
     type: command.type,
@@ -103,13 +104,6 @@ async function judge(tx: Tx, { id, commandId }: WorkRun, command: EndedCommand):
     ? { status: output.status, result }
     : { status: 'partial', ...missing, result };
 }
-
-function failureOf({ status, error }: EndedCommand): { code: string; message: string } {
-  if (error !== null) return error;
-  const [code, message] = status === 'timed_out' || status === 'expired' ? SILENT_ENDS[status] : UNKNOWN;
-  return { code, message };
-}
-const UNKNOWN = ['UNKNOWN', 'The device has not said why the backup failed.'] as const;
 
 /**
  * The snapshot of a job. Of the backup store only what has arrived counts, and when it has; elsewhere there is the word of
