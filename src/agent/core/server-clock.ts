@@ -41,6 +41,12 @@ export class ServerClock {
     return new Date(this.now()).toISOString();
   }
 
+  /** The end of what began then: not before it, although a reading in between may have set the estimate back. */
+  timestampAfter(begin: string): string {
+    const now = this.timestamp();
+    return Date.parse(now) < Date.parse(begin) ? begin : now;
+  }
+
   /** Resolves after the first reading, or after `withinMs`. */
   async known(withinMs: number): Promise<void> {
     if (this.#base !== undefined) return;

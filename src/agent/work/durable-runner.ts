@@ -335,8 +335,10 @@ export class DurableRunner {
   }
 
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
-    const finishedAt = this.#parts.serverClock.timestamp();
-    const result = { id, epoch, startedAt: startedAt ?? finishedAt, finishedAt, ...end };
+    const { serverClock } = this.#parts;
+    const begin = startedAt ?? serverClock.timestamp();
+    const finishedAt = serverClock.timestampAfter(begin);
+    const result = { id, epoch, startedAt: begin, finishedAt, ...end };
     // Before the result is written, because a result that cannot be sent must not be stored.
     return sendable(result);
   }

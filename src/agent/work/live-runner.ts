@@ -68,7 +68,7 @@ export class LiveRunner {
         id: frame.id,
         epoch: frame.epoch,
         startedAt,
-        finishedAt: this.#serverClock.timestamp(),
+        finishedAt: this.#serverClock.timestampAfter(startedAt),
         ...end,
       });
     const controller = new AbortController();

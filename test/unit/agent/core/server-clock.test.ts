@@ -18,6 +18,22 @@ describe('the agent’s estimate of the server’s time', () => {
     expect(clock.timestamp()).to.match(/^2031-01-01T00:00:00\.\d{3}Z$/);
   });
 
+  it('gives no end before its begin, although a reading has set it back', () => {
+    let count = 0;
+    const clock = new ServerClock(() => count);
+    const slow = clock.startReading();
+    count += 4000;
+    slow('2031-01-01T00:00:00.000Z');
+    const begin = clock.timestamp();
+    const quick = clock.startReading();
+    count += 2;
+    quick('2031-01-01T00:00:00.000Z');
+    expect(Date.parse(clock.timestamp())).to.be.below(Date.parse(begin));
+    expect(clock.timestampAfter(begin)).to.equal(begin);
+    count += 60_000;
+    expect(Date.parse(clock.timestampAfter(begin))).to.be.above(Date.parse(begin));
+  });
+
   it('is never less accurate than the fastest round trip, and never becomes worse', () => {
     const trips = fc.array(fc.tuple(fc.nat(10_000), fc.nat(10_000)), { minLength: 1, maxLength: 20 });
     fc.assert(
