@@ -286,18 +286,19 @@ export const MACHINES: readonly Machine[] = [
   {
     name: 'backup-jobs',
     mutate: [
+      'src/features/backup/add-job.ts',
       'src/features/backup/job.queries.ts',
+      'src/features/backup/job.work.ts',
       'src/features/backup/job-settle.ts',
       'src/features/backup/job.service.ts',
       'src/features/backup/retention.service.ts',
       'src/features/backup/scheduler.ts',
     ],
     tests: [
-      'server/features/backup/due-jobs',
+      'server/features/backup/job-begins',
       'server/features/backup/what-goes',
       'server/features/backup/scheduler',
       'server/features/backup/job-life',
-      'server/features/backup/returned-devices',
       'server/features/backup/stalled',
       'server/features/backup/watch',
     ],
