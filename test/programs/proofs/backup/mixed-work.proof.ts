@@ -34,7 +34,7 @@ describe('work of several kinds while anything is killed', function () {
   /** What each snapshot holds that was made of a source at rest. */
   const held = new Map<string, { device: ProofDevice; tree: Tree }>();
   const ends: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const seed = seedOf('mixed work');
 
   before(async function () {
@@ -129,7 +129,7 @@ describe('work of several kinds while anything is killed', function () {
 
   /** One kind of work after another, until the last kill. */
   async function keepDoing(what: string, work: (round: number) => Promise<string>): Promise<void> {
-    for (let round = 0; !isOver; round++) {
+    for (let round = 0; !over.signal.aborted; round++) {
       ends.push(`${what} ${await work(round)}`);
       await pause(1000);
     }
@@ -150,7 +150,7 @@ describe('work of several kinds while anything is killed', function () {
       const { victim, hit } = await strike(world, dice.pick(devices).device, dice.pick(VICTIMS), dice);
       if (hit) killed.set(victim, (killed.get(victim) ?? 0) + 1);
     }
-    isOver = true;
+    over.abort();
     await Promise.all(doing);
     const counts = new Map<string, number>();
     for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1);

@@ -162,10 +162,12 @@ export async function startWorld({ postgres = 'shared', env = {} }: WorldOptions
       killServer,
       alone,
       async killPostgres() {
-        const pid = Number(
-          (await readFile(path.join(await clusterLocation(serverDir), 'postmaster.pid'), 'utf8')).split(
-            '\n',
-          )[0],
+        const file = path.join(await clusterLocation(serverDir), 'postmaster.pid');
+        // While it is being written it is empty, and 0 would be all processes of this group.
+        const pid = await eventually(
+          async () => Number((await readFile(file, 'utf8')).split('\n')[0]),
+          (found) => found > 1,
+          60_000,
         );
         process.kill(pid, 'SIGKILL');
       },
