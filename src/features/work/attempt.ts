@@ -70,6 +70,8 @@ export class WorkAttempt {
   #stopped: StopReason | undefined;
   #pending: WorkProgress | undefined;
   #isReporting = false;
+  /** The step has ended, and its outcome is stored together with those of others. */
+  isBeingStored = false;
   #reportedAt = Number.NEGATIVE_INFINITY;
 
   constructor(kind: BehavedKind, claimed: ClaimedWork, parts: AttemptParts) {
@@ -236,6 +238,7 @@ export class WorkAttempt {
   }
 
   async #soon(row: StoredOutcome, end: AttemptEnd): Promise<AttemptEnd> {
+    this.isBeingStored = true;
     return (await this.#parts.storeSoon(row)) ? end : 'lost';
   }
 

@@ -23,6 +23,8 @@ export const WORK_TIMING: WorkTiming = { pollMs: 1000, leaseMs: 30_000, graceMs:
 
 /** How many turns one claim looks at: what it costs does not grow with the number of tenants that have work. */
 const TURNS_MAX = 200;
+/** Where a claim got as much as it could take, the next one follows without a look for so long. */
+const LOOK_AT_LEAST_EVERY_MS = 100;
 /** Work that waits for a device whose connection was missed is found after this time. */
 const UNPARK_EVERY_MS = MINUTE_MS;
 
@@ -54,6 +56,9 @@ export class WorkDispatcher {
   #isAwake = false;
   #wakes = 0;
   readonly #turned = new Set<string>();
+  /** The kinds of which there probably is more than the last claim could take. */
+  readonly #plentiful = new Set<string>();
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #unparkedAt = Number.NEGATIVE_INFINITY;
   #isDatabaseAway = false;
   #isClosing = false;
@@ -168,6 +173,13 @@ export class WorkDispatcher {
   async #round(): Promise<boolean> {
     this.#isAwake = false;
     if (!this.#isHeld) await this.#renew();
+    if (this.#plentiful.size > 0 && clock.monotonic() - this.#lookedAt < LOOK_AT_LEAST_EVERY_MS) {
+      const kinds = [...this.#plentiful];
+      this.#plentiful.clear();
+      for (const kind of kinds) await this.#claim(kind);
+      return true;
+    }
+    this.#lookedAt = clock.monotonic();
     const free = [...this.#kinds.values()].filter((kind) => this.#free(kind) > 0);
     // Before the look, which says whether any work is parked: what is noted while it runs counts in the next round.
     const turned = [...this.#turned];
@@ -200,10 +212,16 @@ export class WorkDispatcher {
     }
   }
 
-  #free({ kind, limits }: BehavedKind): number {
-    let taken = 0;
-    for (const attempt of this.#running.values()) if (attempt.kind.kind === kind) taken += 1;
-    return limits.inProcess - taken;
+  /** Attempts whose outcome is being stored do not count, but no more of them wait than may run. */
+  #free({ kind, limits: { inProcess } }: BehavedKind): number {
+    let running = 0;
+    let stored = 0;
+    for (const attempt of this.#running.values()) {
+      if (attempt.kind.kind !== kind) continue;
+      if (attempt.isBeingStored) stored += 1;
+      else running += 1;
+    }
+    return Math.min(inProcess - running, 2 * inProcess - running - stored);
   }
 
   /** Returns how many attempts it has begun. */
@@ -225,10 +243,15 @@ export class WorkDispatcher {
         turns: TURNS_MAX,
       });
       if (hasMoreTurns(cycle, claimed.length, turns < TURNS_MAX ? null : lastTurn)) this.#isAwake = true;
+      if (claimed.length === free) this.#plentiful.add(name);
       for (const work of claimed) {
         const attempt = new WorkAttempt(kind, work, {
           store,
-          storeSoon: (outcome) => this.#storeSoon(store, outcome),
+          storeSoon: (outcome) => {
+            // The next are claimed while these are stored.
+            if (this.#plentiful.has(name)) this.wake();
+            return this.#storeSoon(store, outcome);
+          },
           isHeld: () => this.#store === store && this.#isHeld,
           onCommand: (command) => this.#parts.onCommands([command]),
           log: this.#parts.log,
