@@ -60,8 +60,8 @@ const PRUNED_AGAIN_MS = 15_000;
 const SUSPENDED_AGAIN_MS = 10 * MINUTE_MS;
 /** A person may change the schedule meanwhile. */
 const CLOSED_AGAIN_MS = 15 * MINUTE_MS;
-/** Until the server tries again to make a repository. */
-const PREPARE_AGAIN_MS = 10 * MINUTE_MS;
+/** Until the server tries again to make a repository: a person may wait for a first backup. */
+const PREPARE_AGAIN_MS = MINUTE_MS;
 
 const failed = (code: string, message: string): { end: WorkEnd } => ({
   end: { status: 'failed', code, message },

@@ -151,7 +151,21 @@ describe('work of several kinds while anything is killed', function () {
       if (hit) killed.set(victim, (killed.get(victim) ?? 0) + 1);
     }
     over.abort();
-    await Promise.all(doing);
+    await Promise.all(doing).catch(async (error: unknown) => {
+      const open =
+        await inDatabase(`select kind, step, stage, status, attempt, fence, due_at - now() as due_in
+        from work where finished_at is null`);
+      // oxlint-disable-next-line no-console -- what a server that is gone by then could have said
+      console.info(
+        open,
+        world
+          .serverOutput()
+          .split('\n')
+          .filter((line) => line.includes('"event":"work.'))
+          .slice(-40),
+      );
+      throw error;
+    });
     const counts = new Map<string, number>();
     for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1);
     // oxlint-disable-next-line no-console -- the course of a long run
