@@ -41,10 +41,11 @@ export class ServerClock {
     return new Date(this.now()).toISOString();
   }
 
-  /** The end of what began then: not before it, although a reading in between may have set the estimate back. */
-  timestampAfter(begin: string): string {
-    const now = this.timestamp();
-    return Date.parse(now) < Date.parse(begin) ? begin : now;
+  /** The times of what ends now. A reading since its begin may have set the estimate back: then the begin was too late. */
+  spanFrom(begin: string | undefined): { startedAt: string; finishedAt: string } {
+    const finishedAt = this.timestamp();
+    const isBefore = begin !== undefined && Date.parse(begin) < Date.parse(finishedAt);
+    return { startedAt: isBefore ? begin : finishedAt, finishedAt };
   }
 
   /** Resolves after the first reading, or after `withinMs`. */

@@ -335,10 +335,7 @@ export class DurableRunner {
   }
 
   #result({ id, epoch, startedAt }: Entry, end: End): CommandResult {
-    const { serverClock } = this.#parts;
-    const begin = startedAt ?? serverClock.timestamp();
-    const finishedAt = serverClock.timestampAfter(begin);
-    const result = { id, epoch, startedAt: begin, finishedAt, ...end };
+    const result = { id, epoch, ...this.#parts.serverClock.spanFrom(startedAt), ...end };
     // Before the result is written, because a result that cannot be sent must not be stored.
     return sendable(result);
   }

@@ -67,8 +67,7 @@ export class LiveRunner {
       channel.result({
         id: frame.id,
         epoch: frame.epoch,
-        startedAt,
-        finishedAt: this.#serverClock.timestampAfter(startedAt),
+        ...this.#serverClock.spanFrom(startedAt),
         ...end,
       });
     const controller = new AbortController();

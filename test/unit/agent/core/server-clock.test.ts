@@ -18,7 +18,7 @@ describe('the agent’s estimate of the server’s time', () => {
     expect(clock.timestamp()).to.match(/^2031-01-01T00:00:00\.\d{3}Z$/);
   });
 
-  it('gives no end before its begin, although a reading has set it back', () => {
+  it('gives no begin after its end, although a reading has set it back', () => {
     let count = 0;
     const clock = new ServerClock(() => count);
     const slow = clock.startReading();
@@ -29,9 +29,11 @@ describe('the agent’s estimate of the server’s time', () => {
     count += 2;
     quick('2031-01-01T00:00:00.000Z');
     expect(Date.parse(clock.timestamp())).to.be.below(Date.parse(begin));
-    expect(clock.timestampAfter(begin)).to.equal(begin);
+    const now = clock.timestamp();
+    expect(clock.spanFrom(begin)).to.deep.equal({ startedAt: now, finishedAt: now });
+    expect(clock.spanFrom(undefined)).to.deep.equal({ startedAt: now, finishedAt: now });
     count += 60_000;
-    expect(Date.parse(clock.timestampAfter(begin))).to.be.above(Date.parse(begin));
+    expect(clock.spanFrom(begin)).to.deep.equal({ startedAt: begin, finishedAt: clock.timestamp() });
   });
 
   it('is never less accurate than the fastest round trip, and never becomes worse', () => {
