@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type ObjectKey, damaged, unpackJson, type ObjectSource } from './object-encoding.ts';
 import { EventLoopYield } from './event-loop-yield.ts';
@@ -50,8 +49,12 @@ const EMPTY = -1;
 const SAME_MAX = 8;
 const FIRST_SLOT_BITS = 12;
 
-/** Secret, because the ids of a forged index are chosen: without it, an attacker could aim many of them at one slot. */
-const MULTIPLIERS = new Uint32Array(randomBytes(HASH_BYTES).buffer.slice(0, HASH_BYTES));
+/**
+ * Simple tabulation hashing: a random number for each value of each byte of an id. Secret, because the ids of a forged
+ * index are chosen: an attacker could aim many of them at one slot. One random multiplier for each word would not do: one
+ * in 256 of them makes a byte of its word count for nothing.
+ */
+const RANDOM_OF_BYTES = crypto.getRandomValues(new Uint32Array(HASH_BYTES * 256));
 
 export class BlobIndex {
   readonly #packs: string[] = [];
@@ -153,11 +156,9 @@ export class BlobIndex {
   }
 
   #slotOf(hash: Buffer): number {
-    let sum = 0;
-    for (let word = 0; word < MULTIPLIERS.length; word++) {
-      sum = (sum + Math.imul(hash.readUInt32LE(word * 4), MULTIPLIERS[word] ?? 0)) | 0;
-    }
-    return sum >>> (32 - this.#slotBits);
+    let mixed = 0;
+    for (let at = 0; at < HASH_BYTES; at++) mixed ^= RANDOM_OF_BYTES[at * 256 + (hash[at] ?? 0)] ?? 0;
+    return mixed >>> (32 - this.#slotBits);
   }
 
   #idOf(entry: number): Buffer {
