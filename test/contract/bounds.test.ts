@@ -132,7 +132,6 @@ const UNSAID: Listed<keyof typeof REASONS> = {
   engine: {
     '#counted COUNTED': ['newest'],
     '#kept KEPT_LINES': ['failure'],
-    'buffer HASH_BYTES': ['format'],
     'entries CACHED_ENTRIES': ['cache'],
     'line LINE_MAX': ['failure'],
     'name NAME_BYTES': ['format'],
