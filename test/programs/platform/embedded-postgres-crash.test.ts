@@ -72,6 +72,13 @@ describe('embedded Postgres after a crash', function () {
     stranger.kill();
   });
 
+  it('starts although it was killed before it had written its pid file', async () => {
+    writeFileSync(join(clusterDir, 'postmaster.pid'), '');
+    const started = await stage.start(dataDir);
+    expect(started.adopted).to.equal(false);
+    await started.stop();
+  });
+
   it('recovers from a creation that was killed', async () => {
     const half = stage.dir('half');
     const parent = await stage.child(half);

@@ -88,13 +88,22 @@ export async function runningPostmaster(
   for (;;) {
     const lines = (await readIfThere(join(clusterDir, 'postmaster.pid')))?.split('\n');
     if (lines === undefined) return undefined;
+    const waited = clock.monotonic() - begun;
+    if (lines.join('') === '') {
+      // Postgres makes it before it writes its pid, and refuses to start beside one that a killed start has left empty.
+      if (waited > zombiePatienceMs) {
+        await disownPidFile(clusterDir, lines);
+        return undefined;
+      }
+      await clock.sleep(100);
+      continue;
+    }
     const pid = Number(lines[0]);
     const port = Number(lines[3]);
     const state = pid > 0 ? await processState(pid) : 'gone';
     if (state === 'gone') return undefined;
     const ours = state === 'alive' && (await isPostmasterOf(pid, clusterDir));
     if (ours && port > 0) return { pid, port };
-    const waited = clock.monotonic() - begun;
     // In a container whose pid 1 reaps no children, a zombie stays for ever.
     if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
       await disownPidFile(clusterDir, lines);
@@ -124,9 +133,12 @@ export async function postmasterStatus(server: {
 // Postgres does not start while the pid in this file is alive, whatever process has it by now; only its own parent's,
 // ours, does not count. Rather that than removing the file: its check for shared memory still in use stays in force.
 async function disownPidFile(clusterDir: string, lines: string[]): Promise<void> {
-  const file = await openInCluster(clusterDir, 'postmaster.pid', constants.O_WRONLY | constants.O_TRUNC);
+  const file = await openInCluster(clusterDir, 'postmaster.pid', constants.O_WRONLY);
   try {
-    await file.writeFile([String(process.pid), ...lines.slice(1)].join('\n'));
+    const content = Buffer.from([String(process.pid), ...lines.slice(1)].join('\n'));
+    // Never empty, wherever this is killed.
+    await file.write(content, 0, content.length, 0);
+    await file.truncate(content.length);
   } finally {
     await file.close();
   }
