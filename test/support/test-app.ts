@@ -96,8 +96,10 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     }),
   };
   // A database of our own is a copy of one that is migrated.
-  if (options.database === undefined) config.autoMigrate = false;
-  if (options.database === undefined && !mayStartPrograms()) await asOwner(database.ownerUrl, NEVER_DUE);
+  if (options.database === undefined) {
+    config.autoMigrate = false;
+    if (!mayStartPrograms()) await asOwner(database.ownerUrl, NEVER_DUE);
+  }
   const {
     graceMs = DEFAULT_GRACE_MS,
     dashboardRecheckMs,

@@ -27,6 +27,8 @@ type Pair = Pick<BackupConfig, 'id'> & { deviceId: string };
 
 /** A device has one open job of a configuration, because its repository takes one at a time. */
 const exclusiveKeyOf = ({ id, deviceId }: Pair): string => `${id} ${deviceId}`;
+/** The same in SQL. */
+export const exclusiveKeySql = (id: string, deviceId: string): string => `${id} || ' ' || ${deviceId}`;
 
 /** What limits how many run at once. A target that is null is the device itself, which has a folder of its own. */
 export function destinationOf({ provider, details }: Pick<BackupConfig, 'provider' | 'details'>): {

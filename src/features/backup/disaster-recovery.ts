@@ -2,6 +2,7 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
+import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { BACKUP_TIMEOUT_SECONDS } from '../../protocol/index.ts';
@@ -153,12 +154,17 @@ export async function cancelFileRestore(tx: Tx, id: string, hub: DeviceHub): Pro
   return row === undefined ? () => {} : (await cancelServerCommand(tx, row.commandId, hub)).announce;
 }
 
-/** The same for a backup. */
-export async function cancelBackup(tx: Tx, id: string, work: WorkEngine): Promise<() => void> {
+/** The same for a backup. Returns `undefined` if it ends or is given to its device at this moment: ask again later. */
+export async function cancelBackup(tx: Tx, id: string, work: WorkEngine): Promise<(() => void) | undefined> {
   const job = await BackupJob.query(tx).findById(id);
   const announcements: Parameters<Context['afterCommit']>[0][] = [];
-  if (job?.finishedAt === null) {
-    await work.cancel({ tx, afterCommit: (announce) => void announcements.push(announce) }, id);
+  try {
+    if (job?.finishedAt === null) {
+      await work.cancel({ tx, afterCommit: (announce) => void announcements.push(announce) }, id);
+    }
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'conflict') return undefined;
+    throw error;
   }
   return () => {
     for (const announce of announcements) void announce();

@@ -6,7 +6,7 @@ import { SECRETS_CAPABILITY } from '../../protocol/index.ts';
 import type { whereMatching } from '../conditions/index.ts';
 import { isManageableSql } from '../organizations/index.ts';
 import { bindingsOfMany, INSERT_MANY } from '../work/index.ts';
-import { BACKUP } from './add-job.ts';
+import { BACKUP, exclusiveKeySql } from './add-job.ts';
 import { BackupJob } from './job.model.ts';
 import type { BackupSchedule } from './schedule.ts';
 import { COMMAND_OF_KIND } from './source-kinds.ts';
@@ -137,7 +137,7 @@ const ADD = `
   with matching as materialized (:matching),
   wanted as (
     select new_row_id() as id, d.org_id, d.id as device_id, coalesce(:target::text, d.id::text) as target,
-      :targetLimit::int as target_limit, :id::uuid || ' ' || d.id as exclusive_key,
+      :targetLimit::int as target_limit, ${exclusiveKeySql(':id::uuid', 'd.id')} as exclusive_key,
       :slot::timestamptz + make_interval(secs => ${SECOND}) as due_at,
       :slot::timestamptz + make_interval(days => :waitDays::int) as deadline_at
     from devices d

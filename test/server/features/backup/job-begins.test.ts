@@ -126,7 +126,7 @@ describe('a backup job begins', () => {
     expect(await seen(id)).to.include({ stage: 'device' });
   });
 
-  it('when nobody prunes its repository', async () => {
+  it('while its repository is not being pruned', async () => {
     await addRepository({ pruning_until: inMinutes(1) });
     const id = await addJob();
     const found = await seen(id);
