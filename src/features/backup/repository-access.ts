@@ -37,8 +37,8 @@ import { EncryptionKeyVersion, passwordOf } from './key.model.ts';
 import { buffer } from 'node:stream/consumers';
 
 /** For how long devices are kept out at a time. A server that dies keeps them out no longer than this. */
-const EXCLUSIVE_MS = 10 * 60_000;
-const RENEW_MS = 3 * 60_000;
+const EXCLUSIVE_MS = 3 * 60_000;
+const RENEW_MS = 45_000;
 
 /**
  * Keeps devices out of a repository for as long as the work takes, and aborts the work if that cannot be had any
@@ -167,7 +167,7 @@ interface WantedAccess extends Pick<NewCredential, 'jobId' | 'asOf'> {
  * Of a server that is killed, the credential has to expire well before devices are let in again (`exclusively`): restic
  * goes on without the server, and what it deletes may be what a new backup has just found. The locks count as long too.
  */
-const LIFETIME_MS = 3 * 60_000;
+const LIFETIME_MS = 90_000;
 
 /**
  * Opens a repository of the backup store for work of the server, which ends with `work`. Throws `not_found`, and an

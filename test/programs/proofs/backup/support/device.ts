@@ -45,8 +45,8 @@ interface Parts {
   within: string;
 }
 
-/** Longer than any lease or round of the server: what has not ended by then is stuck. */
-export const STUCK_MS = 300_000;
+/** Longer than any lease or round of the server, even one that is killed in the same work again and again. */
+export const STUCK_MS = 600_000;
 
 export async function proofDevice({
   ground,
