@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { removeCluster } from '../../../src/platform/db/embedded/index.ts';
+import { removeCluster, runningEmbeddedPostgres } from '../../../src/platform/db/embedded/index.ts';
 import { processState } from '../../../src/platform/db/embedded/postmaster.ts';
 import { Stage, failure, kill, postmasterPid } from './embedded-postgres-stage.ts';
 
@@ -77,6 +77,17 @@ describe('embedded Postgres after a crash', function () {
     const started = await stage.start(dataDir);
     expect(started.adopted).to.equal(false);
     await started.stop();
+  });
+
+  it('is only looked at by a command beside it, which leaves its pid file alone', async () => {
+    const { uid, gid } = statSync(clusterDir);
+    const stranger = spawn('sleep', ['60'], { uid, gid });
+    writePidFile(stranger.pid ?? 0);
+    const file = join(clusterDir, 'postmaster.pid');
+    const before = readFileSync(file, 'utf8');
+    expect(await runningEmbeddedPostgres(dataDir)).to.equal(undefined);
+    expect(readFileSync(file, 'utf8')).to.equal(before);
+    stranger.kill();
   });
 
   it('recovers from a creation that was killed', async () => {

@@ -123,7 +123,7 @@ export async function runningEmbeddedPostgres(
 ): Promise<{ ownerUrl: string } | undefined> {
   const real = await realpath(dataDir).catch(() => undefined);
   if (real === undefined) return undefined;
-  const running = await runningPostmaster(await clusterLocation(real, changes));
+  const running = await runningPostmaster(await clusterLocation(real, changes), false);
   const password = (await readIfThere(join(real, passwordName)))?.trim();
   if (running === undefined || password === undefined) return undefined;
   return { ownerUrl: ownerUrl(password, running.port) };
@@ -167,10 +167,10 @@ export async function removeCluster(
 }
 
 async function stopOrphan(dataDir: string, clusterDir: string, machine: Machine, log: Logger): Promise<void> {
-  if ((await runningPostmaster(clusterDir)) === undefined) return;
+  if ((await runningPostmaster(clusterDir, false)) === undefined) return;
   const password = (await readIfThere(join(dataDir, passwordName)))?.trim();
   if (password === undefined) throw inUse(dataDir);
-  const server = await adopt({ clusterDir, password, log });
+  const server = await adopt({ clusterDir, password, log }, false);
   if (server === undefined) return;
   const owned = await takeOwnerLock(server, log, machine.ownerPatienceMs);
   if (owned === undefined) throw inUse(dataDir);

@@ -80,9 +80,14 @@ const portPatienceMs = 30_000;
 const fastShutdownMs = 15_000;
 const immediateShutdownMs = 10_000;
 
-/** The Postgres that runs on this cluster. Waits for a dead one that its parent has not yet taken note of. */
+/**
+ * The Postgres that runs on this cluster. Waits for a dead one that its parent has not yet taken note of.
+ * @param disowns  whether a pid file that keeps another Postgres from starting gets this process's pid. For the process
+ *   that starts it only: the file may be that of a Postgres that another process is starting.
+ */
 export async function runningPostmaster(
   clusterDir: string,
+  disowns: boolean,
 ): Promise<{ pid: number; port: number } | undefined> {
   const begun = clock.monotonic();
   for (;;) {
@@ -92,7 +97,7 @@ export async function runningPostmaster(
     if (lines.join('') === '') {
       // Postgres makes it before it writes its pid, and refuses to start beside one that a killed start has left empty.
       if (waited > zombiePatienceMs) {
-        await disownPidFile(clusterDir, lines);
+        if (disowns) await disownPidFile(clusterDir, lines);
         return undefined;
       }
       await clock.sleep(100);
@@ -106,7 +111,7 @@ export async function runningPostmaster(
     if (ours && port > 0) return { pid, port };
     // In a container whose pid 1 reaps no children, a zombie stays for ever.
     if (!ours && (state === 'alive' || waited > zombiePatienceMs)) {
-      await disownPidFile(clusterDir, lines);
+      if (disowns) await disownPidFile(clusterDir, lines);
       return undefined;
     }
     if (waited > portPatienceMs) {
@@ -133,8 +138,10 @@ export async function postmasterStatus(server: {
 // Postgres does not start while the pid in this file is alive, whatever process has it by now; only its own parent's,
 // ours, does not count. Rather that than removing the file: its check for shared memory still in use stays in force.
 async function disownPidFile(clusterDir: string, lines: string[]): Promise<void> {
-  const file = await openInCluster(clusterDir, 'postmaster.pid', constants.O_WRONLY);
+  const file = await openInCluster(clusterDir, 'postmaster.pid', constants.O_RDWR);
   try {
+    // Another Postgres makes a file of its own. If this is it, it stays.
+    if ((await file.readFile('utf8')) !== lines.join('\n')) return;
     const content = Buffer.from([String(process.pid), ...lines.slice(1)].join('\n'));
     // Never empty, wherever this is killed.
     await file.write(content, 0, content.length, 0);

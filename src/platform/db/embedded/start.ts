@@ -187,7 +187,7 @@ export interface RunningServer extends Server {
 export async function reachServer(wanted: Wanted): Promise<RunningServer> {
   let failure = '';
   for (let attempt = 1; attempt <= attempts; attempt += 1) {
-    const adopted = await adopt(wanted);
+    const adopted = await adopt(wanted, true);
     if (adopted !== undefined) return adopted;
     const port = await wanted.pickPort();
     const launched = await launch({ ...wanted, port });
@@ -211,12 +211,12 @@ export async function reachServer(wanted: Wanted): Promise<RunningServer> {
   );
 }
 
-export async function adopt(wanted: {
-  clusterDir: string;
-  password: string;
-  log: Logger;
-}): Promise<RunningServer | undefined> {
-  const running = await runningPostmaster(wanted.clusterDir);
+/** @param disowns  as in `runningPostmaster` */
+export async function adopt(
+  wanted: { clusterDir: string; password: string; log: Logger },
+  disowns: boolean,
+): Promise<RunningServer | undefined> {
+  const running = await runningPostmaster(wanted.clusterDir, disowns);
   if (running === undefined) return undefined;
   const server = { ...running, password: wanted.password, clusterDir: wanted.clusterDir };
   // It can be on its way out: stopped by the Muster that has just ended.
