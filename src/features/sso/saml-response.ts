@@ -60,8 +60,9 @@ export function readResponse(base64: string | null, expected: Expectations): str
   }
   assertMeantForUs(response, expected);
   assertSuccess(response);
-  assertOneAssertion(response);
-  assertSignatures(response);
+  const assertion = onlyAssertion(response);
+  assertAlgorithms(response);
+  assertSigned(assertion);
   return xml;
 }
 
@@ -88,7 +89,8 @@ function parseAnswer(xml: string, limits: XmlRules = {}): XmlElement {
 }
 
 function assertMeantForUs(response: XmlElement, { acsUrl, issuer, requestId }: Expectations): void {
-  const destination = response.attributes.get('Destination');
+  // Blanks around a URI mean nothing in XML.
+  const destination = response.attributes.get('Destination')?.trim();
   if (destination !== undefined && destination !== acsUrl) {
     throw new SsoFailure('recipient_mismatch', `Destination is ${destination}`);
   }
@@ -110,7 +112,7 @@ function assertSuccess(response: XmlElement): void {
   if (said[0] !== SUCCESS) throw new SsoFailure('provider_refused', said.join(', '));
 }
 
-function assertOneAssertion(response: XmlElement): void {
+function onlyAssertion(response: XmlElement): XmlElement {
   const all = [...withDescendants(response)];
   if (all.some(({ name }) => name === 'EncryptedAssertion' || name === 'EncryptedID')) {
     throw new SsoFailure(
@@ -126,15 +128,29 @@ function assertOneAssertion(response: XmlElement): void {
   const ids = all.flatMap(({ attributes }) => ['ID', 'Id', 'id'].map((name) => attributes.get(name)));
   const known = ids.filter((id) => id !== undefined);
   if (new Set(known).size < known.length) throw new SsoFailure('answer_invalid', 'two elements share an ID');
+  return assertion;
 }
 
-function assertSignatures(response: XmlElement): void {
+function assertAlgorithms(response: XmlElement): void {
   for (const { namespace, name, attributes } of withDescendants(response)) {
     if (namespace !== NAMESPACE.signature) continue;
     const algorithm = attributes.get('Algorithm') ?? '';
     if (SIGNATURE_ALGORITHMS.get(name)?.includes(algorithm) === false) {
       throw new SsoFailure('algorithm_not_allowed', `${name} is ${algorithm}`);
     }
+  }
+}
+
+/**
+ * node-saml refuses this as well, but as an invalid signature, and then administrators look for a wrong certificate. Some
+ * providers sign only the response until they are told to sign the assertion.
+ */
+function assertSigned(assertion: XmlElement): void {
+  if (childrenOf(assertion, NAMESPACE.signature, 'Signature').length === 0) {
+    throw new SsoFailure(
+      'assertion_not_signed',
+      'the identity provider must sign the assertion itself, not only the response',
+    );
   }
 }
 

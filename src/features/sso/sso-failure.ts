@@ -61,6 +61,8 @@ const ERROR_OF_REASON = {
   answer_expired: 'sso_error',
   answer_replayed: 'sso_error',
   assertion_encrypted: 'sso_error',
+  /** SAML: the provider signs nothing, or only the response around the assertion. */
+  assertion_not_signed: 'sso_error',
   answer_invalid: 'sso_error',
   address_not_allowed: 'sso_error',
   partner_inactive: 'sso_error',

@@ -33,9 +33,11 @@ const ENVELOPED = '<ds:Transform Algorithm="http://www.w3.org/2000/09/xmldsig#en
 const MANY_ATTRIBUTES = Array.from({ length: 101 }, (_, i) => `a${i}=""`).join(' ');
 
 export const FORGERIES: Forgeries = {
-  signature_invalid: {
+  assertion_not_signed: {
     'no signature': { signed: [] },
     'a signature of the response only': { signed: ['Response'] },
+  },
+  signature_invalid: {
     "another provider's key and certificate": { key: signingKey('foreign') },
     'another NameID after signing': finished(
       replace('ada@example.com</saml:NameID>', 'eve@example.com</saml:NameID>'),

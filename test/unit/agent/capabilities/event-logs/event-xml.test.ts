@@ -1,6 +1,3 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import * as fc from 'fast-check';
 import {
@@ -15,6 +12,7 @@ import {
   isLogName,
 } from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
+import { describeRecorded } from '../../../../support/recorded.ts';
 
 const NS = "xmlns='http://schemas.microsoft.com/win/2004/08/events/event'";
 const system = ({
@@ -201,24 +199,14 @@ describe('agent: no Windows event is lost', () => {
       ),
     );
   });
+});
 
-  // Beside the project, or beside the folder of its worktrees.
-  const folder = ['..', '../..']
-    .map((up) => path.resolve(up, 'shared/real/windows/event-logs'))
-    .find((found) => existsSync(found));
-  // No test is skipped without the recordings, because a clean clone has none.
-  if (folder === undefined) {
-    before(() => process.stdout.write('      the recorded events are not here, and are not compared\n'));
-    return;
-  }
+describeRecorded('windows/event-logs', 'recorded events of Windows', ({ files, text }) => {
   it('shows each of the recorded events of twenty real logs', () => {
     let failed = 0;
     let withUserData = 0;
-    for (const file of readdirSync(folder).filter((name) => name.endsWith('.xml.gz'))) {
-      const lines = gunzipSync(readFileSync(path.join(folder, file)))
-        .toString()
-        .trim()
-        .split('\n');
+    for (const file of files.filter((name) => /^[^/]*\.xml$/.test(name))) {
+      const lines = text(file).trim().split('\n');
       const some = lines.slice(0, 150);
       const found = split(some.join('\n'), 65_536);
       expect(found, file).to.deep.equal(some);
