@@ -40,6 +40,6 @@ function filesIn(folder: string): string[] {
  */
 export function describeRecorded(part: string, title: string, define: (recordings: Recorded) => void): void {
   const found = recorded(part);
-  if (found === undefined) process.stdout.write(`  ${title}: no recordings of ${part} here, nothing is read\n`);
-  else describe(title, () => define(found));
+  if (found !== undefined) describe(title, () => define(found));
+  else process.stdout.write(`  ${title}: no recordings of ${part} here, nothing is read\n`);
 }
