@@ -157,21 +157,30 @@ export function oidcSettings(provider: SsoProvider, encryptor: Encryptor): OidcS
   };
 }
 
+/** Some providers send null instead of nothing. */
+const member = <S extends z.ZodType>(schema: S) => schema.nullish().transform((value) => value ?? undefined);
+
 /** The public members of a key. Other data that a provider publishes is not kept in memory. */
 const Key = z.object({
   kty: z.string(),
-  kid: z.string().optional(),
-  use: z.string().optional(),
-  key_ops: z.array(z.string()).max(20).optional(),
-  alg: z.string().optional(),
-  n: z.string().optional(),
-  e: z.string().optional(),
-  crv: z.string().optional(),
-  x: z.string().optional(),
-  y: z.string().optional(),
+  kid: member(z.string()),
+  use: member(z.string()),
+  key_ops: member(z.array(z.string()).max(20)),
+  alg: member(z.string()),
+  n: member(z.string()),
+  e: member(z.string()),
+  crv: member(z.string()),
+  x: member(z.string()),
+  y: member(z.string()),
 });
 
-const KeySet = z.object({ keys: z.array(Key).max(100) });
+/** RFC 7517, 5: keys that cannot be used are ignored, because the others sign. */
+const KeySet = z.object({
+  keys: z
+    .array(z.unknown())
+    .max(100)
+    .transform((keys) => keys.flatMap((key) => Key.safeParse(key).data ?? [])),
+});
 
 /** @throws SsoFailure */
 export const fetchKeys = (outbound: ProviderFetch, jwksUrl: string): Promise<z.output<typeof KeySet>> =>

@@ -282,6 +282,25 @@ describe('a hostile OpenID provider', () => {
     it('no list of keys', () => expectRefused('answer_invalid', { jwks: () => ({ keys: 'all' }) }));
   });
 
+  it('is verified with the good key of a set that has unusable ones beside it', async () => {
+    idp.departures = {
+      jwks: ({ keys }) => ({
+        keys: [
+          null,
+          'a key',
+          { Kty: 'RSA', Kid: 'in another spelling' },
+          { kty: 'RSA', kid: 7 },
+          { kty: 'oct', kid: 'without its value', use: 'sig' },
+          { kty: 'RSA', kid: 'with a certificate only', x5c: ['MIID'] },
+          // Providers whose program writes every member that it knows.
+          ...keys.map((key) => ({ ...key, use: null, key_ops: null, x: null })),
+        ],
+      }),
+    };
+    const { subject } = await signIn(testProtocol(), honest, idp.signIn);
+    expect(subject).not.to.equal('');
+  });
+
   describe('is refused if the browser comes back with', () => {
     const QUERIES: Record<string, [SsoFailureReason, (query: URLSearchParams) => void]> = {
       'the issuer of another provider (mix-up)': [
