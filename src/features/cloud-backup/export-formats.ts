@@ -4,37 +4,74 @@ import { EventContent } from './graph-kinds.ts';
 /** Contacts and events in standard formats: vCard 3.0 (RFC 2426) and iCalendar (RFC 5545). */
 
 const words = z.string().nullish().catch(null);
+const list = z.array(z.string()).catch([]);
+const Address = z
+  .object({ street: words, city: words, state: words, postalCode: words, countryOrRegion: words })
+  .nullish()
+  .catch(null);
 const Contact = z.object({
   displayName: words,
   givenName: words,
+  middleName: words,
   surname: words,
+  title: words,
+  generation: words,
+  nickName: words,
+  birthday: words,
   companyName: words,
+  department: words,
   jobTitle: words,
+  profession: words,
+  businessHomePage: words,
+  categories: list,
   personalNotes: words,
   mobilePhone: words,
-  businessPhones: z.array(z.string()).catch([]),
-  homePhones: z.array(z.string()).catch([]),
+  businessPhones: list,
+  homePhones: list,
+  homeAddress: Address,
+  businessAddress: Address,
+  otherAddress: Address,
   emailAddresses: z.array(z.object({ address: words })).catch([]),
 });
 
+/** What a vCard has no name for, such as an assistant, is in the item itself only. */
 export function vCardOf(content: Buffer): Buffer {
   const contact = Contact.parse(JSON.parse(content.toString()));
   const address = contact.emailAddresses[0]?.address ?? '';
+  const { surname, givenName, middleName, title, generation, companyName, department } = contact;
   return lines([
     'BEGIN:VCARD',
     'VERSION:3.0',
     `FN:${escaped(contact.displayName ?? address)}`,
-    `N:${escaped(contact.surname)};${escaped(contact.givenName)};;;`,
-    ...optional('ORG', contact.companyName),
+    `N:${[surname, givenName, middleName, title, generation].map(escaped).join(';')}`,
+    ...optional('NICKNAME', contact.nickName),
+    ...optional('BDAY', /^\d{4}-\d\d-\d\d/.exec(contact.birthday ?? '')?.[0]),
+    ...compound('ORG', department ? [companyName, department] : [companyName]),
     ...optional('TITLE', contact.jobTitle),
+    ...optional('ROLE', contact.profession),
     ...contact.emailAddresses.flatMap(({ address: one }) => optional('EMAIL;TYPE=INTERNET', one)),
     ...optional('TEL;TYPE=CELL', contact.mobilePhone),
     ...contact.businessPhones.flatMap((phone) => optional('TEL;TYPE=WORK', phone)),
     ...contact.homePhones.flatMap((phone) => optional('TEL;TYPE=HOME', phone)),
+    ...place('ADR;TYPE=HOME', contact.homeAddress),
+    ...place('ADR;TYPE=WORK', contact.businessAddress),
+    ...place('ADR', contact.otherAddress),
+    ...webPage(contact.businessHomePage),
+    ...(contact.categories.length === 0 ? [] : [`CATEGORIES:${contact.categories.map(escaped).join(',')}`]),
     ...optional('NOTE', contact.personalNotes),
     'END:VCARD',
   ]);
 }
+
+/** The first two parts of an address are a post box and an addition, which Graph does not know. */
+const place = (name: string, address: z.infer<typeof Address>): string[] => {
+  if (address === null || address === undefined) return [];
+  const { street, city, state, postalCode, countryOrRegion } = address;
+  return compound(name, [null, null, street, city, state, postalCode, countryOrRegion]);
+};
+
+const webPage = (page: string | null | undefined): string[] =>
+  URL.canParse(page ?? '') ? [`URL:${new URL(page ?? '').href}`] : [];
 
 const When = z.object({ dateTime: words, timeZone: words }).nullish().catch(null);
 const Pattern = z.object({
@@ -47,23 +84,23 @@ const Pattern = z.object({
 });
 const Range = z.object({
   type: words,
+  startDate: words,
   endDate: words,
   numberOfOccurrences: z.number().nullish().catch(null),
 });
+const Person = z.object({ emailAddress: z.object({ address: words }).nullish().catch(null) });
 const Event = z.object({
   iCalUId: words,
   id: words,
   subject: words,
   bodyPreview: words,
+  body: z.object({ contentType: words, content: words }).nullish().catch(null),
   isAllDay: z.boolean().nullish().catch(null),
   start: When,
   end: When,
   location: z.object({ displayName: words }).nullish().catch(null),
-  organizer: z
-    .object({ emailAddress: z.object({ address: words }) })
-    .nullish()
-    .catch(null),
-  attendees: z.array(z.object({ emailAddress: z.object({ address: words }) })).catch([]),
+  organizer: Person.nullish().catch(null),
+  attendees: z.array(Person).catch([]),
   lastModifiedDateTime: words,
   originalStart: words,
   recurrence: z.object({ pattern: Pattern, range: Range }).nullish().catch(null),
@@ -98,13 +135,23 @@ function component(event: Event, master: Event | undefined): string[] {
     ...(rule === undefined ? [] : [`RRULE:${rule}`]),
     ...optional('SUMMARY', event.subject),
     ...optional('LOCATION', event.location?.displayName),
-    ...optional('DESCRIPTION', event.bodyPreview),
-    ...optional('X-ORGANIZER', event.organizer?.emailAddress.address),
-    ...event.attendees.flatMap(({ emailAddress: { address } }) =>
-      /^[\w.+-]+@[\w.-]+$/.test(address ?? '') ? [`ATTENDEE:mailto:${address}`] : [],
+    ...description(event),
+    ...optional('X-ORGANIZER', event.organizer?.emailAddress?.address),
+    ...event.attendees.flatMap(({ emailAddress }) =>
+      MAIL_ADDRESS.test(emailAddress?.address ?? '') ? [`ATTENDEE:mailto:${emailAddress?.address}`] : [],
     ),
     'END:VEVENT',
   ];
+}
+
+/** Nothing that would end the line, or begin a parameter. */
+const MAIL_ADDRESS = /^[^\s@:;,"<>\p{Cc}]+@[^\s@:;,"<>\p{Cc}]+$/u;
+
+/** The preview is the first 255 characters of the text. iCalendar has no HTML; Outlook and others know this name for it. */
+function description({ body, bodyPreview }: Event): string[] {
+  if (body?.contentType === 'text') return optional('DESCRIPTION', body.content);
+  const html = body?.contentType === 'html' ? body.content : null;
+  return [...optional('DESCRIPTION', bodyPreview), ...optional('X-ALT-DESC;FMTTYPE=text/html', html)];
 }
 
 const FREQUENCIES: Readonly<Record<string, string>> = {
@@ -123,7 +170,7 @@ const INDEXES: Readonly<Record<string, string>> = {
   last: '-1',
 };
 
-function ruleOf({ recurrence }: Event): string | undefined {
+function ruleOf({ recurrence, start, isAllDay }: Event): string | undefined {
   const frequency = FREQUENCIES[recurrence?.pattern.type ?? ''];
   if (recurrence === null || recurrence === undefined || frequency === undefined) return undefined;
   const { pattern, range } = recurrence;
@@ -141,10 +188,27 @@ function ruleOf({ recurrence }: Event): string | undefined {
       : []),
     ...(frequency === 'YEARLY' && (pattern.month ?? 0) > 0 ? [`BYMONTH=${pattern.month}`] : []),
     ...(range.type === 'numbered' ? [`COUNT=${range.numberOfOccurrences ?? 1}`] : []),
-    ...(range.type === 'endDate' && /^\d{4}-\d\d-\d\d$/.test(range.endDate ?? '')
-      ? [`UNTIL=${compact(range.endDate)}`]
+    ...(range.type === 'endDate' && isDay(range.endDate)
+      ? [`UNTIL=${isAllDay === true ? compact(range.endDate) : endOf(range, start)}`]
       : []),
   ].join(';');
+}
+
+const isDay = (text: string | null | undefined): boolean =>
+  /^\d{4}-\d\d-\d\d$/.test(text ?? '') && !Number.isNaN(Date.parse(text ?? ''));
+const DAY_MS = 86_400_000;
+
+/**
+ * The end of the last day. The days of a series are those of its own time zone, while its times are UTC: in which both
+ * begin on another day, both end on another day.
+ */
+function endOf({ startDate, endDate }: z.infer<typeof Range>, start: z.infer<typeof When>): string {
+  const isUtc = start?.timeZone === 'UTC';
+  const begins = isUtc ? start.dateTime?.slice(0, 10) : startDate;
+  const shiftMs = Date.parse(begins ?? '') - Date.parse(startDate ?? '');
+  const shiftDays = Math.abs(shiftMs) <= DAY_MS ? shiftMs : 0;
+  const last = new Date(Date.parse(endDate ?? '') + shiftDays).toISOString().slice(0, 10);
+  return `${compact(last)}T235959${isUtc ? 'Z' : ''}`;
 }
 
 function moment(name: string, when: z.infer<typeof When>, isAllDay: boolean): string[] {
@@ -160,6 +224,10 @@ const compact = (text: string | null | undefined): string =>
 
 const optional = (name: string, value: string | null | undefined): string[] =>
   value === null || value === undefined || value === '' ? [] : [`${name}:${escaped(value)}`];
+
+/** A value of several parts, if there is any. */
+const compound = (name: string, parts: readonly (string | null | undefined)[]): string[] =>
+  parts.some((part) => part) ? [`${name}:${parts.map(escaped).join(';')}`] : [];
 
 const escaped = (text: string | null | undefined): string =>
   (text ?? '')
