@@ -34,8 +34,11 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(['AUTHENTICATION_FAILED', 'SE
 export const isOfConnection = (error: unknown): boolean =>
   error instanceof GraphError && OF_CONNECTION.has(error.code);
 
-const invalidAnswer = (what: string) =>
+export const invalidAnswer = (what: string) =>
   new GraphError('GRAPH_ANSWER_INVALID', `Microsoft Graph gave an answer that could not be used: ${what}.`);
+/** What is wrong with it, in a few words. */
+export const issueOf = ({ issues: [issue] }: z.ZodError): string =>
+  `${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim();
 
 /** The credentials of an app for a directory. */
 export interface AppCredentials {
@@ -210,9 +213,16 @@ export interface GraphRequest {
   maxBytes?: number;
 }
 
-const Failure = z.object({
-  error: z.object({ code: z.string().max(200).default(''), message: z.string().max(20_000).default('') }),
-});
+/** SharePoint, to which files are sent, wraps its sentence; gateways before Graph send nothing but one. */
+const Sentence = z.union([z.string(), z.object({ value: z.string() }).transform(({ value }) => value)]);
+const Fault = z.union([
+  z.object({ code: z.string().catch(''), message: Sentence.catch('') }),
+  z.string().transform((message) => ({ code: '', message })),
+]);
+const Failure = z.union([
+  z.object({ error: Fault }).transform(({ error }) => error),
+  z.object({ 'odata.error': Fault }).transform((answer) => answer['odata.error']),
+]);
 
 /** Microsoft Graph with one app in one directory. It respects throttling and retries temporary failures. */
 export class GraphClient {
@@ -266,8 +276,7 @@ export class GraphClient {
     });
     const { data, error } = schema.safeParse(answer);
     if (error === undefined) return data;
-    const [issue] = error.issues;
-    throw invalidAnswer(`${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
+    throw invalidAnswer(issueOf(error));
   }
 
   /** The head of a response whose body is streamed. Redirects to files are followed without the token. */
@@ -363,9 +372,9 @@ async function failureOf(
 
 /** The error in an unsuccessful response. */
 export function graphFailure(status: number, json: unknown): GraphError {
-  const { code = '', message = '' } = Failure.safeParse(json).data?.error ?? {};
+  const { code = '', message = '' } = Failure.safeParse(json).data ?? {};
   const harmless = code.replace(/[^\w.-]/g, '').slice(0, 90) || `HTTP_${status}`;
-  const sentence = shortened(message.replace(/\p{Cc}/gu, ' '), 500);
+  const sentence = shortened(message.slice(0, 20_000).replace(/\p{Cc}/gu, ' '), 500);
   return new GraphError(harmless, `Microsoft Graph answered ${status}: ${sentence || harmless}`, { status });
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { GraphClient } from './graph-client.ts';
+import { type GraphClient, GraphError, invalidAnswer, issueOf } from './graph-client.ts';
 
 /** The kinds of data of a user that can be backed up. */
 export const KindName = z.enum(['mail', 'calendar', 'contacts', 'onedrive']);
@@ -94,10 +94,12 @@ export const removedItem = (id: string): Listed => ({
   parentId: undefined,
 });
 
-const CONTAINERS_MAX = 10_000;
 const PAGES_MAX = 500;
 
-/** All records of a short list. */
+/**
+ * All records of a list.
+ * @throws GraphError  also if a record cannot be read, or if the list does not end: what it lacks counts as removed
+ */
 export async function listAll<S extends z.ZodType>(
   graph: GraphClient,
   first: string,
@@ -105,11 +107,13 @@ export async function listAll<S extends z.ZodType>(
 ): Promise<z.output<S>[]> {
   const all: z.output<S>[] = [];
   let next: string | undefined = first;
-  for (let pages = 0; next !== undefined && pages < PAGES_MAX && all.length < CONTAINERS_MAX; pages++) {
+  for (let pages = 0; next !== undefined; pages++) {
+    if (pages === PAGES_MAX) throw new GraphError('ENDLESS_LIST', 'A list of Microsoft Graph does not end.');
     const page: z.output<typeof GraphPage> = await graph.json(next, GraphPage);
     for (const record of page.value) {
-      const { data } = schema.safeParse(record);
-      if (data !== undefined) all.push(data);
+      const { data, error } = schema.safeParse(record);
+      if (error !== undefined) throw invalidAnswer(issueOf(error));
+      all.push(data);
     }
     next = page['@odata.nextLink'];
   }

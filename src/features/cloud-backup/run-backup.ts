@@ -223,8 +223,8 @@ async function retryDue(run: Run, kind: Kind, user: GraphUser): Promise<void> {
 
 const DirectoryUser = z.object({
   id: GraphId,
-  userPrincipalName: z.string().max(320).nullish(),
-  mail: z.string().max(320).nullish(),
+  userPrincipalName: z.string().max(320).nullish().catch(null),
+  mail: z.string().max(320).nullish().catch(null),
 });
 
 class UsersByEmail {
