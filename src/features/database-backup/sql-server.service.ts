@@ -15,9 +15,9 @@ import type { NewSqlBackup, NewSqlRestore, SqlWork } from './sql-server.schema.t
 interface HistoryChain {
   full: SqlBackupSet;
   differentials: SqlBackupSet[];
-  /** The logs that join the full backup without a gap, in their order. */
+  /** The logs that join the full backup, or a differential one, without a gap, in their order. */
   logs: SqlBackupSet[];
-  /** A log that joins is missing, and later ones are there. */
+  /** A log that joins is missing, and later ones are there that no differential backup joins either. */
   hasGap: boolean;
   recoverableTo: string;
   isOurs: boolean;
@@ -67,18 +67,19 @@ function chainOf(
         ({ backupType, differentialBase }) =>
           backupType === 'differential' && sameId(differentialBase, full.uuid),
       );
+  const bridges = differentials.filter(({ file }) => file !== null).map(({ lastLsn }) => lsn(lastLsn));
+  const ofFork = logs.filter((log) => sameForkAs(log, full));
   const joined: SqlBackupSet[] = [];
   let reached = lsn(full.lastLsn);
-  let hasGap = false;
-  for (const log of logs) {
-    if (!sameForkAs(log, full) || lsn(log.lastLsn) <= reached) continue;
-    if (lsn(log.firstLsn) > reached) {
-      hasGap = true;
-      break;
-    }
+  for (const log of ofFork) {
+    const [first, last] = [lsn(log.firstLsn), lsn(log.lastLsn)];
+    // A differential backup has everything up to its end, whichever logs before it are missing.
+    if (first > reached) reached = bridges.filter((end) => end >= first).sort(compare)[0] ?? reached;
+    if (first > reached || last <= reached) continue;
     joined.push(log);
-    reached = lsn(log.lastLsn);
+    reached = last;
   }
+  const hasGap = ofFork.some(({ lastLsn }) => lsn(lastLsn) > reached);
   const newest = [full, differentials.at(-1), joined.at(-1)]
     .flatMap((each) => each?.finishedAt ?? [])
     .sort()

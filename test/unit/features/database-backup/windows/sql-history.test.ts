@@ -65,6 +65,23 @@ describe('what can be restored of a database of SQL Server', () => {
     expect(codes(sets)).to.deep.equal(['LOG_GAP']);
   });
 
+  it('goes on behind a missing log if a differential backup reaches beyond it', () => {
+    const differential = set(5, 'differential', { differentialBase: guid(1), lastLsn: lsn(35) });
+    const sets = [full, log(2, 10, 20), log(3, 30, 34), log(4, 34, 40), differential, log(6, 40, 50)];
+    expect(shown(sets)[0]?.logs).to.deep.equal([2, 4, 6]);
+    expect(codes(sets)).to.deep.equal([]);
+    expect(chainsOf(sets).chains[0]?.recoverableTo).to.equal('2026-11-22T00:00:06');
+    // Nobody can restore it without its file.
+    const lost = sets.map((each) => (each === differential ? { ...each, file: null } : each));
+    expect([shown(lost)[0]?.logs, codes(lost)]).to.deep.equal([[2], ['LOG_GAP']]);
+  });
+
+  it('misses no log that a longer one contains', () => {
+    const sets = [full, log(3, 20, 30), log(4, 10, 40, { isCopyOnly: true }), log(5, 40, 50)];
+    expect(shown(sets)[0]?.logs).to.deep.equal([4, 5]);
+    expect(codes(sets)).to.deep.equal([]);
+  });
+
   it('leaves out logs of another fork, and those that end before the full backup', () => {
     const sets = [full, log(2, 1, 10), log(3, 10, 20, { fork: guid(901) }), log(4, 10, 18)];
     expect(shown(sets)[0]?.logs).to.deep.equal([4]);
@@ -113,7 +130,9 @@ describe('what can be restored of a database of SQL Server', () => {
         for (const chain of chains) {
           let reached = BigInt(chain.full.lastLsn);
           for (const each of chain.logs) {
-            expect(BigInt(each.firstLsn) <= reached && reached < BigInt(each.lastLsn)).to.equal(true);
+            const ends = [reached, ...chain.differentials.map(({ lastLsn }) => BigInt(lastLsn))];
+            expect(reached < BigInt(each.lastLsn)).to.equal(true);
+            expect(ends.some((end) => BigInt(each.firstLsn) <= end && end < BigInt(each.lastLsn))).to.equal(true);
             expect([each.isDamaged, each.fork]).to.deep.equal([false, chain.full.fork]);
             reached = BigInt(each.lastLsn);
           }
