@@ -374,7 +374,7 @@ async function failureOf(
 export function graphFailure(status: number, json: unknown): GraphError {
   const { code = '', message = '' } = Failure.safeParse(json).data ?? {};
   const harmless = code.replace(/[^\w.-]/g, '').slice(0, 90) || `HTTP_${status}`;
-  const sentence = shortened(message.slice(0, 20_000).replace(/\p{Cc}/gu, ' '), 500);
+  const sentence = shortened(message.replace(/\p{Cc}/gu, ' '), 500);
   return new GraphError(harmless, `Microsoft Graph answered ${status}: ${sentence || harmless}`, { status });
 }
 

@@ -31,8 +31,7 @@ async function checkOidc(outbound: ProviderFetch, provider: SsoProvider, now: Da
     await attempt('endpoints', () => assertEndpoints(outbound, endpoints)),
     await attempt('keys', async () => {
       const { keys } = await fetchKeys(outbound, jwksUrl);
-      if (keys.length === 0)
-        throw new SsoFailure('answer_invalid', 'the key set has no key that can be used');
+      if (keys.length === 0) throw new SsoFailure('answer_invalid', 'the key set has no usable key');
     }),
   );
   return checks;

@@ -132,7 +132,9 @@ describe('what can be restored of a database of SQL Server', () => {
           for (const each of chain.logs) {
             const ends = [reached, ...chain.differentials.map(({ lastLsn }) => BigInt(lastLsn))];
             expect(reached < BigInt(each.lastLsn)).to.equal(true);
-            expect(ends.some((end) => BigInt(each.firstLsn) <= end && end < BigInt(each.lastLsn))).to.equal(true);
+            expect(ends.some((end) => BigInt(each.firstLsn) <= end && end < BigInt(each.lastLsn))).to.equal(
+              true,
+            );
             expect([each.isDamaged, each.fork]).to.deep.equal([false, chain.full.fork]);
             reached = BigInt(each.lastLsn);
           }
