@@ -1,7 +1,8 @@
 import os from 'node:os';
 import { clock } from '../../clock.ts';
 import { type Heartbeat, HEARTBEAT_ADDRESSES_MAX, type Metrics } from '../../protocol/index.ts';
-import { diskSpace, osVersion } from '../os/machine.ts';
+import { diskSpace } from '../os/machine.ts';
+import { osVersion } from '../os/os-version.ts';
 import { AGENT_VERSION } from './version.ts';
 
 /** Builds heartbeats. The CPU load is measured between two of them, so the reporter keeps the last reading. */

@@ -51,16 +51,3 @@ async function rawMachineId(): Promise<string | undefined> {
       )?.[1];
   }
 }
-
-/**
- * The name of a Linux distribution, such as "Debian GNU/Linux 12 (bookworm)", or the system's own description. The
- * file is used on Linux only: elsewhere another program may have created it.
- */
-export async function osVersion(
-  platform: NodeJS.Platform = process.platform,
-  file = '/etc/os-release',
-): Promise<string> {
-  if (platform !== 'linux') return os.version();
-  const release = await readFile(file, 'utf8').catch(() => '');
-  return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(release)?.[1] ?? os.version();
-}

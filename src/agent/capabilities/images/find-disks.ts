@@ -4,7 +4,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { EngineError, type MachineDescription } from '../../../engine/index.ts';
 import { firmwareValue, IMAGE_DISKS_MAX, shortened } from '../../../protocol/index.ts';
-import { osVersion } from '../../os/machine.ts';
+import { osVersion } from '../../os/os-version.ts';
 import { runSystemProgram } from '../../os/child-process.ts';
 
 /** The disks of this machine, and files that hold a whole disk. */
@@ -15,8 +15,8 @@ const Text = z.string().nullish();
 
 /** One disk or partition as `lsblk` prints it. */
 interface Listed {
+  /** With its folder: the column PATH does not exist before util-linux 2.33. */
   name: string;
-  path: string;
   type: string;
   size: number;
   'log-sec': number;
@@ -32,7 +32,6 @@ interface Listed {
 const Listed: z.ZodType<Listed> = z.lazy(() =>
   z.object({
     name: z.string(),
-    path: z.string(),
     type: z.string(),
     size: Number_,
     'log-sec': Number_,
@@ -47,9 +46,9 @@ const Listed: z.ZodType<Listed> = z.lazy(() =>
 );
 const Listing = z.object({ blockdevices: z.array(Listed) });
 
-const COLUMNS = 'NAME,PATH,TYPE,SIZE,LOG-SEC,MAJ:MIN,MODEL,SERIAL,TRAN,RM,MOUNTPOINT';
-/** Devices in memory, or composed of other disks. */
-const NOT_REAL = /^(zram|ram|loop|nbd|fd|sr|md|dm-)/;
+const COLUMNS = 'NAME,TYPE,SIZE,LOG-SEC,MAJ:MIN,MODEL,SERIAL,TRAN,RM,MOUNTPOINT';
+/** Devices in memory, or composed of other disks, and the parts of flash memory that only firmware writes. */
+const NOT_REAL = /^(zram|ram|loop|nbd|fd|sr|md|dm-|zd|mmcblk\d+(boot|rpmb))/;
 
 /** A file system in use. Swap space does not count, because its content is not restored. */
 export interface MountedVolume {
@@ -122,17 +121,17 @@ async function wantedDisks(
 }
 
 export async function listDisks(run = runSystemProgram): Promise<(FoundDisk & { isFixed: boolean })[]> {
-  const output = await run('lsblk', ['--json', '--bytes', '--output', COLUMNS]);
+  const output = await run('lsblk', ['--json', '--bytes', '--paths', '--output', COLUMNS]);
   return parseDisks(output);
 }
 
 export function parseDisks(output: string): (FoundDisk & { isFixed: boolean })[] {
   const { blockdevices } = Listing.parse(JSON.parse(output));
   return blockdevices
-    .filter(({ type, name, size }) => type === 'disk' && size > 0 && !NOT_REAL.test(name))
+    .filter(({ type, name, size }) => type === 'disk' && size > 0 && !NOT_REAL.test(path.basename(name)))
     .map((disk) => ({
-      name: nameFor(disk.name),
-      path: disk.path,
+      name: nameFor(path.basename(disk.name)),
+      path: disk.name,
       isFile: false,
       sizeBytes: disk.size,
       sectorBytes: disk['log-sec'],
@@ -140,14 +139,14 @@ export function parseDisks(output: string): (FoundDisk & { isFixed: boolean })[]
       serial: disk.serial?.trim() || null,
       isInUse: mountedOn(disk).length > 0,
       mounted: mountedOn(disk),
-      parts: (disk.children ?? []).filter(({ type }) => type === 'part').map((each) => each.path),
+      parts: (disk.children ?? []).filter(({ type }) => type === 'part').map((each) => each.name),
       numbers: within(disk).map((each) => each['maj:min']),
       isFixed: !disk.rm && disk.tran !== 'usb',
     }));
 }
 
 const mountedOn = (disk: Listed): MountedVolume[] =>
-  within(disk).flatMap(({ path: where, type, size, mountpoint }) =>
+  within(disk).flatMap(({ name: where, type, size, mountpoint }) =>
     typeof mountpoint === 'string' && mountpoint.startsWith('/')
       ? [{ path: where, type, mountPoint: mountpoint, sizeBytes: size }]
       : [],

@@ -18,7 +18,8 @@ import {
 } from '../../../protocol/index.ts';
 import { Reading, firstCharacters } from '../../core/plain-text.ts';
 import { AGENT_VERSION } from '../../core/version.ts';
-import { diskSpace, machineId, osType, osVersion } from '../../os/machine.ts';
+import { diskSpace, machineId, osType } from '../../os/machine.ts';
+import { osVersion } from '../../os/os-version.ts';
 import { collectOnLinux } from './linux.ts';
 import { collectOnMacos } from './macos.ts';
 import { type Collector, type Sources, machineSources, type FoundSoftware } from './sources.ts';

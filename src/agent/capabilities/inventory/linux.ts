@@ -148,6 +148,8 @@ export function graphicsOf(output: string): string | undefined {
 
 const UP = 0x1;
 const GATEWAY = 0x2;
+/** The interface of a route that leads nowhere on purpose. */
+const NO_INTERFACE = '*';
 
 /** The interface of the default route with the lowest metric, from `/proc/net/route`. */
 export function defaultRoute(table: string): string | undefined {
@@ -155,9 +157,10 @@ export function defaultRoute(table: string): string | undefined {
     .split('\n')
     .slice(1)
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, destination, , flags = '0', , , , mask]) => {
+    .filter(([name, destination, , flags = '0', , , , mask]) => {
       const bits = Number.parseInt(flags, 16);
-      return destination === '00000000' && mask === '00000000' && (bits & UP) !== 0;
+      const isDefault = destination === '00000000' && mask === '00000000';
+      return isDefault && (bits & UP) !== 0 && name !== NO_INTERFACE;
     })
     .sort((a, b) => Number(a[6]) - Number(b[6]));
   return routes[0]?.[0];

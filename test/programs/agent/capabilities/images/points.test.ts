@@ -237,8 +237,7 @@ describe('a disk in use, as it was at one moment', function () {
       JSON.stringify({
         blockdevices: [
           {
-            name: 'sda',
-            path: '/dev/sda',
+            name: '/dev/sda',
             type: 'disk',
             size: 1000,
             'log-sec': 512,
@@ -246,8 +245,7 @@ describe('a disk in use, as it was at one moment', function () {
             rm: false,
             children: [
               {
-                name: 'sda1',
-                path: '/dev/sda1',
+                name: '/dev/sda1',
                 type: 'part',
                 size: 900,
                 'log-sec': 512,
