@@ -43,29 +43,67 @@ export function parseEventXml(xml: string): LogEntry | undefined {
     level: levelOf(system),
     source: provider?.attributes.get('Name') || provider?.attributes.get('EventSourceName') || '',
     eventId: wholeNumber(textOf(system, 'EventID')),
-    // If the provider is not installed, Windows renders no message, so the data is shown.
-    message: cut(textOf(rendering, 'Message') || dataOf(event)),
+    message: cut(textOf(rendering, 'Message') || [dataOf(event), NO_MESSAGE].filter(Boolean).join('\n')),
     category: textOf(rendering, 'Task'),
-    user: childOf(system, 'Security')?.attributes.get('UserID') || null,
+    user: userOf(event, childOf(system, 'Security')?.attributes.get('UserID')),
     computer: textOf(system, 'Computer'),
     rawXml: cut(xml.trim()),
   };
 }
+
+/** Stands after the data of an event whose provider is not installed, so that Windows has no text for it. */
+export const NO_MESSAGE = '(Windows has no text for this event.)';
 
 /** The values of the event, one per line: of the usual `EventData`, and of elements that the provider defines. */
 function dataOf(event: EventElement): string {
   const values: string[] = [];
   for (const data of childrenOf(event, 'EventData')) {
     values.push(data.text.trim());
-    for (const child of data.children) {
-      if (child.name === 'Binary') continue;
-      values.push(child.name === 'Data' ? child.text.trim() : describeElements(child));
-    }
+    for (const child of data.children) values.push(valueOf(child));
   }
   for (const child of event.children) {
     if (!COMMON.has(child.name)) values.push(describeElements(child));
   }
   return values.filter((value) => value !== '').join('\n');
+}
+
+/** Providers without names for their values number them: `param1`. */
+const NUMBERED = /^(?:param|data|string|arg)?\d*$/i;
+
+function valueOf(data: EventElement): string {
+  const text = data.text.trim();
+  if (data.name === 'Binary') return text === '' ? '' : `Binary: ${cut(text, BINARY_MAX)}`;
+  if (data.name !== 'Data') return describeElements(data);
+  const name = data.attributes.get('Name') ?? '';
+  return text === '' || NUMBERED.test(name) ? text : `${name}: ${text}`;
+}
+
+/** In hexadecimal digits. */
+const BINARY_MAX = 512;
+
+/** The accounts that every Windows has (MS-DTYP 2.4.2.4). */
+const WELL_KNOWN: ReadonlyMap<string, string> = new Map([
+  ['S-1-5-7', String.raw`NT AUTHORITY\ANONYMOUS LOGON`],
+  ['S-1-5-18', String.raw`NT AUTHORITY\SYSTEM`],
+  ['S-1-5-19', String.raw`NT AUTHORITY\LOCAL SERVICE`],
+  ['S-1-5-20', String.raw`NT AUTHORITY\NETWORK SERVICE`],
+]);
+
+/** The name of the account if it is well known or the data of the event contains it; otherwise its SID. */
+function userOf(event: EventElement, sid = ''): string | null {
+  if (sid === '') return null;
+  const known = WELL_KNOWN.get(sid);
+  if (known !== undefined) return known;
+  const data = childrenOf(event, 'EventData').flatMap(({ children }) => children);
+  const valueNamed = (name: string) =>
+    data.find(({ attributes }) => attributes.get('Name') === name)?.text.trim() ?? '';
+  for (const { attributes, text } of data) {
+    const [, whose] = /^(.*?)(?:User)?Sid$/.exec(attributes.get('Name') ?? '') ?? [];
+    if (whose === undefined || text.trim() !== sid) continue;
+    const [name, domain] = [valueNamed(`${whose}UserName`), valueNamed(`${whose}DomainName`)];
+    if (name !== '' && name !== '-') return [domain, name].filter((part) => !/^-?$/.test(part)).join('\\');
+  }
+  return sid;
 }
 
 const COMMON = new Set(['System', 'EventData', 'RenderingInfo']);

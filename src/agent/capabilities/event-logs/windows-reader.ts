@@ -1,23 +1,17 @@
 import { z } from 'zod';
 import { clock } from '../../../clock.ts';
-import type {
-  LogEntry,
-  LogMetadata,
-  LogQuery,
-  LogQuerySummary,
-  LogConditions,
-  LogLevel,
-} from '../../../protocol/index.ts';
-import { logNotFound, recordNotFound } from '../../core/agent-error.ts';
-import { readOutput, streamText, systemProgram } from '../../os/child-process.ts';
 import {
-  EventSplitter,
-  parseEventXml,
-  windowsEncoding,
-  AUDIT_FAILURE,
-  HIGHEST_LEVEL,
-  windowsLevels,
-} from './event-xml.ts';
+  AgentErrorCode,
+  type LogConditions,
+  type LogEntry,
+  type LogMetadata,
+  type LogQuery,
+  type LogQuerySummary,
+  type LogTail,
+} from '../../../protocol/index.ts';
+import { AgentError, logNotFound, recordNotFound } from '../../core/agent-error.ts';
+import { ChildFailure, readOutput, streamText, systemProgram } from '../../os/child-process.ts';
+import { EventSplitter, NO_MESSAGE, parseEventXml, windowsEncoding } from './event-xml.ts';
 import {
   entryMatcher,
   sayOmitted,
@@ -27,6 +21,7 @@ import {
   inBatches,
   pageOf,
 } from './log-reader.ts';
+import { eventXPath, FOLDED_XPATH, isExact, RECORDS_PER_XPATH, recordsXPath } from './windows-xpath.ts';
 
 const TAIL_POLL_MS = 2_000;
 const PROVIDERS_KEPT_MS = 600_000;
@@ -76,6 +71,7 @@ export function windowsReader(
       yield* entriesOf(splitter.end());
     } catch (error) {
       await assertLog(name, signal);
+      if (error instanceof ChildFailure && error.code === ACCESS_DENIED) throw accessDenied(name);
       throw error;
     }
   }
@@ -167,7 +163,11 @@ export function windowsReader(
     const report = new ScanReport();
     const more = ['/rd:true', ...(isFirstPage ? [`/c:${query.limit}`] : [])];
     const selection: EventSelection = { name: query.name, xpath, rendering: 'rendered', more };
-    return yield* pageOf(inBatches(events(selection, signal, report), 32), query, signal, { report });
+    const matches = textMatcher(query);
+    return yield* pageOf(inBatches(events(selection, signal, report), 32), query, signal, {
+      report,
+      matches,
+    });
   }
 
   /** Renders only the messages of the page. */
@@ -185,6 +185,28 @@ export function windowsReader(
     for (; step.done !== true; step = await selected.next()) shown.push(step.value);
     yield* withMessages(name, shown, signal);
     return signal.aborted ? { scanned: step.value.scanned, truncated: true } : step.value;
+  }
+
+  /** Compares the newest events of each look with those of the look before, because their record ids have no order. */
+  async function* tailForwarded(
+    tail: LogTail,
+    providers: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<LogEntry, void> {
+    const xpath = eventXPath(tail, { providers });
+    const more = ['/rd:true', `/c:${FORWARDED_MAX}`];
+    const matches = textMatcher(tail);
+    let known: ReadonlySet<string> | undefined;
+    while (!signal.aborted) {
+      const found: LogEntry[] = [];
+      for await (const entry of events({ name: tail.name, xpath, rendering: 'rendered', more }, signal)) {
+        found.push(entry);
+      }
+      const fresh = known === undefined ? [] : found.filter((entry) => known?.has(originOf(entry)) === false);
+      for (const entry of fresh.toReversed()) if (matches(entry)) yield entry;
+      known = new Set(found.map(originOf));
+      await clock.sleep(TAIL_POLL_MS, { signal }).catch(() => undefined);
+    }
   }
 
   return {
@@ -217,11 +239,17 @@ export function windowsReader(
     },
     async *tail(tail, signal) {
       const { name } = tail;
-      const matches = entryMatcher(tail);
+      const matches = textMatcher(tail);
       const providers = await providersOf(tail.source, signal);
       let last = 0;
       const newest: EventSelection = { name, xpath: '*', rendering: 'plain', more: ['/rd:true', '/c:1'] };
-      for await (const entry of events(newest, signal)) last = entry.recordId;
+      for await (const entry of events(newest, signal)) {
+        if (isForwarded(name, entry)) {
+          yield* tailForwarded(tail, providers, signal);
+          return;
+        }
+        last = entry.recordId;
+      }
       if (last === 0) await assertLog(name, signal);
       while (!signal.aborted) {
         await clock.sleep(TAIL_POLL_MS, { signal }).catch(() => undefined);
@@ -236,6 +264,28 @@ export function windowsReader(
     },
   };
 }
+
+/** ERROR_ACCESS_DENIED. The text that comes with it is in the language of the machine. */
+const ACCESS_DENIED = 5;
+
+const accessDenied = (name: string) =>
+  new AgentError(AgentErrorCode.failed, `Windows does not let the agent read the log '${name}'.`);
+
+/** The text is searched in what the event says, and not in the remark that its message is missing. */
+const textMatcher = (conditions: LogConditions) =>
+  entryMatcher(conditions, ({ message }) => message.replace(NO_MESSAGE, ''));
+
+/** An event of another computer keeps the channel and the record id that it has there. */
+const isForwarded = (log: string, { rawXml = '' }: LogEntry): boolean => {
+  const channel = /<Channel>([^<]*)/.exec(rawXml)?.[1];
+  return channel !== undefined && channel !== '' && channel.toLowerCase() !== log.toLowerCase();
+};
+
+/** How many forwarded events may arrive between two looks. */
+const FORWARDED_MAX = 200;
+
+const originOf = ({ computer, recordId, timeCreated, source }: LogEntry) =>
+  [computer, recordId, timeCreated, source].join('\0');
 
 interface EventSelection {
   name: string;
@@ -328,77 +378,6 @@ function timeOf(text: string | undefined): string {
   const at = new Date(text ?? '');
   return Number.isNaN(at.getTime()) ? '' : at.toISOString();
 }
-
-/** The queries for wevtutil, and a parser for its plain-text output. */
-
-interface XPathOptions {
-  /** The exact names of the providers that the condition on the source means. */
-  providers?: readonly string[] | undefined;
-  afterRecord?: number;
-}
-
-/**
- * The conditions that the event log can check itself. Text is compared on the entries, because the log does not store
- * messages: Windows renders each from the texts of its provider, which takes a thousand times longer than reading it.
- */
-export function eventXPath(conditions: LogConditions, options: XPathOptions = {}): string {
-  const terms: string[] = [];
-  const providers = quotedNames(options.providers);
-  if (providers !== undefined) terms.push(`Provider[${anyOf(providers.map((name) => `@Name=${name}`))}]`);
-  if (conditions.level !== undefined) terms.push(levelTerm(conditions.level));
-  if (conditions.eventId !== undefined) terms.push(`(EventID=${conditions.eventId})`);
-  const times: string[] = [];
-  if (conditions.startTime !== undefined) times.push(`@SystemTime>='${instant(conditions.startTime)}'`);
-  // The log stores units of 100 ns, so an end of .123 must include that whole millisecond.
-  if (conditions.endTime !== undefined) times.push(`@SystemTime<='${instant(conditions.endTime, '9999')}'`);
-  if (times.length > 0) terms.push(`TimeCreated[${times.join(' and ')}]`);
-  if (options.afterRecord !== undefined) terms.push(`(EventRecordID>${options.afterRecord})`);
-  return terms.length === 0 ? '*' : `*[System[${terms.join(' and ')}]]`;
-}
-
-/** Whether the expression selects exactly the matching entries, so that no entry has to be parsed. */
-export function isExact(conditions: LogConditions, providers: readonly string[] | undefined): boolean {
-  if (conditions.text !== undefined) return false;
-  if (conditions.source !== undefined && quotedNames(providers) === undefined) return false;
-  const level = conditions.level ?? [];
-  // XPath has no negation here, so failed audits cannot be left out of the information.
-  return !level.includes('information') || level.includes('warning');
-}
-
-function levelTerm(levels: readonly LogLevel[]): string {
-  const terms = windowsLevels(levels).map((level) => `Level=${level}`);
-  if (levels.includes('information')) terms.push(`Level>${HIGHEST_LEVEL}`);
-  else if (levels.includes('warning')) {
-    const informative = windowsLevels(['information']).map((level) => `Level=${level}`);
-    terms.push(
-      `((${anyOf([...informative, `Level>${HIGHEST_LEVEL}`])}) and band(Keywords,${AUDIT_FAILURE}))`,
-    );
-  }
-  return `(${anyOf(terms)})`;
-}
-
-const anyOf = (terms: readonly string[]) => terms.join(' or ');
-
-/** `undefined` if there are none, or XPath cannot write one: it has no escapes for a name with both kinds of quotes. */
-function quotedNames(names: readonly string[] | undefined): string[] | undefined {
-  if (names === undefined || names.length === 0) return undefined;
-  if (names.some((name) => name.includes("'") && name.includes('"'))) return undefined;
-  return names.map((name) => (name.includes("'") ? `"${name}"` : `'${name}'`));
-}
-
-function instant(text: string, more = ''): string {
-  return new Date(text).toISOString().replace('Z', `${more}Z`);
-}
-
-/** The records with these ids: about twenty at most, because Windows refuses longer expressions. */
-export function recordsXPath(recordIds: readonly number[]): string {
-  return `*[System[(${anyOf(recordIds.map((id) => `EventRecordID=${id}`))})]]`;
-}
-
-const RECORDS_PER_XPATH = 20;
-
-/** The records whose ids are too large for JSON. */
-const FOLDED_XPATH = `*[System[(EventRecordID>${Number.MAX_SAFE_INTEGER})]]`;
 
 /** Parses lines of `name: value`, as `wevtutil gli` and `gl` print them. */
 export function parseProperties(text: string): Map<string, string> {

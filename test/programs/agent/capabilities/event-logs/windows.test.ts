@@ -41,7 +41,7 @@ describe('agent: Windows event logs through wevtutil', () => {
     expect(logs).to.have.length(60);
     expect(logs[0]).to.include({ name: 'Application', recordCount: 60 });
     expect(logs.at(-1)?.note).to.equal(
-      'The list ends here; 12 more logs are not listed and can be read by name.',
+      'The list ends here; 13 more logs are not listed and can be read by name.',
     );
     expect((await called()).map(([verb]) => verb)).to.deep.equal(['el']);
   });
@@ -109,6 +109,15 @@ describe('agent: Windows event logs through wevtutil', () => {
       truncated: false,
       total: 0,
     });
+  }).timeout(30_000);
+
+  it('follows forwarded events, whose record ids are those of other computers', async () => {
+    const stop = new AbortController();
+    const tail = reader().tail({ name: 'ForwardedEvents' }, stop.signal);
+    const { value } = await tail.next();
+    expect(value).to.include({ recordId: 5, computer: 'second' });
+    stop.abort();
+    await tail.return();
   }).timeout(30_000);
 
   it('says how many events could not be read', async () => {

@@ -1,16 +1,14 @@
 import { expect } from 'chai';
 import * as fc from 'fast-check';
 import {
+  NO_MESSAGE,
   parseElements,
   unescapeText,
   parseEventXml,
   EventSplitter,
 } from '../../../../../src/agent/capabilities/event-logs/event-xml.ts';
-import {
-  eventXPath,
-  isExact,
-  isLogName,
-} from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
+import { isLogName } from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
+import { eventXPath, isExact } from '../../../../../src/agent/capabilities/event-logs/windows-xpath.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 import { describeRecorded } from '../../../../support/recorded.ts';
 
@@ -20,13 +18,17 @@ const system = ({
   level = '4',
   keywords = '0x80000000000000',
   provider = "<Provider Name='P'/>",
+  user = '<Security/>',
 } = {}) =>
   `<System>${provider}<EventID>7</EventID><Level>${level}</Level><Keywords>${keywords}</Keywords>` +
-  `<TimeCreated SystemTime='2026-01-05T10:11:13.0000000Z'/><EventRecordID>${id}</EventRecordID><Computer>BER</Computer><Security/></System>`;
+  `<TimeCreated SystemTime='2026-01-05T10:11:13.0000000Z'/><EventRecordID>${id}</EventRecordID><Computer>BER</Computer>${user}</System>`;
 const event = (rest: string, more: Parameters<typeof system>[0] = {}) =>
   `<Event ${NS}>${system(more)}${rest}</Event>`;
 const data = (...values: string[]) =>
   `<EventData>${values.map((value) => `<Data>${value}</Data>`).join('')}</EventData>`;
+
+/** The message of an event that Windows has no text for. */
+const unnamed = (...values: string[]) => [...values, NO_MESSAGE].join('\n');
 
 /** Everything at once: of a chunk, and of single characters. */
 function split(text: string, size = text.length): string[] {
@@ -40,7 +42,7 @@ function split(text: string, size = text.length): string[] {
 const odd = fc.constantFrom(...Array.from('<>&\'"ä😀\n\ta]=;\\{}kKiİ\u212a \u0001'));
 
 describe('agent: no Windows event is lost', () => {
-  const shown: [string, string, object][] = [
+  const shown: [string, string, { message?: string; [name: string]: unknown }][] = [
     ['data with text of its own', event('<EventData>own<Data>a</Data></EventData>'), { message: 'own\na' }],
     ['two lists of data', event(data('a') + data('b')), { message: 'a\nb' }],
     ['data without elements', event('<EventData>alone</EventData>'), { message: 'alone' }],
@@ -88,6 +90,31 @@ describe('agent: no Windows event is lost', () => {
       { message: 'a\nbA&lt; &unknown; &#0;' },
     ],
     ['a level of a provider', event(data('a'), { level: '16' }), { level: 'information' }],
+    [
+      'values with names, with numbers, and in binary',
+      event(
+        "<EventData><Data Name='User'>anna</Data><Data Name='param1'>one</Data><Data Name='Empty'></Data><Binary>0A0B</Binary></EventData>",
+      ),
+      { message: 'User: anna\none\nBinary: 0A0B' },
+    ],
+    [
+      'a user whose name is in its data',
+      event(
+        "<EventData><Data Name='SubjectUserSid'>S-1-5-18</Data><Data Name='SubjectUserName'>BER$</Data><Data Name='TargetUserSid'>S-1-5-21-1-2-3-500</Data><Data Name='TargetUserName'>anna</Data><Data Name='TargetDomainName'>CORP</Data></EventData>",
+        { user: "<Security UserID='S-1-5-21-1-2-3-500'/>" },
+      ),
+      { user: String.raw`CORP\anna` },
+    ],
+    [
+      'the account of the system as its user',
+      event(data('a'), { user: "<Security UserID='S-1-5-18'/>" }),
+      { user: String.raw`NT AUTHORITY\SYSTEM` },
+    ],
+    [
+      'a user whose name is nowhere',
+      event(data('a'), { user: "<Security UserID='S-1-5-21-1-2-3-500'/>" }),
+      { user: 'S-1-5-21-1-2-3-500' },
+    ],
     ['an end that was never started', event('</b><EventData><Data>a</EventData>'), { message: 'a' }],
   ];
   for (const [what, xml, expected] of shown) {
@@ -96,7 +123,8 @@ describe('agent: no Windows event is lost', () => {
         const all = split(`${xml}\r\n${event(data('next'))}`, size);
         expect(all).to.have.length(2);
         const entry = parseEventXml(all[0] ?? '');
-        expect(entry).to.include(expected);
+        const { message, ...others } = expected;
+        expect(entry).to.include(message === undefined ? others : { ...others, message: unnamed(message) });
         expect(LogEntry.safeParse(entry).success).to.equal(true);
       }
     });
@@ -158,7 +186,7 @@ describe('agent: no Windows event is lost', () => {
             size,
           );
           const values = texts.map((text) => text.trim()).filter((text) => text !== '');
-          expect(parseEventXml(first ?? '')?.message).to.equal(values.join('\n').trimEnd());
+          expect(parseEventXml(first ?? '')?.message).to.equal(unnamed(...values));
           expect(second).to.equal(event(data('next')));
           expect(others).to.deep.equal([]);
         },

@@ -5,12 +5,11 @@ import {
   windowsEncoding,
 } from '../../../../../src/agent/capabilities/event-logs/event-xml.ts';
 import {
-  eventXPath,
   listedLogs,
   parseNames,
   parseProperties,
-  recordsXPath,
 } from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
+import { eventXPath, recordsXPath } from '../../../../../src/agent/capabilities/event-logs/windows-xpath.ts';
 import { LogEntry } from '../../../../../src/protocol/index.ts';
 
 const NS = "xmlns='http://schemas.microsoft.com/win/2004/08/events/event'";
@@ -45,8 +44,8 @@ describe('agent: Windows events', () => {
 
   it('shows the data of an event that Windows could not render', () => {
     expect(parseEventXml(LOGON)).to.include({
-      message: 'anna & ben\ntwo',
-      user: 'S-1-5-18',
+      message: 'SubjectUserName: anna & ben\ntwo\n(Windows has no text for this event.)',
+      user: String.raw`NT AUTHORITY\SYSTEM`,
       level: 'information',
     });
   });
