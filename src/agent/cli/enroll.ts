@@ -152,9 +152,14 @@ export function addUnenroll(program: Command): void {
       }
       await removeCredentials(dataDir);
       if (options.keepData) return console.log('The credentials are removed.');
-      const kept = await removeData(dataDir);
-      console.log('The files of the agent are removed.');
-      if (kept.length > 0) console.log(`These are not the agent’s, and stay:\n${listed(kept)}`);
+      const { foreign, inUse } = await removeData(dataDir);
+      console.log(
+        inUse.length === 0
+          ? 'The files of the agent are removed.'
+          : `These could not be removed, perhaps because another program uses them. Remove them yourself:\n${listed(inUse)}`,
+      );
+      if (foreign.length > 0) console.log(`These are not the agent’s, and stay:\n${listed(foreign)}`);
+      if (inUse.length > 0) process.exitCode = 1;
     });
 }
 

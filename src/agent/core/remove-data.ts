@@ -9,31 +9,54 @@ import type { Credentials } from './settings.ts';
 /** The draft of a file whose process was killed while writing. */
 const DRAFT = /\.[0-9a-f]{16}\.draft$/;
 
-/**
- * Removes the agent's files and the folders that are empty then, and the agent's own folder last.
- * @returns the remaining paths, which do not belong to the agent
- */
-export async function removeData(dataDir: string): Promise<string[]> {
-  return removeOwn(dataDir, OWN_NAMES);
+/** Paths that were not removed. */
+export interface LeftData {
+  /** They do not belong to the agent. */
+  foreign: string[];
+  /** Another program uses them, which on Windows keeps them from being removed. */
+  inUse: string[];
 }
 
-async function removeOwn(folder: string, own: OwnNames): Promise<string[]> {
-  const kept: string[] = [];
+/** Removes the agent's files and the folders that are empty then, and the agent's own folder last. */
+export async function removeData(dataDir: string): Promise<LeftData> {
+  const left: LeftData = { foreign: [], inUse: [] };
+  await removeOwn(dataDir, OWN_NAMES, left);
+  return left;
+}
+
+async function removeOwn(folder: string, own: OwnNames, left: LeftData): Promise<void> {
+  const before = left.foreign.length + left.inUse.length;
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const place = path.join(folder, entry.name);
     const content = contentOf(entry, own);
-    if (content === undefined) kept.push(place);
-    else if (content === 'file') await unlink(place);
-    else if (content === 'everything') await rm(place, { recursive: true, force: true });
-    else kept.push(...(await removeOwn(place, content)));
+    if (content === undefined) left.foreign.push(place);
+    else if (content === 'file') await unlessInUse(unlink(place), place, left);
+    else if (content === 'everything') await unlessInUse(rm(place, EVERYTHING), place, left);
+    else await removeOwn(place, content, left);
   }
-  // Keep the folder if a file was added in the meantime.
-  if (kept.length === 0) {
-    await rmdir(folder).catch((error: unknown) => {
+  if (left.foreign.length + left.inUse.length > before) return;
+  await unlessInUse(
+    rmdir(folder).catch((error: unknown) => {
+      // Keep the folder if a file was added in the meantime.
       if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error;
-    });
+    }),
+    folder,
+    left,
+  );
+}
+
+/** A program that has just ended holds its files for a moment longer. */
+const EVERYTHING = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 };
+
+const IN_USE = ['EBUSY', 'EPERM', 'EACCES'];
+
+async function unlessInUse(removal: Promise<void>, place: string, left: LeftData): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (!IN_USE.some((code) => hasCode(error, code))) throw error;
+    left.inUse.push(place);
   }
-  return kept;
 }
 
 /** The agent's entry with this name; `undefined` if it is not the agent's. A link to a folder is not a folder. Pure. */
@@ -123,7 +146,7 @@ const DEVICE: OwnNames = {
 };
 const UPGRADES: OwnNames = {
   files:
-    /^((agent-process|attempt|failures|offer|proven|trial|trusted-keys)\.json|apply-request\.json(\.taken)?|reserve|upgrades\.journal(\.1)?)$/,
+    /^((agent-ends|agent-process|attempt|failures|observation|offer|proven|trial|trusted-keys)\.json|apply-request\.json(\.taken)?|reserve|upgrades\.journal(\.1)?)$/,
   folders: [
     [/^downloads$/, { files: /^[0-9a-f]{64}\.part$/ }],
     [/^statuses$/, { files: /^\d{12}-[\w-]+\.json$/ }],

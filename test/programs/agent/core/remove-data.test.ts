@@ -76,6 +76,8 @@ describe('agent: removal of its files', function () {
       'logs/watchdog.jsonl.1',
       'scripts/run-a1B2c3/work/result.txt',
       'upgrades/trial.json',
+      'upgrades/agent-ends.json',
+      'upgrades/observation.json',
       'upgrades/trial.json.0123456789abcdef.draft',
       `upgrades/downloads/${'a'.repeat(64)}.part`,
       'backup/engine/cache/CACHEDIR.TAG',
@@ -106,13 +108,17 @@ describe('agent: removal of its files', function () {
     await symlink(elsewhere, path.join(folder, 'scripts'));
     await symlink(elsewhere, path.join(folder, 'logs'));
     await write('status.json/kept');
-    const kept = await removeData(folder);
-    expect(kept.map((each) => path.basename(each)).sort()).to.deep.equal(['logs', 'scripts', 'status.json']);
+    const { foreign } = await removeData(folder);
+    expect(foreign.map((each) => path.basename(each)).sort()).to.deep.equal([
+      'logs',
+      'scripts',
+      'status.json',
+    ]);
     expect(await filesIn(elsewhere)).to.deep.equal(['agent.jsonl', 'run-a1B2c3/kept']);
     // The folder itself is one that the agent made, and goes with the last of the others.
     await rename(path.join(folder, 'status.json'), path.join(parent, 'moved'));
     for (const link of ['scripts', 'logs']) await rename(path.join(folder, link), path.join(parent, link));
-    expect(await removeData(folder)).to.deep.equal([]);
+    expect(await removeData(folder)).to.deep.equal({ foreign: [], inUse: [] });
     expect(await isThere(folder)).to.equal(false);
   });
 });
