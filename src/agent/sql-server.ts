@@ -214,6 +214,7 @@ export const historySql = (database: string, max: number): string =>
   (SELECT d.recovery_model_desc FROM sys.databases d WHERE d.name = @db) AS recoveryModel,
   (SELECT TOP (${max}) ${SET_COLUMNS}
     FROM msdb.dbo.backupset s WHERE s.database_name = @db AND s.type IN ('D', 'I', 'L')
+      AND s.first_lsn IS NOT NULL AND s.last_lsn IS NOT NULL AND s.backup_finish_date IS NOT NULL
     ORDER BY s.backup_set_id DESC FOR JSON PATH, INCLUDE_NULL_VALUES) AS sets
   FOR JSON PATH, WITHOUT_ARRAY_WRAPPER, INCLUDE_NULL_VALUES`)}`;
 
