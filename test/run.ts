@@ -16,6 +16,7 @@ import { startTestPostgres, TEST_POSTGRES_VARIABLE } from './support/test-postgr
  * the last day concern. `npm run test:programs` runs all of `programs`. With arguments it runs Mocha with
  * those: `npm test -- test/unit/hub/device/mailbox.test.ts`. Why: docs/decisions/tests.md.
  *
+ * `--which` prints the files of `programs` that `npm test` would run, so that the gate can install what they need.
  * MUSTER_TEST_SINCE names another commit than the newest that is older than a day.
  */
 const ROOT = path.join(import.meta.dirname, '..');
@@ -37,6 +38,9 @@ const LONGEST = [
   'contract/bad-input',
   'server/features/sso/saml/forgeries',
   'server/features/agents/heartbeat',
+  'programs/windows/event-logs',
+  'programs/windows/upgrade',
+  'programs/windows/agent',
   'programs/contract/every-route',
   'programs/contract/every-body',
   'programs/deployment/proxies',
@@ -127,6 +131,10 @@ function programsToRun(all: boolean): string[] {
 process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
+if (given[0] === '--which') {
+  process.stdout.write(programsToRun(false).map((file) => `${file}\n`).join(''));
+  process.exit();
+}
 const isWhole = given.length === 0 || given[0] === '--programs';
 const temporary = useTemporaryFolder();
 const postgres = await startTestPostgres();

@@ -18,6 +18,12 @@ const PARTS = [
   { folder: '', depth: 1 },
 ];
 
+/** What tests run without importing it: the agent for Windows is built for them. */
+const ALSO: Readonly<Record<string, RegExp>> = {
+  'test/programs/windows/':
+    /^src\/(agent\/(os|cli)\/|agent\/capabilities\/(event-logs|inventory)\/windows|watchdog\/|packaging\/)/,
+};
+
 /** For `features/backup/care/watch.ts`: `features/backup`. */
 function partOf(file: string): string | undefined {
   const folders = path.posix.dirname(file).split('/');
@@ -40,7 +46,9 @@ export function concernedTests(graph: Graph, changed: ReadonlySet<string>): stri
       const own = ownFiles(graph, test);
       const imported = own.flatMap((file) => graph.get(file)?.imports ?? []);
       const part = partOf(test.slice(PROGRAMS.length));
+      const [, also] = Object.entries(ALSO).find(([folder]) => test.startsWith(folder)) ?? [];
       return (
+        (also !== undefined && [...changed].some((file) => also.test(file))) ||
         own.some((file) => changed.has(file)) ||
         imported.some(({ target }) => target?.startsWith('src/') === true && changed.has(target)) ||
         (part !== undefined && parts.has(part))

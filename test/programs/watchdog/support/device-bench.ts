@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { saveCredentials } from '../../../../src/agent/core/settings.ts';
+import { ownPlatform } from '../../../../src/agent/os/releases/layout.ts';
 import { type SignedRelease, saveTrustedKeys } from '../../../../src/agent/os/releases/release-check.ts';
 import { type JournalLine, readJournal } from '../../../../src/agent/os/releases/upgrade-files.ts';
 import { bundle } from '../../../../src/packaging/build-agent.ts';
@@ -98,7 +99,25 @@ fs.writeSync = (fd, text, ...rest) => {
 })();
 `;
 
-export async function startDeviceBench(settings: Partial<WatchdogSettings> = {}): Promise<DeviceBench> {
+/** The machine of a bench: where its files are, and how its service manager starts the watchdog. */
+export interface DeviceHost {
+  dataDir: string;
+  programs: string;
+  /** As releases name it. */
+  platform: { os: string; architecture: string };
+  /** Installs the service of the enrolled machine, if it needs one. */
+  install?(): Promise<void>;
+  /** Starts the watchdog. */
+  launch(): ChildProcess;
+  /** What the programs have written, if that is not in the pipes of the watchdog. */
+  output?(): string;
+  /** The bytes of a release of the watchdog. */
+  watchdogRelease(version: string, first: string): Promise<Buffer>;
+  close(): Promise<void>;
+}
+
+/** This machine, with the programs as scripts of Node. */
+async function startLocalHost(agentCode: BundledCode, watchdogCode: BundledCode): Promise<DeviceHost> {
   // The name has a blank and letters that are not ASCII, as paths on real machines do.
   const folder = await mkdtemp(path.join(tmpdir(), 'muster wächter-'));
   const [dataDir, programs, bin] = ['data', 'programs', 'bin'].map((name) => path.join(folder, name)) as [
@@ -106,19 +125,50 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
     string,
     string,
   ];
-  const dieFile = path.join(folder, 'die.json');
-  const files = new Map<string, Buffer>();
-  const hub = await startScriptedHub();
-  const key = signingKey();
-  const agentCode = async (version: string, first = '') =>
-    Buffer.concat([Buffer.from(DIES(dieFile) + first), (await bundle('agent', version)).code]);
-  const watchdogCode = async (version: string, first = '') =>
-    Buffer.concat([Buffer.from(DIES(dieFile) + first), (await bundle('watchdog', version)).code]);
   await mkdir(bin, { recursive: true });
   await mkdir(programs);
   await writeFile(path.join(bin, 'muster-agent.cjs'), await agentCode('1.0.0'));
   const watchdogFile = path.join(bin, 'muster-watchdog.cjs');
   await writeFile(watchdogFile, await watchdogCode('1.0.0'));
+  return {
+    dataDir,
+    programs,
+    platform: ownPlatform(),
+    launch() {
+      const current = path.join(programs, 'watchdog/current/muster-agent');
+      const words = ['watchdog', 'run', '--data-dir', dataDir, '--programs', programs];
+      const [command, ...args] = existsSync(current)
+        ? [current, ...words]
+        : [process.execPath, watchdogFile, ...words];
+      return spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    },
+    async watchdogRelease(version, first) {
+      const file = path.join(bin, `watchdog-${version}.cjs`);
+      await writeFile(file, await watchdogCode(version, first));
+      // What a release of the watchdog is on a real machine: one file that can be executed.
+      return Buffer.from(`#!/bin/sh\nexec '${process.execPath}' '${file}' "$@"\n`);
+    },
+    close: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** A program under this version, with code that runs first. */
+type BundledCode = (version: string, first?: string) => Promise<Buffer>;
+
+export async function startDeviceBench(
+  settings: Partial<WatchdogSettings> = {},
+  startHost: (agentCode: BundledCode, watchdogCode: BundledCode) => Promise<DeviceHost> = startLocalHost,
+): Promise<DeviceBench> {
+  const files = new Map<string, Buffer>();
+  const hub = await startScriptedHub();
+  const key = signingKey();
+  const dies = path.join(await mkdtemp(path.join(tmpdir(), 'muster-bench-')), 'die.json');
+  const codeOf =
+    (component: 'agent' | 'watchdog'): BundledCode =>
+    async (version, first = '') =>
+      Buffer.concat([Buffer.from(DIES(dies) + first), (await bundle(component, version)).code]);
+  const host = await startHost(codeOf('agent'), codeOf('watchdog'));
+  const { dataDir, programs, platform } = host;
   await saveCredentials(dataDir, {
     server: hub.url,
     deviceId: 'd',
@@ -131,6 +181,7 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
   await saveTrustedKeys(dataDir, [published(key)]);
   await writeFile(path.join(dataDir, 'watchdog.json'), JSON.stringify({ ...SETTINGS, ...settings }));
   hub.nextInMs = 200;
+  await host.install?.();
 
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
@@ -139,15 +190,10 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
   let text = '';
   const launch = () => {
     started += 1;
-    const current = path.join(programs, 'watchdog/current/muster-agent');
-    const words = ['watchdog', 'run', '--data-dir', dataDir, '--programs', programs];
-    const [command, ...args] = existsSync(current)
-      ? [current, ...words]
-      : [process.execPath, watchdogFile, ...words];
-    const each = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const each = host.launch();
     child = each;
     for (const stream of [each.stdout, each.stderr]) {
-      stream.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      stream?.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
     }
     ended = new Promise((resolve) => {
       each.once('exit', () => {
@@ -175,16 +221,12 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
     },
     file: (sha256) => files.get(sha256) ?? Buffer.alloc(0),
     async agentRelease(version, first = '', about = {}) {
-      const bytes = await agentCode(version, first);
-      return bench.publish(signed(key, bytes, { version, ...about }), bytes);
+      const bytes = await codeOf('agent')(version, first);
+      return bench.publish(signed(key, bytes, { version, ...platform, ...about }), bytes);
     },
     async watchdogRelease(version, first = '') {
-      const file = path.join(bin, `watchdog-${version}.cjs`);
-      await writeFile(file, await watchdogCode(version, first));
-      await writeFile(path.join(bin, 'muster-agent.cjs'), await agentCode('1.0.0'));
-      // What a release of the watchdog is on a real machine: one file that can be executed.
-      const bytes = Buffer.from(`#!/bin/sh\nexec '${process.execPath}' '${file}' "$@"\n`);
-      return bench.publish(signed(key, bytes, { component: 'watchdog', version }), bytes);
+      const bytes = await host.watchdogRelease(version, first);
+      return bench.publish(signed(key, bytes, { component: 'watchdog', version, ...platform }), bytes);
     },
     offer(upgrade) {
       hub.upgrades = [upgrade];
@@ -199,7 +241,7 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
       child?.kill('SIGTERM');
       await ended;
     },
-    output: () => text,
+    output: () => text + (host.output?.() ?? ''),
     starts: () => started,
     async runs(version, withinMs = 20_000) {
       const seen = hub.heartbeats.length;
@@ -209,7 +251,7 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
           beats > 1 && socket?.connected === true && last?.agentVersion === version,
         withinMs,
       ).catch((error: unknown) => {
-        throw new Error(`No agent ${version} is connected: ${String(error)}\n${text}`);
+        throw new Error(`No agent ${version} is connected: ${String(error)}\n${bench.output()}`);
       });
     },
     phases: (component = 'agent') =>
@@ -223,16 +265,17 @@ export async function startDeviceBench(settings: Partial<WatchdogSettings> = {})
         withinMs,
       ).catch(() => {
         const said = JSON.stringify([bench.phases('agent'), bench.phases('watchdog')]);
-        throw new Error(`No phase "${phase}" was reported, but ${said}.\n${text}`);
+        throw new Error(`No phase "${phase}" was reported, but ${said}.\n${bench.output()}`);
       });
     },
     journal: () => readJournal(dataDir),
-    dieAt: (step, when) => writeFile(dieFile, JSON.stringify({ step, when })),
-    hasDied: () => !existsSync(dieFile),
+    dieAt: (step, when) => writeFile(dies, JSON.stringify({ step, when })),
+    hasDied: () => !existsSync(dies),
     async close() {
       await bench.stop();
       await hub.close();
-      await rm(folder, { recursive: true, force: true });
+      await host.close();
+      await rm(path.dirname(dies), { recursive: true, force: true });
     },
   };
   hub.answers = (request, response, body) => answer(bench, files, request, response, body);

@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { type DeviceBench, startDeviceBench } from '../watchdog/support/device-bench.ts';
+import { needsWine } from './support/needs-wine.ts';
+import { startWindowsHost } from './support/windows-host.ts';
+
+/** Upgrades on Windows, where the file of a running program cannot be replaced. */
+describe('an upgrade on Windows', function () {
+  this.timeout(240_000);
+  let bench: DeviceBench;
+
+  before(function () {
+    needsWine(this);
+  });
+  beforeEach(async () => {
+    bench = await startDeviceBench({}, startWindowsHost);
+  });
+  afterEach(() => bench?.close());
+
+  it('replaces the script of the agent', async () => {
+    bench.start();
+    await bench.runs('1.0.0', 60_000);
+    bench.offer(await bench.agentRelease('1.1.0'));
+    await bench.phaseIs('completed', 60_000);
+    await bench.runs('1.1.0', 60_000);
+  });
+
+  it('goes back if the release ends at once', async () => {
+    bench.start();
+    await bench.runs('1.0.0', 60_000);
+    bench.offer(await bench.agentRelease('1.1.0', 'process.exit(3);'));
+    await bench.phaseIs('rolled_back CRASHED', 60_000);
+    await bench.runs('1.0.0', 60_000);
+  });
+
+  it('replaces the executable of the watchdog while it runs', async () => {
+    bench.start();
+    await bench.runs('1.0.0', 60_000);
+    bench.offer(await bench.watchdogRelease('1.1.0'));
+    await bench.phaseIs('completed', 90_000);
+    // With the agent that is embedded in it.
+    await bench.runs('1.1.0', 60_000);
+    expect(bench.hub.lastHeartbeat?.watchdogVersion).to.equal('1.1.0');
+  });
+});
