@@ -132,7 +132,11 @@ process.on('SIGINT', () => {});
 
 const given = process.argv.slice(2);
 if (given[0] === '--which') {
-  process.stdout.write(programsToRun(false).map((file) => `${file}\n`).join(''));
+  process.stdout.write(
+    programsToRun(false)
+      .map((file) => `${file}\n`)
+      .join(''),
+  );
   process.exit();
 }
 const isWhole = given.length === 0 || given[0] === '--programs';

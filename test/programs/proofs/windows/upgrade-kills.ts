@@ -63,7 +63,9 @@ describe('upgrades on Windows that are killed', function () {
   /** How the attempts of this version have ended, by the watchdog's report or over the socket; none may end twice. */
   const endsOf = (version: string): string[] => {
     const ends = [...bench.reports.flatMap(({ updates }) => updates), ...bench.hub.statuses]
-      .filter((status) => status.targetVersion === version && /^(completed|rolled_back|failed)$/.test(status.phase))
+      .filter(
+        (status) => status.targetVersion === version && /^(completed|rolled_back|failed)$/.test(status.phase),
+      )
       .map(({ phase, code }) => (code === undefined ? phase : `${phase} ${code}`));
     return [...new Set(ends)];
   };
