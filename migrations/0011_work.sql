@@ -50,8 +50,9 @@ begin
     from (
       select c.kind, c.id, (row_number() over (partition by c.kind) - 1) / 150 as part
       from changed c join former f on f.id = c.id
-      where (f.status, f.progress, f.stalled_since, f.error_message)
-        is distinct from (c.status, c.progress, c.stalled_since, c.error_message)) as parts
+      -- A device that moves takes its work with it.
+      where (f.status, f.progress, f.stalled_since, f.error_message, f.org_id)
+        is distinct from (c.status, c.progress, c.stalled_since, c.error_message, c.org_id)) as parts
     group by kind, part;
   end if;
   return null;

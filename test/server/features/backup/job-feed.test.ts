@@ -257,6 +257,7 @@ describe('long work on the dashboard', function () {
     const id = await order();
     expect((await own.follow({ deviceId: enrolled.deviceId })).jobs.map((job) => job.id)).to.include(id);
     await own.follow({ jobId: id });
+    await shows(partner, id, ({ orgId }) => orgId === tenant.orgId);
     await inSystem(app, async (tx) => {
       const [site] = await tx('sites').where({ org_id: elsewhere }).select('id');
       const siteId = site?.id ?? newId();
