@@ -64,9 +64,10 @@ async function prepareBlob(maker: string, { main, agent }: ExecutableParts, fold
     disableExperimentalSEAWarning: true,
     useCodeCache: false,
     useSnapshot: false,
-    // Neither the environment nor a signal may make the runtime load other code or open its inspector.
+    // Neither the environment nor a signal may make the runtime load other code or open its inspector. Both programs are
+    // idle most of the time, so the space for new objects, 32 MB otherwise, is small.
     execArgvExtension: 'none',
-    execArgv: ['--disable-sigusr1'],
+    execArgv: ['--disable-sigusr1', '--max-semi-space-size=2'],
     assets: { agent: 'agent.cjs' },
   };
   await writeFile(path.join(folder, 'settings.json'), JSON.stringify(settings));
@@ -139,7 +140,8 @@ export async function bundle(component: Component, version?: string): Promise<Bu
     platform: 'node',
     format: 'cjs',
     target: RUNTIME,
-    charset: 'utf8',
+    // V8 keeps a script with any other character in two bytes for each.
+    charset: 'ascii',
     legalComments: 'none',
     write: false,
     metafile: true,
@@ -152,7 +154,12 @@ export async function bundle(component: Component, version?: string): Promise<Bu
       'process.env.WS_NO_BUFFER_UTIL': '"1"',
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
     },
-    plugins: [withVersion(path.join(ROOT, versionFile), source.replace(VERSION, `$1'${used}'`))],
+    plugins: [
+      withVersion(path.join(ROOT, versionFile), source.replace(VERSION, `$1'${used}'`)),
+      englishOnly,
+      definitionsOnly,
+      ownWebSocket,
+    ],
   });
   const [output] = outputFiles;
   if (output === undefined) throw new Error(`The bundle of ${component} is empty.`);
@@ -175,6 +182,49 @@ function withVersion(file: string, contents: string): Plugin {
     },
   };
 }
+
+/** Zod's messages in some fifty languages, of which the programs use one, are a fifth of the script. */
+const englishOnly: Plugin = {
+  name: 'english only',
+  setup(building) {
+    building.onLoad({ filter: /zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, ({ path: file }) => ({
+      contents: "export { default as en } from './en.js';",
+      resolveDir: path.dirname(file),
+    }));
+  },
+};
+
+/**
+ * engine.io-client looks for the runtime's own WebSocket when it is loaded, and uses `ws` all the same. That look makes
+ * the runtime load its HTTP client and WebAssembly, which stay in memory.
+ */
+const ownWebSocket: Plugin = {
+  name: 'own WebSocket',
+  setup(building) {
+    building.onLoad({ filter: /engine\.io-client.*[\\/]globals\.node\.js$/ }, async ({ path: file }) => {
+      const contents = await readFile(file, 'utf8');
+      const changed = contents.replace(
+        'globalThisShim = global;',
+        'globalThisShim = Object.create(globalThis, { WebSocket: { value: undefined } });',
+      );
+      if (changed === contents) throw new Error(`${file} is not as this build expects it.`);
+      return { contents: changed, loader: 'js' };
+    });
+  },
+};
+
+/** The modules of the protocol only define shapes, so those that a program does not use are left out. */
+const definitionsOnly: Plugin = {
+  name: 'definitions only',
+  setup(building) {
+    building.onResolve({ filter: /^\.{1,2}\// }, ({ path: file, resolveDir }) => {
+      const wanted = path.resolve(resolveDir, file);
+      return path.dirname(wanted).startsWith(path.join(ROOT, 'src/protocol'))
+        ? { path: wanted, sideEffects: false }
+        : undefined;
+    });
+  },
+};
 
 function packagesIn(inputs: readonly string[]): string[] {
   const folders = inputs.flatMap((input) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? []);

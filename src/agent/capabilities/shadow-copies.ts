@@ -172,8 +172,8 @@ function* blocksOf(text: string): Generator<string[], void> {
 }
 
 /** After the first colon, which is a wide one in Chinese and Japanese. */
-const valueOf = (line: string) => line.slice(line.search(/[:：]/) + 1).trim();
+const valueOf = (line: string) => line.slice(line.search(/[:\uff1a]/) + 1).trim();
 
 /** Each language has quotation marks of its own, some with spaces. */
 const unquoted = (name: string) =>
-  name.replace(/^["'«»„“”‘’「」『』\s]+/u, '').replace(/["'«»„“”‘’「」『』\s]+$/u, '');
+  name.replace(/^["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+/u, '').replace(/["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+$/u, '');

@@ -64,12 +64,20 @@ function warnJson(message: string): void {
   console.log(JSON.stringify({ at: clock.date().toISOString(), event: 'agent.warning', message }));
 }
 
+/** Without the formats of languages, whose data would stay in memory for ever. */
+function timeOfDay(): string {
+  const now = clock.date();
+  return [now.getHours(), now.getMinutes(), now.getSeconds()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
+
 function warnText(message: string): void {
-  console.error(`${clock.date().toLocaleTimeString()}  ${message}`);
+  console.error(`${timeOfDay()}  ${message}`);
 }
 
 function printText(state: ConnectionState): void {
-  const time = clock.date().toLocaleTimeString();
+  const time = timeOfDay();
   if (state.state === 'waiting') {
     const seconds = Math.max(0, Math.round((Date.parse(state.nextTryAt) - clock.now()) / 1000));
     console.log(`${time}  ${state.reason} The next attempt is in ${seconds} s.`);

@@ -31,6 +31,19 @@ describe('the build of the agent', function () {
     expect(execFileSync(process.execPath, [file, 'version'], { encoding: 'utf8' })).to.equal('9.8.7\n');
   });
 
+  it('keeps the programs small: what they do not use is left out, and V8 needs one byte for each character', async () => {
+    const [agent, watchdog] = [await bundle('agent'), await bundle('watchdog')];
+    for (const { code } of [agent, watchdog]) expect(/[\u0100-\uFFFF]/.test(code.toString())).to.equal(false);
+    // The languages of zod, and commands that only the server and the agent know.
+    expect(agent.code.includes('Entrada')).to.equal(false);
+    expect(watchdog.code.includes('eventlogs.query')).to.equal(false);
+    // The agent uses `ws`. To look for the runtime's own WebSocket loads its HTTP client and WebAssembly.
+    const look = 'process.moduleLoadList.some((name) => name.includes("undici"))';
+    const file = path.join(folder, 'agent.cjs');
+    await writeFile(file, `${agent.code.toString()}\nprocess.on('exit', () => console.log(${look}));`);
+    expect(execFileSync(process.execPath, [file, 'version'], { encoding: 'utf8' })).to.match(/\nfalse\n$/);
+  });
+
   it('has a runtime of the same version for building and for each platform, with a checksum', () => {
     for (const platform of ALL) {
       const versionOf = (spec: string) => spec.slice(spec.lastIndexOf('@'));
