@@ -176,4 +176,6 @@ const valueOf = (line: string) => line.slice(line.search(/[:\uff1a]/) + 1).trim(
 
 /** Each language has quotation marks of its own, some with spaces. */
 const unquoted = (name: string) =>
-  name.replace(/^["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+/u, '').replace(/["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+$/u, '');
+  name
+    .replace(/^["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+/u, '')
+    .replace(/["'«»\u201e\u201c\u201d\u2018\u2019\u300c\u300d\u300e\u300f\s]+$/u, '');

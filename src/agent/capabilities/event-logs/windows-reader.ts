@@ -326,7 +326,7 @@ type ReadLogStates = (
 ) => Promise<ReadonlyMap<string, LogState>>;
 
 /** The names are passed by the environment, so that none becomes part of the script. */
-const SCRIPT = String.raw`
+export const LOG_STATES_SCRIPT = String.raw`
 $ErrorActionPreference = 'SilentlyContinue'
 $ProgressPreference = 'SilentlyContinue'
 [Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)
@@ -350,7 +350,7 @@ const TIMEOUT_MS = 15_000;
 
 /** One start of PowerShell for all logs takes a second; wevtutil needs two starts for each log. */
 const readLogStates: ReadLogStates = async (names, signal) => {
-  const encoded = Buffer.from(SCRIPT, 'utf16le').toString('base64');
+  const encoded = Buffer.from(LOG_STATES_SCRIPT, 'utf16le').toString('base64');
   const output = await readOutput(
     systemProgram('powershell'),
     ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-EncodedCommand', encoded],

@@ -98,7 +98,9 @@ export function parseSnap(output: string): FoundSoftware[] {
   if (!head.startsWith('Name')) return [];
   return rows.flatMap((row) => {
     const [name = '', version, , , publisher] = row.trim().split(/\s+/);
-    return [{ name, version: nonEmpty(version), publisher: nonEmpty(publisher?.replace(/[\u2713\u272a*]+$/u, '')) }];
+    return [
+      { name, version: nonEmpty(version), publisher: nonEmpty(publisher?.replace(/[\u2713\u272a*]+$/u, '')) },
+    ];
   });
 }
 
