@@ -74,8 +74,10 @@ describe('databases of SQL Server', function () {
       noRecovery: true,
     });
     expect(restored.status, JSON.stringify(restored.body)).to.equal(202);
-    const payload = (await device.nextCommand()).payload;
-    expect(payload).to.include({ targetDatabase: HOSTILE, noRecovery: true, backupType: 'full' });
+    const ordered = await device.nextCommand();
+    expect(ordered.payload).to.include({ targetDatabase: HOSTILE, noRecovery: true, backupType: 'full' });
+    // Without its end it would be sent again to the device of the next test.
+    await device.fail(ordered, 'RESTORE_FAILED');
   });
 
   it('have chains, from the history of the server itself', async () => {
