@@ -93,6 +93,9 @@ export const LogQuerySummary = z.object({
     .string()
     .optional()
     .describe('What is missing from the answer and why, such as parts of a log that were skipped.'),
+  lookedBackTo: Instant.optional().describe(
+    'If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.',
+  ),
 });
 export type LogQuerySummary = z.infer<typeof LogQuerySummary>;
 export const LogNameOnly = z.object({ name: LogName });

@@ -49,8 +49,9 @@ export function addEventLog(program: Command): void {
       const entries = (await openEventLogs()).reader.query(query, interrupted());
       let step = await entries.next();
       for (; step.done !== true; step = await entries.next()) print(step.value, options.json);
-      const { truncated, note } = step.value;
-      if (truncated) console.error(`Not everything was read. ${note ?? ''}`.trim());
+      const { truncated, note, lookedBackTo } = step.value;
+      const further = lookedBackTo === undefined ? '' : ` Go on with --until ${lookedBackTo}.`;
+      if (truncated) console.error(`Not everything was read. ${note ?? ''}`.trim() + further);
     });
 
   withConditions(

@@ -215,11 +215,18 @@ function report(
 }
 
 /** The incompleteness of a result, and how to get the rest. */
-function whyCut({ outcome, rows, note }: Pick<QueryOutcome, 'outcome' | 'rows' | 'note'>, limit: number) {
+function whyCut(
+  { outcome, rows, note, lookedBackTo }: Pick<QueryOutcome, 'outcome' | 'rows' | 'note' | 'lookedBackTo'>,
+  limit: number,
+) {
   if (outcome === 'answered' && rows === limit) {
     const more = limit < LOG_PAGE_MAX ? ` --limit ${LOG_PAGE_MAX} shows more.` : '';
     return `only the newest ${limit} entries are shown, and there are more.${more} So do --since and --until.`;
   }
   const why = note === undefined ? '' : ` ${note}`;
-  return `the device stopped before it had read everything.${why} Narrow the time with --since and --until.`;
+  const further =
+    lookedBackTo === undefined
+      ? 'Narrow the time with --since and --until.'
+      : `It has looked back to ${lookedBackTo}: go on with --until ${lookedBackTo}.`;
+  return `the device stopped before it had read everything.${why} ${further}`;
 }

@@ -3889,6 +3889,12 @@ truncated: boolean
  * What is missing from the answer and why, in the words of the device.
  */
 note?: string
+/**
+ * If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.
+ */
+lookedBackTo?: {
+[k: string]: unknown
+}
 tookMs: number
 }
 }
@@ -3988,6 +3994,12 @@ truncated: boolean
  * What is missing from the answer and why, in the words of the device.
  */
 note?: string
+/**
+ * If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.
+ */
+lookedBackTo?: {
+[k: string]: unknown
+}
 tookMs: number
 }
 }

@@ -22,6 +22,7 @@ import { withTenant } from '../../platform/db/transaction.ts';
 import { writeInParts } from '../../platform/db/write-in-parts.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 
 /** Live questions about a device's own logs (SPEC 4.11). Nothing here holds a database connection while it waits. */
 export type LiveLogs = ReturnType<typeof liveLogs>;
@@ -74,7 +75,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     ): Promise<z.infer<typeof EntryPage>> {
       const startedAt = clock.monotonic();
       const entries: LogEntry[] = [];
-      const { scanned, truncated, total, note } = await ask(
+      const { scanned, truncated, total, note, lookedBackTo } = await ask(
         ctx,
         deviceId,
         {
@@ -93,7 +94,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
           scanned,
           truncated,
           tookMs: Math.round(clock.monotonic() - startedAt),
-          ...(note === undefined ? {} : { note }),
+          ...omitUndefined({ note, lookedBackTo }),
         },
       };
     },

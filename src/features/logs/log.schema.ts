@@ -7,6 +7,7 @@ import {
   LogEntry,
   LogLevel,
   LogMetadata,
+  LogQuerySummary,
   EventCategory,
   EventLevel,
   DiagnosticLevel,
@@ -65,6 +66,7 @@ export const EntryPage = z.object({
       .string()
       .optional()
       .describe('What is missing from the answer and why, in the words of the device.'),
+    lookedBackTo: LogQuerySummary.shape.lookedBackTo,
     tookMs: z.number().int(),
   }),
 });

@@ -152,6 +152,24 @@ describe('the feed of the event log viewer', () => {
     );
   });
 
+  it('goes on from where the device has stopped, although nothing was found', async () => {
+    feed.start(TARGET, { text: 'rare' }, 2);
+    await asked();
+    hub.last('query').end('no_match');
+    feed.older('2026-01-31T07:00:00.000Z');
+    await eventually(
+      () => hub.asked.length,
+      (count) => count === 2,
+    );
+    expect(hub.last('query').call.query.message).to.include({
+      text: 'rare',
+      endTime: '2026-01-31T07:00:00.000Z',
+    });
+    hub.last('query').send(1);
+    hub.last('query').end('answered');
+    expect(shown()).to.deep.equal([1]);
+  });
+
   it('reads older entries from the time of the oldest, and stops if none is new', async () => {
     feed.start(TARGET, { startTime: '2026-01-01T00:00:00.000Z' }, 2);
     await asked();

@@ -108,6 +108,8 @@ export class ScanReport {
   skipped = 0;
   /** Records that could not be read. */
   unreadable = 0;
+  /** The time of the oldest record so far, as ISO 8601. */
+  lookedBackTo: string | undefined;
 
   /** To be called for each part that is missing from the result. */
   missed(remark: string): void {
@@ -128,6 +130,7 @@ export class ScanReport {
       truncated,
       ...(!truncated && total !== undefined && { total }),
       ...(note !== '' && { note }),
+      ...(stopped && this.lookedBackTo !== undefined && { lookedBackTo: this.lookedBackTo }),
     };
   }
 }
@@ -218,6 +221,7 @@ export async function* pageOf(
       for (const entry of step.value) {
         if (signal.aborted) break;
         scanned += 1;
+        report.lookedBackTo = entry.timeCreated;
         if (!matches(entry)) continue;
         matched += 1;
         if (matched <= first) continue;

@@ -183,6 +183,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
                 onSearch={change}
                 onCancel={() => feed.cancel()}
                 onAgain={again}
+                onFurther={(before) => feed.older(before)}
                 onStored={toStored}
               />
               {state.tail.ended !== undefined && (

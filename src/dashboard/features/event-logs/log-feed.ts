@@ -133,11 +133,15 @@ export class LogFeed {
     void this.#run(conditions, false);
   }
 
-  /** Reads the entries before the oldest one. */
-  older(): void {
+  /**
+   * Reads the entries before the oldest one.
+   * @param before  the time up to which the device has looked, if it found nothing on the last part of its way
+   */
+  older(before?: string): void {
     const oldest = this.#state.rows.at(-1);
-    if (oldest === undefined || this.#state.query.state === 'running') return;
-    void this.#run({ ...this.#conditions, endTime: new Date(oldest.at).toISOString() }, true);
+    const endTime = before ?? (oldest === undefined ? undefined : new Date(oldest.at).toISOString());
+    if (endTime === undefined || this.#state.query.state === 'running') return;
+    void this.#run({ ...this.#conditions, endTime }, true);
   }
 
   /** Ends the query. What has arrived stays. */

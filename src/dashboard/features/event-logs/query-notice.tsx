@@ -1,7 +1,7 @@
 import { Button, Group, Loader, Progress, Text } from '@mantine/core';
 import { IconClockX, IconPlugConnectedX } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
-import { formatCount, Notice } from '../../ui/index.ts';
+import { formatCount, formatTime, Notice } from '../../ui/index.ts';
 import type { QueryState } from './log-feed.ts';
 import { narrowings } from './log-filter.ts';
 import type { LogSearch } from './log-search.ts';
@@ -17,6 +17,7 @@ export function QueryNotice({
   onSearch,
   onCancel,
   onAgain,
+  onFurther,
   onStored,
 }: {
   query: QueryState;
@@ -26,6 +27,8 @@ export function QueryNotice({
   onSearch: (change: Partial<LogSearch>, isStep?: boolean) => void;
   onCancel: () => void;
   onAgain: () => void;
+  /** Goes on reading before this time, for a query of one device. */
+  onFurther?: (before: string) => void;
   /** Shows what the server has stored of the device. */
   onStored: (() => void) | undefined;
 }) {
@@ -45,6 +48,12 @@ export function QueryNotice({
       Show stored events
     </Button>
   );
+  const lookedBackTo = outcome?.lookedBackTo;
+  const further = lookedBackTo !== undefined && onFurther !== undefined && (
+    <Button key="further" size="compact-xs" onClick={() => onFurther(lookedBackTo)}>
+      Look further back
+    </Button>
+  );
   const narrower = narrowings(search).map(({ label, change }) => (
     <Button key={label} variant="default" size="compact-xs" onClick={() => onSearch(change, true)}>
       {label}
@@ -54,10 +63,11 @@ export function QueryNotice({
     case 'complete':
       if (outcome?.truncated !== true) return null;
       return (
-        <Notice role="status" tone="warning" icon={IconClockX} actions={narrower}>
+        <Notice role="status" tone="warning" icon={IconClockX} actions={[further, ...narrower]}>
           The device stopped before it had read the whole log
-          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}.{' '}
-          {outcome.note ?? 'Older entries may be missing.'} A narrower query reaches further back:
+          {outcome.scanned === undefined ? '' : `, after ${formatCount(outcome.scanned)} records`}
+          {outcome.lookedBackTo === undefined ? '' : ` back to ${formatTime(new Date(outcome.lookedBackTo))}`}
+          . {outcome.note ?? 'Older entries may be missing.'} A narrower query reaches further back:
         </Notice>
       );
     case 'timed_out':

@@ -91,11 +91,23 @@ describe('a live query to many devices', () => {
     expect(ends).to.deep.equal([]);
     await full.agent.rows(frame, [entry(1)], 1);
     await full.agent.succeed(frame, { scanned: 9, truncated: false });
-    await empty.agent.succeed(await empty.agent.nextCommand(), { scanned: 40, truncated: true });
+    const lookedBackTo = '2026-01-31T07:00:00.000Z';
+    await empty.agent.succeed(await empty.agent.nextCommand(), {
+      scanned: 40,
+      truncated: true,
+      lookedBackTo,
+    });
     await failing.agent.fail(await failing.agent.nextCommand(), 'LOG_NOT_FOUND', 'There is no such log.');
     expect(await ended(started.queryId)).to.deep.equal([
       { deviceId: full.device.deviceId, outcome: 'answered', rows: 3, scanned: 9, truncated: false },
-      { deviceId: empty.device.deviceId, outcome: 'no_match', rows: 0, scanned: 40, truncated: true },
+      {
+        deviceId: empty.device.deviceId,
+        outcome: 'no_match',
+        rows: 0,
+        scanned: 40,
+        truncated: true,
+        lookedBackTo,
+      },
       {
         deviceId: failing.device.deviceId,
         outcome: 'error',

@@ -162,6 +162,9 @@ async function* entriesOf(
     onRejected: (entries) => (report.skipped += entries),
   });
   if (!signal.aborted || position === range.from) return;
+  // Blocks that cannot match were skipped, so the last entry may be far behind.
+  const reached = await sampleAt(part, position, range.to);
+  if (reached !== undefined) report.lookedBackTo = new Date(reached.at).toISOString();
   const share = Math.floor((100 * (range.to - position)) / (range.to - range.from));
   report.missed(`Time was up after ${share} % of ${name} (${megabytes(range.to - position)}) had been read.`);
 }

@@ -2,6 +2,7 @@ import { appendFile, mkdir, open, rename, symlink, utimes, writeFile } from 'nod
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import type { LogQuerySummary } from '../../../../../src/protocol/index.ts';
 import * as fc from 'fast-check';
 import { parsePartName, unpack } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
@@ -249,6 +250,26 @@ describe('agent: text logs', () => {
     expect(rows).to.have.length(5);
     expect(summary).to.include({ scanned: 5, truncated: true });
     expect(summary.note).to.match(/^app\.log\.1\.gz was left out: /);
+  });
+
+  it('says how far back it has looked when its time is up, and goes on from there', async () => {
+    const needle = (i: number) => line(i).trimEnd() + ' rare text\n';
+    await put('app.log', needle(0) + lines(1, 60_000) + needle(60_000));
+    const upTo = async (conditions: object, signal: AbortSignal = never) =>
+      ask(reader(), { name: 'app.log', text: 'rare text', ...conditions }, signal);
+    const whole = await upTo({});
+    expect(whole.rows).to.have.length(2);
+    expect(whole.summary).not.to.have.property('lookedBackTo');
+    const timeUp = new AbortController();
+    const answer = reader().query({ name: 'app.log', text: 'rare text', page: 1, limit: 9 }, timeUp.signal);
+    expect((await answer.next()).value).to.deep.equal(whole.rows[0]);
+    timeUp.abort();
+    const { value } = await answer.next();
+    const { truncated, lookedBackTo } = value as LogQuerySummary;
+    expect(truncated).to.equal(true);
+    expect(Date.parse(lookedBackTo ?? '')).to.be.at.most(Date.parse(whole.rows[0]?.timeCreated ?? ''));
+    const rest = await upTo({ endTime: lookedBackTo });
+    expect(rest.rows.at(-1)).to.deep.equal(whole.rows[1]);
   });
 
   it('reads a large log in bounded memory, and stops at once when it is aborted', async function () {
