@@ -2,11 +2,10 @@ import { appendFile, mkdir, open, rename, symlink, utimes, writeFile } from 'nod
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { LogQuerySummary } from '../../../../../src/protocol/index.ts';
 import * as fc from 'fast-check';
 import { parsePartName, unpack } from '../../../../../src/agent/capabilities/event-logs/text/log-files.ts';
 import { textReader } from '../../../../../src/agent/capabilities/event-logs/text/text-reader.ts';
-import { LogEntry, type LogLevel } from '../../../../../src/protocol/index.ts';
+import { LogEntry, type LogLevel, type LogQuerySummary } from '../../../../../src/protocol/index.ts';
 import {
   ask,
   askAllPages,
