@@ -21,9 +21,12 @@ export interface ManagedWindows extends WindowsAnswers {
   close(): Promise<void>;
 }
 
-export async function startManagedWindows(states?: LogStates): Promise<ManagedWindows> {
+export async function startManagedWindows(
+  states?: LogStates,
+  env: Record<string, string> = {},
+): Promise<ManagedWindows> {
   const { program } = await builtWindowsAgent(AGENT_VERSION);
-  const app = await createTestApp({ env: { AGENT_HEARTBEAT_SECONDS: '1' } });
+  const app = await createTestApp({ env: { AGENT_HEARTBEAT_SECONDS: '1', ...env } });
   const tenant = await buildTenant(app);
   const machine = await startWineMachine();
   const agent = (...args: string[]) => machine.run(program, args);
