@@ -66,6 +66,7 @@ for (const [boot, manager, file] of MANAGERS) {
       });
       await isRunning();
       expect(last.device.watchdogVersion).to.equal(WATCHDOG_VERSION);
+      expect((await container.run('muster-agent doctor')).output).to.contain(`${manager}: running`);
       const again = await container.ok(bench.install());
       expect(again).to.contain('is already enrolled');
       expect((await bench.connected(container)).agent).to.equal(last.agent);
@@ -154,6 +155,16 @@ for (const [boot, manager, file] of MANAGERS) {
       expect(await bench.devices('?status=decommissioned')).to.have.length(1);
       await container.reboot();
       expect((await container.run(TRACES)).output).to.equal('');
+    });
+
+    it('connects in the steps that enrolling by hand prints', async () => {
+      await container.ok(bench.install('--no-service'));
+      const enroll = `MUSTER_ENROLLMENT_KEY=${bench.key} muster-agent enroll --server ${bench.url}`;
+      const next = /connects once you install the service: (.*)/.exec(await container.ok(enroll))?.[1];
+      await container.ok(next ?? 'false');
+      last = await bench.connected(container);
+      await isRunning();
+      expect(await bench.devices()).to.have.length(1);
     });
   });
 }
