@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { assetNames, buildAgent, isOwnPlatform } from '../../src/packaging/build-agent.ts';
+import { assetNames, type BuildRequest, buildAgent, isOwnPlatform } from '../../src/packaging/build-agent.ts';
 import { isPlatform, PLATFORMS } from '../../src/packaging/runtimes.ts';
 
 /** Names the folder of the agent that the test runner has built, to the test processes. */
@@ -19,13 +19,14 @@ const platform = Object.keys(PLATFORMS)
   .find((name) => isOwnPlatform(name));
 
 /** Builds the agent for this machine as `npm run build:agent` does, into a folder of its own. */
-export async function buildOwnAgent(): Promise<BuiltAgent> {
+export async function buildOwnAgent(versions: BuildRequest['versions'] = {}): Promise<BuiltAgent> {
   if (platform === undefined) throw new Error('The agent cannot be built for this machine.');
   const folder = mkdtempSync(path.join(tmpdir(), 'muster-built-agent-'));
   const lines: string[] = [];
   const { failed } = await buildAgent({
     platforms: [platform],
     out: folder,
+    versions,
     report: (line) => lines.push(line),
   });
   if (failed.length > 0) {

@@ -12,6 +12,7 @@ import { INSECURE_REFUSAL, INSECURE_WARNING, EXIT, ServerCallError } from '../co
 import { PROGRAM } from '../core/version.ts';
 import { rotateToken } from '../core/tokens.ts';
 import { printable } from '../core/plain-text.ts';
+import { howToStart } from './service.ts';
 import { removeData } from '../core/remove-data.ts';
 import { runningAgent } from '../core/status-file.ts';
 
@@ -91,7 +92,7 @@ export function addEnroll(program: Command): void {
         if (/^https?_proxy$/i.test(proxy?.source ?? '')) {
           console.log('A service does not see that variable. To store the proxy, enroll with --proxy.');
         }
-        console.log(`Start it with: ${PROGRAM} run`);
+        console.log(await howToStart(dataDir));
       },
     );
 }
@@ -127,11 +128,14 @@ function isPlainAddress({ protocol, username, password, search, hash }: URL): bo
   return /^https?:$/.test(protocol) && username + password + search + hash === '';
 }
 
+/** `install.sh` knows this exit code. */
+const STILL_RUNNING = 5;
+
 export function addUnenroll(program: Command): void {
   program
     .command('unenroll')
     .description(
-      'take this machine out of service at its server, and remove the agent’s files (exit 3: server not reached, 4: refused)',
+      'take this machine out of service at its server, and remove the agent’s files (exit 3: server not reached, 4: refused, 5: the agent is still running)',
     )
     .option('--data-dir <folder>', 'folder of the agent', defaultDataDir())
     .option('--keep-data', 'remove the credentials only', false)
@@ -140,9 +144,8 @@ export function addUnenroll(program: Command): void {
       const dataDir = await openPrivateFolder(options.dataDir);
       const running = await runningAgent(dataDir);
       if (running !== undefined) {
-        throw new Error(
-          `The agent is running (process ${running.pid}). Stop it first: ${PROGRAM} service stop`,
-        );
+        const message = `The agent is running (process ${running.pid}). Stop it first: ${PROGRAM} service stop, or, if it runs in the foreground, where it was started.`;
+        throw Object.assign(new Error(message), { exitCode: STILL_RUNNING });
       }
       try {
         console.log(await leaveServer(dataDir));

@@ -23,7 +23,7 @@ import {
   serviceManager,
   type ServiceManager,
 } from '../os/service-manager.ts';
-import type { ServicePlace } from '../os/service-definitions.ts';
+import { linkedProgram, type ServicePlace } from '../os/service-definitions.ts';
 
 const EXIT = { running: 0, stopped: 1, not_installed: 2, noManager: 3 } as const;
 const VERSION_MS = 30_000;
@@ -90,13 +90,13 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
     },
   );
   console.log(`Program: ${programFile(place.programs, 'watchdog', version)}`);
-  const command = commandFile(place);
-  if (command !== undefined) {
-    await writeIfChanged(command, commandScript(place), 0o755);
-    console.log(`Command: ${command}`);
-  }
+  await placeCommand(place);
   if (manager === undefined) return;
-  const serviceChanged = await manager.install();
+  const serviceChanged = await manager.install().catch((error: unknown) => {
+    if (!isNotWritable(error)) throw error;
+    const message = `The service cannot be installed: ${manager.file} cannot be written (is the folder mounted read-only?). Nothing starts the agent with the machine, so keep this running: ${foregroundCommand(place)}`;
+    throw new Error(message, { cause: error });
+  });
   console.log(`Service: ${manager.file}`);
   const state = await manager.state();
   if (!programChanged && !serviceChanged && state === 'running') {
@@ -107,11 +107,25 @@ async function install(place: ServicePlace, starts: boolean): Promise<void> {
   console.log('The service is started.');
 }
 
+/** The service does not need the command, so a folder that cannot be written to is not an error. */
+async function placeCommand(place: ServicePlace): Promise<void> {
+  const command = commandFile(place);
+  if (command === undefined) return;
+  try {
+    await writeIfChanged(command, commandScript(place), 0o755);
+    console.log(`Command: ${command}`);
+  } catch (error) {
+    if (!isNotWritable(error)) throw error;
+    console.error(`${command} cannot be written. Use ${linkedProgram(place)} in its place.`);
+  }
+}
+
 const NOT_WRITABLE = ['EROFS', 'EACCES', 'EPERM'];
+const isNotWritable = (error: unknown) => NOT_WRITABLE.some((code) => hasCode(error, code));
 
 /** Advice for a programs folder that cannot be written to. */
 function explained(error: unknown, programs: string): unknown {
-  if (!NOT_WRITABLE.some((code) => hasCode(error, code))) return error;
+  if (!isNotWritable(error)) return error;
   const message = `The program cannot be installed in ${programs}, which cannot be written to (is it mounted read-only?). Choose another folder: ${PROGRAM} service install --programs FOLDER`;
   return new Error(message, { cause: error });
 }
@@ -170,13 +184,31 @@ async function findManager(place: ServicePlace): Promise<ServiceManager | undefi
 async function managerOf(place: ServicePlace): Promise<ServiceManager> {
   const manager = await findManager(place);
   if (manager !== undefined) return manager;
-  const foreground = `${PROGRAM} watchdog run --programs ${place.programs} --data-dir ${place.dataDir}`;
-  throw Object.assign(
-    new Error(
-      `This machine has no service manager that Muster knows: systemd is not running. Run the agent in the foreground: ${foreground}`,
-    ),
-    { exitCode: EXIT.noManager },
-  );
+  const message = `${NO_MANAGER} Keep this running: ${foregroundCommand(place)}`;
+  throw Object.assign(new Error(message), { exitCode: EXIT.noManager });
+}
+
+const NO_MANAGER =
+  'This machine has no service manager that Muster knows: neither systemd nor OpenRC is running, so nothing starts the agent with the machine.';
+
+/** Runs the agent without a service manager, as in a container. */
+const foregroundCommand = (place: ServicePlace): string =>
+  `${programIn(place)} watchdog run --programs ${place.programs} --data-dir ${place.dataDir}`;
+
+/** This program as people call it: installed, by the link that upgrades move, and not by the folder of its version. */
+function programIn(place: ServicePlace): string {
+  if (!isSea()) return PROGRAM;
+  return ownProgramsDir() === place.programs ? linkedProgram(place) : process.execPath;
+}
+
+/** What to do after the enrollment, so that the device connects. */
+export async function howToStart(dataDir: string): Promise<string> {
+  if (!isSea()) return `Start it with: ${PROGRAM} run`;
+  const place = placeOf({ dataDir, prefix: process.env['MUSTER_PREFIX'] ?? '' });
+  if ((await findManager(place)) === undefined) {
+    return `${NO_MANAGER} The device connects once you start this, and for as long as it runs: ${foregroundCommand(place)}`;
+  }
+  return `The device connects once you install the service: ${programIn(place)} service install --data-dir ${dataDir}`;
 }
 
 function assertRights({ prefix }: ServicePlace): void {

@@ -32,10 +32,21 @@ export async function machineId(): Promise<string | undefined> {
     : createHash('sha256').update(`muster-agent machine id:${raw}`).digest('hex');
 }
 
+/** Systems without systemd often have only the file of D-Bus. A file may be there and empty, as in an image. */
+export async function linuxMachineId(
+  files: readonly string[] = ['/etc/machine-id', '/var/lib/dbus/machine-id'],
+): Promise<string | undefined> {
+  for (const file of files) {
+    const id = (await readFile(file, 'utf8').catch(() => '')).trim();
+    if (id !== '') return id;
+  }
+  return undefined;
+}
+
 async function rawMachineId(): Promise<string | undefined> {
   switch (osType()) {
     case 'linux':
-      return (await readFile('/etc/machine-id', 'utf8')).trim() || undefined;
+      return linuxMachineId();
     case 'macos':
       return /"IOPlatformUUID" = "([^"]+)"/.exec(
         await runSystemProgram('ioreg', ['-rd1', '-c', 'IOPlatformExpertDevice']),

@@ -63,6 +63,62 @@ function quoted(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `"${text}"`;
 }
 
+export const OPENRC_SERVICE = 'muster-agent';
+
+/**
+ * The init script for OpenRC, whose supervise-daemon restarts the program and discards its output; the watchdog writes
+ * a log of its own. Nothing checks whether the program responds. Pure.
+ */
+export function openrcScript(place: ServicePlace): string {
+  return `#!/sbin/openrc-run
+# Written by muster-agent service install. An upgrade of the agent does not change this file.
+# For HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS: "export NAME=value" in /etc/conf.d/${OPENRC_SERVICE}.
+
+description="Muster agent"
+
+muster_program=${shellWord(linkedProgram(place))}
+muster_programs=${shellWord(place.programs)}
+muster_data_dir=${shellWord(place.dataDir)}
+
+supervisor=supervise-daemon
+# OpenRC expands these twice. A variable within them keeps a path with spaces together.
+command='"$muster_program"'
+command_args='watchdog run --programs "$muster_programs" --data-dir "$muster_data_dir"'
+pidfile=/run/${OPENRC_SERVICE}.pid
+respawn_delay=5
+# Without this, OpenRC gives up for ever after ten restarts.
+respawn_max=0
+# The watchdog is asked to stop and stops the agent.
+retry=TERM/60/KILL/5
+# No core dumps, which would contain tokens.
+rc_ulimit="-c 0"
+unset ${UNWANTED_VARIABLES.join(' ')}
+
+depend() {
+  # The agent waits for the network by itself, so that a machine without one starts as well.
+  use net dns
+  after localmount bootmisc
+}
+
+stop_pre() {
+  muster_watchdog=$(service_get_value child_pid)
+}
+
+# A supervise-daemon that was killed has left the watchdog running, which then has to be stopped here.
+stop_post() {
+  case "$(readlink "/proc/$muster_watchdog/exe")" in
+    "$muster_programs"/watchdog/*) kill "$muster_watchdog" ;;
+    *) return 0 ;;
+  esac
+  local seconds=0
+  while [ -e "/proc/$muster_watchdog" ] && [ "$seconds" -lt 60 ]; do
+    sleep 1
+    seconds=$((seconds + 1))
+  done
+}
+`;
+}
+
 export const JOB_LABEL = 'com.muster.agent';
 
 /** The job for launchd, which restarts the program and does not check whether it responds. Pure. */
@@ -182,6 +238,12 @@ export const UNWANTED_VARIABLES = [
   'NODE_REPL_EXTERNAL_MODULE',
   'NODE_TLS_REJECT_UNAUTHORIZED',
 ] as const;
+
+/** Text as one literal word of a shell. Throws for characters that would hide in a script. */
+export function shellWord(text: string): string {
+  if (/\p{Cc}/u.test(text)) throw new Error('A path with control characters cannot be in a script.');
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
 
 /** Text as the content of an XML element. Throws for characters that XML cannot hold. */
 export function xmlText(text: string): string {

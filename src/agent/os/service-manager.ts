@@ -9,6 +9,7 @@ import {
   lstat,
   mkdir,
   open,
+  readdir,
   readFile,
   rename,
 } from 'node:fs/promises';
@@ -19,7 +20,10 @@ import { type RunSystemProgram, systemProgram } from './child-process.ts';
 import {
   JOB_LABEL,
   launchdJob,
+  OPENRC_SERVICE,
+  openrcScript,
   scheduledTask,
+  shellWord,
   TASK_NAME,
   type ServicePlace,
   systemdUnit,
@@ -88,10 +92,16 @@ export async function serviceManager(
     case 'darwin':
       return launchd(parts);
     default:
-      return (await exists(path.join(parts.place.prefix, '/run/systemd/system')))
-        ? systemd(parts)
-        : undefined;
+      return linuxManager(parts);
   }
+}
+
+/** By the file that each makes when it starts the machine: a package that is only installed starts nothing. */
+async function linuxManager(parts: Parts): Promise<ServiceManager | undefined> {
+  const isThere = (file: string) => exists(path.posix.join(parts.place.prefix, file));
+  if (await isThere('/run/systemd/system')) return systemd(parts);
+  if (await isThere('/run/openrc/softlevel')) return openrc(parts);
+  return undefined;
 }
 
 function systemd({ place, run }: Parts): ServiceManager {
@@ -123,6 +133,51 @@ function systemd({ place, run }: Parts): ServiceManager {
       await systemctl('daemon-reload');
     },
   };
+}
+
+function openrc({ place, run }: Parts): ServiceManager {
+  const file = path.posix.join(place.prefix, '/etc/init.d', OPENRC_SERVICE);
+  const service = (verb: string) => run('rc-service', [OPENRC_SERVICE, verb]);
+  const isRunning = () =>
+    service('status').then(
+      () => true,
+      () => false,
+    );
+  return {
+    name: 'OpenRC',
+    file,
+    async install() {
+      const isNew = await writeIfChanged(file, openrcScript(place), 0o755);
+      await run('rc-update', ['--quiet', 'add', OPENRC_SERVICE, 'default']);
+      return isNew;
+    },
+    restart: async () => void (await service('restart')),
+    async start() {
+      // `start` does nothing for a service whose supervise-daemon was killed.
+      if (!(await isRunning())) await service('restart');
+    },
+    stop: async () => void (await service('stop')),
+    async state() {
+      if (!(await exists(file))) return 'not_installed';
+      return (await isRunning()) ? 'running' : 'stopped';
+    },
+    async remove() {
+      if (!(await exists(file))) return;
+      await service('stop');
+      // By their names, because `--all` fails for each runlevel that the service is not in.
+      const runlevels = await runlevelsWith(path.posix.join(place.prefix, '/etc/runlevels'));
+      if (runlevels.length > 0) await run('rc-update', ['--quiet', 'delete', OPENRC_SERVICE, ...runlevels]);
+      await rm(file, { force: true });
+    },
+  };
+}
+
+async function runlevelsWith(folder: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const runlevel of await readdir(folder).catch(() => [])) {
+    if (await exists(path.posix.join(folder, runlevel, OPENRC_SERVICE))) found.push(runlevel);
+  }
+  return found.toSorted();
 }
 
 function launchd({ place, run }: Parts): ServiceManager {
@@ -285,8 +340,6 @@ export MUSTER_AGENT_DIR
 ${place.prefix === '' ? '' : `MUSTER_PREFIX=${shellWord(place.prefix)}\nexport MUSTER_PREFIX\n`}exec ${shellWord(linkedProgram(place))} "$@"
 `;
 }
-
-const shellWord = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** @returns whether anything changed */
 export async function writeIfChanged(file: string, content: string, mode: number): Promise<boolean> {

@@ -6,7 +6,7 @@ import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { DeviceModel, deviceOfToken } from '../devices/index.ts';
 import type { Candidate } from './place.ts';
 
-/** The devices that a machine may be by its machine id, and which of them are held by a living program. */
+/** The devices that a machine may be by its machine id or its token, and which of them are held by a living program. */
 
 /** More machines than an organization has under one machine id. */
 const CANDIDATES_MAX = 20;
@@ -43,7 +43,10 @@ export async function findHeld(
   return new Map(held.flat());
 }
 
-/** Reads and locks the candidates. Machines with one id enroll one after another. */
+/**
+ * Reads and locks the candidates. Machines with one id enroll one after another. A machine without an id, as a container
+ * is, can only be the device whose token it sends.
+ */
 export async function lockCandidates(
   tx: Tx,
   {
@@ -51,28 +54,31 @@ export async function lockCandidates(
     machineId,
     bearer,
     held,
-  }: { orgId: string; machineId: string; bearer: string | undefined; held: Held },
+  }: { orgId: string; machineId: string | undefined; bearer: string | undefined; held: Held },
 ): Promise<KnownDevice[]> {
-  await lockByName(tx, `machine ${orgId} ${machineId}`);
+  if (machineId !== undefined) await lockByName(tx, `machine ${orgId} ${machineId}`);
   const proven = bearer === undefined ? undefined : await deviceOfToken(tx, bearer);
+  if (machineId === undefined && proven === undefined) return [];
   const devices = await DeviceModel.query(tx)
     .where('org_id', orgId)
-    .where(
-      (either) =>
+    .where((either) => {
+      if (machineId === undefined) void either.where('id', proven ?? null);
+      else {
         void either
           .where('machine_id', machineId)
           .orWhere(
             (claim) =>
               void claim.where('claimed_machine_id', machineId).whereNot('condition', 'decommissioned'),
-          ),
-    )
+          );
+      }
+    })
     .orderBy('id')
     .limit(CANDIDATES_MAX)
     .forUpdate();
   return devices.map((device) => ({
     device,
     id: device.id,
-    ownsId: device.machineId === machineId,
+    ownsId: machineId !== undefined && device.machineId === machineId,
     isPending: device.condition === 'pending',
     serialNumber: device.hardware.serialNumber,
     isHeld: held.has(device.id),

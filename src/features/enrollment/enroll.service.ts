@@ -115,8 +115,7 @@ async function tradeKey(
     const trusted = await releaseKeys(tx);
     const key = await takeKey(tx, enrollmentKey);
     const { orgId } = key;
-    const candidates =
-      machineId === undefined ? [] : await lockCandidates(tx, { orgId, machineId, bearer, held });
+    const candidates = await lockCandidates(tx, { orgId, machineId, bearer, held });
     const place = placeOf(candidates, request.hardware?.serialNumber);
     const known = place.kind === 'known' ? place.device.device : undefined;
     if (known === undefined || known.condition === 'decommissioned') await assertDeviceQuota(tx, orgId);

@@ -108,6 +108,12 @@ read_options() {
   done
 }
 
+# The folder that an earlier run was told to use, by what it wrote into the command muster-agent.
+installed_as() {
+  written=$prefix/usr/local/bin/muster-agent
+  [ ! -r "$written" ] || sed -n "s|^$1 *'\\(.*\\)$2'.*|\\1|p" "$written"
+}
+
 find_place() {
   case "$(uname -s)" in
     Linux) os=linux home=/opt/muster magic=7f454c46 ;;
@@ -119,11 +125,14 @@ find_place() {
     aarch64 | arm64) architecture=arm64 ;;
     *) fail "There is no agent for the processor $(uname -m)." ;;
   esac
+  programs=\${programs:-$(installed_as "exec" '/watchdog/current/muster-agent')}
   programs=\${programs:-$prefix$home}
+  data=\${data:-$(installed_as "  MUSTER_AGENT_DIR=" '')}
   data=\${data:-$prefix/var/lib/muster-agent}
   agent=$programs/watchdog/current/muster-agent
+  foreground="$agent watchdog run --programs $programs --data-dir $data"
   case "$programs$data" in
-    *[[:cntrl:]]*) fail "The folders must not have control characters in their names." ;;
+    *[[:cntrl:]]* | *[\\'\\"\\\\]*) fail "The folders must not have quotation marks, backslashes or control characters in their names, which a service definition cannot hold." ;;
   esac
   case "$programs,$data" in
     /*,/*) ;;
@@ -149,18 +158,33 @@ assert_can_stay() {
       fail "The agent needs glibc 2.28 or newer, and this system has $glibc. Nothing was installed, and the machine was not enrolled."
       ;;
   esac
-  if [ -z "$no_service" ] && [ ! -d "$prefix/run/systemd/system" ]; then
-    printf '%s\\n' "This machine has no service manager that Muster knows: systemd is not running, so nothing would start the agent. The machine was not enrolled. To start the agent by other means, as in a container, install with --no-service, and run in the foreground: $agent watchdog run --programs $programs --data-dir $data" >&2
+  [ -n "$no_service" ] || assert_service_manager
+}
+
+# OpenRC makes its file when it starts the machine, as systemd makes its folder; being installed is not enough.
+assert_service_manager() {
+  if [ -d "$prefix/run/systemd/system" ]; then
+    definitions=$prefix/etc/systemd/system
+  elif [ -e "$prefix/run/openrc/softlevel" ]; then
+    definitions=$prefix/etc/init.d
+  else
+    printf '%s\\n' "This machine has no service manager that Muster knows: neither systemd nor OpenRC is running, so nothing would start the agent. The machine was not enrolled, and nothing was installed." "To start the agent by other means, as in a container, run this installer with --no-service and then keep this running: $foreground" >&2
     exit 3
   fi
+  is_writable "$definitions" || fail "The service cannot be installed, because $definitions cannot be written to (is it mounted read-only?). The machine was not enrolled, and nothing was installed. With --no-service, the agent is installed without a service, and this starts it: $foreground"
+}
+
+# Whether the folder can be written to, or can be made.
+is_writable() {
+  existing=$1
+  while [ ! -e "$existing" ]; do
+    existing=$(dirname "$existing")
+  done
+  [ -w "$existing" ]
 }
 
 assert_writable() {
-  parent=$1
-  while [ ! -e "$parent" ]; do
-    parent=$(dirname "$parent")
-  done
-  [ -w "$parent" ] || fail "$1 cannot be made, because $parent cannot be written to (is it mounted read-only?). Choose another folder with $2 DIR. The machine was not enrolled."
+  is_writable "$1" || fail "$1 cannot be made, because $existing cannot be written to (is it mounted read-only?). Choose another folder with $2 DIR. The machine was not enrolled."
 }
 
 runs() {
@@ -238,10 +262,11 @@ install_agent() {
   unset MUSTER_ENROLLMENT_KEY
   if [ -n "$no_service" ]; then
     "$new" service install --no-start --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null
-    say "Start the agent with: $agent watchdog run --programs $programs --data-dir $data"
+    say "Start the agent with: $foreground"
     return
   fi
-  "$new" service install --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null
+  "$new" service install --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null ||
+    fail "This machine is enrolled and does not connect, because the service could not be installed. Mend that and run this again, or take it out of service with --uninstall."
   say "The service is installed. Waiting until the server knows this machine as connected."
   seconds=0
   until "$agent" status --data-dir "$data" >/dev/null 2>&1; do
@@ -262,7 +287,10 @@ uninstall_agent() {
   if runs "$agent"; then
     "$agent" service remove --programs "$programs" --data-dir "$data" --prefix "$prefix" >/dev/null ||
       fail "The service could not be removed, so everything stays as it is."
-    "$agent" unenroll --data-dir "$data" --force $keep_data >/dev/null ||
+    code=0
+    "$agent" unenroll --data-dir "$data" --force $keep_data >/dev/null || code=$?
+    [ "$code" != 5 ] || fail "Stop the agent, and run this again. Until then, this machine stays enrolled."
+    [ "$code" = 0 ] ||
       say "The server may still list this device until you decommission it there, and files may stay in $data."
   else
     say "The program is not there or does not start any more. The server still lists this device until you decommission it there."

@@ -172,6 +172,42 @@ describe('install.sh', function () {
     expect(isEnrolled()).to.equal(true);
   });
 
+  it('finds an installation in other folders again', async () => {
+    const [programs, data] = [path.join(machine, 'another folder'), path.join(machine, 'data')];
+    const words = ['--programs', programs, '--data-dir', data, '--key', key];
+    expect(await sh(await script(), words)).to.include({ code: 0 });
+    const again = await sh(await script());
+    expect(again.output).to.contain(`is installed in ${programs}`).and.to.contain('is already enrolled');
+    const removed = await sh(await script(), ['--uninstall']);
+    expect(removed.output).to.contain('muster-agent is removed.');
+    expect([existsSync(programs), existsSync(data), await devices()]).to.deep.equal([false, false, []]);
+  });
+
+  it('leaves a device alone whose agent runs in the foreground, and says to stop it first', async () => {
+    const installed = await sh(await script(), ['--no-service'], { MUSTER_ENROLLMENT_KEY: key });
+    const foreground = /Start the agent with: (\S+) (.*)/.exec(
+      installed.output.replaceAll(machine, 'MACHINE'),
+    );
+    const words = (foreground?.[2] ?? '').split(' ').map((word) => word.replace('MACHINE', machine));
+    const program = path.join(machine, 'opt/muster/watchdog/current/muster-agent');
+    const child = spawn(program, words, { stdio: 'ignore' });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    try {
+      await eventually(devices, ([device]) => device?.status === 'online');
+      const refused = await sh(await script(), ['--uninstall']);
+      expect(refused.code).to.equal(1);
+      expect(refused.output).to.contain('The agent is running').and.to.contain('this machine stays enrolled');
+      expect(existsSync(program)).to.equal(true);
+      expect(await devices()).to.have.length(1);
+    } finally {
+      child.kill('SIGTERM');
+      await ended;
+    }
+    const removed = await sh(await script(), ['--uninstall']);
+    expect(removed.code, removed.output).to.equal(0);
+    expect(await devices()).to.deep.equal([]);
+  });
+
   it('does nothing if it was cut off, wherever that is', async () => {
     const text = await script(`?key=${key}`);
     const cuts = [...Array(Math.ceil(text.length / 100)).keys()].map((at) => text.slice(0, at * 100));
@@ -224,6 +260,16 @@ describe('install.sh', function () {
       const used = await sh(await script(), ['--no-service', '--key', other]);
       expect(used.code).to.equal(2);
       expect(used.output).to.contain('Request a new enrollment key');
+    });
+
+    it('folders that no service can be started from', async () => {
+      const before = (await devices()).length;
+      for (const folder of [`/opt/it's`, '/opt/"a"', String.raw`/opt/a\b`, '/opt/a\nb']) {
+        const { code, output } = await sh(await script(), ['--key', key, '--programs', folder]);
+        expect(code, folder).to.equal(1);
+        expect(output).to.contain('The folders must not have quotation marks');
+      }
+      expect(await devices()).to.have.length(before);
     });
 
     it('options that it does not know', async () => {

@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { commandScript } from '../../../../src/agent/os/service-manager.ts';
 import {
   launchdJob,
+  openrcScript,
   scheduledTask,
   windowsWord,
   systemdUnit,
@@ -86,6 +87,40 @@ WantedBy=multi-user.target
     // The name of a program may not have these, however they are quoted.
     expect(() => systemdUnit({ ...PLACE, programs: '/opt/"a"' })).to.throw('quotation marks');
     expect(() => unitWord('a\nExecStartPre=/bin/sh')).to.throw('control characters');
+  });
+
+  it('for OpenRC are a script that restarts for ever, asks before it kills, and cleans the environment', () => {
+    expect(openrcScript(PLACE)).to.match(/^#!\/sbin\/openrc-run\n/);
+    const lines = openrcScript(PLACE).split('\n');
+    expect(lines).to.include.members([
+      'supervisor=supervise-daemon',
+      'respawn_delay=5',
+      'respawn_max=0',
+      'retry=TERM/60/KILL/5',
+      'rc_ulimit="-c 0"',
+      'unset NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE NODE_TLS_REJECT_UNAUTHORIZED',
+    ]);
+    expect(() => openrcScript({ ...PLACE, dataDir: '/a\nb' })).to.throw('control characters');
+  });
+
+  it('for OpenRC start the program with its folders, whatever their names are', () => {
+    const odd = { ...ODD, programs: `${ODD.programs}  * \`id\`` };
+    for (const place of [PLACE, odd]) {
+      // As OpenRC reads it: the script is sourced, and what it names is expanded once more.
+      const words = execFileSync('sh', [
+        '-c',
+        `${openrcScript(place)}\neval printf '%s\\\\n' $command $command_args`,
+      ]);
+      expect(words.toString().trimEnd().split('\n')).to.deep.equal([
+        `${place.programs}/watchdog/current/muster-agent`,
+        'watchdog',
+        'run',
+        '--programs',
+        place.programs,
+        '--data-dir',
+        place.dataDir,
+      ]);
+    }
   });
 
   it('for launchd and the Task Scheduler are XML with the words unchanged', () => {

@@ -169,6 +169,21 @@ describe('enrollment', () => {
     expect(elsewhere.body.deviceId).not.to.equal(first.body.deviceId);
   });
 
+  it('knows a machine without a machine id by the token that it sends, in its own organization only', async () => {
+    const key = await buildEnrollmentKey(app, tenant.orgId);
+    const again = (enrollmentKey: string, token: string) =>
+      app.call('POST', '/agents/enroll', { token, body: { ...MACHINE, enrollmentKey } });
+    const first = await enroll(key);
+    const second = await again(key, first.body.token);
+    expect(second.body.deviceId).to.equal(first.body.deviceId);
+    expect((await enroll(key)).body.deviceId).not.to.equal(first.body.deviceId);
+    expect((await again(key, newToken('agent'))).body.deviceId).not.to.equal(first.body.deviceId);
+
+    const other = await buildTenant(app);
+    const elsewhere = await again(await buildEnrollmentKey(app, other.orgId), second.body.token);
+    expect(elsewhere.body.deviceId).not.to.equal(first.body.deviceId);
+  });
+
   it('stores neither keys nor tokens, only their hashes', async () => {
     const key = await buildEnrollmentKey(app, tenant.orgId);
     const { body } = await enroll(key);
