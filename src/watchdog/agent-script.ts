@@ -129,7 +129,7 @@ export async function runAgentCommand(words: readonly string[]): Promise<void> {
  * Commands that only a release runs. All others maintain this machine and must work while the release hangs or does
  * not start: they come from the embedded script, whatever release is chosen.
  */
-const OF_RELEASE = ['run', 'event-log', 'recover', 'simulate'];
+const OF_RELEASE = ['run', 'eventlog', 'recover', 'simulate'];
 
 /** Pure. */
 export const isOfRelease = (words: readonly string[]): boolean => OF_RELEASE.includes(words[0] ?? '');

@@ -176,7 +176,8 @@ export class RetryWatch {
 /** In this order: if a server does not answer, restic also prints that it cannot open the configuration. */
 const TEXTS: readonly { text: RegExp; code: EngineCode }[] = [
   // Its `E_ACCESSDENIED` is not about the destination.
-  { text: /\bVSS error: /, code: 'SHADOW_COPY_DENIED' },
+  // The library is missing in Windows PE and Nano Server, and lacks its functions in Wine.
+  { text: /\bVSS error: |\bVssApi\.dll\b/, code: 'SHADOW_COPY_DENIED' },
   { text: /invalid pattern\(s\) provided/i, code: 'EXCLUDE_INVALID' },
   { text: /wrong password or no key found/i, code: 'WRONG_KEY' },
   { text: /already locked( exclusively)? by/i, code: 'REPOSITORY_LOCKED' },

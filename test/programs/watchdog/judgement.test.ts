@@ -124,7 +124,7 @@ describe('the launcher', () => {
     for (const command of ['status', 'doctor', 'logs', 'service', 'unenroll', 'enroll', 'update', '--help']) {
       expect(isOfRelease([command]), command).to.equal(false);
     }
-    expect([isOfRelease(['run']), isOfRelease(['event-log', 'list'])]).to.deep.equal([true, true]);
+    expect([isOfRelease(['run']), isOfRelease(['eventlog', 'list'])]).to.deep.equal([true, true]);
     expect(dataDirIn(['run', '--data-dir', '/d'])).to.equal('/d');
     expect(dataDirIn(['run', '--data-dir=/d e'])).to.equal('/d e');
     expect(dataDirIn(['run'])).to.equal(undefined);

@@ -43,7 +43,15 @@ export async function startWineMachine(): Promise<WineMachine> {
   const prefix = path.join(folder, 'prefix');
   const drive = path.join(prefix, 'drive_c');
   const { PATH = '' } = process.env;
-  const base = { PATH, HOME: folder, WINEPREFIX: prefix, WINEARCH: 'win64', WINEDEBUG: '-all', DISPLAY: '' };
+  const base = {
+    PATH,
+    HOME: folder,
+    WINEPREFIX: prefix,
+    WINEARCH: 'win64',
+    WINEDEBUG: '-all',
+    DISPLAY: '',
+    LC_ALL: 'C.UTF-8',
+  };
   const tool = (command: string, args: string[]) =>
     promisify(execFile)(command, args, { env: base, timeout: 120_000 });
   await tool('wineboot', ['--init']);
