@@ -128,9 +128,9 @@ export async function listDisks(run = runSystemProgram): Promise<(FoundDisk & { 
 export function parseDisks(output: string): (FoundDisk & { isFixed: boolean })[] {
   const { blockdevices } = Listing.parse(JSON.parse(output));
   return blockdevices
-    .filter(({ type, name, size }) => type === 'disk' && size > 0 && !NOT_REAL.test(path.basename(name)))
+    .filter(({ type, name, size }) => type === 'disk' && size > 0 && !NOT_REAL.test(deviceName(name)))
     .map((disk) => ({
-      name: nameFor(path.basename(disk.name)),
+      name: nameFor(deviceName(disk.name)),
       path: disk.name,
       isFile: false,
       sizeBytes: disk.size,
@@ -144,6 +144,9 @@ export function parseDisks(output: string): (FoundDisk & { isFixed: boolean })[]
       isFixed: !disk.rm && disk.tran !== 'usb',
     }));
 }
+
+/** Some controllers have a folder for their disks: `cciss/c0d0`. */
+const deviceName = (file: string) => file.replace(/^\/dev\//, '');
 
 const mountedOn = (disk: Listed): MountedVolume[] =>
   within(disk).flatMap(({ name: where, type, size, mountpoint }) =>

@@ -175,8 +175,7 @@ describe('the disks of a machine', () => {
     async () =>
       JSON.stringify({ blockdevices: disks });
   const sda = {
-    name: 'sda',
-    path: '/dev/sda',
+    name: '/dev/sda',
     type: 'disk',
     size: 1000,
     'log-sec': 512,
@@ -188,8 +187,7 @@ describe('the disks of a machine', () => {
     mountpoint: null,
     children: [
       {
-        name: 'sda1',
-        path: '/dev/sda1',
+        name: '/dev/sda1',
         type: 'part',
         size: 900,
         'log-sec': 512,
@@ -199,20 +197,19 @@ describe('the disks of a machine', () => {
       },
     ],
   };
-  const usb = { ...sda, name: 'sdb', path: '/dev/sdb', tran: 'usb', children: [], 'maj:min': '8:16' };
+  const usb = { ...sda, name: '/dev/sdb', tran: 'usb', children: [], 'maj:min': '8:16' };
   const old = {
     ...sda,
-    name: 'cciss!c0d0',
-    path: '/dev/cciss/c0d0',
+    name: '/dev/cciss/c0d0',
     size: '2000',
     'log-sec': '4096',
     rm: '0',
     children: undefined,
   };
   const rest = [
-    { ...sda, name: 'loop0', type: 'loop' },
-    { ...sda, name: 'zram0' },
-    { ...sda, name: 'sdz', size: 0 },
+    { ...sda, name: '/dev/loop0', type: 'loop' },
+    { ...sda, name: '/dev/zram0' },
+    { ...sda, name: '/dev/sdz', size: 0 },
   ];
   const choose = (disks: 'all' | string[], excludeDisks: string[] = []) =>
     chooseDisks({ disks, excludeDisks }, listed(sda, usb, old, ...rest));
@@ -229,7 +226,7 @@ describe('the disks of a machine', () => {
   });
 
   it('are refused before they are read if an image cannot hold them all, and can be named in parts', async () => {
-    const many = Array.from({ length: 257 }, (_, at) => ({ ...sda, name: `sd${at}`, path: `/dev/sd${at}` }));
+    const many = Array.from({ length: 257 }, (_, at) => ({ ...sda, name: `/dev/sd${at}` }));
     const chosen = (disks: 'all' | string[], excludeDisks: string[] = []) =>
       chooseDisks({ disks, excludeDisks }, listed(...many));
     const { code, message } = await failureOf(chosen('all'));
