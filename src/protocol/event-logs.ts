@@ -94,7 +94,7 @@ export const LogQuerySummary = z.object({
     .optional()
     .describe('What is missing from the answer and why, such as parts of a log that were skipped.'),
   lookedBackTo: Instant.optional().describe(
-    'If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.',
+    'If the device stopped because its time was up: how far back it has looked. The first page of the same query with this as `endTime` goes on from there.',
   ),
 });
 export type LogQuerySummary = z.infer<typeof LogQuerySummary>;

@@ -3890,7 +3890,7 @@ truncated: boolean
  */
 note?: string
 /**
- * If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.
+ * If the device stopped because its time was up: how far back it has looked. The first page of the same query with this as `endTime` goes on from there.
  */
 lookedBackTo?: {
 [k: string]: unknown
@@ -3995,7 +3995,7 @@ truncated: boolean
  */
 note?: string
 /**
- * If the device stopped because its time was up: how far back it has looked. The same query with this as `endTime` goes on from there.
+ * If the device stopped because its time was up: how far back it has looked. The first page of the same query with this as `endTime` goes on from there.
  */
 lookedBackTo?: {
 [k: string]: unknown

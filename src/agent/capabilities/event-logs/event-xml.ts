@@ -28,8 +28,11 @@ function isAuditFailure(keywords: string): boolean {
   return /^0x[0-9a-f]{1,16}$/i.test(keywords) && (BigInt(keywords) & AUDIT_FAILURE) !== 0n;
 }
 
-/** `undefined` for text that is not an event: without a time. */
-export function parseEventXml(xml: string): LogEntry | undefined {
+/**
+ * `undefined` for text that is not an event: without a time.
+ * @param isRendered  whether Windows was asked for the message, so that one that is not there does not exist
+ */
+export function parseEventXml(xml: string, isRendered = true): LogEntry | undefined {
   const event = parseElements(xml);
   const system = childOf(event, 'System');
   if (event === undefined || system === undefined) return undefined;
@@ -43,13 +46,16 @@ export function parseEventXml(xml: string): LogEntry | undefined {
     level: levelOf(system),
     source: provider?.attributes.get('Name') || provider?.attributes.get('EventSourceName') || '',
     eventId: wholeNumber(textOf(system, 'EventID')),
-    message: cut(textOf(rendering, 'Message') || [dataOf(event), NO_MESSAGE].filter(Boolean).join('\n')),
+    message: cut(textOf(rendering, 'Message') || withRemark(dataOf(event), isRendered)),
     category: textOf(rendering, 'Task'),
     user: userOf(event, childOf(system, 'Security')?.attributes.get('UserID')),
     computer: textOf(system, 'Computer'),
     rawXml: cut(xml.trim()),
   };
 }
+
+const withRemark = (data: string, isRendered: boolean) =>
+  [data, isRendered ? NO_MESSAGE : ''].filter(Boolean).join('\n');
 
 /** Stands after the data of an event whose provider is not installed, so that Windows has no text for it. */
 export const NO_MESSAGE = '(Windows has no text for this event.)';

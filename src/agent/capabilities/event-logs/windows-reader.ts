@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { clock } from '../../../clock.ts';
 import {
   AgentErrorCode,
@@ -10,7 +9,7 @@ import {
   type LogTail,
 } from '../../../protocol/index.ts';
 import { AgentError, logNotFound, recordNotFound } from '../../core/agent-error.ts';
-import { ChildFailure, readOutput, streamText, systemProgram } from '../../os/child-process.ts';
+import { ChildFailure, readOutput, streamText } from '../../os/child-process.ts';
 import { EventSplitter, NO_MESSAGE, parseEventXml, windowsEncoding } from './event-xml.ts';
 import {
   entryMatcher,
@@ -21,6 +20,7 @@ import {
   inBatches,
   pageOf,
 } from './log-reader.ts';
+import { countOf, type LogState, type ReadLogStates, readLogStates, timeOf } from './windows-log-states.ts';
 import { eventXPath, FOLDED_XPATH, isExact, RECORDS_PER_XPATH, recordsXPath } from './windows-xpath.ts';
 
 const TAIL_POLL_MS = 2_000;
@@ -59,7 +59,7 @@ export function windowsReader(
     const args = ['qe', name, `/q:${xpath}`, ...more, format, '/uni:true'];
     let lost = 0;
     const entriesOf = (found: readonly string[]) => {
-      const entries = found.flatMap((xml) => parseEventXml(xml) ?? []);
+      const entries = found.flatMap((xml) => parseEventXml(xml, rendering === 'rendered') ?? []);
       report.unreadable += found.length - entries.length + splitter.lost - lost;
       lost = splitter.lost;
       return entries;
@@ -129,28 +129,33 @@ export function windowsReader(
     return states;
   }
 
-  /** Adds the messages to entries that were read without them. */
+  /** Adds the messages to entries that were read without them. Those that cannot be had in time keep their data. */
   async function* withMessages(
     name: string,
     entries: readonly LogEntry[],
     signal: AbortSignal,
   ): AsyncGenerator<LogEntry, void> {
-    for (let at = 0; at < entries.length && !signal.aborted; at += RECORDS_PER_XPATH) {
+    for (let at = 0; at < entries.length; at += RECORDS_PER_XPATH) {
       const some = entries.slice(at, at + RECORDS_PER_XPATH);
-      const xpath = recordsXPath(some.map(({ recordId }) => recordId));
-      const rendered = new Map<number, LogEntry>();
-      try {
-        for await (const entry of events({ name, xpath, rendering: 'rendered' }, signal)) {
-          rendered.set(entry.recordId, entry);
-        }
-      } catch {
-        // An entry without its message still has its data.
-      }
+      const rendered = signal.aborted ? new Map<number, LogEntry>() : await renderedById(name, some, signal);
       for (const entry of some) {
         const full = rendered.get(entry.recordId);
         yield full?.timeCreated === entry.timeCreated ? full : entry;
       }
     }
+  }
+
+  async function renderedById(name: string, entries: readonly LogEntry[], signal: AbortSignal) {
+    const xpath = recordsXPath(entries.map(({ recordId }) => recordId));
+    const rendered = new Map<number, LogEntry>();
+    try {
+      for await (const entry of events({ name, xpath, rendering: 'rendered' }, signal)) {
+        rendered.set(entry.recordId, entry);
+      }
+    } catch {
+      // An entry without its message still has its data.
+    }
+    return rendered;
   }
 
   async function* selected(query: LogQuery, signal: AbortSignal): AsyncGenerator<LogEntry, LogQuerySummary> {
@@ -184,7 +189,9 @@ export function windowsReader(
     let step = await selected.next();
     for (; step.done !== true; step = await selected.next()) shown.push(step.value);
     yield* withMessages(name, shown, signal);
-    return signal.aborted ? { scanned: step.value.scanned, truncated: true } : step.value;
+    if (!signal.aborted) return step.value;
+    const { total: _total, ...summary } = step.value;
+    return { ...summary, truncated: true };
   }
 
   /** Compares the newest events of each look with those of the look before, because their record ids have no order. */
@@ -199,11 +206,13 @@ export function windowsReader(
     let known: ReadonlySet<string> | undefined;
     while (!signal.aborted) {
       const found: LogEntry[] = [];
-      for await (const entry of events({ name: tail.name, xpath, rendering: 'rendered', more }, signal)) {
+      for await (const entry of events({ name: tail.name, xpath, rendering: 'plain', more }, signal)) {
         found.push(entry);
       }
       const fresh = known === undefined ? [] : found.filter((entry) => known?.has(originOf(entry)) === false);
-      for (const entry of fresh.toReversed()) if (matches(entry)) yield entry;
+      for await (const entry of withMessages(tail.name, fresh.toReversed(), signal)) {
+        if (matches(entry)) yield entry;
+      }
       known = new Set(found.map(originOf));
       await clock.sleep(TAIL_POLL_MS, { signal }).catch(() => undefined);
     }
@@ -242,13 +251,15 @@ export function windowsReader(
       const matches = textMatcher(tail);
       const providers = await providersOf(tail.source, signal);
       let last = 0;
+      let hasForwarded = name.toLowerCase() === FORWARDED_LOG;
       const newest: EventSelection = { name, xpath: '*', rendering: 'plain', more: ['/rd:true', '/c:1'] };
       for await (const entry of events(newest, signal)) {
-        if (isForwarded(name, entry)) {
-          yield* tailForwarded(tail, providers, signal);
-          return;
-        }
         last = entry.recordId;
+        hasForwarded ||= isForwarded(name, entry);
+      }
+      if (hasForwarded) {
+        yield* tailForwarded(tail, providers, signal);
+        return;
       }
       if (last === 0) await assertLog(name, signal);
       while (!signal.aborted) {
@@ -274,6 +285,9 @@ const accessDenied = (name: string) =>
 /** The text is searched in what the event says, and not in the remark that its message is missing. */
 const textMatcher = (conditions: LogConditions) =>
   entryMatcher(conditions, ({ message }) => message.replace(NO_MESSAGE, ''));
+
+/** The log for events of other computers, which may be empty at first. Collectors can have others for them. */
+const FORWARDED_LOG = 'forwardedevents';
 
 /** An event of another computer keeps the channel and the record id that it has there. */
 const isForwarded = (log: string, { rawXml = '' }: LogEntry): boolean => {
@@ -308,75 +322,6 @@ function metadataOf(name: string, state: LogState | undefined): LogMetadata {
       note: 'Windows did not let the agent read what it keeps about this log; it may need higher rights.',
     }),
   };
-}
-
-/** What Windows knows about a log as a whole. */
-interface LogState {
-  recordCount: number;
-  /** In bytes. */
-  maxSize: number;
-  /** ISO 8601; empty if nothing was written. */
-  lastWriteTime: string;
-}
-
-/** Asks for the state of many logs at once. Throws if PowerShell cannot be used. */
-type ReadLogStates = (
-  names: readonly string[],
-  signal: AbortSignal,
-) => Promise<ReadonlyMap<string, LogState>>;
-
-/** The names are passed by the environment, so that none becomes part of the script. */
-export const LOG_STATES_SCRIPT = String.raw`
-$ErrorActionPreference = 'SilentlyContinue'
-$ProgressPreference = 'SilentlyContinue'
-[Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)
-$session = [Diagnostics.Eventing.Reader.EventLogSession]::GlobalSession
-$states = @(foreach ($name in (ConvertFrom-Json -InputObject $env:MUSTER_LOGS)) {
-  $settings = [Diagnostics.Eventing.Reader.EventLogConfiguration]::new($name)
-  $state = $session.GetLogInformation($name, 'LogName')
-  @{
-    name = "$name"; count = "$($state.RecordCount)"; maxSize = "$($settings.MaximumSizeInBytes)"
-    written = $(if ($state.LastWriteTime) { $state.LastWriteTime.ToUniversalTime().ToString('o') } else { '' })
-  }
-})
-[Console]::Out.WriteLine((ConvertTo-Json -InputObject $states -Depth 3 -Compress))
-`;
-
-const Answer = z.array(
-  z.object({ name: z.string(), count: z.string(), maxSize: z.string(), written: z.string() }),
-);
-
-const TIMEOUT_MS = 15_000;
-
-/** One start of PowerShell for all logs takes a second; wevtutil needs two starts for each log. */
-const readLogStates: ReadLogStates = async (names, signal) => {
-  const encoded = Buffer.from(LOG_STATES_SCRIPT, 'utf16le').toString('base64');
-  const output = await readOutput(
-    systemProgram('powershell'),
-    ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-EncodedCommand', encoded],
-    { signal, timeoutMs: TIMEOUT_MS, env: { ...process.env, MUSTER_LOGS: JSON.stringify(names) } },
-  );
-  return parseLogStates(output);
-};
-
-export function parseLogStates(output: string): ReadonlyMap<string, LogState> {
-  const states = Answer.parse(JSON.parse(output));
-  return new Map(
-    states.map(({ name, count, maxSize, written }) => [
-      name,
-      { recordCount: countOf(count), maxSize: countOf(maxSize), lastWriteTime: timeOf(written) },
-    ]),
-  );
-}
-
-function countOf(text: string | undefined): number {
-  const value = Number(text ?? 0);
-  return Number.isSafeInteger(value) && value >= 0 ? value : 0;
-}
-
-function timeOf(text: string | undefined): string {
-  const at = new Date(text ?? '');
-  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
 }
 
 /** Parses lines of `name: value`, as `wevtutil gli` and `gl` print them. */

@@ -9,9 +9,8 @@ import {
 import {
   LOG_STATES_SCRIPT,
   parseLogStates,
-  parseNames,
-  parseProperties,
-} from '../../../../src/agent/capabilities/event-logs/windows-reader.ts';
+} from '../../../../src/agent/capabilities/event-logs/windows-log-states.ts';
+import { parseNames, parseProperties } from '../../../../src/agent/capabilities/event-logs/windows-reader.ts';
 import { collectInventory } from '../../../../src/agent/capabilities/inventory/collect.ts';
 import { WINDOWS_SCRIPT } from '../../../../src/agent/capabilities/inventory/windows.ts';
 import { parseProviders, parseWriters } from '../../../../src/agent/capabilities/shadow-copies.ts';

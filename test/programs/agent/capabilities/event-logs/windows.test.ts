@@ -2,11 +2,9 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import {
-  windowsReader,
-  parseLogStates,
-} from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
-import { ask, codeOf, never, temporaryFolder } from '../../../../support/agent/collect.ts';
+import { parseLogStates } from '../../../../../src/agent/capabilities/event-logs/windows-log-states.ts';
+import { windowsReader } from '../../../../../src/agent/capabilities/event-logs/windows-reader.ts';
+import { ask, codeOf, never, temporaryFolder, until } from '../../../../support/agent/collect.ts';
 
 const WEVTUTIL = fileURLToPath(new URL('./fixtures/wevtutil.mjs', import.meta.url));
 
@@ -118,6 +116,21 @@ describe('agent: Windows event logs through wevtutil', () => {
     expect(value).to.include({ recordId: 5, computer: 'second' });
     stop.abort();
     await tail.return();
+  }).timeout(30_000);
+
+  it('shows what it has found when its time is up, with the data of events whose messages are late', async () => {
+    const timeUp = new AbortController();
+    const answer = ask(reader(), { name: 'Log2', limit: 10, page: 2 }, timeUp.signal);
+    await until(
+      async () => (await readFile(calls, 'utf8')).includes('EventRecordID='),
+      'rendering has begun',
+    );
+    timeUp.abort();
+    const { rows, summary } = await answer;
+    expect(rows.map(({ message }) => message)).to.deep.equal(
+      Array.from({ length: 10 }, (_, n) => `data ${50 - n}`),
+    );
+    expect(summary).to.deep.equal({ scanned: 20, truncated: true });
   }).timeout(30_000);
 
   it('says how many events could not be read', async () => {
