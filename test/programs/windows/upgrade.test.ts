@@ -13,28 +13,24 @@ describe('an upgrade on Windows', function () {
   });
   beforeEach(async () => {
     bench = await startDeviceBench({}, startWindowsHost);
+    bench.start();
+    await bench.runs('1.0.0', 60_000);
   });
   afterEach(() => bench?.close());
 
   it('replaces the script of the agent', async () => {
-    bench.start();
-    await bench.runs('1.0.0', 60_000);
     bench.offer(await bench.agentRelease('1.1.0'));
     await bench.phaseIs('completed', 60_000);
     await bench.runs('1.1.0', 60_000);
   });
 
   it('goes back if the release ends at once', async () => {
-    bench.start();
-    await bench.runs('1.0.0', 60_000);
     bench.offer(await bench.agentRelease('1.1.0', 'process.exit(3);'));
     await bench.phaseIs('rolled_back CRASHED', 60_000);
     await bench.runs('1.0.0', 60_000);
   });
 
   it('replaces the executable of the watchdog while it runs', async () => {
-    bench.start();
-    await bench.runs('1.0.0', 60_000);
     bench.offer(await bench.watchdogRelease('1.1.0'));
     await bench.phaseIs('completed', 90_000);
     // With the agent that is embedded in it.
