@@ -8,7 +8,22 @@ import { expect } from 'chai';
 const ROOT = fileURLToPath(new URL('../../src', import.meta.url));
 const MAY_CALL_RAW = /(^|\/)[\w-]*\.?queries\.ts$|^platform\/db\//;
 
+/** Statements that may lock rows and change them, with the reason. */
+const MAY_LOCK_AND_CHANGE: Readonly<Record<string, string>> = {
+  'features/devices/agent-credential.queries.ts':
+    'No record refers to the credentials that it locks and changes.',
+};
+
 const callsRaw = (text: string): boolean => /\.raw(?:<[^(]*>)?\(/.test(text);
+
+const TEMPLATE = /`[^`]*`/g;
+const LOCK = /\bfor (?:no key )?update\b(?! of \w+ skip locked| skip locked)/;
+/** Whether one statement waits for the locks of rows and changes rows (docs/adding-a-feature.md). */
+const locksAndChanges = (text: string): boolean =>
+  (text.match(TEMPLATE) ?? []).some(
+    (sql) =>
+      LOCK.test(sql) && /\bupdate (?!of\b|skip\b|set\b|nowait\b)\w/.test(sql.replaceAll(/do update\b/g, '')),
+  );
 
 describe('SQL', () => {
   it('is written in queries files only', () => {
@@ -20,6 +35,28 @@ describe('SQL', () => {
     );
     expect(elsewhere).to.deep.equal([]);
     expect(files.filter((file) => file.endsWith('.queries.ts'))).to.have.length.above(30);
+  });
+
+  it('locks rows in one statement and changes them in the next', () => {
+    const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+      .map((file) => file.split(path.sep).join('/'))
+      .filter((file) => MAY_CALL_RAW.test(file) && file.endsWith('.ts'));
+    const both = files.filter((file) => locksAndChanges(readFileSync(path.join(ROOT, file), 'utf8')));
+    expect(both.sort()).to.deep.equal(Object.keys(MAY_LOCK_AND_CHANGE));
+  });
+
+  it('would be found to lock and change at once', () => {
+    const change = 'update t set a = 1 from x where x.id = t.id';
+    for (const [lock, isFound] of [
+      ['for no key update', true],
+      ['for update of t', true],
+      ['for no key update of t skip locked', false],
+      ['for update skip locked', false],
+      ['for share', false],
+    ] as const) {
+      expect(locksAndChanges(`\`with x as (select id from t ${lock}) ${change}\``), lock).to.equal(isFound);
+      expect(locksAndChanges(`\`select id from t ${lock}\`; \`${change}\``), lock).to.equal(false);
+    }
   });
 
   it('would be found in another file, with the type of its rows and without', () => {

@@ -1,7 +1,7 @@
 import { clock } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import type { Statement } from '../../platform/db/statement.ts';
-import { type Tx, withSystemStatement } from '../../platform/db/transaction.ts';
+import { type Tx, withSystem, withSystemStatement } from '../../platform/db/transaction.ts';
 import { VAULT_SYNC_SNAPSHOTS_MAX } from '../../protocol/index.ts';
 import type { Folder, ObjectName, ObjectType, StoreAccess } from './store-protocol.ts';
 
@@ -41,38 +41,38 @@ const COPIES_MAX = 2 * VAULT_SYNC_SNAPSHOTS_MAX;
 
 // An object that is both trashed and lost is being purged. The lock on the repository lets a prune that is just
 // beginning see this object, or this statement see the prune.
-const RECORD: Statement = {
-  name: 'backup-store-record',
-  text: `with access as (
-      select r.id, c.id as credential_id, c.job_id from backup_repositories r
-      join backup_store_credentials c on c.repository_id = r.id
-      where c.id = $1 and ${IS_LIVE} and (c.role = 'server' or coalesce(r.pruning_until <= now(), true))
-        and ($2 <> 'locks' or (select count(*) from backup_objects l
-          where l.type = 'locks' and l.credential_id = c.id) < ${LOCKS_MAX})
-        and ($2 <> 'snapshots' or c.role <> 'vault' or (select count(*) from backup_objects s
-          where s.repository_id = r.id and s.type = 'snapshots' and s.credential_id = c.id) < ${COPIES_MAX})
-      for no key update of r),
-    stored as (
-      insert into backup_objects as o (repository_id, type, name, size, credential_id, job_id)
-      select id, $2, $3, $4, credential_id, job_id from access
-      on conflict (repository_id, type, name) do update set trashed_at = null, lost_at = null,
-        credential_id = coalesce(o.credential_id, excluded.credential_id), job_id = coalesce(o.job_id, excluded.job_id)
-      where o.trashed_at is null or o.lost_at is null
-      returning o.repository_id, xmax = 0 as is_new),
-    counted as (
-      update backup_repositories r set stored_bytes = stored_bytes + ${TAKEN('$4')}
-      from stored where r.id = stored.repository_id and stored.is_new)
-    select is_new from stored`,
-};
+const RECORD = `
+  with access as (
+    select r.id, c.id as credential_id, c.job_id from backup_repositories r
+    join backup_store_credentials c on c.repository_id = r.id
+    where c.id = :credentialId and ${IS_LIVE} and (c.role = 'server' or coalesce(r.pruning_until <= now(), true))
+      and (:type <> 'locks' or (select count(*) from backup_objects l
+        where l.type = 'locks' and l.credential_id = c.id) < ${LOCKS_MAX})
+      and (:type <> 'snapshots' or c.role <> 'vault' or (select count(*) from backup_objects s
+        where s.repository_id = r.id and s.type = 'snapshots' and s.credential_id = c.id) < ${COPIES_MAX})),
+  stored as (
+    insert into backup_objects as o (repository_id, type, name, size, credential_id, job_id)
+    select id, :type, :name, :size, credential_id, job_id from access
+    on conflict (repository_id, type, name) do update set trashed_at = null, lost_at = null,
+      credential_id = coalesce(o.credential_id, excluded.credential_id), job_id = coalesce(o.job_id, excluded.job_id)
+    where o.trashed_at is null or o.lost_at is null
+    returning o.repository_id, xmax = 0 as is_new),
+  counted as (
+    update backup_repositories r set stored_bytes = stored_bytes + ${TAKEN(':size')}
+    from stored where r.id = stored.repository_id and stored.is_new)
+  select is_new from stored`;
 
 /** Records that the object is stored. Returns false if the credential may not write any more. */
 export async function recordObject(
   db: Db,
-  { credentialId }: Pick<StoreAccess, 'credentialId'>,
+  { repositoryId, credentialId }: Pick<StoreAccess, 'repositoryId' | 'credentialId'>,
   { type, name, size }: ObjectName & { size: number },
 ): Promise<boolean> {
-  const rows = await run(db, RECORD, [credentialId, type, name, size]);
-  return rows.length > 0;
+  return withSystem(db, 'keep the objects of the backup store', async (tx) => {
+    await tx.raw('select from backup_repositories where id = ? for no key update', [repositoryId]);
+    const { rows } = await tx.raw<{ rows: object[] }>(RECORD, { credentialId, type, name, size });
+    return rows.length > 0;
+  });
 }
 
 const CLAIM: Statement = {

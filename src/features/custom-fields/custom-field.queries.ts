@@ -33,13 +33,14 @@ export async function removeValues(
   tx: Tx,
   { orgId, key }: { orgId: string; key: string },
 ): Promise<string[]> {
-  const { rows } = await tx.raw<{ rows: { id: string }[] }>(
-    `with holders as (
-      select id from devices where org_id = ? and jsonb_exists(custom_fields, ?) order by id for no key update
-    )
-    update devices d set custom_fields = d.custom_fields - ?::text, updated_at = now()
-    from holders where d.id = holders.id returning d.id`,
-    [orgId, key, key],
+  const holders = await tx.raw<{ rows: { id: string }[] }>(
+    'select id from devices where org_id = ? and jsonb_exists(custom_fields, ?) order by id for no key update',
+    [orgId, key],
   );
-  return rows.map((row) => row.id);
+  const ids = holders.rows.map(({ id }) => id);
+  await tx.raw(
+    'update devices set custom_fields = custom_fields - ?::text, updated_at = now() where id = any(?::uuid[])',
+    [key, ids],
+  );
+  return ids;
 }

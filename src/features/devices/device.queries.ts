@@ -296,15 +296,20 @@ export async function setUpdating(
   tx: Tx,
   devices: readonly { id: string; isUpdating: boolean }[],
 ): Promise<string[]> {
+  // Locked in the order of their ids, as every change of many devices does.
+  await tx.raw(
+    `select from devices where id = any(?::uuid[]) and condition in ('normal', 'updating')
+    order by id for no key update`,
+    [devices.map(({ id }) => id)],
+  );
   const { rows } = await tx.raw<{ rows: { id: string }[] }>(
-    // Locked in the order of their ids, as every change of many devices does.
-    `with wanted as materialized (
-      select d.id, case when u."isUpdating" then 'updating' else 'normal' end as condition
-      from devices d join jsonb_to_recordset(?::jsonb) as u (id uuid, "isUpdating" boolean) on u.id = d.id
-      where d.condition in ('normal', 'updating') order by d.id for no key update of d
+    `with wanted as (
+      select u.id, case when u."isUpdating" then 'updating' else 'normal' end as condition
+      from jsonb_to_recordset(?::jsonb) as u (id uuid, "isUpdating" boolean)
     )
     update devices d set condition = w.condition, updated_at = now()
-    from wanted w where d.id = w.id and d.condition <> w.condition returning d.id`,
+    from wanted w
+    where d.id = w.id and d.condition in ('normal', 'updating') and d.condition <> w.condition returning d.id`,
     [JSON.stringify(devices)],
   );
   return rows.map(({ id }) => id);

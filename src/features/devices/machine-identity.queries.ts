@@ -16,27 +16,34 @@ export interface WrittenFacts {
   last_ip: string | null;
 }
 
-// Locked in the order of their ids, as every change of many devices does.
-const WRITE = `
-  with u as materialized (
+const REPORTED = `u as materialized (
     select * from jsonb_to_recordset(?::jsonb) as u ("deviceId" uuid, "agentVersion" text, capabilities text[],
       "osVersion" text, "osBuild" text, "watchdogVersion" text, "lastUser" text, "pendingReboot" boolean,
       "autoUpdate" boolean, hostname text, hardware jsonb, network jsonb)
-  ), differing as materialized (
-    select d.id, d.hostname as old_hostname, d.hardware ->> 'serialNumber' as old_serial,
-      coalesce(u.hostname, d.hostname) as reported
-    from devices d join u on u."deviceId" = d.id
-    where (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version, d.last_user,
-        d.pending_reboot, d.auto_update, d.hostname, d.hardware, d.network)
-      is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities),
-        coalesce(u."osVersion", d.os_version), coalesce(u."osBuild", d.os_build),
-        coalesce(u."watchdogVersion", d.watchdog_version), coalesce(u."lastUser", d.last_user),
-        coalesce(u."pendingReboot", d.pending_reboot), coalesce(u."autoUpdate", d.auto_update),
-        coalesce(u.hostname, d.hostname), d.hardware || u.hardware, d.network || u.network)
-    order by d.id for no key update of d
-  ), named as (
-    select f.*, f.reported <> f.old_hostname and coalesce(d.renamed_at <= now() - ${RENAME_EVERY}, true) as is_renamed
-    from differing f join devices d on d.id = f.id
+  )`;
+
+// Locked in the order of their ids, as every change of many devices does, and by a statement of its own
+// (docs/adding-a-feature.md).
+const LOCK = `
+  with ${REPORTED}
+  select d.id, d.hostname as old_hostname, d.hardware ->> 'serialNumber' as old_serial,
+    coalesce(u.hostname, d.hostname) as reported,
+    coalesce(u.hostname, d.hostname) <> d.hostname
+      and coalesce(d.renamed_at <= now() - ${RENAME_EVERY}, true) as is_renamed
+  from devices d join u on u."deviceId" = d.id
+  where (d.agent_version, d.capabilities, d.os_version, d.os_build, d.watchdog_version, d.last_user,
+      d.pending_reboot, d.auto_update, d.hostname, d.hardware, d.network)
+    is distinct from (u."agentVersion", coalesce(u.capabilities, d.capabilities),
+      coalesce(u."osVersion", d.os_version), coalesce(u."osBuild", d.os_build),
+      coalesce(u."watchdogVersion", d.watchdog_version), coalesce(u."lastUser", d.last_user),
+      coalesce(u."pendingReboot", d.pending_reboot), coalesce(u."autoUpdate", d.auto_update),
+      coalesce(u.hostname, d.hostname), d.hardware || u.hardware, d.network || u.network)
+  order by d.id for no key update of d`;
+
+const WRITE = `
+  with ${REPORTED}, n as materialized (
+    select * from jsonb_to_recordset(?::jsonb)
+      as n (id uuid, old_hostname text, old_serial text, reported text, is_renamed boolean)
   )
   update devices d set
     agent_version = u."agentVersion", capabilities = coalesce(u.capabilities, d.capabilities),
@@ -47,7 +54,7 @@ const WRITE = `
     hostname = case when n.is_renamed then n.reported else d.hostname end,
     renamed_at = case when n.is_renamed then now() else d.renamed_at end,
     hardware = d.hardware || u.hardware, network = d.network || u.network, updated_at = now()
-  from named n join u on u."deviceId" = n.id join organizations o on true
+  from n join u on u."deviceId" = n.id join organizations o on true
   where d.id = n.id and o.id = d.org_id
   returning d.id, d.org_id, o.partner_id, d.hostname, n.old_hostname, n.reported,
     d.hardware ->> 'serialNumber' as serial, n.old_serial,
@@ -55,6 +62,9 @@ const WRITE = `
 
 /** Writes what machines report of themselves if it differs. The columns are named as in `WRITE`. */
 export async function writeChangedFacts(tx: Tx, facts: readonly object[]): Promise<WrittenFacts[]> {
-  const { rows } = await tx.raw<{ rows: WrittenFacts[] }>(WRITE, [JSON.stringify(facts)]);
+  const reported = JSON.stringify(facts);
+  const differing = await tx.raw<{ rows: object[] }>(LOCK, [reported]);
+  if (differing.rows.length === 0) return [];
+  const { rows } = await tx.raw<{ rows: WrittenFacts[] }>(WRITE, [reported, JSON.stringify(differing.rows)]);
   return rows;
 }

@@ -525,14 +525,17 @@ export async function endUnheld(
  * @returns how many it was
  */
 export async function cancelUnbegun(tx: Tx, ids: readonly string[]): Promise<number> {
-  const { rowCount } = await tx.raw<{ rowCount: number }>(
-    `update work set stage = 'ended', status = 'cancelled', paused_at = null, cancel_requested_at = now(),
-      finished_at = now(), updated_at = now()
-    where id in (select id from work where id = any(?::uuid[]) and stage in ('ready', 'parked') and command_id is null
-      order by id for no key update)`,
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>(
+    `select id from work where id = any(?::uuid[]) and stage in ('ready', 'parked') and command_id is null
+    order by id for no key update`,
     [[...ids]],
   );
-  return rowCount;
+  await tx.raw(
+    `update work set stage = 'ended', status = 'cancelled', paused_at = null, cancel_requested_at = now(),
+      finished_at = now(), updated_at = now() where id = any(?::uuid[])`,
+    [rows.map(({ id }) => id)],
+  );
+  return rows.length;
 }
 
 /**

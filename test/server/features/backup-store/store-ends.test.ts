@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { recordObject } from '../../../../src/features/backup-store/store.queries.ts';
 import {
   buildRepository,
   createStoreApp,
@@ -8,6 +9,7 @@ import {
   request,
 } from '../../../support/backup/store-support.ts';
 import { buildPerson } from '../../../support/factories.ts';
+import { meetAtRow } from '../../../support/meet-at-row.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { insertRestore } from '../../../support/backup/restore-rows.ts';
 
@@ -69,5 +71,27 @@ describe('a credential of the backup store', () => {
     expect([await opens(own), await opens(other)]).to.deep.equal([false, true]);
     await set('devices', deviceId, { condition: 'normal' });
     expect(await opens(own), 'the device is back').to.equal(false);
+  });
+
+  it('records uploads that meet in its repository, each once', async () => {
+    const { id: credentialId } = await issue(app, repository.id, 'device');
+    const names = ['aa', 'bb', 'cc', 'dd'].map((letters) => letters.repeat(32));
+    const stored = await meetAtRow(
+      app,
+      { table: 'backup_repositories', id: repository.id },
+      names.map(
+        (name) => () =>
+          recordObject(
+            app.server.database.pool,
+            { repositoryId: repository.id, credentialId },
+            { type: 'data', name, size: 1e6 },
+          ),
+      ),
+    );
+    expect(stored).to.deep.equal(names.map(() => true));
+    const [row] = await inSystem(app, (tx) =>
+      tx('backup_repositories').where({ id: repository.id }).select('stored_bytes'),
+    );
+    expect(Number(row.stored_bytes)).to.equal(names.length * 1e6);
   });
 });
