@@ -329,7 +329,7 @@ describe('the backup store under attack', function () {
     const status = new Promise<number>((resolve) => {
       const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
       socket.write(
-        `POST /backup-store/${repository.id}/data/${name} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(short)}\r\nContent-Length: ${content.length}\r\n\r\n`,
+        `POST /backup-store/${repository.id}/data/${name} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(short)}\r\nContent-Length: ${content.length}\r\nConnection: close\r\n\r\n`,
       );
       let sent = 0;
       const drip = setInterval(() => socket.write(content.subarray(sent, (sent += 100))), 50);
