@@ -93,9 +93,10 @@ async function writeOrKeep(
   if (isSetUp(answers) && !force) {
     const text = await readFile(path, 'utf8').catch(() => undefined);
     if (text !== undefined) return { file, ...kept, env: { ...io.env, ...parseEnv(text) } };
-    const { DATABASE_URL, DATA_DIR } = io.env;
+    const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR } = io.env;
     const isInstalled =
-      DATABASE_URL !== undefined || (await hasKeys(fileOf(io, answers.dataDir ?? DATA_DIR ?? './data')));
+      (DATABASE_URL ?? DATABASE_URL_FILE) !== undefined ||
+      (await hasKeys(fileOf(io, answers.dataDir ?? DATA_DIR ?? './data')));
     if (!isNamed && isInstalled) {
       const env = answers.dataDir === undefined ? io.env : { ...io.env, DATA_DIR: answers.dataDir };
       return { file: null, ...kept, env };
@@ -163,8 +164,6 @@ const LOOPBACK = /'https?:\/\/(localhost|127\.|\[::1\])/;
 
 function setUpLines(made: SetUp, file: string | null): string[] {
   const { administrator, provider, organization, site, key, installLine, hasRelease } = made;
-  const muster =
-    file === null ? 'npm run muster --' : `node --env-file=${file} src/run.mjs src/cli/muster.ts`;
   const state = ({ name, isNew }: { name: string; isNew: boolean }) =>
     isNew ? `${name}, created` : `${name}, there already`;
   return [
@@ -178,8 +177,7 @@ function setUpLines(made: SetUp, file: string | null): string[] {
     ...(key === undefined ? [] : [`Key:           ${key.value}  (shown once; "${key.name}")`]),
     '',
     'Next:',
-    ...(hasRelease ? [] : ['  npm run build:agent', `  ${muster} releases add dist/agent --version 0.1.0`]),
-    `  ${startCommand(file)}`,
+    ...(IS_BUILT ? stepsOfBuild(hasRelease) : stepsOfCheckout(file, hasRelease)),
     installLine === null
       ? '  then, on a machine, the install line that the dashboard shows with each new key under Enrollment'
       : `  then, on a machine: ${installLine}`,
@@ -188,6 +186,26 @@ function setUpLines(made: SetUp, file: string | null): string[] {
           '  This line is for the machine of the server itself. For others, set PUBLIC_URL to an address they reach.',
         ]
       : []),
+  ];
+}
+
+/** Whether this is the program of an image or of a package, and not a checkout that could build the agent. */
+const IS_BUILT = import.meta.filename.endsWith('.js');
+
+const stepsOfBuild = (hasRelease: boolean): string[] =>
+  hasRelease
+    ? []
+    : [
+        '  build the agent in a checkout of this release (npm run build:agent), copy its folder dist/agent here, and',
+        '  muster releases add <that folder> --version 0.1.0',
+      ];
+
+function stepsOfCheckout(file: string | null, hasRelease: boolean): string[] {
+  const muster =
+    file === null ? 'npm run muster --' : `node --env-file=${file} src/run.mjs src/cli/muster.ts`;
+  return [
+    ...(hasRelease ? [] : ['  npm run build:agent', `  ${muster} releases add dist/agent --version 0.1.0`]),
+    `  ${startCommand(file)}`,
   ];
 }
 

@@ -14,7 +14,9 @@ export async function writeWhole<T>(
   if (!replace) await assertAbsent(file);
   // Two commands can run in one process.
   const draft = `${file}.${randomBytes(8).toString('hex')}.part`;
-  const handle = await open(draft, 'wx', 0o600);
+  const handle = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${file} cannot be written (${error.code ?? error.message}).`, { cause: error });
+  });
   try {
     let result: T;
     try {

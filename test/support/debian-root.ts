@@ -22,13 +22,14 @@ const INIT_PACKAGES = {
 
 /** Unpacks a root of its own for one container. */
 export async function debianRoot(init: Init): Promise<string> {
-  const archive = await archiveOf(init);
+  const archive = await debianArchive(init);
   const root = await mkdtemp(path.join(tmpdir(), `muster-${init}-root-`));
   run('tar', '-C', root, '-xf', archive);
   return root;
 }
 
-async function archiveOf(init: Init): Promise<string> {
+/** A root as a tar archive. */
+export async function debianArchive(init: Init): Promise<string> {
   const archive = path.join(CACHE, `debian-bookworm-${init}.tar`);
   if (existsSync(archive)) return archive;
   await mkdir(CACHE, { recursive: true });
@@ -39,7 +40,7 @@ async function archiveOf(init: Init): Promise<string> {
       run('debootstrap', '--variant=minbase', `--include=${BASE_PACKAGES.join(',')}`, 'bookworm', root);
     } else {
       await mkdir(root);
-      run('tar', '-C', root, '-xf', await archiveOf('none'));
+      run('tar', '-C', root, '-xf', await debianArchive('none'));
       installInit(root, init);
     }
     run('chroot', root, 'sh', '-c', 'apt-get clean && rm -rf /var/lib/apt/lists/*');

@@ -157,7 +157,7 @@ export async function restoreBackup(choice: RestoreChoice): Promise<RestoreResul
   }
 }
 
-async function assertSchemaIsKnown({ schema, release }: Manifest): Promise<void> {
+async function assertSchemaIsKnown({ schema }: Manifest): Promise<void> {
   const { newer, edited } = await compareMigrations(schema);
   if (edited.length > 0) {
     throw new RestoreRefused(
@@ -166,7 +166,7 @@ async function assertSchemaIsKnown({ schema, release }: Manifest): Promise<void>
   }
   if (newer.length > 0) {
     throw new RestoreRefused(
-      `The backup is of a newer schema (${newer.at(-1)}) than this release knows. Restore it with release ${release} of Muster or a later one.`,
+      `The backup is of a database with the migration ${newer.at(-1)}, which this release does not have. Restore it with a release that has it.`,
     );
   }
 }

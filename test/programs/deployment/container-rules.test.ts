@@ -3,8 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { z } from 'zod';
 import { environmentExample } from '../../../src/config.ts';
+import { skipWithout } from '../../support/skip-without.ts';
+import { type Compose, readCompose } from './compose-file.ts';
 import { copyOf, stagesOf, wordsOf } from './dockerfile.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
@@ -50,45 +51,13 @@ describe('the image', () => {
   });
 });
 
-/** As far as the rules below look into it. */
-const Service = z.object({
-  image: z.string(),
-  privileged: z.never().optional(),
-  network_mode: z.string().optional(),
-  ports: z.array(z.string()).default([]),
-  environment: z.record(z.string(), z.string()).default({}),
-  depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
-  volumes: z.array(z.string()).default([]),
-  logging: z.object({ options: z.object({ 'max-size': z.string() }) }),
-  healthcheck: z.object({ test: z.array(z.string()) }).optional(),
-  command: z.array(z.string()).optional(),
-  read_only: z.boolean().default(false),
-  cap_drop: z.array(z.string()).default([]),
-  security_opt: z.array(z.string()).default([]),
-});
-const Compose = z.object({
-  services: z.record(z.string(), Service),
-  volumes: z.record(z.string(), z.null()),
-});
-
-const PARSE = 'import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))';
-
 describe('the compose file', () => {
-  let compose: z.infer<typeof Compose>;
+  let compose: Compose;
 
   before(function () {
-    const parsed = spawnSync('/usr/bin/python3', ['-c', PARSE], {
-      input: read('docker-compose.yml'),
-      encoding: 'utf8',
-    });
-    if (parsed.status === 0) {
-      compose = Compose.parse(JSON.parse(parsed.stdout));
-      return;
-    }
-    if (process.env['CI'] === 'true') throw new Error(`python3-yaml is missing: ${parsed.stderr}`);
-    // oxlint-disable-next-line no-console -- a test that does not run has to say so
-    console.warn('      skipped: python3-yaml is not installed');
-    this.skip();
+    const { found, missing } = readCompose();
+    skipWithout(this, found !== undefined, `python3-yaml (${missing})`);
+    if (found !== undefined) compose = found;
   });
 
   it('is what docker compose takes, if it is installed', () => {

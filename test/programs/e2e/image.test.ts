@@ -51,7 +51,12 @@ describe('what the image runs', function () {
     }
     const secret = path.join(data, 'secret');
     await writeFile(secret, 'a-secret-that-only-tests-sign-with\n', { mode: 0o400 });
-    for (const file of [data, secret]) if (USER.uid !== undefined) await chown(file, USER.uid, USER.gid);
+    // As the compose file gives it.
+    const owner = path.join(data, 'database-url');
+    await writeFile(owner, `${database.ownerUrl}\n`, { mode: 0o400 });
+    for (const file of [data, secret, owner]) {
+      if (USER.uid !== undefined) await chown(file, USER.uid, USER.gid);
+    }
     const settings = textOf('ENV')
       .split(' ')
       .map((setting) => setting.split('=') as [string, string]);
@@ -61,7 +66,7 @@ describe('what the image runs', function () {
       HOST: '127.0.0.1',
       PORT: String(await lastingPort()),
       DATA_DIR: data,
-      DATABASE_URL: database.ownerUrl,
+      DATABASE_URL_FILE: owner,
       DATABASE_URL_APP: database.appUrl,
       JWT_SECRET_FILE: secret,
       SECRET_ENCRYPTION_KEY_FILE: secret,
@@ -106,6 +111,11 @@ describe('what the image runs', function () {
     const muster = run([path.join(app, 'deploy/muster'), 'audit', 'verify']);
     expect([await muster.ended, muster.output()]).to.satisfy(
       ([code, text]: [number, string]) => code === 0 && /^OK/m.test(text),
+    );
+
+    const first = run([path.join(app, 'deploy/muster'), 'init', '--provider', 'Calm IT']);
+    expect([await first.ended, first.output()]).to.satisfy(
+      ([code, text]: [number, string]) => code === 0 && text.includes('  muster releases add <that folder>'),
     );
 
     running.child.kill('SIGTERM');

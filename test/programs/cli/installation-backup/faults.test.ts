@@ -298,7 +298,7 @@ describe('a backup of Muster, when something goes wrong', function () {
       log: quietLog,
     };
     const refusal = await rejection(restoreBackup({ ...choice, ...known, manifest, onStep: () => {} }));
-    expect(refusal.message).to.contain('newer schema (9999_later.sql)');
+    expect(refusal.message).to.contain('the migration 9999_later.sql, which this release does not have');
     const [first, ...others] = manifest.schema;
     const edited = { ...manifest, schema: [{ ...first!, sha256: '0'.repeat(64) }, ...others] };
     const other = await rejection(restoreBackup({ ...choice, ...known, manifest: edited, onStep: () => {} }));

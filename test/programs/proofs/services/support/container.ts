@@ -1,9 +1,9 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import type { Context } from 'mocha';
+import { debianRoot, type Init } from '../../../../support/debian-root.ts';
 import { eventually } from '../../../../support/eventually.ts';
 import { skipWithout } from '../../../../support/skip-without.ts';
-import { debianRoot, type Init } from './debian-root.ts';
 
 /**
  * A machine with a service manager of its own: a container whose first process is a real init. It shares the network of

@@ -110,7 +110,7 @@ interface Status {
 const WITH_PROGRAM = 'PATH=$PATH:/opt/muster/watchdog/current';
 
 /** What the agent of the container says of itself; `undefined` if it says nothing, as during a start of the machine. */
-async function statusOf(container: Container): Promise<Status | undefined> {
+export async function statusOf(container: Container): Promise<Status | undefined> {
   const { output } = await container.run(`${WITH_PROGRAM} muster-agent status --json 2>/dev/null`);
   try {
     return JSON.parse(output) as Status;
