@@ -15,6 +15,11 @@ export const BIG_TABLES = [
   'device_presence',
   'device_software',
   'devices',
+  'metric_hours',
+  'metric_minutes',
+  'metric_quarters',
+  'metric_samples',
+  'presence_changes',
   'software_changes',
 ];
 

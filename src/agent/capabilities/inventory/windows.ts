@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
 import { Reading } from '../../core/plain-text.ts';
-import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './sources.ts';
+import { nonEmpty, type FoundSoftware, type Collector, cleanDmi, type Sources } from './sources.ts';
 
 /**
  * One script reads everything, because starting PowerShell takes longer than running it. It prints JSON, where a list
@@ -53,17 +53,22 @@ const Answer = z.object({
     .nullish(),
 });
 
-export const collectOnWindows: Collector = async (sources, { software, reading = new Reading() }) => {
-  const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
+export async function runPowerShell(
+  sources: Sources,
+  script: string,
+  timeoutMs: number,
+): Promise<string | undefined> {
   const encoded = Buffer.from(script, 'utf16le').toString('base64');
   const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
+  return sources.output('powershell', [...args, '-EncodedCommand', encoded], timeoutMs);
+}
+
+export const collectOnWindows: Collector = async (sources, { software, reading = new Reading() }) => {
+  const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
   const found: z.infer<typeof Answer> =
     (await reading.from(
       'powershell',
-      async () =>
-        parseWindows(
-          (await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS)) ?? '{}',
-        ),
+      async () => parseWindows((await runPowerShell(sources, script, POWERSHELL_MS)) ?? '{}'),
       POWERSHELL_MS + 10_000,
     )) ?? {};
   if (software && found.software === null) {
