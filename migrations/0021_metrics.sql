@@ -171,7 +171,7 @@ create trigger devices_move_metric_history before update of org_id on devices
   for each row when (old.org_id <> new.org_id) execute function move_metric_history();
 
 -- For the first hours of a server; it creates the others itself.
-select add_partitions('metric_samples', now() - interval '1 hour', now() + interval '2 days'),
+select add_partitions('metric_samples', now() - interval '1 hour', now() + interval '3 hours'),
   add_partitions('metric_minutes', now() - interval '2 days', now() + interval '2 days'),
   add_partitions('metric_quarters', now() - interval '2 days', now() + interval '2 days'),
   add_partitions('metric_hours', now() - interval '2 days', now() + interval '2 days'),

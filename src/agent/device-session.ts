@@ -28,10 +28,10 @@ import {
   InventoryReports,
   sendInventoryTo,
 } from './capabilities/inventory/inventory-reports.ts';
-import { machineSources } from './capabilities/inventory/sources.ts';
+import { machineSources } from './os/machine-sources.ts';
 import { LogShipping } from './capabilities/log-shipping/log-shipping.ts';
 import { shippedLogs } from './capabilities/log-shipping/machine-events.ts';
-import { MachineSampler } from './capabilities/metrics/machine-reading.ts';
+import { MachineSampler } from './capabilities/metrics/machine-sampler.ts';
 import { SampleReports } from './capabilities/metrics/sample-reports.ts';
 import { powerHandlers, machineRebooter } from './capabilities/power.ts';
 import { recoveryCheckHandlers } from './capabilities/recovery-checks.ts';

@@ -43,7 +43,7 @@ export interface Series {
 
 export interface Block {
   stepSeconds: number;
-  series: Series[];
+  series: readonly Series[];
 }
 
 /** A block as it is read. */
@@ -58,15 +58,16 @@ export class DamagedBlock extends Error {}
 /** Packs a block. Figures that are not finite or are negative are left out, and so are series beyond `SERIES_MAX`. */
 export function packBlock({ stepSeconds, series }: Block, { hasRange }: { hasRange: boolean }): Buffer {
   const kept = series.slice(0, SERIES_MAX).flatMap(usable);
-  const all = [...new Set(kept.flatMap(({ slots }) => slots))].sort((a, b) => a - b);
+  const all = allSlots(kept);
   const out = new Writer();
   out.byte(VERSION);
   out.byte(hasRange ? 1 : 0);
   out.number(stepSeconds);
   out.bits(all);
+  const body = new Writer();
   for (const one of kept) {
     const hasAll = one.slots.length === all.length;
-    const body = new Writer();
+    body.clear();
     if (!hasAll) body.bits(one.slots);
     const average = inUnits(one, one.avg, stepSeconds);
     body.column(average);
@@ -76,13 +77,9 @@ export function packBlock({ stepSeconds, series }: Block, { hasRange }: { hasRan
       body.column(average.map((value, at) => value - (min[at] ?? value)));
       body.column(average.map((value, at) => (max[at] ?? value) - value));
     }
-    const label = Buffer.from(one.label);
-    const content = body.bytes();
     out.number(METRICS[one.metric].id * 2 + (hasAll ? 0 : 1));
-    out.number(label.length);
-    out.append(label);
-    out.number(content.length);
-    out.append(content);
+    out.text(one.label);
+    out.part(body);
   }
   return out.bytes();
 }
@@ -131,32 +128,33 @@ export function unpackBlock(
   return { stepSeconds, slots: all, series };
 }
 
+/** The slots that any of the series has, ascending. */
+function allSlots(series: readonly Series[]): number[] {
+  const longest = series.reduce<readonly number[]>(
+    (most, { slots }) => (slots.length > most.length ? slots : most),
+    [],
+  );
+  const known = new Set(longest);
+  const others = series.flatMap(({ slots }) =>
+    slots === longest ? [] : slots.filter((slot) => !known.has(slot)),
+  );
+  return others.length === 0 ? [...longest] : [...new Set([...longest, ...others])].sort((a, b) => a - b);
+}
+
 const isUsable = (value: number | undefined) => value !== undefined && Number.isFinite(value) && value >= 0;
+
+const isPoint = (slot: number, ...figures: (number | undefined)[]) =>
+  Number.isInteger(slot) && slot >= 0 && slot < SLOTS_MAX && figures.every(isUsable);
 
 /** The series without its unusable points, or nothing if there is no other. */
 function usable(series: Series): Series[] {
-  const kept = series.slots.flatMap((slot, at) =>
-    Number.isInteger(slot) &&
-    slot >= 0 &&
-    slot < SLOTS_MAX &&
-    isUsable(series.min[at]) &&
-    isUsable(series.avg[at]) &&
-    isUsable(series.max[at])
-      ? [at]
-      : [],
-  );
+  const { slots, min, avg, max } = series;
+  if (slots.length > 0 && slots.every((slot, at) => isPoint(slot, min[at], avg[at], max[at])))
+    return [series];
+  const kept = slots.flatMap((slot, at) => (isPoint(slot, min[at], avg[at], max[at]) ? [at] : []));
   if (kept.length === 0) return [];
-  if (kept.length === series.slots.length) return [series];
   const only = (values: readonly number[]) => kept.map((at) => values[at] ?? 0);
-  return [
-    {
-      ...series,
-      slots: only(series.slots),
-      min: only(series.min),
-      avg: only(series.avg),
-      max: only(series.max),
-    },
-  ];
+  return [{ ...series, slots: only(slots), min: only(min), avg: only(avg), max: only(max) }];
 }
 
 function inUnits({ metric, slots }: Series, values: readonly number[], stepSeconds: number): number[] {
@@ -181,46 +179,58 @@ function inFigures(
   });
 }
 
+/** Bytes that grow. */
 class Writer {
-  #bytes: number[] = [];
+  #bytes = Buffer.allocUnsafe(256);
+  #length = 0;
 
   byte(value: number): void {
-    this.#bytes.push(value);
+    this.#reserve(1);
+    this.#bytes[this.#length++] = value;
   }
 
   number(value: number): void {
+    // A number has at most eight bytes.
+    this.#reserve(8);
     let rest = value;
     while (rest >= 0x80) {
-      this.#bytes.push((rest % 0x80) + 0x80);
+      this.#bytes[this.#length++] = (rest % 0x80) + 0x80;
       rest = Math.floor(rest / 0x80);
     }
-    this.#bytes.push(rest);
+    this.#bytes[this.#length++] = rest;
   }
 
-  append(bytes: Uint8Array): void {
-    for (const byte of bytes) this.#bytes.push(byte);
+  text(text: string): void {
+    const length = Buffer.byteLength(text);
+    this.number(length);
+    this.#reserve(length);
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  /** What another one has, with its length before it. */
+  part(part: Writer): void {
+    this.number(part.#length);
+    this.#reserve(part.#length);
+    part.#bytes.copy(this.#bytes, this.#length, 0, part.#length);
+    this.#length += part.#length;
   }
 
   /** @param slots  ascending */
   bits(slots: readonly number[]): void {
-    const bytes = new Uint8Array(Math.floor((slots.at(-1) ?? -1) / 8) + 1);
+    const length = Math.floor((slots.at(-1) ?? -1) / 8) + 1;
+    this.number(length);
+    this.#reserve(length);
+    this.#bytes.fill(0, this.#length, this.#length + length);
     for (const slot of slots) {
-      const at = Math.floor(slot / 8);
-      bytes[at] = (bytes[at] ?? 0) + 2 ** (slot % 8);
+      const at = this.#length + Math.floor(slot / 8);
+      this.#bytes[at] = (this.#bytes[at] ?? 0) + 2 ** (slot % 8);
     }
-    this.number(bytes.length);
-    this.append(bytes);
+    this.#length += length;
   }
 
   column(values: readonly number[]): void {
     let before = 0;
     let zeros = 0;
-    const end = () => {
-      if (zeros === 0) return;
-      this.number(0);
-      this.number(zeros - 1);
-      zeros = 0;
-    };
     for (const value of values) {
       const difference = value - before;
       before = value;
@@ -228,14 +238,32 @@ class Writer {
         zeros += 1;
         continue;
       }
-      end();
+      this.#zeros(zeros);
+      zeros = 0;
       this.number(difference > 0 ? difference * 2 : -difference * 2 - 1);
     }
-    end();
+    this.#zeros(zeros);
+  }
+
+  #zeros(count: number): void {
+    if (count === 0) return;
+    this.number(0);
+    this.number(count - 1);
+  }
+
+  clear(): void {
+    this.#length = 0;
   }
 
   bytes(): Buffer {
-    return Buffer.from(this.#bytes);
+    return Buffer.from(this.#bytes.subarray(0, this.#length));
+  }
+
+  #reserve(more: number): void {
+    if (this.#length + more <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(2 * (this.#length + more));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
   }
 }
 

@@ -69,7 +69,7 @@ async function readHistory(
   id: string,
   range: Range,
   wants: (metric: MetricName) => boolean,
-): Promise<{ series: Series[]; sampled: Gap[] }> {
+): Promise<{ series: readonly Series[]; sampled: Gap[] }> {
   const summary = new Summary(range);
   const sampled: Gap[] = [];
   const add = (beginsAt: number, blocks: readonly ReadBlock[]) => {

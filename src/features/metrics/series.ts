@@ -21,90 +21,107 @@ export function blocksOfSamples(
   now: number,
 ): { blocks: Map<number, Block>; refused: RefusedSamples } {
   const refused: RefusedSamples = { invalid: 0, future: 0, old: 0 };
-  const hours = new Map<number, Map<string, MinuteSeries>>();
-  for (const sample of samples) {
-    if (sample === null) refused.invalid += 1;
-    else {
-      const at = Date.parse(sample.at);
-      if (at > now + AHEAD_MS) refused.future += 1;
-      else if (at < now - OLDEST_MS) refused.old += 1;
-      else addSample(hours, sample, Math.min(at, now));
+  const timed = samples.flatMap((sample) => {
+    if (sample === null) {
+      refused.invalid += 1;
+      return [];
     }
+    const at = Date.parse(sample.at);
+    const kept = at <= now + AHEAD_MS && at >= now - OLDEST_MS;
+    if (!kept) refused[at > now ? 'future' : 'old'] += 1;
+    return kept ? [{ sample, at: Math.min(at, now) }] : [];
+  });
+  const hours = new Map<number, SeriesSet>();
+  for (const { sample, at } of timed.sort((a, b) => a.at - b.at)) {
+    const hour = Math.floor(at / HOUR_MS) * HOUR_MS;
+    const series = hours.get(hour) ?? new SeriesSet();
+    hours.set(hour, series);
+    addSample(series, sample, Math.floor((at - hour) / MINUTE_MS));
   }
   const blocks = new Map<number, Block>();
   for (const [hour, series] of hours) {
-    blocks.set(hour, { stepSeconds: SAMPLE_SECONDS, series: fewest([...series.values()].map(ascending)) });
+    blocks.set(hour, { stepSeconds: SAMPLE_SECONDS, series: fewest(series.all) });
   }
   return { blocks, refused };
 }
 
-interface MinuteSeries {
-  metric: MetricName;
-  label: string;
-  /** By minute of the hour. */
-  points: Map<number, number>;
-}
-
-function addSample(hours: Map<number, Map<string, MinuteSeries>>, sample: MetricSample, at: number): void {
-  const hour = Math.floor(at / HOUR_MS) * HOUR_MS;
-  const minute = Math.floor((at - hour) / MINUTE_MS);
-  const all = hours.get(hour) ?? new Map<string, MinuteSeries>();
-  hours.set(hour, all);
-  const add = (metric: MetricName, label: string, value: number | undefined) => {
-    if (value === undefined) return;
-    const series = all.get(keyOf(metric, label)) ?? { metric, label, points: new Map<number, number>() };
-    all.set(keyOf(metric, label), series);
-    series.points.set(minute, value);
-  };
-  for (const metric of PLAIN_METRICS) add(metric, '', sample[metric]);
+function addSample(series: SeriesSet, sample: MetricSample, minute: number): void {
+  for (const metric of PLAIN_METRICS) series.append(metric, '', minute, sample[metric]);
   for (const volume of sample.volumes ?? []) {
     if (volume === null) continue;
-    add('volumeUsedBytes', volume.volume, volume.usedBytes);
-    add('volumeTotalBytes', volume.volume, volume.totalBytes);
+    series.append('volumeUsedBytes', volume.volume, minute, volume.usedBytes);
+    series.append('volumeTotalBytes', volume.volume, minute, volume.totalBytes);
   }
   for (const busy of sample.processes ?? []) {
     if (busy === null) continue;
-    add('processCpuPercent', busy.process, busy.cpuPercent);
-    add('processRamPercent', busy.process, busy.ramPercent);
+    series.append('processCpuPercent', busy.process, minute, busy.cpuPercent);
+    series.append('processRamPercent', busy.process, minute, busy.ramPercent);
+  }
+}
+
+/** Series with one figure for each slot. */
+class SeriesSet {
+  readonly #series = new Map<MetricName, Map<string, Series>>();
+
+  /** @param slot  not before the last one of the series; the same one again replaces its figure */
+  append(metric: MetricName, label: string, slot: number, value: number | undefined): void {
+    if (value === undefined) return;
+    let ofMetric = this.#series.get(metric);
+    if (ofMetric === undefined) {
+      ofMetric = new Map();
+      this.#series.set(metric, ofMetric);
+    }
+    let series = ofMetric.get(label);
+    if (series === undefined) {
+      const figures: number[] = [];
+      series = { metric, label, slots: [], min: figures, avg: figures, max: figures };
+      ofMetric.set(label, series);
+    }
+    if (series.slots.at(-1) === slot) series.avg[series.slots.length - 1] = value;
+    else {
+      series.slots.push(slot);
+      series.avg.push(value);
+    }
+  }
+
+  get all(): Series[] {
+    return [...this.#series.values()].flatMap((ofMetric) => [...ofMetric.values()]);
   }
 }
 
 const keyOf = (metric: MetricName, label: string) => `${metric} ${label}`;
-
-function ascending({ metric, label, points }: MinuteSeries): Series {
-  const entries = [...points].sort(([a], [b]) => a - b);
-  const avg = entries.map(([, value]) => value);
-  return { metric, label, slots: entries.map(([slot]) => slot), min: avg, avg, max: avg };
-}
 
 /** Figures of the whole device go first, then volumes, then processes; of these the ones that are there most. */
 const RANK = { plain: 0, volume: 1, process: 2 };
 const rankOf = ({ metric }: Pick<Series, 'metric'>) => RANK[kindOf(metric).of ?? 'plain'];
 
 /** At most as many series as a block holds: more are noise of a device that changes its names all the time. */
-const fewest = (series: readonly Series[]): Series[] =>
-  series
-    .toSorted(
-      (a, b) => rankOf(a) - rankOf(b) || b.slots.length - a.slots.length || a.label.localeCompare(b.label),
-    )
-    .slice(0, SERIES_MAX);
+const fewest = (series: readonly Series[]): readonly Series[] =>
+  series.length <= SERIES_MAX
+    ? series
+    : series
+        .toSorted((a, b) => rankOf(a) - rankOf(b) || b.slots.length - a.slots.length)
+        .slice(0, SERIES_MAX);
 
 /** Several blocks of one device and hour as one. Where they have a minute in common, the later block counts. */
 export function mergeBlocks(blocks: readonly Block[]): Block {
   const [first] = blocks;
   if (first !== undefined && blocks.length === 1) return first;
-  const all = new Map<string, MinuteSeries>();
-  for (const { series } of blocks) {
-    for (const { metric, label, slots, avg } of series) {
-      const known = all.get(keyOf(metric, label)) ?? { metric, label, points: new Map<number, number>() };
-      all.set(keyOf(metric, label), known);
-      for (const [at, slot] of slots.entries()) known.points.set(slot, avg[at] ?? 0);
+  const minutes = new Map<number, { series: Series; at: number }[]>();
+  for (const { series: all } of blocks) {
+    for (const series of all) {
+      for (const [at, slot] of series.slots.entries()) {
+        const known = minutes.get(slot);
+        if (known === undefined) minutes.set(slot, [{ series, at }]);
+        else known.push({ series, at });
+      }
     }
   }
-  return {
-    stepSeconds: first?.stepSeconds ?? SAMPLE_SECONDS,
-    series: fewest([...all.values()].map(ascending)),
-  };
+  const merged = new SeriesSet();
+  for (const [slot, figures] of [...minutes].sort(([a], [b]) => a - b)) {
+    for (const { series, at } of figures) merged.append(series.metric, series.label, slot, series.avg[at]);
+  }
+  return { stepSeconds: first?.stepSeconds ?? SAMPLE_SECONDS, series: fewest(merged.all) };
 }
 
 interface Sum {
@@ -151,8 +168,8 @@ export class Summary {
     }
   }
 
-  /** In a fixed order; each slot is a step. */
-  get series(): Series[] {
+  /** Each slot is a step. */
+  get series(): readonly Series[] {
     const found = [...this.#series.values()].filter(({ sums }) => sums.size > 0);
     return fewest(
       found.map(({ metric, label, sums }) => {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
 import { Reading } from '../../core/plain-text.ts';
-import { nonEmpty, type FoundSoftware, type Collector, cleanDmi, type Sources } from './sources.ts';
+import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './sources.ts';
+import { runPowerShell } from '../../os/machine-sources.ts';
 
 /**
  * One script reads everything, because starting PowerShell takes longer than running it. It prints JSON, where a list
@@ -52,16 +53,6 @@ const Answer = z.object({
     .array(z.object({ name: z.string(), version: Text, publisher: Text, installed: Text }))
     .nullish(),
 });
-
-export async function runPowerShell(
-  sources: Sources,
-  script: string,
-  timeoutMs: number,
-): Promise<string | undefined> {
-  const encoded = Buffer.from(script, 'utf16le').toString('base64');
-  const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
-  return sources.output('powershell', [...args, '-EncodedCommand', encoded], timeoutMs);
-}
 
 export const collectOnWindows: Collector = async (sources, { software, reading = new Reading() }) => {
   const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;

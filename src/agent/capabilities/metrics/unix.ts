@@ -1,4 +1,4 @@
-import type { Sources } from '../inventory/sources.ts';
+import type { Sources } from '../../os/machine-sources.ts';
 import type { MachineReading, RunningProcess } from './machine-reading.ts';
 
 /** What Linux and macOS have in common: `ps` and `df`. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { percent } from '../../os/machine.ts';
-import { runPowerShell } from '../inventory/windows.ts';
+import { runPowerShell } from '../../os/machine-sources.ts';
 import type { MachineReader, MachineReading } from './machine-reading.ts';
 
 /**
