@@ -204,10 +204,10 @@ async function charts({ orgId, token }: { orgId: string; token: string }) {
 /** Drops the oldest days while devices send their samples. */
 async function dropWhileWriting(ids: readonly string[]) {
   const waits: number[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const machines = ids.slice(0, DEVICES).map((_id, n) => wanderer(n));
   const writing = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const at = Date.now();
       const startedAt = performance.now();
       await store.record(machines.map((machine, n) => ({ deviceId: ids[n] ?? '', samples: [machine(at)] })));
@@ -224,7 +224,7 @@ async function dropWhileWriting(ids: readonly string[]) {
   );
   const ms = performance.now() - startedAt;
   await new Promise((resolve) => setTimeout(resolve, 300));
-  isOver = true;
+  over.abort();
   await writing;
   return {
     [`${dropped} partitions dropped in ms`]: Math.round(ms),

@@ -164,6 +164,7 @@ begin
   return new;
 end
 $$;
+revoke execute on function move_metric_history() from public;
 grant create on schema public to svc_system;
 alter function move_metric_history() owner to svc_system;
 revoke create on schema public from svc_system;

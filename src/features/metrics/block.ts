@@ -112,8 +112,7 @@ export function unpackBlock(
     const average = input.column(slots.length);
     const below = hasRange ? input.column(slots.length) : undefined;
     const above = hasRange ? input.column(slots.length) : undefined;
-    if (input.position !== end)
-      throw new DamagedBlock('A series of the block has another length than stated.');
+    if (input.position !== end) throw new DamagedBlock('A series has another length than stated.');
     const figures = (values: readonly number[]) => inFigures(metric, values, slots, stepSeconds);
     const avg = figures(average);
     series.push({
@@ -149,10 +148,9 @@ const isPoint = (slot: number, ...figures: (number | undefined)[]) =>
 /** The series without its unusable points, or nothing if there is no other. */
 function usable(series: Series): Series[] {
   const { slots, min, avg, max } = series;
-  if (slots.length > 0 && slots.every((slot, at) => isPoint(slot, min[at], avg[at], max[at])))
-    return [series];
   const kept = slots.flatMap((slot, at) => (isPoint(slot, min[at], avg[at], max[at]) ? [at] : []));
   if (kept.length === 0) return [];
+  if (kept.length === slots.length) return [series];
   const only = (values: readonly number[]) => kept.map((at) => values[at] ?? 0);
   return [{ ...series, slots: only(slots), min: only(min), avg: only(avg), max: only(max) }];
 }

@@ -14,6 +14,10 @@ import {
 } from './metric.queries.ts';
 import { blocksOfSamples, type RefusedSamples } from './series.ts';
 
+interface Stored {
+  deviceId: string;
+}
+
 export interface MetricStore extends MetricHistory {
   /** Must be called with devices that have connected or disconnected. */
   presenceTurned(deviceIds: readonly string[]): void;
@@ -66,7 +70,7 @@ export function createMetricStore({
       }
       if (blocks.length === 0) return stored;
       await ensurePartitions();
-      const rows = await withSystemStatement<{ deviceId: string }>(
+      const rows = await withSystemStatement<Stored>(
         db,
         'add samples of many devices',
         { ...ADD_SAMPLES, values: blockValues(blocks) },

@@ -76,8 +76,8 @@ async function readHistory(
     summary.add(mergeBlocks(blocks), beginsAt);
     for (const { slots, stepSeconds } of blocks) {
       const slotMs = stepSeconds * 1000;
-      for (const slot of slots)
-        sampled.push({ from: beginsAt + slot * slotMs, to: beginsAt + (slot + 1) * slotMs });
+      const begins = slots.map((slot) => beginsAt + slot * slotMs);
+      for (const begin of begins) sampled.push({ from: begin, to: begin + slotMs });
     }
   };
   const [first, last] = [new Date(range.from), new Date(range.to)];

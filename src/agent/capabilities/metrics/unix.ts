@@ -44,8 +44,8 @@ export function parseVolumes(
   return output.split('\n').flatMap((line) => {
     const [, device = '', total, used, mountedOn = ''] =
       /^(\S.*?)\s+(\d+)\s+(\d+)\s+-?\d+\s+\S+\s+(\/.*)$/.exec(line) ?? [];
-    if (total === undefined || Number(total) === 0 || known.has(device) || !isVolume(device, mountedOn))
-      return [];
+    const isKnown = total === undefined || Number(total) === 0 || known.has(device);
+    if (isKnown || !isVolume(device, mountedOn)) return [];
     known.add(device);
     return [{ volume: mountedOn, usedBytes: Number(used) * KIBIBYTE, totalBytes: Number(total) * KIBIBYTE }];
   });
