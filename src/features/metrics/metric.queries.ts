@@ -222,9 +222,9 @@ export async function detailsOf(
       union all
       select ${BLOCK}, arrived_at from metric_samples
       where device_id = ? and ${inTenant(caller, 'org_id')} and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
-        and arrived_at >= ?::timestamptz
+        and arrived_at >= ?::timestamptz - interval '1 hour'
     ) as found order by "beginsAt", arrived_at`,
-    // Nothing arrives before it is sampled, so that earlier partitions are passed over.
+    // Nothing arrives before it is sampled, but for clocks that differ, so that earlier partitions are passed over.
     [deviceId, from, to, deviceId, from, to, from],
   );
   return rows;
