@@ -28,9 +28,11 @@ import {
   InventoryReports,
   sendInventoryTo,
 } from './capabilities/inventory/inventory-reports.ts';
-import { machineSources } from './capabilities/inventory/sources.ts';
+import { machineSources } from './os/machine-sources.ts';
 import { LogShipping } from './capabilities/log-shipping/log-shipping.ts';
 import { shippedLogs } from './capabilities/log-shipping/machine-events.ts';
+import { MachineSampler } from './capabilities/metrics/machine-sampler.ts';
+import { SampleReports } from './capabilities/metrics/sample-reports.ts';
 import { powerHandlers, machineRebooter } from './capabilities/power.ts';
 import { recoveryCheckHandlers } from './capabilities/recovery-checks.ts';
 import { scriptHandlers, findInterpreters, ScriptFolder } from './capabilities/scripts.ts';
@@ -202,6 +204,13 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     watchdog === undefined
       ? undefined
       : openUpdates({ dataDir, access, link: watchdog, work: durable, settings, warn });
+  const sampler = new MachineSampler(machineSources(), () => clock.monotonic());
+  const metrics = new SampleReports({
+    sample: () => sampler.sample(),
+    serverClock,
+    file: path.join(folder, 'samples.json'),
+    warn,
+  });
   let isConnected = false;
   const connection = new AgentConnection({
     server,
@@ -228,7 +237,10 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       return { ...(await heartbeats.heartbeat()), ...updates?.facts(), autoUpdate: settings.autoUpdate };
     },
     beatAtMostMs: () => watchdog?.beatEveryMs,
-    onConnected: (sendStatus) => updates?.connected(sendStatus),
+    onConnected(reports) {
+      updates?.connected(reports.status);
+      metrics.connected(reports.samples);
+    },
     onHeartbeatAck: (answer) => updates?.acknowledged(answer),
     onState(state) {
       isConnected = reachesServer(state);
@@ -236,12 +248,14 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       status.put(state);
       const line = stateLines.next(state);
       if (line !== undefined) log.write(line.level, 'connection', line.message);
+      if (state.state !== 'connected') metrics.disconnected();
       shipping?.onState(state);
       inventory?.onState(state);
       onState(state);
     },
   });
   await durable.start();
+  await metrics.start();
   watchdog?.answerChecks(() => selfCheck({ queries, checkLedger: () => durable.check() }));
   const rotation = rotateByAge(dataDir, () => isConnected);
   connection.start();
@@ -250,6 +264,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       rotation.stop();
       engineWatch.stop();
       connection.stop();
+      await metrics.stop();
       await updates?.stop();
       await durable.stop();
       machineRestores.close();

@@ -4,7 +4,7 @@ import type { Db } from '../platform/db/pool.ts';
 export async function foreignTables(owner: Db): Promise<string[]> {
   const { rows } = await owner.raw(
     `select relname::text as name from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-      and relname not like 'knex_migrations%' and relname <> 'muster_migration_checksums'
+      and not relispartition and relname not like 'knex_migrations%' and relname <> 'muster_migration_checksums'
       and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
     order by relname`,
   );

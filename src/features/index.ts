@@ -20,6 +20,7 @@ import { feature as inventory } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
 import { feature as machineRecovery } from './machine-recovery/index.ts';
+import { feature as metrics } from './metrics/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './disaster-recovery/index.ts';
@@ -60,6 +61,7 @@ export const FEATURES = [
   commands,
   work,
   logs,
+  metrics,
   alerts,
   backupStore,
   // Before `backup`, whose `/backup/restore/:id` would match `/backup/restore/vm`.

@@ -16,6 +16,7 @@ import type {
   DeviceStore,
   FleetStore,
   LogReads,
+  MetricHistory,
   People,
 } from './ports.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
@@ -116,6 +117,8 @@ export interface HubOptions {
   longWork?: LongWork;
   /** Offers and reports of upgrades. Without it nothing is offered, and reports are dropped. */
   upgrades?: { offers: UpgradeOffers; history: UpgradeHistory };
+  /** Keeps the samples of devices. Without it, agents keep theirs. */
+  metricHistory?: MetricHistory;
   /** The audit trail of live log reads. Without it they are not recorded. */
   logReads?: LogReads;
   people: People;

@@ -39,6 +39,7 @@ import { startSilenceSweep } from './presence/silence-sweep.ts';
 import { PresenceWriter } from './presence/presence-writer.ts';
 import { NO_UPGRADE_OFFERS } from './ports.ts';
 import { UpgradeReportWriter } from './agents/upgrade-report-writer.ts';
+import { createSampleWriter } from './agents/sample-writer.ts';
 import {
   AddressAdmission,
   type AddressLimits,
@@ -170,6 +171,11 @@ export function createHub(options: HubOptions): Hub {
           onChanged: (deviceIds) => announcements.changed(deviceIds),
           onRefused: (count) => metrics.refusedRecords.inc({ records: 'upgrades' }, count),
         });
+  const samples = createSampleWriter({
+    history: options.metricHistory,
+    log,
+    onRefused: (count) => metrics.refusedRecords.inc({ records: 'metric samples' }, count),
+  });
   const reporting = new ReportingDevices();
   offers.onDeviceChanged((deviceId) => {
     registry.get(deviceId)?.forgetOffer();
@@ -240,6 +246,7 @@ export function createHub(options: HubOptions): Hub {
     ownFeed,
     dispatcher,
     upgrades,
+    samples,
     jobs,
     guard,
     log,
@@ -423,6 +430,7 @@ export function createHub(options: HubOptions): Hub {
       await undeliveredWork.scan();
       await dispatcher.settle();
       await upgrades?.settle();
+      await samples.settle();
       await writer.settle();
       await reports.settle();
       await longWork?.settle();
@@ -441,6 +449,7 @@ export function createHub(options: HubOptions): Hub {
       await undeliveredWork.close();
       await dispatcher.close();
       await upgrades?.close();
+      await samples.close();
       jobs.close();
       await longWork?.close();
       await io.close();

@@ -13,6 +13,7 @@ import {
   type DeviceSummary,
   type Presence,
   type MachineIdentity,
+  type MetricSamples,
   type Heartbeat,
   type Metrics,
   type DeviceStatus,
@@ -107,6 +108,20 @@ export interface UpgradeHistory {
    * @returns the devices whose status has changed by it
    */
   record(reports: readonly UpgradeReport[]): Promise<readonly string[]>;
+}
+
+/** Samples of a device's figures, as its agent sent them; null in place of those that are not valid. */
+export interface MetricReport extends MetricSamples {
+  deviceId: string;
+}
+
+/** The metric history of devices. */
+export interface MetricHistory {
+  /**
+   * Stores samples of any devices. Samples that are known change nothing.
+   * @returns the devices whose samples are stored; the others have to send theirs again
+   */
+  record(reports: readonly MetricReport[]): Promise<ReadonlySet<string>>;
 }
 
 const NOTHING: Offer = { upgrade: [], revision: 0, until: Number.POSITIVE_INFINITY };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
 import { HostName, MachineIdentity } from './machine-identity.ts';
+import { MetricSamples } from './metric-history.ts';
 import { Instant, reportedLine, reportedName, reportedText, text, storableText } from './primitives.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 
@@ -221,6 +222,7 @@ export const AGENT_EVENTS = {
   'command:rows': CommandRows,
   'command:result': CommandResult,
   'update:status': UpdateStatus,
+  'metrics:samples': MetricSamples,
 } as const;
 export type AgentEvent = keyof typeof AGENT_EVENTS;
 
@@ -233,6 +235,7 @@ export interface AgentToHub {
   'command:rows': (message: CommandRows, ack: Ack<OkAck>) => void;
   'command:result': (message: CommandResult, ack: Ack<OkAck>) => void;
   'update:status': (message: UpdateStatus, ack: Ack<OkAck>) => void;
+  'metrics:samples': (message: MetricSamples, ack: Ack<OkAck>) => void;
 }
 
 /** The events that the hub sends to an agent. */

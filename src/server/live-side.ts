@@ -14,6 +14,7 @@ import {
   recompileOnDefinitionChanges,
 } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
+import { createMetricStore } from '../features/metrics/index.ts';
 import type { WorkEngine } from '../features/work/index.ts';
 import type { ReleaseKeys } from '../features/releases/index.ts';
 import { RECOVERY_WORK } from '../features/disaster-recovery/index.ts';
@@ -69,6 +70,8 @@ export async function createLiveSide(
   );
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
+  const metricHistory = createMetricStore({ db, log, metrics });
+
   const built = createHub({
     httpServer,
     nodeId,
@@ -90,6 +93,7 @@ export async function createLiveSide(
       onPresence(deviceIds) {
         groups?.touched(deviceIds, 'turned');
         work.devicesTurned(deviceIds);
+        metricHistory.presenceTurned(deviceIds);
       },
     }),
     onDevicesChanged: (deviceIds) => groups?.touched(deviceIds, 'recorded'),
@@ -103,6 +107,7 @@ export async function createLiveSide(
       onEnded: (types) => work.commandsEnded(types),
     }),
     upgrades: { offers: board, history: upgradeHistory },
+    metricHistory,
     logReads,
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,
@@ -139,6 +144,7 @@ export async function createLiveSide(
       await Promise.all([notifications.settle(), upgradeNotifications.settle(), longWork.settle()]);
       await board.settle();
       await built.settle();
+      await metricHistory.settle();
       await groupSync.settle();
       // Shows what the groups have changed.
       await built.settle();

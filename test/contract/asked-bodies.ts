@@ -105,6 +105,7 @@ export function describeBadInput(title: string, choose: Choice): void {
         '/orgs/organizations/:id': tenant.orgId,
         '/orgs/organizations/:id/audit-retention': tenant.orgId,
         '/orgs/organizations/:id/log-retention': tenant.orgId,
+        '/orgs/organizations/:id/metric-retention': tenant.orgId,
         '/orgs/organizations/:id/alert-settings': tenant.orgId,
         '/alerts/:id/acknowledge': await raised('first_kind'),
         '/alerts/:id/resolve': await raised('second_kind'),

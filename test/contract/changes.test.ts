@@ -159,6 +159,12 @@ describe('changes in the audit trail', function () {
       before: { diagnosticDays: 30, whenFull: 'refuse' },
       after: { diagnosticDays: 5, whenFull: 'remove_oldest' },
     }),
+    'PUT /orgs/organizations/:id/metric-retention': async () => ({
+      path: `/orgs/organizations/${tenant.orgId}/metric-retention`,
+      body: { minuteDays: 7, quarterDays: 90, hourDays: 365 },
+      before: { minuteDays: 14, hourDays: 730 },
+      after: { minuteDays: 7, hourDays: 365 },
+    }),
     'PATCH /orgs/organizations/:id/alert-settings': async () => ({
       path: `/orgs/organizations/${tenant.orgId}/alert-settings`,
       body: { diskPercent: 77 },

@@ -34,6 +34,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   roles: { scope: 'organization', partner_id: null },
   devices: { condition: 'normal', os_type: 'linux', architecture: 'x64' },
   device_presence: { state: 'connected', reason: 'connected' },
+  presence_changes: { state: 'connected' },
+  metric_retention: { minute_days: 14 },
   enrollment_keys: { max_usage: 1 },
   audit_logs: { actor_type: 'user', result: 'success', partner_id: null },
   audit_outbox: { actor_type: 'user', result: 'success', partner_id: null },
@@ -77,6 +79,11 @@ const NO_UPDATE = new Set([
   'c2c_consents',
   'dr_pinned_scripts',
   'webhook_events',
+  'metric_samples',
+  'metric_minutes',
+  'metric_quarters',
+  'metric_hours',
+  'presence_changes',
 ]);
 
 describe('the database', () => {
@@ -213,7 +220,7 @@ describe('the database', () => {
   it('indexes every table of an organization by it first', async () => {
     const unindexed = await owner<{ name: string }>(
       `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
-      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and not exists (
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and not exists (
         select from pg_index i where i.indrelid = c.oid and i.indkey[0] = a.attnum)`,
     );
     // roles: a few rows a tenant. The others are reached by device or command, and kept free of indexes for writing.
@@ -222,6 +229,11 @@ describe('the database', () => {
       'command_transitions',
       'agent_logs',
       'device_event_logs',
+      'metric_samples',
+      'metric_minutes',
+      'metric_quarters',
+      'metric_hours',
+      'presence_changes',
       // Reached by chain.
       'audit_outbox',
       'audit_logs',
@@ -233,7 +245,8 @@ describe('the database', () => {
       it(`on ${axis}`, async () => {
         const walked = await owner<{ name: string }>(
           `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = $1 and not a.attisdropped
-          where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by 1`,
+          where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+          order by 1`,
           [axis],
         );
         expect(walked.length).to.be.greaterThan(axis === 'org_id' ? 5 : 2);

@@ -8,6 +8,7 @@ import {
   type CommandResult,
   type CommandRows,
   ErrorAck,
+  type MetricSamples,
   OkAck,
   type UpdateStatus,
 } from '../../protocol/index.ts';
@@ -23,6 +24,14 @@ export interface AnswerChannel {
 
 /** Sends the phases of upgrades. Resolves when the hub has acknowledged the message. */
 export type SendStatus = (status: UpdateStatus) => Promise<void>;
+/** The same for samples of the machine's figures. Rejects with `HubRefused` if the hub does not take them. */
+export type SendSamples = (samples: MetricSamples) => Promise<void>;
+
+/** What an agent sends of its own accord. */
+export interface ReportChannel {
+  status: SendStatus;
+  samples: SendSamples;
+}
 
 const RESEND_MS = 500;
 const RESEND_MAX_MS = 60_000;
@@ -32,8 +41,8 @@ const HubAck = z.discriminatedUnion('ok', [OkAck, ErrorAck]);
 export function channelOver(
   socket: Socket,
   ackMs: number,
-): { answers: AnswerChannel; sendStatus: SendStatus } {
-  type Message = CommandRows | CommandProgress | CommandResult | UpdateStatus;
+): { answers: AnswerChannel; reports: ReportChannel } {
+  type Message = CommandRows | CommandProgress | CommandResult | UpdateStatus | MetricSamples;
   const deliver = async (event: string, message: Message) => {
     while (socket.connected) {
       let againMs = RESEND_MS;
@@ -60,7 +69,11 @@ export function channelOver(
     progress: (progress) => deliver('command:progress', progress),
     result: (result) => deliver('command:result', sendable(result)),
   };
-  return { answers, sendStatus: (status) => deliver('update:status', status) };
+  const reports: ReportChannel = {
+    status: (status) => deliver('update:status', status),
+    samples: (samples) => deliver('metrics:samples', samples),
+  };
+  return { answers, reports };
 }
 
 /** Leaves room for the envelope of a message. */
@@ -80,7 +93,11 @@ export function sendable({ output, ...result }: CommandResult): CommandResult {
 
 /** The hub refuses this message, however often it is sent. */
 export class HubRefused extends Error {
-  constructor(reason: string) {
-    super(`the hub refused a message: ${reason}`);
+  /** The reason, for programs. */
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`the hub refused a message: ${code}`);
+    this.code = code;
   }
 }

@@ -10,7 +10,7 @@ import {
   Refusal,
 } from '../../protocol/index.ts';
 import type { Network } from '../os/network/network.ts';
-import type { AnswerChannel, SendStatus } from './answer-channel.ts';
+import type { AnswerChannel, ReportChannel } from './answer-channel.ts';
 import { printable } from './plain-text.ts';
 import type { ServerAccess } from './server-call.ts';
 import type { ServerClock } from './server-clock.ts';
@@ -72,8 +72,8 @@ export interface ConnectionOptions {
   /** Called with each answer to a heartbeat: offered upgrades, changed configuration. Must not throw. */
   onHeartbeatAck?: (answer: HeartbeatAck) => void;
   onState: (state: ConnectionState) => void;
-  /** Called with each new connection; its arguments are valid until the connection ends. */
-  onConnected?: (sendStatus: SendStatus) => void;
+  /** Called with each new connection; its channel is valid until the connection ends. */
+  onConnected?: (reports: ReportChannel) => void;
   /** The longest heartbeat interval, whatever the server asks for; `undefined`: as the server asks. */
   beatAtMostMs?: () => number | undefined;
   /** For tests: a number from 0 to 1. */

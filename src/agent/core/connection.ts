@@ -151,7 +151,7 @@ export class AgentConnection {
     this.#notice = undefined;
     this.#isRenewing = false;
     const { queries, durable } = this.#options;
-    const { answers: channel, sendStatus } = channelOver(socket, this.#ackMs);
+    const { answers: channel, reports } = channelOver(socket, this.#ackMs);
 
     socket.on('connect', () => {
       void tokens.accepted(token);
@@ -163,7 +163,7 @@ export class AgentConnection {
       this.#beatsAgain = false;
       this.#heartbeatIn(0, socket);
       durable.attach(channel);
-      this.#options.onConnected?.(sendStatus);
+      this.#options.onConnected?.(reports);
     });
     socket.on('connect_error', (error: Error & { data?: unknown }) => {
       socket.disconnect();

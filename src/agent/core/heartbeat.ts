@@ -1,7 +1,7 @@
 import os from 'node:os';
 import { clock } from '../../clock.ts';
 import { type Heartbeat, HEARTBEAT_ADDRESSES_MAX, type Metrics } from '../../protocol/index.ts';
-import { diskSpace } from '../os/machine.ts';
+import { cpuTimes, diskSpace, percent } from '../os/machine.ts';
 import { osVersion } from '../os/os-version.ts';
 import { AGENT_VERSION } from './version.ts';
 
@@ -79,20 +79,8 @@ export const listedAddresses = (
   ...(addresses.length > HEARTBEAT_ADDRESSES_MAX ? { ipAddressCount: addresses.length } : {}),
 });
 
-function cpuTimes(): { total: number; idle: number } {
-  let total = 0;
-  let idle = 0;
-  for (const { times } of os.cpus()) {
-    total += times.user + times.nice + times.sys + times.idle + times.irq;
-    idle += times.idle;
-  }
-  return { total, idle };
-}
-
 function externalAddresses(): os.NetworkInterfaceInfo[] {
   return Object.values(os.networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .filter(({ internal }) => !internal);
 }
-
-const percent = (share: number) => Math.min(100, Math.max(0, Math.round(share * 1000) / 10));

@@ -21,6 +21,20 @@ export async function diskSpace(): Promise<{ total: number; free: number } | und
   }
 }
 
+/** What all processors have done since the machine started, in ms. */
+export function cpuTimes(): { total: number; idle: number } {
+  let total = 0;
+  let idle = 0;
+  for (const { times } of os.cpus()) {
+    total += times.user + times.nice + times.sys + times.idle + times.irq;
+    idle += times.idle;
+  }
+  return { total, idle };
+}
+
+/** A share as percents with one decimal, within 0 and 100. */
+export const percent = (share: number) => Math.min(100, Math.max(0, Math.round(share * 1000) / 10));
+
 /**
  * Identifies the machine without revealing its own id: it stays the same for every enrollment. `undefined` if the
  * system has no id, or one that many machines share, so the machine enrolls as a new device.

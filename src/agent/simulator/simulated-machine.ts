@@ -156,7 +156,7 @@ export class SimulatedMachine {
           ...this.#settings,
         }),
         onHeartbeatAck: (answer) => this.#upgrades?.acknowledged(answer),
-        onConnected: (send) => this.#upgrades?.connected(send),
+        onConnected: ({ status }) => this.#upgrades?.connected(status),
         onState: (now) => {
           this.#inventory.onState(now);
           const { state } = now;

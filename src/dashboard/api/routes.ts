@@ -4178,6 +4178,86 @@ offset: number
 }
 }
 /**
+ * Read the metric history of a device
+ */
+"GET /devices/{id}/metrics": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default: a day before `to`.
+ */
+from?: string
+/**
+ * Default: now.
+ */
+to?: string
+/**
+ * Any of cpuPercent, ramPercent, swapPercent, load, uptimeSeconds, networkReceivedPerSecond, networkSentPerSecond, diskReadPerSecond, diskWrittenPerSecond, volumeUsedBytes, volumeTotalBytes, processCpuPercent, processRamPercent, separated by commas. Default: all.
+ */
+metrics?: string
+/**
+ * The most points of a series: the finest resolution with no more of them is chosen. Default 300, at most 1000.
+ */
+points?: string
+}
+response: DeviceMetrics
+}
+/**
+ * List devices by their newest figures
+ */
+"GET /metrics/now": {
+query: {
+/**
+ * Only devices that the saved filter matches.
+ */
+filterId?: string
+/**
+ * By default, how full each volume is.
+ */
+metric?: ("volumePercent" | "cpuPercent" | "ramPercent" | "swapPercent" | "load" | "uptimeSeconds" | "networkReceivedPerSecond" | "networkSentPerSecond" | "diskReadPerSecond" | "diskWrittenPerSecond")
+order?: ("asc" | "desc")
+/**
+ * Default 20, at most 100.
+ */
+limit?: string
+}
+response: MetricsNow
+}
+/**
+ * Read for how long the metric history is kept
+ */
+"GET /orgs/organizations/{id}/metric-retention": {
+params: {
+id: string
+}
+response: MetricRetention
+}
+/**
+ * Change for how long the metric history is kept
+ */
+"PUT /orgs/organizations/{id}/metric-retention": {
+params: {
+id: string
+}
+body: {
+/**
+ * For how many days figures of each minute are kept. 14 unless set otherwise.
+ */
+minuteDays: number
+/**
+ * For how many days figures of each quarter of an hour are kept. 90 unless set otherwise.
+ */
+quarterDays: number
+/**
+ * For how many days figures of each hour are kept. 730 unless set otherwise.
+ */
+hourDays: number
+}
+response: MetricRetention
+}
+/**
  * List alerts, newest first
  */
 "GET /alerts": {
@@ -9426,6 +9506,93 @@ fields: ({
 } | null)
 agentVersion: (string | null)
 createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceMetrics".
+ */
+export interface DeviceMetrics {
+/**
+ * Seconds between two points.
+ */
+step: number
+series: {
+metric: ("cpuPercent" | "ramPercent" | "swapPercent" | "load" | "uptimeSeconds" | "networkReceivedPerSecond" | "networkSentPerSecond" | "diskReadPerSecond" | "diskWrittenPerSecond" | "volumeUsedBytes" | "volumeTotalBytes" | "processCpuPercent" | "processRamPercent")
+/**
+ * The volume or the process that the series is about.
+ */
+labels?: {
+volume?: string
+process?: string
+}
+/**
+ * The beginning of a step in milliseconds since 1970, and minimum, average and maximum in it. A step without a sample is left out.
+ */
+points: never[][]
+}[]
+/**
+ * Times without samples, of three minutes and one step or longer.
+ */
+gaps: {
+from: string
+to: string
+/**
+ * Why the device was not connected; `connected` if it was, and sent nothing. Null if that is not known.
+ */
+reason: (("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "updating" | "never_seen") | null)
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MetricsNow".
+ */
+export interface MetricsNow {
+/**
+ * Of devices whose samples have arrived in the last ten minutes.
+ */
+data: {
+deviceId: string
+orgId: string
+hostname: string
+displayName: (string | null)
+at: string
+value: number
+volume?: string
+usedBytes?: number
+totalBytes?: number
+/**
+ * Of a volume: when it is full if it grows as in the last 30 days. Null if it does not grow clearly, or not within a year.
+ */
+forecast?: ({
+fullInDays: number
+/**
+ * From 0 to 1: the share of times between which the volume has grown.
+ */
+confidence: number
+} | null)
+}[]
+/**
+ * False if there are more devices than are looked at.
+ */
+isComplete: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MetricRetention".
+ */
+export interface MetricRetention {
+/**
+ * For how many days figures of each minute are kept. 14 unless set otherwise.
+ */
+minuteDays: number
+/**
+ * For how many days figures of each quarter of an hour are kept. 90 unless set otherwise.
+ */
+quarterDays: number
+/**
+ * For how many days figures of each hour are kept. 730 unless set otherwise.
+ */
+hourDays: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

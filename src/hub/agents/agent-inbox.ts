@@ -64,6 +64,11 @@ const HANDLE: {
     const reported = { ...status, component: component.data };
     if (!actor.post({ kind: 'upgrade', status: reported, at: actor.lastHeardAt, ack })) answer(BUSY);
   },
+  'metrics:samples'(actor, { samples }, answer) {
+    // The agent keeps samples until they are stored.
+    const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
+    if (!actor.post({ kind: 'samples', samples, ack })) answer(BUSY);
+  },
 };
 
 /** Receives the messages of one agent, limits their number and parses them for the actor. */

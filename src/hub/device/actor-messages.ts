@@ -10,6 +10,7 @@ import {
   type Heartbeat,
   type HeartbeatAck,
   type HubReconnect,
+  type MetricSamples,
   type UpdateStatus,
   type UpgradableComponent,
   AgentErrorCode,
@@ -58,7 +59,8 @@ export type ActorMessage =
   | { kind: 'rows'; rows: CommandRows }
   | { kind: 'progress'; progress: CommandProgress }
   | { kind: 'result'; result: CommandResult; ack: (isStored: boolean) => void }
-  | { kind: 'upgrade'; status: ReportedUpgrade; at: number; ack: (isStored: boolean) => void };
+  | { kind: 'upgrade'; status: ReportedUpgrade; at: number; ack: (isStored: boolean) => void }
+  | { kind: 'samples'; samples: MetricSamples['samples']; ack: (isStored: boolean) => void };
 
 /** A phase of an upgrade, of a component that devices upgrade. */
 export type ReportedUpgrade = UpdateStatus & { component: UpgradableComponent };
@@ -72,7 +74,9 @@ export const BUSY: ErrorAck = {
 export function rejectMessage(message: ActorMessage): void {
   if (message.kind === 'query') message.query.settle({ ok: false, reason: 'disconnected' });
   if (message.kind === 'heartbeat') message.ack(BUSY);
-  if (message.kind === 'result' || message.kind === 'upgrade') message.ack(false);
+  if (message.kind === 'result' || message.kind === 'upgrade' || message.kind === 'samples') {
+    message.ack(false);
+  }
 }
 
 export interface ActorLimits {

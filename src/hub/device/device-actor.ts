@@ -4,6 +4,7 @@ import type {
   CommandRows,
   HubReconnect,
   MachineIdentity,
+  MetricSamples,
   PresenceReason,
 } from '../../protocol/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -55,6 +56,8 @@ export interface ActorEvents {
   command(event: CommandEvent, onStored?: (isStored: boolean) => void): void;
   /** @param onStored  called with `true` when the phase is stored, with `false` when it has to be sent again */
   upgrade(deviceId: string, status: ReportedUpgrade, onStored: (isStored: boolean) => void): void;
+  /** @param onStored  called with `true` when the samples are stored, with `false` when they have to be sent again */
+  samples(deviceId: string, samples: MetricSamples['samples'], onStored: (isStored: boolean) => void): void;
   /** Output of a command, or rows with an id that is no open query of this device. */
   rows(deviceId: string, rows: CommandRows): void;
   /** The connection was alive when another one replaced it. */
@@ -299,6 +302,10 @@ export class DeviceActor {
         return this.#onResult(message.result, message.ack);
       case 'upgrade':
         return this.#onUpgrade(message);
+      case 'samples':
+        // Of a device that waits for approval nothing is kept.
+        if (this.isPending) return message.ack(false);
+        return this.#events.samples(this.deviceId, message.samples, message.ack);
       case 'progress':
         if (this.#queries?.has(message.progress.id) === true) return;
         return this.#events.command(progressEvent(this.deviceId, message.progress));

@@ -1,4 +1,4 @@
-import { JobOutput, type CommandRows } from '../../protocol/index.ts';
+import { JobOutput, type CommandRows, type MetricSamples } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { IdentityGuard } from '../agents/identity-guard.ts';
 import type { Directory } from '../cluster/directory.ts';
@@ -8,7 +8,8 @@ import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import type { JobFeed } from '../commands/job-feed.ts';
-import type { CommandEvent, DeviceFacts, PresenceRecord } from '../ports.ts';
+import type { CommandEvent, DeviceFacts, MetricReport, PresenceRecord } from '../ports.ts';
+import type { AcknowledgedWriter } from '../agents/acknowledged-writer.ts';
 import type { ReportedUpgrade } from '../device/actor-messages.ts';
 import type { UpgradeReportWriter } from '../agents/upgrade-report-writer.ts';
 import type { PresenceWriter } from './presence-writer.ts';
@@ -23,6 +24,7 @@ interface Parts {
   ownFeed: DashboardFeed;
   dispatcher: CommandDispatcher;
   upgrades: UpgradeReportWriter | undefined;
+  samples: Pick<AcknowledgedWriter<MetricReport, unknown>, 'record'>;
   jobs: JobFeed;
   guard: IdentityGuard;
   log: Logger;
@@ -69,6 +71,10 @@ export class ActorReports implements ActorEvents {
     const { upgrades } = this.#parts;
     if (upgrades === undefined) return onStored(true);
     upgrades.record({ ...status, deviceId }, onStored);
+  }
+
+  samples(deviceId: string, samples: MetricSamples['samples'], onStored: (isStored: boolean) => void): void {
+    this.#parts.samples.record({ deviceId, samples }, onStored);
   }
 
   rows(deviceId: string, { id, seq, rows }: CommandRows): void {

@@ -28,22 +28,30 @@ export interface DumpTable {
   columns: string[];
 }
 
+/** A table as this database has it. */
+interface PresentTable extends DumpTable {
+  /** The time by which the table has partitions; their rows are those of the table. */
+  partitionedBy: string | null;
+}
+
 /**
  * The tables of this database in the order of their names, without the records of migrations, which a dump states
  * apart: they are what a restore creates the tables from.
  */
-export async function readTables(db: Knex): Promise<DumpTable[]> {
+export async function readTables(db: Knex): Promise<PresentTable[]> {
   const { rows } = await db.raw(
     `select c.relname::text as name,
       array(select a.attname::text from pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-        order by a.attnum) as columns
+        order by a.attnum) as columns,
+      substring(pg_get_partkeydef(c.oid) from 'RANGE \\((\\w+)\\)') as "partitionedBy"
     from pg_class c
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname <> all (?)
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relname <> all (?)
     order by c.relname collate "C"`,
     [UNPROTECTED_TABLES],
   );
-  return rows as DumpTable[];
+  return rows as PresentTable[];
 }
 
 /** A name of the catalogue as a part of a statement. */
@@ -145,7 +153,7 @@ export async function clearDatabase(owner: Knex): Promise<void> {
   await owner.transaction(async (tx) => {
     const { rows: tables } = await tx.raw(
       `select c.relname::text as name from pg_class c
-      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not ${ofExtension('c', 'pg_class')}`,
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and not ${ofExtension('c', 'pg_class')}`,
     );
     const names = (tables as { name: string }[]).map(({ name }) => quoted(name));
     if (names.length > 0) await tx.raw(`drop table ${names.join(', ')} cascade`);
@@ -218,8 +226,7 @@ export async function loadDatabase(
       if (known === undefined || known.columns.join() !== columns.join()) {
         throw new DumpMismatchError(`The backup has a table ${name} that its own migrations do not create.`);
       }
-      const statement = `copy ${quoted(name)} (${quotedList(columns)}) from stdin`;
-      const written = await copyIn(tx, statement, pieces);
+      const written = await loadRows(tx, known, pieces);
       if (written !== rows) {
         throw new DumpMismatchError(`The backup states ${rows} rows of ${name}, and holds ${written}.`);
       }
@@ -232,6 +239,25 @@ export async function loadDatabase(
     }
     await beforeCommit(tx);
   });
+}
+
+/** Rows of a table with partitions by time are loaded apart first, because the partitions for their times are missing. */
+async function loadRows(
+  tx: Knex,
+  { name, columns, partitionedBy }: PresentTable,
+  pieces: AsyncIterable<Buffer>,
+): Promise<number> {
+  const list = quotedList(columns);
+  if (partitionedBy === null) return copyIn(tx, `copy ${quoted(name)} (${list}) from stdin`, pieces);
+  await tx.raw(`create temporary table loaded_rows (like ${quoted(name)}) on commit drop`);
+  const written = await copyIn(tx, `copy loaded_rows (${list}) from stdin`, pieces);
+  await tx.raw(
+    `select add_partitions('${name}', min(${quoted(partitionedBy)}), max(${quoted(partitionedBy)}))
+    from loaded_rows having count(*) > 0`,
+  );
+  await tx.raw(`insert into ${quoted(name)} (${list}) select ${list} from loaded_rows`);
+  await tx.raw('drop table loaded_rows');
+  return written;
 }
 
 /** In the order of their creation, in which they also act: see rule 7 of docs/decisions/migrations.md. */

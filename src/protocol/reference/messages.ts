@@ -109,6 +109,31 @@ const FROM_AGENTS: Record<keyof AgentToHub, Described> = {
     ack: OkAck,
     ackExample: OK,
   },
+  'metrics:samples': {
+    summary:
+      'Sends samples of the machine’s figures, which the agent takes each minute and keeps for up to 24 hours until they are acknowledged: acknowledged samples are stored. A hub that keeps no history answers with `UNKNOWN_EVENT`; the agent then sends none until it connects again.',
+    payload: AGENT_EVENTS['metrics:samples'],
+    example: {
+      samples: [
+        {
+          at: '2026-01-31T08:00:00.000Z',
+          cpuPercent: 12.5,
+          ramPercent: 48.1,
+          swapPercent: 0,
+          load: 0.31,
+          uptimeSeconds: 864_000,
+          networkReceivedPerSecond: 12_288,
+          networkSentPerSecond: 4096,
+          diskReadPerSecond: 0,
+          diskWrittenPerSecond: 65_536,
+          volumes: [{ volume: '/', usedBytes: 71_000_000_000, totalBytes: 100_000_000_000 }],
+          processes: [{ process: 'postgres', cpuPercent: 11.2, ramPercent: 20.5 }],
+        },
+      ],
+    },
+    ack: OkAck,
+    ackExample: OK,
+  },
 };
 
 const TO_AGENTS: Record<keyof HubToAgent, Described> = {

@@ -497,6 +497,14 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'Samples of many devices are added in one statement, and packed, summed up and dropped for all tenants.',
+    files: {
+      'features/metrics/metric-store.ts': 1,
+      'features/metrics/metric.job.ts': 2,
+      'features/metrics/metric.queries.ts': 7,
+    },
+  },
+  {
     why: 'The oldest logs are removed of all organizations that chose so.',
     files: {
       'features/logs/make-room.job.ts': 3,
@@ -600,16 +608,20 @@ describe('the way across tenants', () => {
       `select p.proname as name, p.proowner::regrole::text as owner, has_function_privilege('public', p.oid, 'execute') as public
       from pg_proc p where p.prosecdef and p.pronamespace = 'public'::regnamespace order by 1`,
     );
+    const owner = new URL(database.ownerUrl).username;
     await database.drop();
     expect(found).to.deep.equal(
       [
         { name: 'account_for_invitation', public: false },
+        // Tables belong to the owner of the database, so that only it can create and drop their partitions.
+        { name: 'add_partitions', public: false, owner },
         // Answers about the caller's own tenant.
         { name: 'app_org_ids', public: true },
         // Answers who knows the credential of a backup repository, and only after its secret was compared.
         { name: 'backup_store_request', public: false },
         // A cap is one of all organizations of a partner, of which the caller may see some.
         // What ends with a person, a provider or a device is not seen by whoever ends it.
+        { name: 'drop_partitions', public: false, owner },
         { name: 'end_open_links', public: false },
         { name: 'end_sessions_of_provider', public: false },
         { name: 'end_store_credentials_of_device', public: false },
@@ -622,6 +634,8 @@ describe('the way across tenants', () => {
         // Whoever ends work may not see what waits for it.
         { name: 'free_dependent_work', public: false },
         { name: 'lock_device_caps', public: false },
+        // The history of a device follows it, whoever moves it.
+        { name: 'move_metric_history', public: false },
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },
@@ -636,7 +650,7 @@ describe('the way across tenants', () => {
         // Answers with a yes or no.
         { name: 'site_exists', public: true },
         { name: 'webhook_audit_sealed', public: false },
-      ].map((one) => ({ ...one, owner: 'svc_system' })),
+      ].map((one) => ({ owner: 'svc_system', ...one })),
     );
   });
 

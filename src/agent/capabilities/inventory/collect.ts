@@ -22,7 +22,8 @@ import { diskSpace, machineId, osType } from '../../os/machine.ts';
 import { osVersion } from '../../os/os-version.ts';
 import { collectOnLinux } from './linux.ts';
 import { collectOnMacos } from './macos.ts';
-import { type Collector, type Sources, machineSources, type FoundSoftware } from './sources.ts';
+import { type Sources, machineSources } from '../../os/machine-sources.ts';
+import type { Collector, FoundSoftware } from './sources.ts';
 import { collectOnWindows } from './windows.ts';
 
 const COLLECTORS: Readonly<Record<OsType, Collector>> = {

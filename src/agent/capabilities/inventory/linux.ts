@@ -1,12 +1,6 @@
 import { Reading } from '../../core/plain-text.ts';
-import {
-  lastUserOf,
-  type Collector,
-  cleanDmi,
-  type Sources,
-  type FoundSoftware,
-  nonEmpty,
-} from './sources.ts';
+import { lastUserOf, type Collector, cleanDmi, type FoundSoftware, nonEmpty } from './sources.ts';
+import type { Sources } from '../../os/machine-sources.ts';
 
 /** The software of a Linux machine, from each package manager that it has. */
 

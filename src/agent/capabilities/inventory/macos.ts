@@ -1,14 +1,8 @@
 import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
 import { Reading } from '../../core/plain-text.ts';
-import {
-  type Sources,
-  nonEmpty,
-  type FoundSoftware,
-  lastUserOf,
-  type Collector,
-  cleanDmi,
-} from './sources.ts';
+import { nonEmpty, type FoundSoftware, lastUserOf, type Collector, cleanDmi } from './sources.ts';
+import type { Sources } from '../../os/machine-sources.ts';
 
 /** `system_profiler` inspects each application, which takes long on a slow disk. */
 const PROFILER_MS = 180_000;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AgentError } from '../../core/agent-error.ts';
 import { Reading } from '../../core/plain-text.ts';
 import { nonEmpty, type FoundSoftware, type Collector, cleanDmi } from './sources.ts';
+import { runPowerShell } from '../../os/machine-sources.ts';
 
 /**
  * One script reads everything, because starting PowerShell takes longer than running it. It prints JSON, where a list
@@ -55,15 +56,10 @@ const Answer = z.object({
 
 export const collectOnWindows: Collector = async (sources, { software, reading = new Reading() }) => {
   const script = `$WithSoftware = $${software}\n${WINDOWS_SCRIPT}`;
-  const encoded = Buffer.from(script, 'utf16le').toString('base64');
-  const args = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass'];
   const found: z.infer<typeof Answer> =
     (await reading.from(
       'powershell',
-      async () =>
-        parseWindows(
-          (await sources.output('powershell', [...args, '-EncodedCommand', encoded], POWERSHELL_MS)) ?? '{}',
-        ),
+      async () => parseWindows((await runPowerShell(sources, script, POWERSHELL_MS)) ?? '{}'),
       POWERSHELL_MS + 10_000,
     )) ?? {};
   if (software && found.software === null) {

@@ -39,6 +39,7 @@ export interface ActorScene {
   commandEvents: CommandEvent[];
   jobRows: { deviceId: string; rows: CommandRows }[];
   upgrades: unknown[];
+  samples: unknown[];
   outcomes: Map<string, LiveQueryOutcome[]>;
   queryRows: Map<string, unknown[]>;
   ask(id: string, options?: { type?: CommandType; maxRows?: number; payload?: unknown }): boolean;
@@ -64,6 +65,7 @@ export function actorScene(
     commandEvents: [],
     jobRows: [],
     upgrades: [],
+    samples: [],
     outcomes: new Map(),
     queryRows: new Map(),
     ask(id, { type = 'eventlogs.query', maxRows = 1000, payload = { name: 'System' } } = {}) {
@@ -131,6 +133,10 @@ export function actorScene(
       },
       upgrade(deviceId, status, onStored) {
         notes.upgrades.push({ deviceId, status });
+        onStored(true);
+      },
+      samples(deviceId, samples, onStored) {
+        notes.samples.push({ deviceId, samples });
         onStored(true);
       },
       rows: (deviceId, rows) => void notes.jobRows.push({ deviceId, rows }),

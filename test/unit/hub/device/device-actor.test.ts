@@ -126,6 +126,7 @@ function scene(
       command: () => {},
       rows: () => {},
       upgrade: () => {},
+      samples: () => {},
     },
     offers: NO_UPGRADE_OFFERS,
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxQueries: 4 },

@@ -1,4 +1,4 @@
-import type { Sources } from '../../../../../src/agent/capabilities/inventory/sources.ts';
+import type { Sources } from '../../../../../src/agent/os/machine-sources.ts';
 import type { OsType } from '../../../../../src/protocol/index.ts';
 
 /** A machine of which only what is written here is known. */

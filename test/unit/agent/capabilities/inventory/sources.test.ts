@@ -1,7 +1,7 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { machineSources } from '../../../../../src/agent/capabilities/inventory/sources.ts';
+import { machineSources } from '../../../../../src/agent/os/machine-sources.ts';
 import { temporaryFolder } from '../../../../support/agent/test-agent.ts';
 
 describe('the programs that an inventory is read from', () => {

@@ -1,0 +1,252 @@
+import { readFile } from 'node:fs/promises';
+import { dropPartitions } from '../src/features/metrics/metric.queries.ts';
+import { packSamples } from '../src/features/metrics/metric.job.ts';
+import { createMetricStore } from '../src/features/metrics/index.ts';
+import type { MetricReport } from '../src/hub/ports.ts';
+import { openPool } from '../src/platform/db/pool.ts';
+import { createMetrics } from '../src/platform/metrics.ts';
+import { type MetricSample, MetricSamples } from '../src/protocol/index.ts';
+import { buildTenant } from '../test/support/factories.ts';
+import { quietLog } from '../test/support/quiet-log.ts';
+import { createTestApp } from '../test/support/test-app.ts';
+import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';
+
+/**
+ * `npm run bench:metrics` measures the metric history on a database of its own. It adds the samples of 500 devices, a
+ * message of each device a minute, and packs them; the baseline inserts the same samples into a table with a row for
+ * each, in statements of as many. Then it measures bytes on disk with indexes, charts of one of 1,000 devices with 7
+ * days each, and how long writes wait while partitions are dropped. Processor time is that of this process and of the
+ * database session together.
+ */
+
+const DEVICES = 500;
+const MINUTES = 60;
+const CHART_DEVICES = 1000;
+const CHART_DAYS = 7;
+const CHARTS = 200;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+const database = await createTestDatabase({ durable: true });
+const app = await createTestApp({ database });
+const db = openPool(database.appUrl, { max: 1, name: 'bench-metrics' });
+const owner = <Row extends object>(sql: string, values?: unknown[]) =>
+  asOwner<Row & Record<string, unknown>>(database.ownerUrl, sql, values);
+const store = createMetricStore({ db, log: quietLog, metrics: createMetrics() });
+
+/** A machine at work: figures that wander, two volumes that fill, and a busy process in some minutes. */
+function wanderer(seed: number) {
+  let state = seed + 1;
+  const random = () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+  const near = (value: number, step: number, max: number) =>
+    Math.min(max, Math.max(0, value + (random() - 0.5) * step));
+  let [cpu, ram, load, read] = [10, 50, 0.5, 50_000];
+  return (at: number): MetricSample => {
+    [cpu, ram, load, read] = [
+      near(cpu, 10, 100),
+      near(ram, 1, 100),
+      near(load, 0.3, 8),
+      near(read, 20_000, 1e7),
+    ];
+    const minute = at / MINUTE;
+    return {
+      at: new Date(at).toISOString(),
+      cpuPercent: Math.round(cpu * 10) / 10,
+      ramPercent: Math.round(ram * 10) / 10,
+      swapPercent: 3,
+      load: Math.round(load * 100) / 100,
+      uptimeSeconds: Math.round(at / 1000) - 1_700_000_000,
+      networkReceivedPerSecond: Math.round(random() * 40_000),
+      networkSentPerSecond: Math.round(random() * 20_000),
+      diskReadPerSecond: Math.round(read),
+      diskWrittenPerSecond: Math.round(random() * 90_000),
+      volumes: ['/', '/data'].map((volume, n) => ({
+        volume,
+        usedBytes: Math.round((40 + n * 7) * 2 ** 30 + (minute % 100_000) * 2 ** 17),
+        totalBytes: 500 * 2 ** 30,
+      })),
+      ...(random() < 0.3 ? { processes: [{ process: 'postgres', cpuPercent: cpu, ramPercent: 12 }] } : {}),
+    };
+  };
+}
+
+/** Processor time in seconds, of this process and of the session of `db`. */
+async function processorSeconds(): Promise<number> {
+  const { rows } = await db.raw('select pg_backend_pid() as pid');
+  const fields = (await readFile(`/proc/${rows[0].pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? [];
+  const { user, system } = process.cpuUsage();
+  return (Number(fields[11]) + Number(fields[12])) / 100 + (user + system) / 1e6;
+}
+
+async function measured(samples: number, work: () => Promise<void>): Promise<number> {
+  const before = await processorSeconds();
+  await work();
+  return Math.round(samples / ((await processorSeconds()) - before));
+}
+
+const sizeOf = async (table: string) => {
+  const [row] = await owner<{ bytes: number }>(
+    `select sum(pg_total_relation_size(relid))::float8 as bytes from pg_partition_tree('${table}')`,
+  );
+  return row?.bytes ?? 0;
+};
+
+const quantile = (values: readonly number[], share: number) =>
+  Math.round((values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? 0) * 10) / 10;
+
+async function addDevices(orgId: string, count: number): Promise<string[]> {
+  const rows = await owner<{ id: string }>(
+    `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
+    select new_row_id(), $1::uuid, (select id from sites where org_id = $1::uuid limit 1), 'bench-' || n, 'linux', '12', 'x64',
+      '1.0.0', now() - interval '30 days' from generate_series(1, ${count}) n returning id`,
+    [orgId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Adds an hour of samples, and packs them. Returns samples per second of processor time, and bytes. */
+async function ingest(orgId: string) {
+  const ids = await addDevices(orgId, DEVICES);
+  const begin = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
+  const machines = ids.map((_id, n) => wanderer(n));
+  const batches = Array.from({ length: MINUTES }, (_, minute) =>
+    ids.map(
+      (deviceId, n): MetricReport => ({
+        deviceId,
+        // As they come from the socket.
+        samples: MetricSamples.parse({ samples: [machines[n]?.(begin + minute * MINUTE)] }).samples,
+      }),
+    ),
+  );
+  const total = DEVICES * MINUTES;
+  const plain = await measured(total, async () => {
+    for (const batch of batches) await insertRows(orgId, batch);
+  });
+  const added = await measured(total, async () => {
+    for (const batch of batches) await store.record(batch);
+  });
+  const samplesBytes = await sizeOf('metric_samples');
+  await owner(`select add_partitions('metric_samples', now() - interval '3 hours', now())`);
+  await owner(`update metric_samples set arrived_at = arrived_at - interval '2 hours'`);
+  const before = new Date(begin + 2 * HOUR);
+  const packed = await measured(total, async () => void (await packSamples(db, before)));
+  const rows = DEVICES * (MINUTES / 1440);
+  const [plainSize] = await owner<{ bytes: number }>(
+    `select pg_total_relation_size('plain_samples')::float8 as bytes`,
+  );
+  const kib = (bytes: number) => Math.round(bytes / rows / 102.4) / 10;
+  const both = Math.round(1 / (1 / added + 1 / packed));
+  return {
+    'plain rows: samples a second of processor time': plain,
+    'added: samples a second of processor time': added,
+    'packed: samples a second of processor time': packed,
+    'added and packed': both,
+    'ratio added to plain rows': Math.round((added / plain) * 100) / 100,
+    'ratio added and packed to plain rows': Math.round((both / plain) * 100) / 100,
+    'plain rows: KiB a device-day': kib(plainSize?.bytes ?? 0),
+    'before packing: KiB a device-day': kib(samplesBytes),
+    'packed: KiB a device-day': kib(await sizeOf('metric_minutes')),
+  };
+}
+
+/** The baseline: a row for each sample, in one statement for a batch. */
+async function insertRows(orgId: string, reports: readonly MetricReport[]): Promise<void> {
+  const rows = reports.flatMap(({ deviceId, samples }) =>
+    samples.map((sample) => ({ device_id: deviceId, org_id: orgId, ...sample })),
+  );
+  await db.raw(
+    `insert into plain_samples select * from jsonb_to_recordset(?::jsonb) as s (device_id uuid, org_id uuid, at timestamptz,
+      "cpuPercent" real, "ramPercent" real, "swapPercent" real, load real, "uptimeSeconds" bigint,
+      "networkReceivedPerSecond" bigint, "networkSentPerSecond" bigint, "diskReadPerSecond" bigint,
+      "diskWrittenPerSecond" bigint, volumes jsonb, processes jsonb)`,
+    [JSON.stringify(rows)],
+  );
+}
+
+/** Charts of devices that have 7 days of minutes each, over HTTP. */
+async function charts({ orgId, token }: { orgId: string; token: string }) {
+  const ids = await addDevices(orgId, CHART_DEVICES);
+  await owner(`select add_partitions('metric_minutes', now() - interval '${CHART_DAYS + 1} days', now())`);
+  await owner(
+    `insert into metric_minutes (device_id, org_id, begins_at, block)
+    select d.id, d.org_id, hour, (array(select block from metric_minutes limit 100))[1 + (random() * 99)::int]
+    from unnest($1::uuid[]) as id join devices d on d.id = id.id,
+      generate_series(date_trunc('hour', now()) - interval '${CHART_DAYS} days', date_trunc('hour', now()) - interval '1 hour',
+        interval '1 hour') hour`,
+    [ids],
+  );
+  await owner('vacuum analyze metric_minutes');
+  const figures: Record<string, string> = {};
+  for (const [name, days, points] of [
+    ['a day in 300 points', 1, 300],
+    ['7 days in 700 points', 7, 700],
+  ] as const) {
+    const times: number[] = [];
+    for (let n = 0; n < CHARTS; n += 1) {
+      const from = new Date(Date.now() - days * 24 * HOUR).toISOString();
+      const startedAt = performance.now();
+      const { status, body } = await app.call(
+        'GET',
+        `/devices/${ids[(n * 37) % ids.length]}/metrics?from=${from}&points=${points}&metrics=cpuPercent,ramPercent,volumeUsedBytes`,
+        { token },
+      );
+      times.push(performance.now() - startedAt);
+      if (status !== 200) throw new Error(JSON.stringify(body));
+    }
+    figures[`chart of ${name}: p50 and p95 ms`] = `${quantile(times, 0.5)} / ${quantile(times, 0.95)}`;
+  }
+  return { ids, figures };
+}
+
+/** Drops the oldest days while devices send their samples. */
+async function dropWhileWriting(ids: readonly string[]) {
+  const waits: number[] = [];
+  const over = new AbortController();
+  const machines = ids.slice(0, DEVICES).map((_id, n) => wanderer(n));
+  const writing = (async () => {
+    while (!over.signal.aborted) {
+      const at = Date.now();
+      const startedAt = performance.now();
+      await store.record(machines.map((machine, n) => ({ deviceId: ids[n] ?? '', samples: [machine(at)] })));
+      waits.push(performance.now() - startedAt);
+    }
+  })();
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  const alone = quantile(waits.splice(0), 1);
+  const startedAt = performance.now();
+  const dropped = await dropPartitions(
+    app.server.database.jobPool,
+    'metric_minutes',
+    new Date(Date.now() - 2 * 24 * HOUR),
+  );
+  const ms = performance.now() - startedAt;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  over.abort();
+  await writing;
+  return {
+    [`${dropped} partitions dropped in ms`]: Math.round(ms),
+    'longest write before, and meanwhile, in ms': `${alone} / ${quantile(waits, 1)}`,
+  };
+}
+
+try {
+  await owner(`create table plain_samples (device_id uuid not null, org_id uuid not null, at timestamptz(3) not null,
+    cpu real, ram real, swap real, load real, uptime bigint, received bigint, sent bigint, disk_read bigint,
+    disk_written bigint, volumes jsonb, processes jsonb, primary key (device_id, at));
+    grant insert on plain_samples to svc_app`);
+  const tenant = await buildTenant(app);
+  const sizes = await ingest(tenant.orgId);
+  const { ids, figures } = await charts({ orgId: tenant.orgId, token: tenant.admin.token });
+  const dropping = await dropWhileWriting(ids);
+  const all = { ...sizes, ...figures, ...dropping };
+  console.table(all);
+  console.log(JSON.stringify(all));
+} finally {
+  await db.destroy();
+  await app.close();
+  await database.drop();
+  await stopTestPostgres();
+}

@@ -1,0 +1,25 @@
+import { bounded } from '../../platform/db/retention-rule.ts';
+import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
+import { keepMetricsRegularly } from './metric.job.ts';
+import { metricRoutes } from './metric.routes.ts';
+
+export { createMetricStore } from './metric-store.ts';
+
+/** Whole partitions are dropped. */
+const byPartition = (table: string) =>
+  ({ table, ends: 'retention', worker: 'the background job metrics.end' }) as const;
+
+export const feature = defineFeature({
+  name: 'metrics',
+  routes: () => [metricRoutes],
+  jobs: keepMetricsRegularly,
+  tables: [
+    byPartition('metric_samples'),
+    byPartition('metric_minutes'),
+    byPartition('metric_quarters'),
+    byPartition('metric_hours'),
+    byPartition('presence_changes'),
+    bounded('metric_progress', 'it has one row'),
+    bounded('metric_retention', ONE_PER_ORGANIZATION),
+  ],
+});

@@ -1,0 +1,91 @@
+import { clock, HOUR_MS } from '../../clock.ts';
+import type { MetricHistory } from '../../hub/ports.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystemStatement } from '../../platform/db/transaction.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { packBlock } from './block.ts';
+import {
+  ADD_SAMPLES,
+  addComingPartitions,
+  blockValues,
+  notePresence,
+  type StoredBlock,
+} from './metric.queries.ts';
+import { blocksOfSamples, type RefusedSamples } from './series.ts';
+
+interface Stored {
+  deviceId: string;
+}
+
+export interface MetricStore extends MetricHistory {
+  /** Must be called with devices that have connected or disconnected. */
+  presenceTurned(deviceIds: readonly string[]): void;
+  /** Resolves when what is being written is written. */
+  settle(): Promise<void>;
+}
+
+/** Stores the samples of devices as they come, and why devices were away. */
+export function createMetricStore({
+  db,
+  log,
+  metrics,
+}: {
+  db: Db;
+  log: Logger;
+  metrics: Metrics;
+}): MetricStore {
+  const refusals = metrics.counter(
+    'muster_metric_samples_refused_total',
+    'Samples of devices that were not stored: invalid, from the future, or too old.',
+    ['reason'],
+  );
+  /** In monotonic time. */
+  let partitionsAt = Number.NEGATIVE_INFINITY;
+  /** By the hour, because the job that also does this may not run, and a row without a partition cannot be written. */
+  const ensurePartitions = async () => {
+    if (clock.monotonic() - partitionsAt < HOUR_MS) return;
+    await addComingPartitions(db, 'metric_samples', 1);
+    await addComingPartitions(db, 'presence_changes', 24);
+    partitionsAt = clock.monotonic();
+  };
+  const countRefused = (refused: RefusedSamples) => {
+    for (const [reason, count] of Object.entries(refused)) if (count > 0) refusals.inc({ reason }, count);
+  };
+  let noting: Promise<void> = Promise.resolve();
+
+  return {
+    async record(reports) {
+      const now = clock.now();
+      const blocks: StoredBlock[] = [];
+      const stored = new Set<string>();
+      for (const { deviceId, samples } of reports) {
+        const { blocks: byHour, refused } = blocksOfSamples(samples, now);
+        countRefused(refused);
+        // Samples that are refused would be so however often they came.
+        if (byHour.size === 0) stored.add(deviceId);
+        for (const [hour, block] of byHour) {
+          blocks.push({ deviceId, beginsAt: new Date(hour), block: packBlock(block, { hasRange: false }) });
+        }
+      }
+      if (blocks.length === 0) return stored;
+      await ensurePartitions();
+      const rows = await withSystemStatement<Stored>(
+        db,
+        'add samples of many devices',
+        { ...ADD_SAMPLES, values: blockValues(blocks) },
+        () => true,
+      );
+      for (const { deviceId } of rows ?? []) stored.add(deviceId);
+      return stored;
+    },
+    presenceTurned(deviceIds) {
+      // A reason that is not noted is shown as unknown, and nothing else waits for it.
+      noting = noting
+        .then(ensurePartitions)
+        .then(() => notePresence(db, deviceIds))
+        .catch((error: unknown) => log.warn({ err: error }, 'metrics.presence_not_noted'));
+    },
+    settle: () => noting,
+  };
+}

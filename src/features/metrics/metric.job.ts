@@ -1,0 +1,218 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import { z } from 'zod';
+import { clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { defineJob } from '../../platform/jobs/definition.ts';
+import type { Jobs } from '../../platform/jobs/jobs.ts';
+import { RowPruner } from '../../platform/jobs/row-pruner.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { DamagedBlock, packBlock, unpackBlock } from './block.ts';
+import { CHOSEN_RETENTION, RESOLUTIONS } from './metric.model.ts';
+import {
+  addComingPartitions,
+  addPartitions,
+  arrivedSamples,
+  devicesWith,
+  dropPartitions,
+  firstDayToSumUp,
+  holdDevices,
+  lockMinutes,
+  minutesBetween,
+  noteSummedUp,
+  putBlocks,
+  type StoredBlock,
+} from './metric.queries.ts';
+import { KEPT_DAYS } from './metric.schema.ts';
+import { mergeBlocks, Summary } from './series.ts';
+import { SAMPLES_KEPT_HOURS } from '../../protocol/index.ts';
+
+const Packed = z.object({ devices: z.number(), dropped: z.number() });
+
+const PACK = defineJob({ name: 'metrics.pack', input: z.object({}), result: Packed, inCluster: 1 });
+const SUM_UP = defineJob({
+  name: 'metrics.sum-up',
+  input: z.object({}),
+  result: z.object({ days: z.number() }),
+  inCluster: 1,
+});
+const END = defineJob({
+  name: 'metrics.end',
+  input: z.object({}),
+  result: z.object({ dropped: z.number(), removed: z.number() }),
+  inCluster: 1,
+});
+
+interface Parts {
+  db: Db;
+  log: Logger;
+}
+
+/** Packs samples each hour, sums up days that are over, and ends what was kept long enough. */
+export function keepMetricsRegularly({ jobs, db, log }: Parts & { jobs: Jobs }): void {
+  jobs.handle(PACK, ({ signal }) => packSamples(db, hourOver(clock.now()), signal));
+  jobs.handle(SUM_UP, async ({ signal }) => ({ days: await sumUpDays(db, dayOver(clock.now()), signal) }));
+  jobs.handle(END, ({ signal }) => endMetrics({ db, log }, clock.now(), signal));
+  jobs.schedule(PACK, { cron: '6 * * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(SUM_UP, { cron: '20 3 * * *', timeZone: 'UTC' }, {});
+  jobs.schedule(END, { cron: '10 4 * * *', timeZone: 'UTC' }, {});
+}
+
+/** A transaction that began in an hour may commit some minutes later, and its samples count as arrived in that hour. */
+const hourOver = (now: number) => new Date(Math.floor((now - 5 * MINUTE_MS) / HOUR_MS) * HOUR_MS);
+
+/** Samples of a day may come so long after it, and be packed three hours after that. */
+const dayOver = (now: number) =>
+  new Date(Math.floor((now - (SAMPLES_KEPT_HOURS + 4) * HOUR_MS) / DAY_MS) * DAY_MS);
+
+const DEVICES_AT_ONCE = 50;
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+
+/** Calls `work` with slices of the devices that have rows in a stretch of time. Returns how many devices they were. */
+async function forDevices(
+  db: Db,
+  rows: Omit<Parameters<typeof devicesWith>[1], 'after' | 'atMost'>,
+  work: (deviceIds: readonly string[]) => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let count = 0;
+  let after = FIRST_ID;
+  for (;;) {
+    signal?.throwIfAborted();
+    const ids = await devicesWith(db, { ...rows, after, atMost: DEVICES_AT_ONCE });
+    if (ids.length > 0) await work(ids);
+    count += ids.length;
+    after = ids.at(-1) ?? after;
+    if (ids.length < DEVICES_AT_ONCE) return count;
+  }
+}
+
+/**
+ * Packs the samples that arrived before a time, and drops the partitions that hold nothing else. Packing them twice
+ * changes nothing, so a run that ends in the middle is simply repeated.
+ */
+export async function packSamples(
+  db: Db,
+  before: Date,
+  signal?: AbortSignal,
+): Promise<z.infer<typeof Packed>> {
+  await addComingPartitions(db, 'metric_samples', 1);
+  await addComingPartitions(db, 'metric_minutes', SAMPLES_KEPT_HOURS + 3);
+  const rows = { table: 'metric_samples', column: 'arrived_at', from: '-infinity', to: before } as const;
+  const devices = await forDevices(db, rows, (ids) => packDevices(db, ids, before), signal);
+  return { devices, dropped: await dropPartitions(db, 'metric_samples', before) };
+}
+
+async function packDevices(db: Db, deviceIds: readonly string[], before: Date): Promise<void> {
+  await withSystem(db, 'pack the samples of devices', async (tx) => {
+    await holdDevices(tx, deviceIds);
+    const arrived = await arrivedSamples(tx, deviceIds, before);
+    const hours = grouped(arrived, hourOf);
+    const known = await lockMinutes(
+      tx,
+      [...hours.values()].flatMap(([first]) => first ?? []),
+    );
+    const earlier = grouped(known, hourOf);
+    const packed: StoredBlock[] = [];
+    for (const [key, blocks] of hours) {
+      const [row] = blocks;
+      const block = mergeBlocks([...(earlier.get(key) ?? []), ...blocks].flatMap(readable));
+      if (row !== undefined) packed.push({ ...row, block: packBlock(block, { hasRange: false }) });
+      await othersTurn();
+    }
+    await putBlocks(tx, 'metric_minutes', packed);
+  });
+}
+
+const hourOf = ({ deviceId, beginsAt }: StoredBlock) => `${deviceId} ${beginsAt.getTime()}`;
+
+function grouped(
+  rows: readonly StoredBlock[],
+  keyOf: (row: StoredBlock) => string,
+): Map<string, StoredBlock[]> {
+  const groups = new Map<string, StoredBlock[]>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+/** A block that cannot be read is left out, because it would stop the history of all devices. */
+function readable({ block }: StoredBlock) {
+  try {
+    return unpackBlock(block) ?? [];
+  } catch (error) {
+    if (error instanceof DamagedBlock) return [];
+    throw error;
+  }
+}
+
+/** Sums up the days before a time that are not summed up yet, the oldest first. Returns how many they were. */
+export async function sumUpDays(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
+  let days = 0;
+  for (;;) {
+    const day = await firstDayToSumUp(db);
+    if (day === undefined || day >= before) return days;
+    const range = { from: day, to: new Date(day.getTime() + DAY_MS) };
+    await addPartitions(db, 'metric_quarters', range);
+    await addPartitions(db, 'metric_hours', range);
+    const rows = { table: 'metric_minutes', column: 'begins_at', ...range } as const;
+    await forDevices(db, rows, (ids) => sumUpDevices(db, ids, range), signal);
+    await noteSummedUp(db, range.to);
+    days += 1;
+  }
+}
+
+async function sumUpDevices(
+  db: Db,
+  deviceIds: readonly string[],
+  { from, to }: { from: Date; to: Date },
+): Promise<void> {
+  await withSystem(db, 'sum up a day of devices', async (tx) => {
+    await holdDevices(tx, deviceIds);
+    const quarters: StoredBlock[] = [];
+    const hours: StoredBlock[] = [];
+    const rows = grouped(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
+    for (const [deviceId, minutes] of rows) {
+      const range = { from: from.getTime(), to: to.getTime() };
+      const inQuarters = new Summary({ ...range, stepMs: 15 * MINUTE_MS });
+      const inHours = new Summary({ ...range, stepMs: HOUR_MS });
+      for (const row of minutes) {
+        for (const block of [readable(row)].flat()) {
+          inQuarters.add(block, row.beginsAt.getTime());
+          inHours.add(block, row.beginsAt.getTime());
+        }
+      }
+      const row = (stepSeconds: number, { series }: Summary): StoredBlock => ({
+        deviceId,
+        beginsAt: from,
+        block: packBlock({ stepSeconds, series }, { hasRange: true }),
+      });
+      quarters.push(row(900, inQuarters));
+      hours.push(row(3600, inHours));
+      await othersTurn();
+    }
+    await putBlocks(tx, 'metric_quarters', quarters);
+    await putBlocks(tx, 'metric_hours', hours);
+  });
+}
+
+/** Samples that could not be packed for so long end unpacked. */
+const UNPACKED_MS = 2 * DAY_MS;
+
+/** Drops the partitions whose time is over, and removes rows of organizations that keep theirs shorter. */
+export async function endMetrics(
+  { db, log }: Parts,
+  now: number,
+  signal?: AbortSignal,
+): Promise<{ dropped: number; removed: number }> {
+  const daysAgo = (days: number) => new Date(now - days * DAY_MS);
+  let dropped = await dropPartitions(db, 'metric_samples', new Date(now - UNPACKED_MS));
+  dropped += await dropPartitions(db, 'presence_changes', daysAgo(KEPT_DAYS.hourDays));
+  for (const { table, days } of RESOLUTIONS) dropped += await dropPartitions(db, table, daysAgo(days));
+  const round = await new RowPruner({ db, rules: CHOSEN_RETENTION, log }).prune(signal);
+  return { dropped, removed: Object.values(round.removed).reduce((sum, count) => sum + count, 0) };
+}

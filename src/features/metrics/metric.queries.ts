@@ -1,0 +1,307 @@
+import type { Context } from '../../platform/context.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { arrayLiteral, inTenant, type Statement } from '../../platform/db/statement.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
+import { type Conditions, visibleDevices, whereMatching, withPatternTimeout } from '../conditions/index.ts';
+
+/** A row of the history: the figures of one device from a time on. */
+export interface StoredBlock {
+  deviceId: string;
+  beginsAt: Date;
+  block: Buffer;
+}
+
+type PartitionedTable =
+  | 'metric_samples'
+  | 'metric_minutes'
+  | 'metric_quarters'
+  | 'metric_hours'
+  | 'presence_changes';
+
+/** For how long partitions are created ahead: each one of a table makes planning its queries take longer. */
+const AHEAD_HOURS = { metric_samples: 3, metric_minutes: 48, presence_changes: 48 } as const;
+
+/** Creates the missing partitions of a table for rows of the last hours and those to come. */
+export async function addComingPartitions(
+  db: Db,
+  table: keyof typeof AHEAD_HOURS,
+  backHours: number,
+): Promise<void> {
+  await withSystem(db, 'create partitions of the metric history', (tx) =>
+    tx.raw(
+      `select add_partitions(?, now() - make_interval(hours => ?::int), now() + make_interval(hours => ?::int))`,
+      [table, backHours, AHEAD_HOURS[table]],
+    ),
+  );
+}
+
+/** Creates the missing partitions of a table for rows between two times. */
+export async function addPartitions(
+  db: Db,
+  table: PartitionedTable,
+  { from, to }: { from: Date; to: Date },
+): Promise<void> {
+  await withSystem(db, 'create partitions of the metric history', (tx) =>
+    tx.raw('select add_partitions(?, ?::timestamptz, ?::timestamptz)', [table, from, to]),
+  );
+}
+
+/** Drops the partitions of a table that end by then. Throws if the table is in use at that moment. */
+export async function dropPartitions(db: Db, table: PartitionedTable, until: Date): Promise<number> {
+  const { rows } = await withSystem(db, 'drop partitions of the metric history', (tx) =>
+    tx.raw<{ rows: { dropped: number }[] }>('select drop_partitions(?, ?::timestamptz) as dropped', [
+      table,
+      until,
+    ]),
+  );
+  return rows[0]?.dropped ?? 0;
+}
+
+/**
+ * Adds samples as they came, those of many devices in one statement, and returns the devices of which they are stored.
+ * A device that is being moved is passed over instead of waited for: its rows have to get its organization.
+ */
+export const ADD_SAMPLES: Statement = {
+  name: 'add-metric-samples',
+  text: `with held as materialized (
+      select id, org_id from devices where id = any($1::uuid[]) order by id for key share skip locked
+    ), added as (
+      insert into metric_samples (device_id, org_id, begins_at, block)
+      select s.device_id, h.org_id, s.begins_at, s.block
+      from unnest($1::uuid[], $2::timestamptz[], $3::bytea[]) as s (device_id, begins_at, block)
+      join held h on h.id = s.device_id
+    )
+    select id as "deviceId" from held`,
+};
+
+/** The parameters of `ADD_SAMPLES`. */
+export const blockValues = (blocks: readonly StoredBlock[]): string[] => [
+  arrayLiteral(blocks.map(({ deviceId }) => deviceId)),
+  arrayLiteral(blocks.map(({ beginsAt }) => beginsAt.toISOString())),
+  arrayLiteral(blocks.map(({ block }) => `\\x${block.toString('hex')}`)),
+];
+
+/** Notes how devices are connected now, and why. */
+export async function notePresence(db: Db, deviceIds: readonly string[]): Promise<void> {
+  await withSystem(db, 'note when devices connected and disconnected', (tx) =>
+    tx.raw(
+      `insert into presence_changes (device_id, org_id, at, state, reason)
+      select device_id, org_id, since, state, reason from device_presence
+      where device_id = any(?::uuid[]) and since > now() - interval '1 day' and since < now() + interval '1 day'
+      on conflict do nothing`,
+      [[...deviceIds]],
+    ),
+  );
+}
+
+/** Keeps the devices in their organizations until the transaction ends. */
+export async function holdDevices(tx: Tx, deviceIds: readonly string[]): Promise<void> {
+  await tx.raw('select id from devices where id = any(?::uuid[]) order by id for key share', [
+    [...deviceIds],
+  ]);
+}
+
+/** Devices with rows in a stretch of time, in order of their ids, behind `after`. */
+export async function devicesWith(
+  db: Db,
+  {
+    table,
+    column,
+    from,
+    to,
+    after,
+    atMost,
+  }: {
+    table: 'metric_samples' | 'metric_minutes';
+    column: 'arrived_at' | 'begins_at';
+    from: Date | '-infinity';
+    to: Date;
+    after: string;
+    atMost: number;
+  },
+): Promise<string[]> {
+  const { rows } = await withSystem(db, 'find devices whose metrics are to be packed', (tx) =>
+    tx.raw<{ rows: { id: string }[] }>(
+      `select distinct device_id as id from ${table} where ${column} >= ?::timestamptz and ${column} < ?::timestamptz
+        and device_id > ?::uuid order by device_id limit ?`,
+      [from, to, after, atMost],
+    ),
+  );
+  return rows.map(({ id }) => id);
+}
+
+const BLOCK = 'device_id as "deviceId", begins_at as "beginsAt", block';
+
+/** What arrived of the devices before a time, the oldest first. */
+export async function arrivedSamples(
+  tx: Tx,
+  deviceIds: readonly string[],
+  before: Date,
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select ${BLOCK} from metric_samples where arrived_at < ?::timestamptz and device_id = any(?::uuid[])
+    order by device_id, begins_at, arrived_at`,
+    [before, [...deviceIds]],
+  );
+  return rows;
+}
+
+/** The rows of these devices and times, locked. */
+export async function lockMinutes(
+  tx: Tx,
+  keys: readonly Pick<StoredBlock, 'deviceId' | 'beginsAt'>[],
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select ${BLOCK} from metric_minutes
+    where (device_id, begins_at) in (select * from unnest(?::uuid[], ?::timestamptz[])) order by device_id, begins_at
+    for no key update`,
+    [keys.map(({ deviceId }) => deviceId), keys.map(({ beginsAt }) => beginsAt)],
+  );
+  return rows;
+}
+
+/** The minutes of the devices in a stretch of time. */
+export async function minutesBetween(
+  tx: Tx,
+  deviceIds: readonly string[],
+  { from, to, everyHours = 1 }: { from: Date; to: Date; everyHours?: number },
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select ${BLOCK} from metric_minutes
+    where device_id = any(?::uuid[]) and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
+      and extract(hour from begins_at at time zone 'utc')::int % ?::int = 0
+    order by device_id, begins_at`,
+    [[...deviceIds], from, to, everyHours],
+  );
+  return rows;
+}
+
+/** Writes rows, in place of those of the same device and time. The devices are held. */
+export async function putBlocks(
+  tx: Tx,
+  table: 'metric_minutes' | 'metric_quarters' | 'metric_hours',
+  blocks: readonly StoredBlock[],
+): Promise<void> {
+  await tx.raw(
+    `insert into ${table} (device_id, org_id, begins_at, block)
+    select s.device_id, d.org_id, s.begins_at, s.block
+    from unnest(?::uuid[], ?::timestamptz[], ?::bytea[]) as s (device_id, begins_at, block)
+    join devices d on d.id = s.device_id order by s.device_id, s.begins_at
+    on conflict (device_id, begins_at) do update set block = excluded.block, org_id = excluded.org_id`,
+    blockValues(blocks),
+  );
+}
+
+/** The first day (UTC) that is not summed up yet; `undefined` if there is nothing to sum up. */
+export async function firstDayToSumUp(db: Db): Promise<Date | undefined> {
+  const { rows } = await withSystem(db, 'find the days of metrics that are to be summed up', (tx) =>
+    tx.raw<{ rows: { day: Date | null }[] }>(
+      `select min(date_trunc('day', begins_at, 'utc')) as day from metric_minutes
+      where begins_at >= (select summed_up_until from metric_progress)`,
+    ),
+  );
+  return rows[0]?.day ?? undefined;
+}
+
+export async function noteSummedUp(db: Db, until: Date): Promise<void> {
+  await withSystem(db, 'note that a day of metrics is summed up', (tx) =>
+    tx.raw('update metric_progress set summed_up_until = ?::timestamptz', [until]),
+  );
+}
+
+/** The samples of a device in a stretch of time that are not summed up, packed or not; the later of a minute comes last. */
+export async function detailsOf(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  deviceId: string,
+  { from, to }: { from: Date; to: Date },
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select "deviceId", "beginsAt", block from (
+      select ${BLOCK}, '-infinity'::timestamptz as arrived_at from metric_minutes
+      where device_id = ? and ${inTenant(caller, 'org_id')} and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
+      union all
+      select ${BLOCK}, arrived_at from metric_samples
+      where device_id = ? and ${inTenant(caller, 'org_id')} and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
+        and arrived_at >= ?::timestamptz - interval '1 hour'
+    ) as found order by "beginsAt", arrived_at`,
+    // Nothing arrives before it is sampled, but for clocks that differ, so that earlier partitions are passed over.
+    [deviceId, from, to, deviceId, from, to, from],
+  );
+  return rows;
+}
+
+/** The days of devices that are summed up, in a stretch of time. */
+export async function summedUp(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  table: 'metric_quarters' | 'metric_hours',
+  deviceIds: readonly string[],
+  { from, to }: { from: Date; to: Date },
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select ${BLOCK} from ${table}
+    where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
+      and begins_at > ?::timestamptz - interval '1 day' and begins_at < ?::timestamptz
+    order by device_id, begins_at`,
+    [[...deviceIds], from, to],
+  );
+  return rows;
+}
+
+export interface PresenceChange {
+  at: Date;
+  reason: string;
+  state: 'connected' | 'disconnected';
+}
+
+/** The changes of a device's presence in a stretch of time, and the last one before it. */
+export async function presenceChanges(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  deviceId: string,
+  { from, to }: { from: Date; to: Date },
+): Promise<PresenceChange[]> {
+  const { rows } = await tx.raw<{ rows: PresenceChange[] }>(
+    `select at, state, reason from presence_changes
+    where device_id = ? and ${inTenant(caller, 'org_id')} and at < ?::timestamptz and at >= coalesce(
+      (select max(at) from presence_changes where device_id = ? and at <= ?::timestamptz), ?::timestamptz)
+    order by at`,
+    [deviceId, to, deviceId, from, from],
+  );
+  return rows;
+}
+
+/** The newest samples of a device, with what shows the device. */
+export interface NewestSample extends StoredBlock {
+  orgId: string;
+  hostname: string;
+  displayName: string | null;
+}
+
+/**
+ * The newest samples of the caller's devices that have arrived in the last ten minutes, those of a filter if there are
+ * conditions.
+ */
+export async function newestSamples(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  conditions: Conditions | undefined,
+  atMost: number,
+): Promise<NewestSample[]> {
+  const visible = visibleDevices(tx, caller);
+  const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
+  const query = matching
+    .joinRaw(
+      `join (select distinct on (device_id) device_id, begins_at, block from metric_samples
+        where arrived_at > now() - interval '10 minutes' and ${inTenant(caller, 'org_id')}
+        order by device_id, begins_at desc, arrived_at desc) as newest on newest.device_id = d.id`,
+    )
+    .orderBy('d.id')
+    .limit(atMost)
+    .select<NewestSample[]>(
+      'd.id as deviceId',
+      'd.org_id as orgId',
+      'd.hostname',
+      'd.display_name as displayName',
+      'newest.begins_at as beginsAt',
+      'newest.block',
+    );
+  return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
+}

@@ -1,0 +1,280 @@
+import { clock, DAY_MS, HOUR_MS } from '../../clock.ts';
+import { PresenceReason } from '../../protocol/index.ts';
+import type { Context } from '../../platform/context.ts';
+import { invalid } from '../../platform/errors.ts';
+import { findDevice } from '../devices/index.ts';
+import { conditionsOf } from '../filters/index.ts';
+import { readOrganization } from '../organizations/index.ts';
+import { type Block, DamagedBlock, type ReadBlock, type Series, unpackBlock } from './block.ts';
+import { type Forecast, forecastOf, type UsedPoint } from './forecast.ts';
+import { type Gap, gapsBetween, reasonOf, type Turn } from './gaps.ts';
+import { kindOf, type MetricName } from './metric.ts';
+import { MetricRetentionChoice } from './metric.model.ts';
+import {
+  detailsOf,
+  minutesBetween,
+  type NewestSample,
+  newestSamples,
+  presenceChanges,
+  type StoredBlock,
+  summedUp,
+} from './metric.queries.ts';
+import {
+  type DeviceMetrics,
+  KEPT_DAYS,
+  type MetricNow,
+  type MetricQuery,
+  type MetricRetention,
+  type MetricSeries,
+  type MetricsNow,
+  type MetricsNowQuery,
+  type RankedMetric,
+} from './metric.schema.ts';
+import { stepFor, tableFor } from './resolution.ts';
+import { mergeBlocks, Summary } from './series.ts';
+
+/** The history of a device. Throws `validation_failed` for a range that has no end, or is too long. */
+export async function readMetrics(ctx: Context, id: string, query: MetricQuery): Promise<DeviceMetrics> {
+  const device = await findDevice(ctx, id);
+  const now = clock.now();
+  const to = query.to?.getTime() ?? now;
+  const asked = query.from?.getTime() ?? to - DAY_MS;
+  if (asked >= to) throw invalid('from', 'must be before `to`');
+  const stepMs = stepFor({ from: asked, to, points: query.points }, now);
+  if (stepMs === undefined) throw invalid('points', 'must be more for a range as long as this');
+  const from = Math.floor(asked / stepMs) * stepMs;
+  const wanted = query.metrics === undefined ? undefined : new Set(query.metrics);
+  const history = await readHistory(ctx, id, { from, to, stepMs }, (metric) => wanted?.has(metric) ?? true);
+  // Before its enrollment and after now, a device has no gaps.
+  const range = { from: Math.max(from, device.enrolledAt.getTime()), to: Math.min(to, now) };
+  const gaps = gapsBetween(history.sampled, range, stepMs);
+  const turns = gaps.length === 0 ? [] : await turnsOf(ctx, id, { from, to });
+  return {
+    step: stepMs / 1000,
+    series: history.series.map((series) => shown(series, from, stepMs)),
+    gaps: gaps.map((gap) => ({
+      from: new Date(gap.from).toISOString(),
+      to: new Date(gap.to).toISOString(),
+      reason: reasonOf(gap, turns),
+    })),
+  };
+}
+
+interface Range extends Gap {
+  stepMs: number;
+}
+
+async function readHistory(
+  ctx: Context,
+  id: string,
+  range: Range,
+  wants: (metric: MetricName) => boolean,
+): Promise<{ series: readonly Series[]; sampled: Gap[] }> {
+  const summary = new Summary(range);
+  const sampled: Gap[] = [];
+  const add = (beginsAt: number, blocks: readonly ReadBlock[]) => {
+    summary.add(mergeBlocks(blocks), beginsAt);
+    for (const { slots, stepSeconds } of blocks) {
+      const slotMs = stepSeconds * 1000;
+      const begins = slots.map((slot) => beginsAt + slot * slotMs);
+      for (const begin of begins) sampled.push({ from: begin, to: begin + slotMs });
+    }
+  };
+  const [first, last] = [new Date(range.from), new Date(range.to)];
+  const table = tableFor(range.stepMs);
+  let details = new Date(Math.floor(range.from / HOUR_MS) * HOUR_MS);
+  if (table !== 'metric_minutes') {
+    const days = await summedUp(ctx, table, [id], { from: first, to: last });
+    for (const { beginsAt, block } of days) {
+      const found = readable(block, wants);
+      if (found !== undefined) add(beginsAt.getTime(), [found]);
+    }
+    // Days are summed up in their order, so minutes are needed behind the last one.
+    const newest = days.at(-1)?.beginsAt.getTime();
+    const kept = Math.max(details.getTime(), clock.now() - KEPT_DAYS.minuteDays * DAY_MS);
+    details = new Date(newest === undefined ? kept : Math.max(kept, newest + DAY_MS));
+  }
+  const minutes = await detailsOf(ctx, id, { from: details, to: last });
+  for (const { beginsAt, blocks } of byHour(minutes, wants)) add(beginsAt, blocks);
+  return { series: summary.series, sampled };
+}
+
+/** A block that cannot be read is as if it were not there: the rest of the history is shown. */
+function readable(bytes: Buffer, wants?: (metric: MetricName) => boolean): ReadBlock | undefined {
+  try {
+    return unpackBlock(bytes, wants);
+  } catch (error) {
+    if (error instanceof DamagedBlock) return undefined;
+    throw error;
+  }
+}
+
+/** The blocks of each hour. @param rows  in the order of their times */
+function byHour(
+  rows: readonly StoredBlock[],
+  wants: (metric: MetricName) => boolean,
+): { beginsAt: number; blocks: ReadBlock[] }[] {
+  const hours: { beginsAt: number; blocks: ReadBlock[] }[] = [];
+  for (const { beginsAt, block } of rows) {
+    const found = readable(block, wants);
+    if (found === undefined) continue;
+    const last = hours.at(-1);
+    if (last?.beginsAt === beginsAt.getTime()) last.blocks.push(found);
+    else hours.push({ beginsAt: beginsAt.getTime(), blocks: [found] });
+  }
+  return hours;
+}
+
+const rounded = (value: number) => Math.round(value * 100) / 100;
+
+function shown({ metric, label, slots, min, avg, max }: Series, from: number, stepMs: number): MetricSeries {
+  const { of } = kindOf(metric);
+  return {
+    metric,
+    ...(of === undefined ? {} : { labels: { [of]: label } }),
+    points: slots.map((slot, at) => [
+      from + slot * stepMs,
+      rounded(min[at] ?? 0),
+      rounded(avg[at] ?? 0),
+      rounded(max[at] ?? 0),
+    ]),
+  };
+}
+
+async function turnsOf(ctx: Context, id: string, { from, to }: Gap): Promise<Turn[]> {
+  const changes = await presenceChanges(ctx, id, { from: new Date(from), to: new Date(to) });
+  return changes.flatMap(({ at, state, reason }) => {
+    const known = PresenceReason.safeParse(reason);
+    return known.success ? [{ at: at.getTime(), state, reason: known.data }] : [];
+  });
+}
+
+/** As many devices are looked at. */
+const DEVICES_MAX = 20_000;
+const FORECAST_DAYS = 30;
+const SUMMED_UP_WITHIN_DAYS = 4;
+/** Forecasts take one sample in so many hours. */
+const FORECAST_EVERY_HOURS = 6;
+
+/** The devices, or volumes, with the highest or lowest figures now. */
+export async function readMetricsNow(
+  ctx: Context,
+  { filterId, metric, order, limit }: MetricsNowQuery,
+): Promise<MetricsNow> {
+  const conditions = filterId === undefined ? undefined : await conditionsOf(ctx, filterId);
+  const samples = await newestSamples(ctx, conditions, DEVICES_MAX + 1);
+  const isComplete = samples.length <= DEVICES_MAX;
+  const sign = order === 'asc' ? 1 : -1;
+  const data = samples
+    .slice(0, DEVICES_MAX)
+    .flatMap((sample) => figuresNow(sample, metric))
+    .sort((a, b) => sign * (a.value - b.value) || a.hostname.localeCompare(b.hostname))
+    .slice(0, limit);
+  if (metric !== 'volumePercent') return { data, isComplete };
+  const forecasts = await forecastsOf(ctx, [...new Set(data.map(({ deviceId }) => deviceId))]);
+  return {
+    data: data.map((one) => ({
+      ...one,
+      forecast: forecasts.get(volumeKey(one.deviceId, one.volume ?? '')) ?? null,
+    })),
+    isComplete,
+  };
+}
+
+const isOfVolume = (metric: MetricName) => metric === 'volumeUsedBytes' || metric === 'volumeTotalBytes';
+
+/** The newest figure of a device, or of each of its volumes. */
+function figuresNow(sample: NewestSample, metric: RankedMetric): MetricNow[] {
+  const { deviceId, orgId, hostname, displayName } = sample;
+  const wants = metric === 'volumePercent' ? isOfVolume : (one: MetricName) => one === metric;
+  const block = readable(sample.block, wants);
+  const slot = block?.slots.at(-1);
+  if (block === undefined || slot === undefined) return [];
+  const at = new Date(sample.beginsAt.getTime() + slot * block.stepSeconds * 1000).toISOString();
+  const device = { deviceId, orgId, hostname, displayName, at };
+  if (metric !== 'volumePercent') {
+    const value = block.series[0]?.avg.at(-1);
+    return value === undefined ? [] : [{ ...device, value }];
+  }
+  return volumesOf(block).flatMap(({ volume, used, total }) => {
+    const [usedBytes, totalBytes] = [used.at(-1)?.[1], total.at(-1)?.[1]];
+    if (usedBytes === undefined || totalBytes === undefined || totalBytes === 0) return [];
+    return [{ ...device, volume, usedBytes, totalBytes, value: rounded((100 * usedBytes) / totalBytes) }];
+  });
+}
+
+/** The volumes of a block, with slots and average bytes. */
+function volumesOf({ series }: Block) {
+  const pointsOf = (metric: MetricName, volume: string) => {
+    const found = series.find((one) => one.metric === metric && one.label === volume);
+    return found?.slots.map((slot, at): [number, number] => [slot, found.avg[at] ?? 0]) ?? [];
+  };
+  const names = new Set(series.map(({ label }) => label));
+  return [...names].map((volume) => ({
+    volume,
+    used: pointsOf('volumeUsedBytes', volume),
+    total: pointsOf('volumeTotalBytes', volume),
+  }));
+}
+
+const volumeKey = (deviceId: string, volume: string) => `${deviceId} ${volume}`;
+
+/** By device and volume. */
+async function forecastsOf(
+  ctx: Context,
+  deviceIds: readonly string[],
+): Promise<Map<string, Forecast | null>> {
+  const now = clock.now();
+  const range = { from: new Date(now - FORECAST_DAYS * DAY_MS), to: new Date(now + DAY_MS) };
+  const days = await summedUp(ctx, 'metric_hours', deviceIds, range);
+  // The last days are not summed up yet.
+  const hours = await minutesBetween(ctx.tx, deviceIds, {
+    from: new Date(now - SUMMED_UP_WITHIN_DAYS * DAY_MS),
+    to: range.to,
+    everyHours: FORECAST_EVERY_HOURS,
+  });
+  const points = new Map<string, UsedPoint[]>();
+  for (const { deviceId, beginsAt, block } of [...days, ...hours]) {
+    const found = readable(block, isOfVolume);
+    if (found === undefined) continue;
+    // One point of an hour, or one in some hours of a day.
+    const everySlots = found.stepSeconds < HOUR_MS / 1000 ? Number.POSITIVE_INFINITY : FORECAST_EVERY_HOURS;
+    for (const { volume, used, total } of volumesOf(found)) {
+      const totals = new Map(total);
+      const key = volumeKey(deviceId, volume);
+      const known = points.get(key) ?? [];
+      points.set(key, known);
+      for (const [at, [slot, bytes]] of used.entries()) {
+        const size = totals.get(slot);
+        if (size === undefined || (at > 0 && slot % everySlots !== 0)) continue;
+        known.push({ at: beginsAt.getTime() + slot * found.stepSeconds * 1000, used: bytes, total: size });
+      }
+    }
+  }
+  return new Map([...points].map(([key, all]) => [key, forecastOf(all)]));
+}
+
+/** An organization as routes name it, with what it keeps. */
+type NamedRetention = MetricRetention & { name: string };
+
+export async function readMetricRetention(ctx: Context, orgId: string): Promise<NamedRetention> {
+  const { name } = await readOrganization(ctx, orgId);
+  const choice = await MetricRetentionChoice.query(ctx.tx).findById(orgId);
+  const { minuteDays, quarterDays, hourDays } = choice ?? KEPT_DAYS;
+  return { name, minuteDays, quarterDays, hourDays };
+}
+
+/** Rows that are too old by the new rule are removed by the next daily run and not at once, so a mistake can be undone. */
+export async function changeMetricRetention(
+  ctx: Context,
+  orgId: string,
+  after: MetricRetention,
+): Promise<NamedRetention> {
+  const { name, ...before } = await readMetricRetention(ctx, orgId);
+  await MetricRetentionChoice.query(ctx.tx)
+    .insert({ ...after, orgId, updatedAt: clock.date() })
+    .onConflict('org_id')
+    .merge();
+  ctx.recordChange(before, after);
+  return { name, ...after };
+}

@@ -1,0 +1,43 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS } from '../../clock.ts';
+import { KEPT_DAYS } from './metric.schema.ts';
+
+/** The distances of points that a chart can have. */
+const STEPS = [
+  MINUTE_MS,
+  5 * MINUTE_MS,
+  15 * MINUTE_MS,
+  30 * MINUTE_MS,
+  HOUR_MS,
+  3 * HOUR_MS,
+  6 * HOUR_MS,
+  12 * HOUR_MS,
+  DAY_MS,
+  WEEK_MS,
+] as const;
+
+/** The table whose points are at most a step apart. */
+export const tableFor = (stepMs: number) => {
+  if (stepMs < 15 * MINUTE_MS) return 'metric_minutes';
+  return stepMs < HOUR_MS ? 'metric_quarters' : 'metric_hours';
+};
+
+const KEPT = {
+  metric_minutes: KEPT_DAYS.minuteDays,
+  metric_quarters: KEPT_DAYS.quarterDays,
+  metric_hours: KEPT_DAYS.hourDays,
+};
+
+/**
+ * The finest step that gives at most `points` points between two times, and that is still kept for the first of them.
+ * `undefined` if even weeks are more.
+ */
+export function stepFor(
+  { from, to, points }: { from: number; to: number; points: number },
+  now: number,
+): number | undefined {
+  return STEPS.find((stepMs) => {
+    const count = Math.ceil(to / stepMs) - Math.floor(from / stepMs);
+    const isKept = from >= now - KEPT[tableFor(stepMs)] * DAY_MS;
+    return count <= points && (isKept || stepMs >= HOUR_MS);
+  });
+}
