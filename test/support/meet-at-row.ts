@@ -7,10 +7,11 @@ import { asOwner } from './test-postgres.ts';
  * Begins changes of one row, each when the one before it waits, behind a transaction that is just changing that row; and
  * while a record that refers to the row has been added by a transaction that ends last. So they deadlock if one of them
  * locks the row and changes it in the same statement.
+ * @param column  one to which no other table refers
  */
 export async function meetAtRow<T>(
   app: TestApp,
-  { table, id }: { table: string; id: string },
+  { table, id, column }: { table: string; id: string; column: string },
   changes: readonly (() => Promise<T>)[],
 ): Promise<T[]> {
   const { pool } = app.server.database;
@@ -18,7 +19,7 @@ export async function meetAtRow<T>(
   return withSystem(pool, 'a record that refers to the row', async (record) => {
     await record.raw('select 1 from ?? where id = ? for key share', [table, id]);
     await withSystem(pool, 'a change of the row', async (tx) => {
-      await tx.raw('update ?? set id = id where id = ?', [table, id]);
+      await tx.raw('update ?? set ?? = ?? where id = ?', [table, column, column, id]);
       for (const change of changes) {
         begun.push(change());
         await untilWaiting(app, begun.length);

@@ -78,7 +78,7 @@ describe('a credential of the backup store', () => {
     const names = ['aa', 'bb', 'cc', 'dd'].map((letters) => letters.repeat(32));
     const stored = await meetAtRow(
       app,
-      { table: 'backup_repositories', id: repository.id },
+      { table: 'backup_repositories', id: repository.id, column: 'stored_bytes' },
       names.map(
         (name) => () =>
           recordObject(

@@ -60,7 +60,7 @@ describe('a change of a device that waits for another one', () => {
         const { status } = await send('PATCH', `/devices/${device.deviceId}`, { displayName });
         expect(status).to.equal(200);
       };
-      await meetAtRow<unknown>(app, { table: 'devices', id: device.deviceId }, [
+      await meetAtRow<unknown>(app, { table: 'devices', id: device.deviceId, column: 'tags' }, [
         () => withSystem(app.server.database.pool, 'a test', make),
         () => patch('second'),
         () => patch('third'),
