@@ -4219,7 +4219,7 @@ filterId?: string
 metric?: ("volumePercent" | "cpuPercent" | "ramPercent" | "swapPercent" | "load" | "uptimeSeconds" | "networkReceivedPerSecond" | "networkSentPerSecond" | "diskReadPerSecond" | "diskWrittenPerSecond")
 order?: ("asc" | "desc")
 /**
- * Default 20, at most 100.
+ * Default 50, at most 100.
  */
 limit?: string
 }
@@ -9528,7 +9528,7 @@ process?: string
 /**
  * The beginning of a step in milliseconds since 1970, and minimum, average and maximum in it. A step without a sample is left out.
  */
-points: never[][]
+points: number[][]
 }[]
 /**
  * Times without samples, of three minutes and one step or longer.

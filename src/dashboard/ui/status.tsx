@@ -82,7 +82,7 @@ const REASONS: Record<Presence['reason'], string> = {
 };
 
 /** Why a device is in its state: "closed its connection". */
-export const reasonText = ({ reason }: Presence): string => REASONS[reason];
+export const reasonText = ({ reason }: Pick<Presence, 'reason'>): string => REASONS[reason];
 
 /** Why a device is in its state, and since when: "closed its connection, since 12:04". */
 export const presenceText = ({ reason, since }: Presence): string =>

@@ -33,7 +33,7 @@ export const MetricSeries = z.object({
   metric: z.enum(METRIC_NAMES),
   labels: MetricLabels.optional().describe('The volume or the process that the series is about.'),
   points: z
-    .array(z.tuple([z.number(), z.number(), z.number(), z.number()]))
+    .array(z.array(z.number()).length(4))
     .describe(
       'The beginning of a step in milliseconds since 1970, and minimum, average and maximum in it. A step without a sample is left out.',
     ),
@@ -69,7 +69,7 @@ export const MetricsNowQuery = z.object({
   filterId: Id.optional().describe('Only devices that the saved filter matches.'),
   metric: z.enum(RANKED_METRICS).default('volumePercent').describe('By default, how full each volume is.'),
   order: z.enum(['asc', 'desc']).default('desc'),
-  limit: wholeNumber(20, 1, 100).meta({ type: 'string', description: 'Default 20, at most 100.' }),
+  limit: wholeNumber(50, 1, 100).meta({ type: 'string', description: 'Default 50, at most 100.' }),
 });
 export type MetricsNowQuery = z.infer<typeof MetricsNowQuery>;
 

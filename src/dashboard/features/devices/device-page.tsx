@@ -56,6 +56,10 @@ const TABS: Record<DeviceTab, { label: string; permission?: string; Content: Com
     label: 'Summary',
     Content: tab(async () => (await import('./summary-tab.tsx')).SummaryTab),
   },
+  metrics: {
+    label: 'Metrics',
+    Content: tab(async () => (await import('./metrics-tab.tsx')).MetricsTab),
+  },
   software: {
     label: 'Software',
     Content: tab(async () => (await import('./list-tabs.tsx')).SoftwareTab),

@@ -1,6 +1,7 @@
 /** The tabs of the page of a device, as they are named in its address. */
 export const DEVICE_TABS = [
   'summary',
+  'metrics',
   'software',
   'agent-logs',
   'commands',

@@ -12,6 +12,7 @@ import {
   MACHINE,
 } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
+import { asOwner } from '../../../support/test-postgres.ts';
 import { Keyboard } from '../../../support/keyboard.ts';
 
 /** Commands are walked through above. */
@@ -217,6 +218,50 @@ describe('the pages of devices', () => {
     await assertAccessible(page);
   });
 
+  it('show the figures of a device over time, and why there are none', async () => {
+    await asOwner(
+      dashboard.app.database.ownerUrl,
+      `update devices set enrolled_at = now() - interval '1 day' where id = $1`,
+      [here.deviceId],
+    );
+    const page = await dashboard.open(`/devices/${here.deviceId}?tab=metrics&range=hour`, {
+      person: tenant.admin,
+    });
+    await page.getByText('Nothing was measured in this time').waitFor();
+    await assertAccessible(page);
+    const samples = Array.from({ length: 30 }, (_, minutes) => ({
+      at: new Date(Date.now() - minutes * 60_000).toISOString(),
+      cpuPercent: minutes === 20 ? 97 : 12,
+      volumes: [{ volume: '/', usedBytes: 30 * 2 ** 30, totalBytes: 40 * 2 ** 30 }],
+    })).filter((_, minutes) => minutes < 5 || minutes > 12);
+    const sent = agent.send('metrics:samples', { samples });
+    // The message has to arrive before what waits is written.
+    await agent.heartbeat();
+    await dashboard.app.settle();
+    expect(await sent).to.deep.include({ ok: true });
+    await page.reload();
+    const processor = page.getByRole('region', { name: 'Processor' });
+    await processor.getByText('12 % last, 16 % on average, 97 % at most').waitFor();
+    await page.getByRole('region', { name: 'Volumes' }).getByText('75 % last').waitFor();
+    await page
+      .getByRole('region', { name: 'Without figures' })
+      .getByText('It is not known why.')
+      .first()
+      .waitFor();
+    await assertAccessible(page);
+    // A part is shown in its own address of the API, in more detail.
+    const chart = await processor.locator('.u-over').boundingBox();
+    if (chart === null) throw new Error('The chart has no size.');
+    await page.mouse.move(chart.x + chart.width * 0.9, chart.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(chart.x + chart.width - 1, chart.y + 20, { steps: 5 });
+    await page.mouse.up();
+    await page.getByRole('button', { name: 'Back to the whole range' }).click();
+    await page.getByRole('radio', { name: '30 days' }).click({ force: true });
+    await processor.getByText('at most').waitFor();
+    expect(page.url()).to.match(/range=month/);
+  });
+
   it('have tabs that are fit for assistive technology, and that a link opens', async () => {
     const page = await dashboard.open(`/devices/${here.deviceId}`, { person: tenant.admin });
     for (const name of TABS) {
@@ -238,7 +283,7 @@ describe('the pages of devices', () => {
     await keys.hasFocus(page.getByRole('tab', { name: 'Event log' }));
     await page.getByRole('tab', { name: 'Summary', selected: true }).waitFor();
     await keys.press('ArrowRight', 'ArrowRight', 'Enter');
-    await page.getByRole('tab', { name: 'Software', selected: true }).waitFor();
+    await page.getByRole('tab', { name: 'Metrics', selected: true }).waitFor();
   });
 
   it('take a device out of service, and put it back from the list of such devices', async () => {

@@ -1,0 +1,165 @@
+import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useCallback, useMemo, useState } from 'react';
+import { apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
+import { Empty, formatBytes, formatPercent, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
+import { TimeChart } from '../../ui/chart.tsx';
+import { type Chart, chartsOf, type ChartUnit, figuresOf } from './metric-charts.ts';
+import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const RANGES: Record<string, { label: string; ms: number }> = {
+  hour: { label: '1 hour', ms: HOUR_MS },
+  day: { label: '24 hours', ms: DAY_MS },
+  week: { label: '7 days', ms: 7 * DAY_MS },
+  month: { label: '30 days', ms: 30 * DAY_MS },
+  quarter: { label: '90 days', ms: 90 * DAY_MS },
+  year: { label: '1 year', ms: 365 * DAY_MS },
+};
+const CHOICES = Object.entries(RANGES).map(([value, { label }]) => ({ value, label }));
+const DEFAULT_RANGE = 'day';
+
+const FORMATS: Record<ChartUnit, (value: number) => string> = {
+  percent: formatPercent,
+  bytes: formatBytes,
+  bytesPerSecond: (value) => `${formatBytes(value)}/s`,
+  number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
+};
+
+interface Stretch {
+  from: number;
+  to: number;
+}
+
+/** The figures of the device over time, and why there are none where there are none. */
+export function MetricsTab({ device }: { device: Device }) {
+  const address = useDeviceAddress();
+  const { range = DEFAULT_RANGE } = address.search;
+  const shown = Object.hasOwn(RANGES, range) ? range : DEFAULT_RANGE;
+  const [zoom, setZoom] = useState<Stretch>();
+  // A new minute has a new sample.
+  const minute = Math.floor(useNow() / MINUTE_MS) * MINUTE_MS;
+  const { from, to } = zoom ?? { from: minute - (RANGES[shown]?.ms ?? DAY_MS), to: minute + MINUTE_MS };
+  const query = useQuery({
+    ...apiQuery('GET /devices/{id}/metrics', {
+      params: { id: device.id },
+      query: { from: new Date(from).toISOString(), to: new Date(to).toISOString() },
+    }),
+    placeholderData: keepPreviousData,
+  });
+  const zoomTo = useCallback(
+    (begin: number, end: number) => setZoom({ from: begin * 1000, to: end * 1000 }),
+    [],
+  );
+  return (
+    <Stack gap="sm">
+      <Group justify="space-between">
+        <SegmentedControl
+          aria-label="Range"
+          data={CHOICES}
+          value={shown}
+          onChange={(next) => {
+            setZoom(undefined);
+            address.put({ range: next === DEFAULT_RANGE ? undefined : next });
+          }}
+        />
+        {zoom === undefined ? (
+          <Text size="sm" c="dimmed">
+            Drag over a chart to see a part of it in more detail.
+          </Text>
+        ) : (
+          <Button variant="default" size="xs" onClick={() => setZoom(undefined)}>
+            Back to the whole range
+          </Button>
+        )}
+      </Group>
+      <Loaded query={query} what="Reading the metric history">
+        {(history) => <History history={history} from={from / 1000} to={to / 1000} onSelect={zoomTo} />}
+      </Loaded>
+    </Stack>
+  );
+}
+
+function History({
+  history,
+  from,
+  to,
+  onSelect,
+}: {
+  history: DeviceMetrics;
+  from: number;
+  to: number;
+  onSelect: (from: number, to: number) => void;
+}) {
+  const charts = useMemo(() => chartsOf(history), [history]);
+  const gaps = useMemo(
+    () => history.gaps.map((gap) => ({ from: Date.parse(gap.from) / 1000, to: Date.parse(gap.to) / 1000 })),
+    [history],
+  );
+  if (charts.length === 0) {
+    return (
+      <Empty title="Nothing was measured in this time">
+        Agents measure once a minute, and send what they have kept when they connect again.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      {charts.map((chart) => (
+        <Card key={chart.title} title={chart.title}>
+          <TimeChart
+            label={`${chart.title} over time`}
+            from={from}
+            to={to}
+            times={chart.times}
+            lines={chart.lines}
+            format={FORMATS[chart.unit]}
+            max={chart.unit === 'percent' ? 100 : undefined}
+            gaps={gaps}
+            onSelect={onSelect}
+          />
+          <Facts facts={chart.lines.map((line) => [line.label, inFigures(line, chart)])} />
+        </Card>
+      ))}
+      <Gaps gaps={history.gaps} />
+    </>
+  );
+}
+
+function inFigures(line: Chart['lines'][number], { unit }: Chart): string | undefined {
+  const figures = figuresOf(line);
+  if (figures === undefined) return undefined;
+  const format = FORMATS[unit];
+  return `${format(figures.newest)} last, ${format(figures.average)} on average, ${format(figures.highest)} at most`;
+}
+
+function whyNot(reason: DeviceMetrics['gaps'][number]['reason']): string {
+  if (reason === null) return 'It is not known why.';
+  if (reason === 'connected') return 'The device was connected, and sent nothing.';
+  return `The device ${reasonText({ reason })}.`;
+}
+
+const GAPS_SHOWN = 10;
+
+function Gaps({ gaps }: Pick<DeviceMetrics, 'gaps'>) {
+  if (gaps.length === 0) return null;
+  const newest = gaps.toReversed().slice(0, GAPS_SHOWN);
+  return (
+    <Card title="Without figures">
+      <Facts
+        facts={newest.map(({ from, to, reason }) => [
+          `${formatTime(new Date(from))} to ${formatTime(new Date(to))}`,
+          whyNot(reason),
+        ])}
+      />
+      {gaps.length > GAPS_SHOWN && (
+        <Text size="sm" c="dimmed">
+          {`The newest ${GAPS_SHOWN} of ${gaps.length}.`}
+        </Text>
+      )}
+    </Card>
+  );
+}

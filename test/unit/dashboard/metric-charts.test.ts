@@ -1,0 +1,78 @@
+import { expect } from 'chai';
+import type { DeviceMetrics } from '../../../src/dashboard/api/routes.ts';
+import { chartsOf, figuresOf } from '../../../src/dashboard/features/devices/metric-charts.ts';
+
+type Series = DeviceMetrics['series'][number];
+
+const START = 1_700_000_000_000;
+const series = (
+  metric: Series['metric'],
+  values: readonly [minute: number, value: number][],
+  labels?: Series['labels'],
+): Series => ({
+  metric,
+  ...(labels === undefined ? {} : { labels }),
+  points: values.map(([minute, value]) => [START + minute * 60_000, value - 1, value, value + 1]),
+});
+const history = (...all: Series[]): DeviceMetrics => ({ step: 60, series: all, gaps: [] });
+
+describe('the charts of a device', () => {
+  it('are those for which there are figures, in their order', () => {
+    const charts = chartsOf(
+      history(
+        series('load', [[0, 2]]),
+        series('ramPercent', [[0, 30]]),
+        series('cpuPercent', [[0, 10]]),
+        series('uptimeSeconds', [[0, 100]]),
+      ),
+    );
+    expect(charts.map(({ title }) => title)).to.deep.equal(['Processor', 'Memory', 'Load']);
+    expect(chartsOf(history())).to.deep.equal([]);
+  });
+
+  it('stand on the same times, and are broken where nothing was measured', () => {
+    const [processor, memory] = chartsOf(
+      history(
+        series('cpuPercent', [
+          [0, 10],
+          [3, 20],
+        ]),
+        series('ramPercent', [[1, 50]]),
+      ),
+    );
+    expect(processor?.times).to.deep.equal([0, 1, 2, 3].map((minute) => START / 1000 + minute * 60));
+    expect(processor?.lines[0]?.averages).to.deep.equal([10, null, null, 20]);
+    expect(processor?.lines[0]?.highest).to.deep.equal([11, null, null, 21]);
+    expect(memory?.lines[0]?.averages).to.deep.equal([null, 50, null, null]);
+    expect(memory?.times).to.equal(processor?.times);
+  });
+
+  it('show how full volumes are, each with its name, and none of which the size is not known', () => {
+    const [volumes] = chartsOf(
+      history(
+        series('volumeUsedBytes', [[0, 51]], { volume: 'C:' }),
+        series('volumeTotalBytes', [[0, 200]], { volume: 'C:' }),
+        series('volumeUsedBytes', [[0, 51]], { volume: 'D:' }),
+      ),
+    );
+    expect(volumes?.lines.map(({ label }) => label)).to.deep.equal(['C:']);
+    const [line] = volumes?.lines ?? [];
+    expect([line?.lowest, line?.averages, line?.highest]).to.deep.equal([[25], [25.5], [26]]);
+  });
+
+  it('are put into figures: the newest, the average and the highest', () => {
+    const [chart] = chartsOf(
+      history(
+        series('cpuPercent', [
+          [0, 10],
+          [2, 40],
+          [3, 10],
+        ]),
+      ),
+    );
+    expect(figuresOf(chart!.lines[0]!)).to.deep.equal({ newest: 10, average: 20, highest: 41 });
+    expect(figuresOf({ label: 'none', averages: [null], lowest: [null], highest: [null] })).to.equal(
+      undefined,
+    );
+  });
+});
