@@ -4219,7 +4219,7 @@ filterId?: string
 metric?: ("volumePercent" | "cpuPercent" | "ramPercent" | "swapPercent" | "load" | "uptimeSeconds" | "networkReceivedPerSecond" | "networkSentPerSecond" | "diskReadPerSecond" | "diskWrittenPerSecond")
 order?: ("asc" | "desc")
 /**
- * Default 50, at most 100.
+ * Default 50; clamped to 1–100.
  */
 limit?: string
 }

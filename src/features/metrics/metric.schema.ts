@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { PresenceReason } from '../../protocol/index.ts';
 import { Id, instantOrDay, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
+import { PageQuery } from '../../platform/http/pagination.ts';
 import { METRIC_NAMES, type MetricName, PLAIN_METRICS } from './metric.ts';
 
 export const POINTS_MAX = 1000;
@@ -69,7 +70,7 @@ export const MetricsNowQuery = z.object({
   filterId: Id.optional().describe('Only devices that the saved filter matches.'),
   metric: z.enum(RANKED_METRICS).default('volumePercent').describe('By default, how full each volume is.'),
   order: z.enum(['asc', 'desc']).default('desc'),
-  limit: wholeNumber(50, 1, 100).meta({ type: 'string', description: 'Default 50, at most 100.' }),
+  limit: PageQuery.shape.limit,
 });
 export type MetricsNowQuery = z.infer<typeof MetricsNowQuery>;
 

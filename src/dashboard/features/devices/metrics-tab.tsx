@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 import { apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
 import { Empty, formatBytes, formatPercent, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
-import { TimeChart } from '../../ui/chart.tsx';
+import { TimeChart } from './time-chart.tsx';
 import { type Chart, chartsOf, type ChartUnit, figuresOf } from './metric-charts.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
