@@ -21,8 +21,8 @@ export const createSampleWriter = ({
     // Agents wait ten seconds for the acknowledgement. The more samples are written together, the cheaper each is.
     batchMs: 1000,
     batch: 500,
-    // At most some ten megabytes, because nearly all messages have one sample.
+    // At most some ten megabytes, because nearly all messages have five samples.
     waitingMax: 5000,
-    // One message a minute, and those of a day of outage, an hour in each.
+    // One message in five minutes, and those of a day of outage, an hour in each.
     budget: { requests: 40, windowMs: 600_000 },
   });

@@ -28,6 +28,8 @@ const KEPT_MAX = (SAMPLES_KEPT_HOURS * HOUR_MS) / EVERY_MS;
 const WRITE_EVERY_MS = 15 * MINUTE_MS;
 /** After a connection, sending begins at a random moment within this time, so that a fleet does not send at once. */
 const SPREAD_MS = 10_000;
+/** A message costs the server as much as what is in it, so samples are sent by five. */
+const SENT_TOGETHER = 5;
 /** Between two messages of many samples, which are those of an outage. */
 const PAUSE_MS = 5000;
 
@@ -41,7 +43,7 @@ interface Kept {
 
 const File = z.object({ samples: z.array(MetricSample.nullable().catch(null)) });
 
-/** Takes a sample each minute, and sends it. What cannot be sent is kept for a day, also through a restart. */
+/** Takes a sample each minute, and sends some at a time. What cannot be sent is kept for a day, also through a restart. */
 export class SampleReports {
   readonly #options: SampleReportsOptions;
   readonly #random: () => number;
@@ -49,6 +51,8 @@ export class SampleReports {
   /** In the order in which they were taken. */
   #kept: Kept[] = [];
   #send: SendSamples | undefined;
+  /** With so many samples, they are sent. */
+  #sendWith = SENT_TOGETHER;
   #sending: Promise<void> | undefined;
   #sampling: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
@@ -77,6 +81,8 @@ export class SampleReports {
   /** Must be called with each new connection. @param send  valid until the connection ends */
   connected(send: SendSamples): void {
     this.#send = send;
+    // Devices that have connected together do not all send in the same minute from then on.
+    this.#sendWith = 1 + Math.floor(this.#random() * SENT_TOGETHER);
     clock.clear(this.#spread);
     this.#spread = clock.setTimeout(() => this.#wake(), this.#random() * SPREAD_MS).unref();
   }
@@ -124,8 +130,11 @@ export class SampleReports {
     this.#kept.push({ figures, takenAt: clock.monotonic() });
     // The oldest go first.
     if (this.#kept.length > KEPT_MAX) this.#kept.splice(0, this.#kept.length - KEPT_MAX);
-    if (this.#send !== undefined) this.#wake();
-    else if (clock.monotonic() - this.#written.at >= WRITE_EVERY_MS) await this.#write();
+    if (this.#send !== undefined) {
+      if (this.#kept.length < this.#sendWith) return;
+      this.#sendWith = SENT_TOGETHER;
+      this.#wake();
+    } else if (clock.monotonic() - this.#written.at >= WRITE_EVERY_MS) await this.#write();
   }
 
   #wake(): void {

@@ -51,10 +51,11 @@ describe('samples that an agent takes', () => {
   };
   const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-  it('are sent each minute while there is a connection', async () => {
+  it('are sent by five while there is a connection, and earlier for the first time', async () => {
     reports.connected(send);
-    await pass(3);
-    expect(valuesSent().slice(0, 3)).to.deep.equal([1, 2, 3]);
+    await pass(12);
+    expect(sent.slice(0, 3).map(({ samples }) => samples.length)).to.deep.equal([1, 5, 5]);
+    expect(valuesSent().slice(0, 11)).to.deep.equal(Array.from({ length: 11 }, (_, n) => n + 1));
   });
 
   it('are kept through an outage, sent in messages of an hour, and have the times at which they were taken', async () => {
@@ -114,7 +115,7 @@ describe('samples that an agent takes', () => {
       asked += 1;
       throw new HubRefused('VALIDATION_FAILED');
     });
-    await pass(3);
+    await pass(11);
     expect(asked).to.be.within(3, 4);
   });
 
