@@ -230,7 +230,7 @@ async function restoreAsOwner(ownerUrl: string, choice: RestoreChoice): Promise<
 }
 
 /** Tables that migrations fill. */
-export const SEEDED_ROWS = { alert_rounds: 1, roles: Object.keys(SYSTEM_ROLES).length };
+export const SEEDED_ROWS = { alert_rounds: 1, metric_progress: 1, roles: Object.keys(SYSTEM_ROLES).length };
 
 /** Accepts a database without rows, and with at most a part of the backup's migrations. */
 async function prepareDatabase(owner: Db, { manifest, replace }: RestoreChoice): Promise<void> {
