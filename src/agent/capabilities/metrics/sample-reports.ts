@@ -55,6 +55,7 @@ export class SampleReports {
   #sendWith = SENT_TOGETHER;
   #sending: Promise<void> | undefined;
   #sampling: Promise<void> = Promise.resolve();
+  #writing: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
   #spread: Timer | undefined;
   /** How many samples the file has, and when it was written (monotonic). */
@@ -98,13 +99,14 @@ export class SampleReports {
     await this.#sampling;
   }
 
-  /** Writes what is not sent to the file. */
+  /**
+   * Writes what is not acknowledged to the file. Waits neither for a sample that is being taken nor for a server, either
+   * of which may hang: a sample that is sent again changes nothing.
+   */
   async stop(): Promise<void> {
     clock.clear(this.#timer);
     this.disconnected();
     this.#stop.abort();
-    await this.#sampling;
-    await this.#sending;
     await this.#write();
   }
 
@@ -127,6 +129,7 @@ export class SampleReports {
 
   async #take(): Promise<void> {
     const figures = await this.#options.sample();
+    if (this.#stop.signal.aborted) return;
     this.#kept.push({ figures, takenAt: clock.monotonic() });
     // The oldest go first.
     if (this.#kept.length > KEPT_MAX) this.#kept.splice(0, this.#kept.length - KEPT_MAX);
@@ -168,7 +171,7 @@ export class SampleReports {
       if (this.#kept.length > 1) await clock.sleep(PAUSE_MS, { signal: this.#stop.signal, unref: true });
     }
     // After an outage: what the file has is sent.
-    if (this.#kept.length === 0 && this.#written.count > 0) await this.#write();
+    if (!this.#stop.signal.aborted && this.#kept.length === 0 && this.#written.count > 0) await this.#write();
   }
 
   #sampleOf({ figures, takenAt, at }: Kept): MetricSample {
@@ -176,13 +179,17 @@ export class SampleReports {
     return { ...figures, at: at ?? new Date(this.#options.serverClock.now() - ago).toISOString() };
   }
 
-  async #write(): Promise<void> {
-    if (this.#kept.length === 0 && this.#written.count === 0) return;
+  /** Resolves when the file has what is kept now. */
+  #write(): Promise<void> {
+    if (this.#kept.length === 0 && this.#written.count === 0) return this.#writing;
     const samples: MetricSamples['samples'] = this.#kept.map((kept) => this.#sampleOf(kept));
     this.#written = { count: samples.length, at: clock.monotonic() };
-    await writePrivateJson(this.#options.file, { samples }).catch((error: unknown) =>
-      this.#warnOnce(`The figures of this machine cannot be kept on disk: ${String(error)}`),
-    );
+    this.#writing = this.#writing
+      .then(() => writePrivateJson(this.#options.file, { samples }))
+      .catch((error: unknown) =>
+        this.#warnOnce(`The figures of this machine cannot be kept on disk: ${String(error)}`),
+      );
+    return this.#writing;
   }
 
   #warnOnce(message: string): void {
