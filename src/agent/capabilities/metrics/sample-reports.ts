@@ -53,7 +53,7 @@ export class SampleReports {
   #send: SendSamples | undefined;
   /** With so many samples, they are sent. */
   #sendWith = SENT_TOGETHER;
-  #sending: Promise<void> | undefined;
+  #isSending = false;
   #sampling: Promise<void> = Promise.resolve();
   #writing: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
@@ -142,13 +142,14 @@ export class SampleReports {
 
   #wake(): void {
     const send = this.#send;
-    if (send === undefined || this.#stop.signal.aborted) return;
-    this.#sending ??= this.#sendAll(send)
+    if (send === undefined || this.#isSending || this.#stop.signal.aborted) return;
+    this.#isSending = true;
+    void this.#sendAll(send)
       .catch(() => {
         // The connection has ended. The next one sends them.
       })
       .finally(() => {
-        this.#sending = undefined;
+        this.#isSending = false;
       });
   }
 
