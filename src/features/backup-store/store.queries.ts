@@ -39,8 +39,7 @@ const LOCKS_MAX = 16;
 /** A sync of a vault copies fewer; a snapshot whose upload failed half-way may be copied twice. */
 const COPIES_MAX = 2 * VAULT_SYNC_SNAPSHOTS_MAX;
 
-// An object that is both trashed and lost is being purged. The lock on the repository lets a prune that is just
-// beginning see this object, or this statement see the prune.
+// An object that is both trashed and lost is being purged.
 const RECORD = `
   with access as (
     select r.id, c.id as credential_id, c.job_id from backup_repositories r
@@ -69,6 +68,7 @@ export async function recordObject(
   { type, name, size }: ObjectName & { size: number },
 ): Promise<boolean> {
   return withSystem(db, 'keep the objects of the backup store', async (tx) => {
+    // A prune that is just beginning sees this object, or the next statement sees the prune.
     await tx.raw('select from backup_repositories where id = ? for no key update', [repositoryId]);
     const { rows } = await tx.raw<{ rows: object[] }>(RECORD, { credentialId, type, name, size });
     return rows.length > 0;

@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { clock, HOUR_MS } from '../../clock.ts';
 import type { MetricHistory } from '../../hub/ports.ts';
 import type { Db } from '../../platform/db/pool.ts';
@@ -13,6 +14,9 @@ import {
   type StoredBlock,
 } from './metric.queries.ts';
 import { blocksOfSamples, type RefusedSamples } from './series.ts';
+
+/** Packed without letting anything else run. */
+const REPORTS_AT_ONCE = 50;
 
 interface Stored {
   deviceId: string;
@@ -59,7 +63,9 @@ export function createMetricStore({
       const now = clock.now();
       const blocks: StoredBlock[] = [];
       const stored = new Set<string>();
-      for (const { deviceId, samples } of reports) {
+      for (const [at, { deviceId, samples }] of reports.entries()) {
+        // Packing takes long enough to hold up heartbeats.
+        if (at % REPORTS_AT_ONCE === REPORTS_AT_ONCE - 1) await othersTurn();
         const { blocks: byHour, refused } = blocksOfSamples(samples, now);
         countRefused(refused);
         // Samples that are refused would be so however often they came.

@@ -8,7 +8,7 @@ import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { DamagedBlock, packBlock, unpackBlock } from './block.ts';
-import { CHOSEN_RETENTION, RESOLUTIONS } from './metric.model.ts';
+import { CHOSEN_RETENTION } from './metric.model.ts';
 import {
   addComingPartitions,
   addPartitions,
@@ -24,6 +24,7 @@ import {
   type StoredBlock,
 } from './metric.queries.ts';
 import { KEPT_DAYS } from './metric.schema.ts';
+import { RESOLUTIONS } from './resolution.ts';
 import { mergeBlocks, Summary } from './series.ts';
 import { SAMPLES_KEPT_HOURS } from '../../protocol/index.ts';
 

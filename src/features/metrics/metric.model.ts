@@ -1,6 +1,6 @@
 import { BaseModel } from '../../platform/db/base-model.ts';
 import type { RetentionRule } from '../../platform/db/retention-rule.ts';
-import { KEPT_DAYS, type MetricRetention } from './metric.schema.ts';
+import { RESOLUTIONS } from './resolution.ts';
 
 /** The choice of an organization; organizations without a row keep what the server keeps. */
 export class MetricRetentionChoice extends BaseModel {
@@ -12,17 +12,6 @@ export class MetricRetentionChoice extends BaseModel {
   declare quarterDays: number;
   declare hourDays: number;
 }
-
-/** The tables with a row for each device and time, from the finest to the coarsest, and what keeps each how long. */
-export const RESOLUTIONS = [
-  { table: 'metric_minutes', column: 'minute_days', days: KEPT_DAYS.minuteDays },
-  { table: 'metric_quarters', column: 'quarter_days', days: KEPT_DAYS.quarterDays },
-  { table: 'metric_hours', column: 'hour_days', days: KEPT_DAYS.hourDays },
-] as const satisfies readonly {
-  table: string;
-  column: string;
-  days: (typeof KEPT_DAYS)[keyof MetricRetention];
-}[];
 
 /** Partitions hold rows of all organizations, so those of an organization that keeps them shorter are removed by age. */
 export const CHOSEN_RETENTION: readonly RetentionRule[] = RESOLUTIONS.map(({ table, column, days }) => ({

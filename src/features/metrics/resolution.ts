@@ -1,5 +1,16 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS } from '../../clock.ts';
-import { KEPT_DAYS } from './metric.schema.ts';
+import { KEPT_DAYS, type MetricRetention } from './metric.schema.ts';
+
+/** The tables with a row for each device and time, from the finest to the coarsest, and what keeps each how long. */
+export const RESOLUTIONS = [
+  { table: 'metric_minutes', column: 'minute_days', days: KEPT_DAYS.minuteDays },
+  { table: 'metric_quarters', column: 'quarter_days', days: KEPT_DAYS.quarterDays },
+  { table: 'metric_hours', column: 'hour_days', days: KEPT_DAYS.hourDays },
+] as const satisfies readonly {
+  table: string;
+  column: string;
+  days: (typeof KEPT_DAYS)[keyof MetricRetention];
+}[];
 
 /** The distances of points that a chart can have. */
 const STEPS = [
@@ -21,11 +32,8 @@ export const tableFor = (stepMs: number) => {
   return stepMs < HOUR_MS ? 'metric_quarters' : 'metric_hours';
 };
 
-const KEPT = {
-  metric_minutes: KEPT_DAYS.minuteDays,
-  metric_quarters: KEPT_DAYS.quarterDays,
-  metric_hours: KEPT_DAYS.hourDays,
-};
+const daysOf = (table: (typeof RESOLUTIONS)[number]['table']): number =>
+  RESOLUTIONS.find((resolution) => resolution.table === table)?.days ?? 0;
 
 /**
  * The finest step that gives at most `points` points between two times, and that is still kept for the first of them.
@@ -37,7 +45,7 @@ export function stepFor(
 ): number | undefined {
   return STEPS.find((stepMs) => {
     const count = Math.ceil(to / stepMs) - Math.floor(from / stepMs);
-    const isKept = from >= now - KEPT[tableFor(stepMs)] * DAY_MS;
+    const isKept = from >= now - daysOf(tableFor(stepMs)) * DAY_MS;
     return count <= points && (isKept || stepMs >= HOUR_MS);
   });
 }

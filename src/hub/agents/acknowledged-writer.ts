@@ -23,7 +23,9 @@ export interface AcknowledgedWriterOptions<Report, Written> {
   batchMs: number;
   /** The most reports in one write. */
   batch: number;
-  /** Further reports are refused. Agents keep and resend what is not acknowledged. */
+  /** How much of memory a report takes, in any unit. Default: all take as much. */
+  sizeOf?: (report: Report) => number;
+  /** What may wait, in that unit. Further reports are refused. Agents keep and resend what is not acknowledged. */
   waitingMax: number;
   /** How many reports one device may send. */
   budget: ConstructorParameters<typeof RequestBudget>[0];
@@ -34,6 +36,8 @@ export class AcknowledgedWriter<Report extends { deviceId: string }, Written> {
   readonly #options: AcknowledgedWriterOptions<Report, Written>;
   readonly #budget: RequestBudget;
   #waiting: { report: Report; onStored: OnStored }[] = [];
+  /** Of what waits. */
+  #size = 0;
   #timer: Timer | undefined;
   #writing: Promise<boolean> | undefined;
   #isFailing = false;
@@ -47,9 +51,11 @@ export class AcknowledgedWriter<Report extends { deviceId: string }, Written> {
   /** @param onStored  called with `true` when the report is stored, or with `false` when it has to be sent again */
   record(report: Report, onStored: OnStored): void {
     const { batchMs, waitingMax } = this.#options;
+    const size = this.#sizeOf(report);
     const isTooMuch = this.#budget.spend(report.deviceId) !== undefined;
-    if (this.#isClosed || isTooMuch || this.#waiting.length >= waitingMax) return onStored(false);
+    if (this.#isClosed || isTooMuch || this.#size + size > waitingMax) return onStored(false);
     this.#waiting.push({ report, onStored });
+    this.#size += size;
     this.#schedule(batchMs);
   }
 
@@ -71,6 +77,10 @@ export class AcknowledgedWriter<Report extends { deviceId: string }, Written> {
     await this.#writing;
     while (this.#waiting.length > 0 && (await this.#writeBatch()));
     for (const { onStored } of this.#waiting.splice(0)) this.#notify(onStored, false);
+  }
+
+  #sizeOf(report: Report): number {
+    return this.#options.sizeOf?.(report) ?? 1;
   }
 
   #schedule(ms: number): void {
@@ -103,6 +113,7 @@ export class AcknowledgedWriter<Report extends { deviceId: string }, Written> {
       result: await write(part.map(({ report }) => report)),
     }));
     this.#waiting.splice(0, batch.length, ...unwritten);
+    this.#size = this.#waiting.reduce((sum, one) => sum + this.#sizeOf(one.report), 0);
     if (failure !== undefined && !this.#isFailing) {
       log.warn({ err: failure, waiting: this.#waiting.length }, `${what}.not_recorded`);
     }

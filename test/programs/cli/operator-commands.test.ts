@@ -310,6 +310,9 @@ describe('the commands of the operator', function () {
       ]);
       expect(spoken.code).to.equal(2);
       expect(spoken.err).not.to.contain('geheim');
+      const nowhere = await runMuster(['init', path.join(folder, 'missing', 'environment'), '--json']);
+      expect(nowhere.code).to.equal(2);
+      expect(nowhere.err).to.contain('missing/environment cannot be written (ENOENT)');
     });
   });
 

@@ -5,7 +5,7 @@ import type { DeviceMetrics } from '../../api/routes.ts';
 type Metric = DeviceMetrics['series'][number]['metric'];
 type MetricSeries = DeviceMetrics['series'][number];
 
-export type ChartUnit = 'percent' | 'bytes' | 'bytesPerSecond' | 'number';
+export type ChartUnit = 'percent' | 'bytesPerSecond' | 'number';
 
 /** One line, over the times of its chart; `null` where nothing was measured. */
 export interface ChartLine {

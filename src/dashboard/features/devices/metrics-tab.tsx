@@ -24,7 +24,6 @@ const DEFAULT_RANGE = 'day';
 
 const FORMATS: Record<ChartUnit, (value: number) => string> = {
   percent: formatPercent,
-  bytes: formatBytes,
   bytesPerSecond: (value) => `${formatBytes(value)}/s`,
   number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
 };

@@ -2,13 +2,7 @@ import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-
-export interface ChartSeries {
-  label: string;
-  averages: (number | null)[];
-  lowest: (number | null)[];
-  highest: (number | null)[];
-}
+import type { ChartLine } from './metric-charts.ts';
 
 export interface TimeChartProps {
   /** What the chart shows, in words. */
@@ -18,7 +12,7 @@ export interface TimeChartProps {
   to: number;
   /** In seconds since 1970. */
   times: number[];
-  lines: readonly ChartSeries[];
+  lines: readonly ChartLine[];
   format: (value: number) => string;
   /** The upper end of the scale. Default: the highest value. */
   max?: number | undefined;

@@ -125,13 +125,16 @@ describe('the metric history', () => {
     expect(coarse.step).to.equal(3 * 3600);
     const values = pointsOf(coarse, 'cpuPercent').map(([, ...rest]) => rest);
     expect(values.flat()).to.include.members([20, 40]);
-    for (const query of [
-      '?points=1',
-      '?metrics=nothing',
-      `?from=${at(0)}&to=${at(HOUR)}`,
-      '?from=1990-01-01&points=2',
-    ]) {
-      expect((await read(query)).status, query).to.equal(400);
+    for (const [query, field] of [
+      ['?points=1', 'query.points'],
+      ['?metrics=nothing', 'query.metrics'],
+      [`?from=${at(0)}&to=${at(HOUR)}`, 'query.from'],
+      ['?from=1990-01-01&points=2', 'query.points'],
+    ] as const) {
+      const { status, body } = await read(query);
+      expect([status, JSON.stringify(body.details)], query).to.satisfy(
+        ([code, details]: [number, string]) => code === 400 && details.includes(`"path":"${field}`),
+      );
     }
   });
 

@@ -87,7 +87,7 @@ export async function createComposeSet({ name, compose, env }: SetOptions): Prom
     for (const [other, { condition }] of Object.entries(parts.depends_on)) await meet(other, condition);
     await tryPodman(['rm', '--force', '--time', '40', nameOf(service)]);
     const command = (parts.command ?? []).map((word) => interpolated(word, env));
-    await podman([...runWords(parts, { service, name, env }), image, ...command]);
+    await podman(['run', '--detach', ...runOptions(parts, { service, name, env }), image, ...command]);
   }
 
   await podman(['network', 'create', name]);
@@ -104,12 +104,12 @@ export async function createComposeSet({ name, compose, env }: SetOptions): Prom
       }
     },
     run(service, words, folder) {
-      const [run = '', , ...options] = runWords(
+      const options = runOptions(
         { ...partsOf(service), ports: [] },
         { service: `${service}-run`, name, env },
       );
       const mounted = ['--rm', '--volume', `${folder}:${folder}`];
-      return tryPodman([run, ...mounted, ...options, imageOf(service), ...words], { timeoutMs: RUN_MS });
+      return tryPodman(['run', ...mounted, ...options, imageOf(service), ...words], { timeoutMs: RUN_MS });
     },
     stop: (service) => tryPodman(['stop', nameOf(service)]),
     async start(service) {
@@ -133,8 +133,8 @@ export async function createComposeSet({ name, compose, env }: SetOptions): Prom
   };
 }
 
-/** The command that starts a service as the compose file describes it, up to the image. */
-function runWords(
+/** The options of `podman run` with which a service is what the compose file describes. */
+function runOptions(
   parts: ComposeService,
   { service, name, env }: Omit<SetOptions, 'compose'> & { service: string },
 ): string[] {
@@ -146,8 +146,6 @@ function runWords(
   const { nofile, ...otherLimits } = parts.ulimits;
   if (Object.keys(otherLimits).length > 0) throw new Error('Only the limit of open files is followed.');
   return [
-    'run',
-    '--detach',
     '--pull=never',
     '--name',
     `${name}-${service}`,
