@@ -4,8 +4,8 @@ import { limitOptions, podman, type Ran, tryPodman } from './podman.ts';
 
 /**
  * The services of the compose file as containers of podman, in a network and with volumes of their own, in the order and
- * under the conditions that the file says. Every key of the file is followed; `restart` and `logging` are left out, as
- * tests end containers on purpose.
+ * under the conditions that the file says. `restart`, `logging`, `env_file` and the times of health checks are left out:
+ * tests end containers on purpose, have no such file, and ask for the health themselves.
  */
 export interface ComposeSet {
   /** Starts what does not run, and puts this image in place of the server's. `only`: these, and what they need. */
