@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { LOG_STATES_SCRIPT } from '../../../src/agent/capabilities/event-logs/windows-log-states.ts';
 import { eventually } from '../../support/eventually.ts';
 import { connectDashboard } from '../../support/dashboard-client.ts';
 import { recorded } from '../../support/recorded.ts';
@@ -65,12 +66,12 @@ if (recordings === undefined) {
         ['Security', 636],
         ['Application', 17],
       ]);
-      const asked = windows.machine.standIns.calls
-        .slice(before)
-        .map(({ program, args }) => (program === 'wevtutil' ? (args[0] ?? '') : program));
-      // Not one process for each log. Beside it, the agent looks for new warnings.
-      expect(asked).to.include('el').and.not.include('gl').and.not.include('gli');
-      expect(asked.filter((name) => name === 'powershell')).to.have.length(1);
+      // Not one process for each log. Beside it, the agent looks for new warnings and takes samples.
+      const asked = windows.machine.standIns.calls.slice(before);
+      const verbs = asked.flatMap(({ program, args }) => (program === 'wevtutil' ? args.slice(0, 1) : []));
+      expect(verbs).to.include('el').and.not.include('gl').and.not.include('gli');
+      const script = Buffer.from(LOG_STATES_SCRIPT, 'utf16le').toString('base64');
+      expect(asked.filter(({ args }) => args.includes(script))).to.have.length(1);
     });
 
     it('show each entry with what its event says, whether Windows has a text for it or not', async () => {

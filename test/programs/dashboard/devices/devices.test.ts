@@ -29,10 +29,12 @@ describe('the pages of devices', () => {
     tenant = await buildTenant(app);
     here = await buildDevice(app, tenant.orgId, { hostname: 'FRONT-DESK', osType: 'linux' });
     await buildDevice(app, tenant.orgId, { hostname: 'BACK-OFFICE', osType: 'linux' });
-    agent = await connectDevice(app, here.token);
+  });
+  beforeEach(async () => {
+    agent = await connectDevice(dashboard.app, here.token);
     await agent.heartbeat({ metrics: { cpuPercent: 12, ramPercent: 34, diskPercent: 56 } });
   });
-  after(() => agent.close());
+  afterEach(() => agent.close());
 
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
   const badge = (page: Page, text: string) => page.locator('.mantine-Badge-root', { hasText: text }).first();
