@@ -2,9 +2,9 @@ import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 import { apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
-import { Empty, formatBytes, formatPercent, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
+import { Empty, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
 import { TimeChart } from './time-chart.tsx';
-import { type Chart, chartsOf, type ChartUnit, figuresOf } from './metric-charts.ts';
+import { type Chart, chartsOf, FIGURE_FORMATS, figuresOf } from './metric-charts.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
 const MINUTE_MS = 60_000;
@@ -21,12 +21,6 @@ const RANGES: Record<string, { label: string; ms: number }> = {
 };
 const CHOICES = Object.entries(RANGES).map(([value, { label }]) => ({ value, label }));
 const DEFAULT_RANGE = 'day';
-
-const FORMATS: Record<ChartUnit, (value: number) => string> = {
-  percent: formatPercent,
-  bytesPerSecond: (value) => `${formatBytes(value)}/s`,
-  number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
-};
 
 interface Stretch {
   from: number;
@@ -115,7 +109,7 @@ function History({
             to={to}
             times={chart.times}
             lines={chart.lines}
-            format={FORMATS[chart.unit]}
+            format={FIGURE_FORMATS[chart.unit]}
             max={chart.unit === 'percent' ? 100 : undefined}
             gaps={gaps}
             onSelect={onSelect}
@@ -131,7 +125,7 @@ function History({
 function inFigures(line: Chart['lines'][number], { unit }: Chart): string | undefined {
   const figures = figuresOf(line);
   if (figures === undefined) return undefined;
-  const format = FORMATS[unit];
+  const format = FIGURE_FORMATS[unit];
   return `${format(figures.newest)} last, ${format(figures.average)} on average, ${format(figures.highest)} at most`;
 }
 

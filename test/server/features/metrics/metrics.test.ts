@@ -144,6 +144,8 @@ describe('the metric history', () => {
     expect((await read('', { token: other.admin.token })).status).to.equal(404);
     const list = await app.call('GET', '/metrics/now', { token: other.admin.token });
     expect(list.body).to.deep.equal({ data: [], isComplete: true });
+    const foreign = await app.call('GET', `/metrics/now?orgId=${tenant.orgId}`, { token: other.admin.token });
+    expect(foreign.status).to.equal(403);
     const retention = `/orgs/organizations/${tenant.orgId}/metric-retention`;
     expect((await app.call('GET', retention, { token: other.admin.token })).status).to.be.oneOf([403, 404]);
   });
@@ -419,6 +421,9 @@ describe('the metric history', () => {
       });
       expect(filter.status, JSON.stringify(filter.body)).to.equal(201);
       expect(await now(`?filterId=${filter.body.id}`)).to.deep.equal([]);
+      const elsewhere = await buildOrganization(app, tenant.partnerId);
+      expect(await now(`?orgId=${elsewhere}`)).to.deep.equal([]);
+      expect(await now(`?orgId=${tenant.orgId}`)).to.deep.equal(disks);
       otherAgent.close();
     });
 
