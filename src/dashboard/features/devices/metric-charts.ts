@@ -15,6 +15,12 @@ export const FIGURE_FORMATS: Readonly<Record<ChartUnit, (value: number) => strin
   number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
 };
 
+const UNIT_NAMES: Readonly<Record<ChartUnit, string>> = {
+  percent: '%',
+  bytesPerSecond: 'bytes per second',
+  number: '',
+};
+
 /** One line, over the times of its chart; `null` where nothing was measured. */
 export interface ChartLine {
   label: string;
@@ -118,6 +124,21 @@ function lineOf(
   const column = (place: number) => times.map((time) => byTime.get(time)?.[place] ?? null);
   return { label, lowest: column(0), averages: column(1), highest: column(2) };
 }
+
+/** The rows of a file with all that the charts show: a line for each point, in the exact figures. */
+export const rowsOf = (charts: readonly Chart[]): (string | number)[][] => [
+  ['Time', 'Chart', 'Line', 'Average', 'Lowest', 'Highest', 'Unit'],
+  ...charts.flatMap(({ title, unit, times, lines }) =>
+    lines.flatMap(({ label, averages, lowest, highest }) =>
+      times.flatMap((time, at) => {
+        const average = averages[at] ?? null;
+        if (average === null) return [];
+        const range = [lowest[at] ?? average, highest[at] ?? average];
+        return [[new Date(time * 1000).toISOString(), title, label, average, ...range, UNIT_NAMES[unit]]];
+      }),
+    ),
+  ),
+];
 
 export interface LineFigures {
   newest: number;

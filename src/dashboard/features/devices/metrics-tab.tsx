@@ -2,9 +2,9 @@ import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 import { apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
-import { Empty, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
+import { Empty, formatTime, Loaded, reasonText, saveFile, toCsv, useNow } from '../../ui/index.ts';
 import { TimeChart } from './time-chart.tsx';
-import { type Chart, chartsOf, FIGURE_FORMATS, figuresOf } from './metric-charts.ts';
+import { type Chart, chartsOf, FIGURE_FORMATS, figuresOf, rowsOf } from './metric-charts.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
 const MINUTE_MS = 60_000;
@@ -70,18 +70,28 @@ export function MetricsTab({ device }: { device: Device }) {
         )}
       </Group>
       <Loaded query={query} what="Reading the metric history">
-        {(history) => <History history={history} from={from / 1000} to={to / 1000} onSelect={zoomTo} />}
+        {(history) => (
+          <History
+            name={device.displayName ?? device.hostname}
+            history={history}
+            from={from / 1000}
+            to={to / 1000}
+            onSelect={zoomTo}
+          />
+        )}
       </Loaded>
     </Stack>
   );
 }
 
 function History({
+  name,
   history,
   from,
   to,
   onSelect,
 }: {
+  name: string;
   history: DeviceMetrics;
   from: number;
   to: number;
@@ -118,6 +128,15 @@ function History({
         </Card>
       ))}
       <Gaps gaps={history.gaps} />
+      <Group>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => saveFile(`${name} metrics.csv`, toCsv(rowsOf(charts)))}
+        >
+          Save these figures as CSV
+        </Button>
+      </Group>
     </>
   );
 }
