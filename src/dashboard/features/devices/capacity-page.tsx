@@ -93,7 +93,7 @@ export function CapacityPage() {
           header: 'Device',
           isName: true,
           cell: ({ deviceId, displayName, hostname }) => (
-            <TextLink to="/devices/$deviceId" params={{ deviceId }} search={{ tab: 'metrics' }}>
+            <TextLink inherit to="/devices/$deviceId" params={{ deviceId }} search={{ tab: 'metrics' }}>
               {displayName ?? hostname}
             </TextLink>
           ),
