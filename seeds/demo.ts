@@ -16,6 +16,7 @@ import { demoTime } from './demo/time.ts';
 
 export { DEMO_PEOPLE, type DemoEmail } from './demo/people.ts';
 export { DEMO_RELEASES } from './demo/rollouts.ts';
+export { seedMetricHistory } from './demo/metric-history.ts';
 export { CUSTOMERS } from './demo/tenants.ts';
 
 /** Whether the database contains the demo, is empty, or contains other data that the demo must not touch. */

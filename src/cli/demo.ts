@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { clock } from '../clock.ts';
 import { readConfig, type Config } from '../config.ts';
 import { createLogger } from '../platform/logger.ts';
+import { seedMetricHistory } from '../../seeds/demo.ts';
 import { runServer } from '../run-server.ts';
 import { sayWhyAndExit, StartRefused } from '../start-failure.ts';
 import { type ChildProgram, startDemoFleet, startThisMachine, type DemoMachine } from './demo/agents.ts';
@@ -79,6 +80,9 @@ async function demo({ devices, reset }: { devices: number; reset: boolean }): Pr
     void showLater('Filters, groups, scripts, and a rollout under way', async () => {
       await publishDemoReleases(server, config, log);
       await setUpWork(client);
+    });
+    void showLater('Figures of the last 30 days, for charts and forecasts', async () => {
+      await seedMetricHistory(server.database.jobPool);
     });
     if (await canBackUp) {
       const { deviceId } = machine;

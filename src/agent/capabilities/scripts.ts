@@ -44,7 +44,7 @@ async function runScript(
     runGroup(interpreter.command, [...interpreter.args, file], {
       cwd: workFolder,
       onStart: started,
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...interpreter.env, ...env },
       signal,
       timeoutMs: timeoutSeconds * 1000,
       onOutput: (stream, bytes) => live.add(stream, captured[stream].add(bytes)),
@@ -76,6 +76,8 @@ interface Interpreter {
   head: string;
   /** Line ending that the interpreter requires, if it does. */
   lineEnd?: '\r\n';
+  /** Variables that the interpreter needs. */
+  env?: Readonly<Record<string, string>>;
 }
 
 type Interpreters = { readonly [L in ScriptLanguage]?: Interpreter };
@@ -85,8 +87,17 @@ const BYTE_ORDER_MARK = '\uFEFF';
 const POWERSHELL = ['-NoLogo', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-File'];
 const KNOWN = [
   { language: 'bash', names: ['bash'], args: [], extension: '.sh', head: '' },
-  // -u turns off buffering, so that output is streamed when it is printed.
-  { language: 'python', names: ['python3', 'python'], args: ['-u'], extension: '.py', head: '' },
+  {
+    language: 'python',
+    // The installer for Windows puts its launcher, py, on the search path of all users, and python only if asked to.
+    names: process.platform === 'win32' ? ['python3', 'python', 'py'] : ['python3', 'python'],
+    // -u turns off buffering, so that output is streamed when it is printed.
+    args: ['-u'],
+    extension: '.py',
+    head: '',
+    // Otherwise Python writes in the code page of the machine, and fails at characters that it does not have.
+    env: { PYTHONIOENCODING: 'utf-8' },
+  },
   {
     language: 'powershell',
     names: process.platform === 'win32' ? ['pwsh', 'powershell'] : ['pwsh'],

@@ -27,6 +27,7 @@ import type { DurableHandlers } from '../work/handler.ts';
 import type { Journal } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
+import { syntheticSample, SyntheticSamples } from './synthetic-samples.ts';
 import {
   type Circumstances,
   mix,
@@ -68,6 +69,7 @@ export class SimulatedMachine {
   readonly #queries: LiveRunner;
   readonly #durable: DurableRunner;
   readonly #upgrades: SyntheticUpgrades | undefined;
+  readonly #samples: SyntheticSamples | undefined;
   #agentVersion: string;
   #connection: AgentConnection | undefined;
   #timer: Timer | undefined;
@@ -110,6 +112,13 @@ export class SimulatedMachine {
         restartAs: (version) => this.#restartAs(version),
       });
     }
+    if (circumstances.sendsSamples) {
+      this.#samples = new SyntheticSamples({
+        index,
+        sampleAt: (at) => syntheticSample(index, at, this.#figures()),
+        now: () => this.#serverClock.now(),
+      });
+    }
   }
 
   /** Resolves when the machine has connected for the first time, or was stopped. */
@@ -123,13 +132,14 @@ export class SimulatedMachine {
     this.#isStopped = true;
     clock.clear(this.#timer);
     this.#upgrades?.stop();
+    this.#samples?.stop();
     this.#connection?.stop();
     // An inventory that is not delivered before the program ends is sent after the next start.
     void this.#inventory.stop();
   }
 
   #connect(): Promise<void> {
-    const { access, index, fleetId, credentials, circumstances } = this.#options;
+    const { access, index, fleetId, credentials } = this.#options;
     const capabilities = [
       ...this.#queries.capabilities,
       ...this.#durable.capabilities,
@@ -149,14 +159,14 @@ export class SimulatedMachine {
         durable: this.#durable,
         serverClock: this.#serverClock,
         heartbeat: async () => ({
-          ...syntheticHeartbeat(index, clock.now(), {
-            agentVersion: this.#agentVersion,
-            hasFailingDisk: circumstances.hasFailingDisk,
-          }),
+          ...syntheticHeartbeat(index, clock.now(), this.#figures()),
           ...this.#settings,
         }),
         onHeartbeatAck: (answer) => this.#upgrades?.acknowledged(answer),
-        onConnected: ({ status }) => this.#upgrades?.connected(status),
+        onConnected: ({ status, samples }) => {
+          this.#upgrades?.connected(status);
+          this.#samples?.connected(samples);
+        },
         onState: (now) => {
           this.#inventory.onState(now);
           const { state } = now;
@@ -166,6 +176,14 @@ export class SimulatedMachine {
       this.#connection = connection;
       connection.start();
     });
+  }
+
+  /** What the figures of the machine depend on. */
+  #figures() {
+    return {
+      agentVersion: this.#agentVersion,
+      hasFailingDisk: this.#options.circumstances.hasFailingDisk,
+    };
   }
 
   async #restartAs(version: string): Promise<void> {

@@ -86,11 +86,13 @@ export function describeSynthetic(
       cpuModel: osType === 'macos' ? 'Apple M1' : 'Intel(R) Core(TM) i5-10500T',
       cpuCores: pick([4, 6, 8, 12], index, 6),
       ramTotalMb: pick([8192, 16_384, 32_768], index, 7),
-      diskTotalGb: pick([256, 512, 1024], index, 8),
+      diskTotalGb: diskGbOf(index),
     },
     network: { ipAddress: addressOf(index) },
   };
 }
+
+export const diskGbOf = (index: number): number => pick([256, 512, 1024], index, 8);
 
 const addressOf = (index: number) =>
   `10.${20 + Math.floor(index / 62_500)}.${Math.floor(index / 250) % 250}.${1 + (index % 250)}`;
@@ -129,6 +131,8 @@ export interface Circumstances {
   hasPoorConnection: boolean;
   /** The machine installs offered releases. */
   installsReleases: boolean;
+  /** The machine sends samples of its figures. */
+  sendsSamples: boolean;
   /** A new release fails on it, so it rolls back. */
   rollsBack: boolean;
 }
@@ -148,6 +152,7 @@ export const circumstancesOf = (index: number, isEventful: boolean): Circumstanc
   hasFailingDisk: isEventful && index === FAILING_DISK,
   hasPoorConnection: isEventful && POOR_CONNECTIONS.includes(index),
   installsReleases: isEventful,
+  sendsSamples: isEventful,
   rollsBack: isEventful && mix(index, 41) % ROLLS_BACK_ONE_IN === 0,
 });
 

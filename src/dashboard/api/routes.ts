@@ -4210,6 +4210,10 @@ response: DeviceMetrics
 "GET /metrics/now": {
 query: {
 /**
+ * Only devices of this organization.
+ */
+orgId?: string
+/**
  * Only devices that the saved filter matches.
  */
 filterId?: string

@@ -2,12 +2,12 @@ import { setImmediate as othersTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem } from '../../platform/db/transaction.ts';
+import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { DamagedBlock, packBlock, unpackBlock } from './block.ts';
+import { type Block, DamagedBlock, packBlock, unpackBlock } from './block.ts';
 import { CHOSEN_RETENTION } from './metric.model.ts';
 import {
   addComingPartitions,
@@ -174,31 +174,57 @@ async function sumUpDevices(
 ): Promise<void> {
   await withSystem(db, 'sum up a day of devices', async (tx) => {
     await holdDevices(tx, deviceIds);
-    const quarters: StoredBlock[] = [];
-    const hours: StoredBlock[] = [];
+    const days: SummedUpDay[] = [];
     const rows = grouped(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
     for (const [deviceId, minutes] of rows) {
-      const range = { from: from.getTime(), to: to.getTime() };
-      const inQuarters = new Summary({ ...range, stepMs: 15 * MINUTE_MS });
-      const inHours = new Summary({ ...range, stepMs: HOUR_MS });
-      for (const row of minutes) {
-        for (const block of [readable(row)].flat()) {
-          inQuarters.add(block, row.beginsAt.getTime());
-          inHours.add(block, row.beginsAt.getTime());
-        }
-      }
-      const row = (stepSeconds: number, { series }: Summary): StoredBlock => ({
-        deviceId,
-        beginsAt: from,
-        block: packBlock({ stepSeconds, series }, { hasRange: true }),
-      });
-      quarters.push(row(900, inQuarters));
-      hours.push(row(3600, inHours));
+      const blocks = minutes.flatMap((row) =>
+        [readable(row)].flat().map((block) => [row.beginsAt.getTime(), block] as const),
+      );
+      days.push(summedUpDay(deviceId, from, blocks));
       await othersTurn();
     }
-    await putBlocks(tx, 'metric_quarters', quarters);
-    await putBlocks(tx, 'metric_hours', hours);
+    await putDays(tx, days);
   });
+}
+
+/** The two rows of a device and day. */
+interface SummedUpDay {
+  quarters: StoredBlock;
+  hours: StoredBlock;
+}
+
+/** @param blocks  of the day, with the time in ms at which each begins */
+export function summedUpDay(
+  deviceId: string,
+  day: Date,
+  blocks: Iterable<readonly [beginsAt: number, block: Block]>,
+): SummedUpDay {
+  const range = { from: day.getTime(), to: day.getTime() + DAY_MS };
+  const inQuarters = new Summary({ ...range, stepMs: 15 * MINUTE_MS });
+  const inHours = new Summary({ ...range, stepMs: HOUR_MS });
+  for (const [beginsAt, block] of blocks) {
+    inQuarters.add(block, beginsAt);
+    inHours.add(block, beginsAt);
+  }
+  const row = (stepSeconds: number, { series }: Summary): StoredBlock => ({
+    deviceId,
+    beginsAt: day,
+    block: packBlock({ stepSeconds, series }, { hasRange: true }),
+  });
+  return { quarters: row(900, inQuarters), hours: row(3600, inHours) };
+}
+
+export async function putDays(tx: Tx, days: readonly SummedUpDay[]): Promise<void> {
+  await putBlocks(
+    tx,
+    'metric_quarters',
+    days.map(({ quarters }) => quarters),
+  );
+  await putBlocks(
+    tx,
+    'metric_hours',
+    days.map(({ hours }) => hours),
+  );
 }
 
 /** Samples that could not be packed for so long end unpacked. */

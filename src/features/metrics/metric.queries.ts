@@ -282,10 +282,14 @@ export interface NewestSample extends StoredBlock {
  */
 export async function newestSamples(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
-  conditions: Conditions | undefined,
-  atMost: number,
+  {
+    orgId,
+    conditions,
+    atMost,
+  }: { orgId: string | undefined; conditions: Conditions | undefined; atMost: number },
 ): Promise<NewestSample[]> {
   const visible = visibleDevices(tx, caller);
+  if (orgId !== undefined) void visible.where('d.org_id', orgId);
   const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
   const query = matching
     .joinRaw(

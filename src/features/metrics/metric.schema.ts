@@ -67,6 +67,7 @@ export const RANKED_METRICS = ['volumePercent', ...PLAIN_METRICS] as const satis
 export type RankedMetric = (typeof RANKED_METRICS)[number];
 
 export const MetricsNowQuery = z.object({
+  orgId: Id.optional().describe('Only devices of this organization.'),
   filterId: Id.optional().describe('Only devices that the saved filter matches.'),
   metric: z.enum(RANKED_METRICS).default('volumePercent').describe('By default, how full each volume is.'),
   order: z.enum(['asc', 'desc']).default('desc'),

@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts';
 import { invalid } from '../../platform/errors.ts';
 import { findDevice } from '../devices/index.ts';
 import { conditionsOf } from '../filters/index.ts';
-import { readOrganization } from '../organizations/index.ts';
+import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import { type Block, DamagedBlock, type ReadBlock, type Series, unpackBlock } from './block.ts';
 import { type Forecast, forecastOf, type UsedPoint } from './forecast.ts';
 import { type Gap, gapsBetween, reasonOf, type Turn } from './gaps.ts';
@@ -161,10 +161,11 @@ const FORECAST_EVERY_HOURS = 6;
 /** The devices, or volumes, with the highest or lowest figures now. */
 export async function readMetricsNow(
   ctx: Context,
-  { filterId, metric, order, limit }: MetricsNowQuery,
+  { orgId, filterId, metric, order, limit }: MetricsNowQuery,
 ): Promise<MetricsNow> {
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
   const conditions = filterId === undefined ? undefined : await conditionsOf(ctx, filterId);
-  const samples = await newestSamples(ctx, conditions, DEVICES_MAX + 1);
+  const samples = await newestSamples(ctx, { orgId, conditions, atMost: DEVICES_MAX + 1 });
   const isComplete = samples.length <= DEVICES_MAX;
   const sign = order === 'asc' ? 1 : -1;
   const figures: MetricNow[] = [];

@@ -31,8 +31,16 @@ export function blocksOfSamples(
     if (!kept) refused[at > now ? 'future' : 'old'] += 1;
     return kept ? [{ sample, at: Math.min(at, now) }] : [];
   });
+  return { blocks: blocksByHour(timed.sort((a, b) => a.at - b.at)), refused };
+}
+
+/**
+ * Samples as blocks, by the beginning of their hour in ms.
+ * @param samples  with their times in ms, the oldest first
+ */
+export function blocksByHour(samples: Iterable<{ sample: MetricSample; at: number }>): Map<number, Block> {
   const hours = new Map<number, SeriesSet>();
-  for (const { sample, at } of timed.sort((a, b) => a.at - b.at)) {
+  for (const { sample, at } of samples) {
     const hour = Math.floor(at / HOUR_MS) * HOUR_MS;
     const series = hours.get(hour) ?? new SeriesSet();
     hours.set(hour, series);
@@ -42,7 +50,7 @@ export function blocksOfSamples(
   for (const [hour, series] of hours) {
     blocks.set(hour, { stepSeconds: SAMPLE_SECONDS, series: fewest(series.all) });
   }
-  return { blocks, refused };
+  return blocks;
 }
 
 function addSample(series: SeriesSet, sample: MetricSample, minute: number): void {

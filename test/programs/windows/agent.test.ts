@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { AGENT_VERSION } from '../../../src/agent/core/version.ts';
 import { TASK_NAME } from '../../../src/agent/os/service-definitions.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -91,6 +93,22 @@ describe('the agent on Windows', function () {
     });
     expect(output).to.include({ exitCode: 3 });
     expect(output.stdout).to.match(/^Hello Anna Müller, 東京\r\n[^]*Microsoft Windows 10/);
+    expect(status).to.equal('succeeded');
+  });
+
+  it('runs a script of Python by the launcher of its installer', async () => {
+    // The Python of this machine runs the file that the agent has written on drive C.
+    windows.machine.standIns.on('py', async ({ args: [option = '', file = ''], env }) => {
+      const { stdout } = await promisify(execFile)('python3', [option, windows.machine.host(file)], { env });
+      return { output: stdout };
+    });
+    const { status, output } = await command('script.run', {
+      language: 'python',
+      content: 'import os, sys\nprint(os.environ["PARAM_name"], sys.stdout.encoding)',
+      parameters: { name: 'Anna Müller, 東京' },
+      timeoutSeconds: 30,
+    });
+    expect(output).to.include({ exitCode: 0, stdout: 'Anna Müller, 東京 utf-8\n' });
     expect(status).to.equal('succeeded');
   });
 

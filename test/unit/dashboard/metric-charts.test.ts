@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { DeviceMetrics } from '../../../src/dashboard/api/routes.ts';
-import { chartsOf, figuresOf } from '../../../src/dashboard/features/devices/metric-charts.ts';
+import { chartsOf, figuresOf, rowsOf } from '../../../src/dashboard/features/devices/metric-charts.ts';
 
 type Series = DeviceMetrics['series'][number];
 
@@ -45,6 +45,24 @@ describe('the charts of a device', () => {
     expect(processor?.lines[0]?.highest).to.deep.equal([11, null, null, 21]);
     expect(memory?.lines[0]?.averages).to.deep.equal([null, 50, null, null]);
     expect(memory?.times).to.equal(processor?.times);
+  });
+
+  it('are saved with a row for each point, and none for times without one', () => {
+    const charts = chartsOf(
+      history(
+        series('cpuPercent', [
+          [0, 10],
+          [2, 20],
+        ]),
+        series('networkSentPerSecond', [[2, 1000]]),
+      ),
+    );
+    const at = (minute: number) => new Date(START + minute * 60_000).toISOString();
+    expect(rowsOf(charts).slice(1)).to.deep.equal([
+      [at(0), 'Processor', 'Processor', 10, 9, 11, '%'],
+      [at(2), 'Processor', 'Processor', 20, 19, 21, '%'],
+      [at(2), 'Network', 'Sent', 1000, 999, 1001, 'bytes per second'],
+    ]);
   });
 
   it('show how full volumes are, each with its name, and none of which the size is not known', () => {

@@ -148,7 +148,8 @@ const whyLeftOut = ({ type, depth, name }: VolumeEntry): string | undefined =>
 
 /** File names of Linux that have a special meaning on other systems. */
 
-const WINDOWS_NAMES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+/** Windows takes these for devices, whatever ending follows. */
+const WINDOWS_NAMES = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[\d¹²³]) *(\.|$)/i;
 
 /** Why a file cannot have this name on this machine. Linux allows every name that a file system can hold. */
 export function whyNotHere(name: Buffer, platform: NodeJS.Platform = process.platform): string | undefined {

@@ -57,4 +57,15 @@ const deviceRoute = createRoute({
   component: lazyRouteComponent(() => import('./device-page.tsx'), 'DevicePage'),
 });
 
-export const devicePages = [devicesRoute, decommissionedRoute, deviceRoute] as const;
+const capacityRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/capacity',
+  validateSearch: z.object({
+    metric: text,
+    filter: z.uuid().optional().catch(undefined),
+  }),
+  staticData: { title: 'Capacity', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./capacity-page.tsx'), 'CapacityPage'),
+});
+
+export const devicePages = [devicesRoute, decommissionedRoute, deviceRoute, capacityRoute] as const;

@@ -1,4 +1,5 @@
 import type { DeviceMetrics } from '../../api/routes.ts';
+import { formatBytes, formatPercent } from '../../ui/format.ts';
 
 /** What the charts of a device show, from its metric history. */
 
@@ -6,6 +7,19 @@ type Metric = DeviceMetrics['series'][number]['metric'];
 type MetricSeries = DeviceMetrics['series'][number];
 
 export type ChartUnit = 'percent' | 'bytesPerSecond' | 'number';
+
+/** How a figure of each unit is written. */
+export const FIGURE_FORMATS: Readonly<Record<ChartUnit, (value: number) => string>> = {
+  percent: formatPercent,
+  bytesPerSecond: (value) => `${formatBytes(value)}/s`,
+  number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
+};
+
+const UNIT_NAMES: Readonly<Record<ChartUnit, string>> = {
+  percent: '%',
+  bytesPerSecond: 'bytes per second',
+  number: '',
+};
 
 /** One line, over the times of its chart; `null` where nothing was measured. */
 export interface ChartLine {
@@ -110,6 +124,21 @@ function lineOf(
   const column = (place: number) => times.map((time) => byTime.get(time)?.[place] ?? null);
   return { label, lowest: column(0), averages: column(1), highest: column(2) };
 }
+
+/** The rows of a file with all that the charts show: a line for each point, in the exact figures. */
+export const rowsOf = (charts: readonly Chart[]): (string | number)[][] => [
+  ['Time', 'Chart', 'Line', 'Average', 'Lowest', 'Highest', 'Unit'],
+  ...charts.flatMap(({ title, unit, times, lines }) =>
+    lines.flatMap(({ label, averages, lowest, highest }) =>
+      times.flatMap((time, at) => {
+        const average = averages[at] ?? null;
+        if (average === null) return [];
+        const range = [lowest[at] ?? average, highest[at] ?? average];
+        return [[new Date(time * 1000).toISOString(), title, label, average, ...range, UNIT_NAMES[unit]]];
+      }),
+    ),
+  ),
+];
 
 export interface LineFigures {
   newest: number;

@@ -1,10 +1,12 @@
 import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
-import { apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
-import { Empty, formatBytes, formatPercent, formatTime, Loaded, reasonText, useNow } from '../../ui/index.ts';
+import { type Alert, apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
+import { useRefusal } from '../../session.ts';
+import { Empty, formatTime, Loaded, reasonText, saveFile, toCsv, useNow } from '../../ui/index.ts';
+import { SeverityBadge } from '../alerts/index.ts';
 import { TimeChart } from './time-chart.tsx';
-import { type Chart, chartsOf, type ChartUnit, figuresOf } from './metric-charts.ts';
+import { type Chart, chartsOf, FIGURE_FORMATS, figuresOf, rowsOf } from './metric-charts.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
 const MINUTE_MS = 60_000;
@@ -21,12 +23,9 @@ const RANGES: Record<string, { label: string; ms: number }> = {
 };
 const CHOICES = Object.entries(RANGES).map(([value, { label }]) => ({ value, label }));
 const DEFAULT_RANGE = 'day';
-
-const FORMATS: Record<ChartUnit, (value: number) => string> = {
-  percent: formatPercent,
-  bytesPerSecond: (value) => `${formatBytes(value)}/s`,
-  number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
-};
+/** The newest. */
+const ALERTS_SHOWN = '20';
+const NO_ALERTS: readonly Alert[] = [];
 
 interface Stretch {
   from: number;
@@ -47,6 +46,18 @@ export function MetricsTab({ device }: { device: Device }) {
       params: { id: device.id },
       query: { from: new Date(from).toISOString(), to: new Date(to).toISOString() },
     }),
+    placeholderData: keepPreviousData,
+  });
+  const alerts = useQuery({
+    ...apiQuery('GET /alerts', {
+      query: {
+        deviceId: device.id,
+        from: new Date(from).toISOString(),
+        to: new Date(to).toISOString(),
+        limit: ALERTS_SHOWN,
+      },
+    }),
+    enabled: useRefusal('alerts:read') === undefined,
     placeholderData: keepPreviousData,
   });
   const zoomTo = useCallback(
@@ -76,19 +87,32 @@ export function MetricsTab({ device }: { device: Device }) {
         )}
       </Group>
       <Loaded query={query} what="Reading the metric history">
-        {(history) => <History history={history} from={from / 1000} to={to / 1000} onSelect={zoomTo} />}
+        {(history) => (
+          <History
+            name={device.displayName ?? device.hostname}
+            history={history}
+            alerts={alerts.data?.data ?? NO_ALERTS}
+            from={from / 1000}
+            to={to / 1000}
+            onSelect={zoomTo}
+          />
+        )}
       </Loaded>
     </Stack>
   );
 }
 
 function History({
+  name,
   history,
+  alerts,
   from,
   to,
   onSelect,
 }: {
+  name: string;
   history: DeviceMetrics;
+  alerts: readonly Alert[];
   from: number;
   to: number;
   onSelect: (from: number, to: number) => void;
@@ -98,6 +122,7 @@ function History({
     () => history.gaps.map((gap) => ({ from: Date.parse(gap.from) / 1000, to: Date.parse(gap.to) / 1000 })),
     [history],
   );
+  const marks = useMemo(() => alerts.map(({ raisedAt }) => Date.parse(raisedAt) / 1000), [alerts]);
   if (charts.length === 0) {
     return (
       <Empty title="Nothing was measured in this time">
@@ -115,15 +140,26 @@ function History({
             to={to}
             times={chart.times}
             lines={chart.lines}
-            format={FORMATS[chart.unit]}
+            format={FIGURE_FORMATS[chart.unit]}
             max={chart.unit === 'percent' ? 100 : undefined}
             gaps={gaps}
+            marks={marks}
             onSelect={onSelect}
           />
           <Facts facts={chart.lines.map((line) => [line.label, inFigures(line, chart)])} />
         </Card>
       ))}
+      <Alerts alerts={alerts} />
       <Gaps gaps={history.gaps} />
+      <Group>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => saveFile(`${name} metrics.csv`, toCsv(rowsOf(charts)))}
+        >
+          Save these figures as CSV
+        </Button>
+      </Group>
     </>
   );
 }
@@ -131,7 +167,7 @@ function History({
 function inFigures(line: Chart['lines'][number], { unit }: Chart): string | undefined {
   const figures = figuresOf(line);
   if (figures === undefined) return undefined;
-  const format = FORMATS[unit];
+  const format = FIGURE_FORMATS[unit];
   return `${format(figures.newest)} last, ${format(figures.average)} on average, ${format(figures.highest)} at most`;
 }
 
@@ -139,6 +175,28 @@ function whyNot(reason: DeviceMetrics['gaps'][number]['reason']): string {
   if (reason === null) return 'It is not known why.';
   if (reason === 'connected') return 'The device was connected, and sent nothing.';
   return `The device ${reasonText({ reason })}.`;
+}
+
+/** The alerts that the charts mark by lines. */
+function Alerts({ alerts }: { alerts: readonly Alert[] }) {
+  if (alerts.length === 0) return null;
+  return (
+    <Card title="Alerts in this time">
+      <Stack gap={6}>
+        {alerts.map((alert) => (
+          <Group key={alert.id} gap="xs" wrap="nowrap">
+            <SeverityBadge severity={alert.severity} />
+            <Text size="sm" truncate flex={1}>
+              {alert.title}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {formatTime(new Date(alert.raisedAt))}
+            </Text>
+          </Group>
+        ))}
+      </Stack>
+    </Card>
+  );
 }
 
 const GAPS_SHOWN = 10;

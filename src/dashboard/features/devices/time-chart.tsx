@@ -18,6 +18,8 @@ export interface TimeChartProps {
   max?: number | undefined;
   /** Stretches in which nothing was measured, in seconds since 1970. */
   gaps?: readonly { from: number; to: number }[] | undefined;
+  /** Moments that are marked by a line, in seconds since 1970. */
+  marks?: readonly number[] | undefined;
   /** Called with the stretch of time, in seconds, that was selected by dragging. */
   onSelect?: ((from: number, to: number) => void) | undefined;
 }
@@ -32,8 +34,20 @@ export function TimeChart(props: TimeChartProps) {
 }
 
 const NO_GAPS: NonNullable<TimeChartProps['gaps']> = [];
+const NO_MARKS: NonNullable<TimeChartProps['marks']> = [];
 
-function Plot({ label, from, to, times, lines, format, max, gaps = NO_GAPS, onSelect }: TimeChartProps) {
+function Plot({
+  label,
+  from,
+  to,
+  times,
+  lines,
+  format,
+  max,
+  gaps = NO_GAPS,
+  marks = NO_MARKS,
+  onSelect,
+}: TimeChartProps) {
   const holder = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = holder.current;
@@ -75,6 +89,7 @@ function Plot({ label, from, to, times, lines, format, max, gaps = NO_GAPS, onSe
         })),
         hooks: {
           drawClear: [(drawn) => shade(drawn, gaps, color('--mantine-color-default-hover'))],
+          draw: [(drawn) => drawMarks(drawn, marks, color('--mantine-color-red-6'))],
           setSelect: [
             (drawn) => {
               if (drawn.select.width < 8) return;
@@ -93,7 +108,7 @@ function Plot({ label, from, to, times, lines, format, max, gaps = NO_GAPS, onSe
       sizes.disconnect();
       plot.destroy();
     };
-  }, [from, to, times, lines, format, max, gaps, onSelect]);
+  }, [from, to, times, lines, format, max, gaps, marks, onSelect]);
   return <div ref={holder} role="img" aria-label={label} />;
 }
 
@@ -117,5 +132,21 @@ function shade(plot: uPlot, gaps: readonly { from: number; to: number }[], color
   ctx.save();
   ctx.fillStyle = color;
   for (const { from, to } of gaps) ctx.fillRect(place(from), bbox.top, place(to) - place(from), bbox.height);
+  ctx.restore();
+}
+
+function drawMarks(plot: uPlot, marks: readonly number[], color: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.setLineDash([4, 4]);
+  for (const seconds of marks) {
+    const place = plot.valToPos(seconds, 'x', true);
+    if (place < bbox.left || place > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(place, bbox.top);
+    ctx.lineTo(place, bbox.top + bbox.height);
+    ctx.stroke();
+  }
   ctx.restore();
 }

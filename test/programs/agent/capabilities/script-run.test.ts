@@ -109,6 +109,21 @@ describe('scripts on the agent', () => {
     return existsSync(`/proc/${pid}/stat`) ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
   };
 
+  it('print any character in python, whatever the code page of the machine', async () => {
+    const names = ['LC_ALL', 'PYTHONCOERCECLOCALE', 'PYTHONUTF8'] as const;
+    const before = names.map((name) => [name, process.env[name]] as const);
+    // As on Windows, and under service managers that set no language.
+    Object.assign(process.env, { LC_ALL: 'C', PYTHONCOERCECLOCALE: '0', PYTHONUTF8: '0' });
+    try {
+      expect((await run('print("Müller, 東京")', { language: 'python' })).stdout).to.equal('Müller, 東京\n');
+    } finally {
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
+    }
+  });
+
   it('run in bash and in python, with separate streams and the exit code', async () => {
     expect(await run('echo out; echo err >&2; exit 3')).to.deep.equal({
       exitCode: 3,

@@ -241,10 +241,20 @@ describe('the pages of devices', () => {
     await agent.heartbeat();
     await dashboard.app.settle();
     expect(await sent).to.deep.include({ ok: true });
+    await asOwner(
+      dashboard.app.database.ownerUrl,
+      `insert into alerts (id, org_id, device_id, kind, severity, title, message, raised_at)
+      values (new_row_id(), $1, $2, 'disk_full', 'high', 'Disk is almost full', 'It is.', now() - interval '10 minutes')`,
+      [tenant.orgId, here.deviceId],
+    );
     await page.reload();
     const processor = page.getByRole('region', { name: 'Processor' });
     await processor.getByText('12 % last, 16 % on average, 97 % at most').waitFor();
     await page.getByRole('region', { name: 'Volumes' }).getByText('75 % last').waitFor();
+    await page
+      .getByRole('region', { name: 'Alerts in this time' })
+      .getByText('Disk is almost full')
+      .waitFor();
     await page
       .getByRole('region', { name: 'Without figures' })
       .getByText('It is not known why.')
@@ -266,6 +276,30 @@ describe('the pages of devices', () => {
     await page.getByText('30 days', { exact: true }).click();
     await processor.getByText('at most').waitFor();
     expect(page.url()).to.match(/range=month/);
+  });
+
+  it('are compared by how full their volumes are and how busy they are', async () => {
+    const sent = agent.send('metrics:samples', {
+      samples: [
+        {
+          at: new Date().toISOString(),
+          cpuPercent: 64,
+          volumes: [{ volume: '/', usedBytes: 38 * 2 ** 30, totalBytes: 40 * 2 ** 30 }],
+        },
+      ],
+    });
+    await agent.heartbeat();
+    await dashboard.app.settle();
+    expect(await sent).to.deep.include({ ok: true });
+    const page = await dashboard.open('/capacity', { person: tenant.admin });
+    await row(page, '95 %, 2 GiB free of 40 GiB').getByText('Does not grow clearly').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('combobox', { name: 'What is compared' }).click();
+    await page.getByRole('option', { name: 'Processor' }).click();
+    await row(page, '64 %').waitFor();
+    expect(page.url()).to.match(/metric=cpuPercent/);
+    await row(page, '64 %').getByRole('link').click();
+    await page.getByRole('tab', { name: 'Metrics', selected: true }).waitFor();
   });
 
   it('have tabs that are fit for assistive technology, and that a link opens', async () => {

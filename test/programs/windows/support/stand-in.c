@@ -1,4 +1,4 @@
-// Stands for a program of Windows that Wine does not have. It sends its name, its arguments and the MUSTER_ variables to
+// Stands for a program of Windows that Wine does not have. It sends its name, its arguments and some variables to
 // the test over TCP, prints the bytes that come back, and ends with the code that the test says. The port is the
 // content of C:\stand-ins\port.
 //
@@ -42,7 +42,9 @@ int wmain(int argc, wchar_t **argv) {
   add(count);
   for (int at = 0; at < argc; at++) add(argv[at]);
   for (wchar_t *entry = GetEnvironmentStringsW(); *entry; entry += wcslen(entry) + 1) {
-    if (wcsncmp(entry, L"MUSTER_", 7) == 0) add(entry);
+    if (wcsncmp(entry, L"MUSTER_", 7) == 0 || wcsncmp(entry, L"PARAM_", 6) == 0 || wcsncmp(entry, L"PYTHON", 6) == 0) {
+      add(entry);
+    }
   }
   DWORD size = (DWORD)(used - 4);
   memcpy(request, &size, 4);

@@ -12,7 +12,7 @@ export interface StandInCall {
   /** In small letters, without the ending. */
   program: string;
   args: string[];
-  /** The variables whose names begin with MUSTER_. */
+  /** The variables whose names begin with MUSTER_, PARAM_ or PYTHON. */
   env: Record<string, string>;
   /** Aborted if the program is killed before it has its answer. */
   signal: AbortSignal;

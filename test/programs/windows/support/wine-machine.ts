@@ -8,8 +8,11 @@ import { type StandIns, startStandIns } from './stand-ins.ts';
 
 /** A Windows machine of its own, as far as Wine is one. */
 
-/** Programs whose Wine versions do nothing, or something else than Windows. Its `taskkill` does not know `/T`. */
-const STAND_INS = ['whoami', 'icacls', 'powershell', 'schtasks', 'taskkill', 'wevtutil'] as const;
+/**
+ * Programs that Wine lacks, or whose versions of Wine do nothing or something else than Windows. Its `taskkill` does not
+ * know `/T`. The launcher of Python, `py`, is where its installer puts it: on the search path of every user.
+ */
+const STAND_INS = ['whoami', 'icacls', 'powershell', 'schtasks', 'taskkill', 'wevtutil', 'py'] as const;
 
 export interface WineProgram {
   child: ChildProcess;

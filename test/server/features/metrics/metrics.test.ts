@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { importHistory } from '../../../../src/features/metrics/index.ts';
 import { packBlock } from '../../../../src/features/metrics/block.ts';
 import { endMetrics, packSamples, sumUpDays } from '../../../../src/features/metrics/metric.job.ts';
 import {
@@ -144,6 +145,8 @@ describe('the metric history', () => {
     expect((await read('', { token: other.admin.token })).status).to.equal(404);
     const list = await app.call('GET', '/metrics/now', { token: other.admin.token });
     expect(list.body).to.deep.equal({ data: [], isComplete: true });
+    const foreign = await app.call('GET', `/metrics/now?orgId=${tenant.orgId}`, { token: other.admin.token });
+    expect(foreign.status).to.equal(403);
     const retention = `/orgs/organizations/${tenant.orgId}/metric-retention`;
     expect((await app.call('GET', retention, { token: other.admin.token })).status).to.be.oneOf([403, 404]);
   });
@@ -370,6 +373,36 @@ describe('the metric history', () => {
     });
   });
 
+  it('has the past that is imported, in each resolution, and a forecast by it', async () => {
+    const now = Date.now();
+    const used = (time: number) => Math.round((60 + (20 * (time - now)) / (20 * DAY)) * GIB);
+    await importHistory(db(), device.deviceId, {
+      from: now - 20 * DAY,
+      to: now,
+      sampleAt: (time) => ({
+        at: new Date(time).toISOString(),
+        cpuPercent: 25,
+        volumes: [{ volume: '/', usedBytes: used(time), totalBytes: 100 * GIB }],
+      }),
+    });
+    for (const [from, step, count] of [
+      [HOUR, 60, 60],
+      [DAY, 300, 288],
+      [19 * DAY, 3 * 3600, 19 * 8],
+    ] as const) {
+      const history = await read(`?from=${at(from)}`);
+      const points = pointsOf(history, 'cpuPercent');
+      expect([history.step, points.every(([, , average]) => average === 25)]).to.deep.equal([step, true]);
+      expect(points.length, String(step)).to.be.within(count - 2, count + 1);
+    }
+    await send([sample(0, { volumes: [{ volume: '/', usedBytes: used(now), totalBytes: 100 * GIB }] })]);
+    const list = await app.call('GET', '/metrics/now', { token: tenant.admin.token });
+    expect(list.body.data[0].forecast.fullInDays).to.be.within(38, 42);
+    // The job that sums up days goes on where the imported ones end.
+    expect(await sumUpDays(db(), new Date(Math.floor(now / DAY) * DAY))).to.be.within(1, 3);
+    expect(pointsOf(await read(`?from=${at(19 * DAY)}`), 'cpuPercent').length).to.be.within(150, 153);
+  });
+
   describe('now', () => {
     const now = async (query = '') => {
       const { status, body } = await app.call('GET', `/metrics/now${query}`, { token: tenant.admin.token });
@@ -419,6 +452,9 @@ describe('the metric history', () => {
       });
       expect(filter.status, JSON.stringify(filter.body)).to.equal(201);
       expect(await now(`?filterId=${filter.body.id}`)).to.deep.equal([]);
+      const elsewhere = await buildOrganization(app, tenant.partnerId);
+      expect(await now(`?orgId=${elsewhere}`)).to.deep.equal([]);
+      expect(await now(`?orgId=${tenant.orgId}`)).to.deep.equal(disks);
       otherAgent.close();
     });
 

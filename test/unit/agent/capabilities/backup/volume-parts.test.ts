@@ -37,8 +37,14 @@ describe('the names of files of Linux', () => {
     expect(whyNotHere(latin, 'linux')).to.equal(undefined);
     expect(whyNotHere(latin, 'darwin')).to.contain('UTF-8');
     expect(whyNotHere(Buffer.from('Größe'), 'win32')).to.equal(undefined);
-    for (const name of ['a:b', 'con', 'NUL.txt', String.raw`..\..\x`, 'x.', 'x ', 'a\nb', 'a?', 'C:']) {
+    const refused = ['a:b', String.raw`..\..\x`, 'x.', 'x ', 'a\nb', 'a?', 'C:'];
+    // Devices, also with an ending, and with blanks before it. Superscript digits count as digits.
+    const devices = ['con', 'NUL.txt', 'nul .txt', 'COM1', 'com¹', 'LPT³.log', 'CONIN$', 'conout$'];
+    for (const name of [...refused, ...devices]) {
       expect(whyNotHere(Buffer.from(name), 'win32'), name).to.contain('Windows');
+    }
+    for (const name of ['console', 'com', 'com10', 'com⁴', 'nul1', 'a con']) {
+      expect(whyNotHere(Buffer.from(name), 'win32'), name).to.equal(undefined);
     }
   });
 });
