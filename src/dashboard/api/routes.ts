@@ -9918,16 +9918,12 @@ filterId?: string
 /**
  * The devices of these groups, as they are at the time.
  */
-groupIds?: {
-[k: string]: unknown
-}
+groupIds?: string[]
 /**
  * The devices at these sites, as they are at the time.
  */
-siteIds?: {
-[k: string]: unknown
-}
-deviceIds?: unknown
+siteIds?: string[]
+deviceIds?: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -9938,9 +9934,7 @@ frequency: ("daily" | "weekly" | "monthly")
 /**
  * With `weekly`: the days on which it begins.
  */
-days?: {
-[k: string]: unknown
-}
+days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
 /**
  * With `monthly`: this or `nthWeekday`.
  */

@@ -379,7 +379,11 @@ export class UpgradeOfferCache implements UpgradeOffers {
     this.#rollouts = rows.rollouts ?? this.#rollouts;
     const hasPaused = this.#pauses.replace(everything ? undefined : outdated.windows, rows.pauses ?? []);
     const concernsMany =
-      rows.organizations ?? rows.partners ?? rows.releases ?? rows.rollouts ?? (everything || hasPaused || undefined);
+      rows.organizations ??
+      rows.partners ??
+      rows.releases ??
+      rows.rollouts ??
+      (everything || hasPaused || undefined);
     if (concernsMany !== undefined) this.#changed();
     for (const { id, autoUpdate } of rows.switches) this.#switches.set(id, autoUpdate);
     this.#applyAttempts(outdated, rows.attempts ?? []);

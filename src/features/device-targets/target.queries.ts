@@ -36,7 +36,13 @@ export async function positionsOutside(
 }
 
 /** Devices are found across tenants, and each query names the organizations. */
-const SERVER: TenantScope = { scope: 'system', userId: null, partnerId: null, orgAccess: 'listed', orgIds: [] };
+const SERVER: TenantScope = {
+  scope: 'system',
+  userId: null,
+  partnerId: null,
+  orgAccess: 'listed',
+  orgIds: [],
+};
 
 /**
  * Runs a statement with the query of the devices that a target has now (`id`, `org_id`), in a transaction across tenants.

@@ -9,7 +9,7 @@ const ids = (atMost: number) =>
     .array(Id)
     .min(1)
     .max(atMost)
-    .transform((list) => [...new Set(list)]);
+    .overwrite((list) => [...new Set(list)]);
 
 const WAYS = ['all', 'filterId', 'groupIds', 'siteIds', 'deviceIds'] as const;
 
@@ -17,7 +17,9 @@ const WAYS = ['all', 'filterId', 'groupIds', 'siteIds', 'deviceIds'] as const;
 export const DeviceTarget = z
   .strictObject({
     all: z.literal(true).optional().describe('All devices of the owner.'),
-    filterId: Id.optional().describe('The devices of the filter’s organization that match it, as they are at the time.'),
+    filterId: Id.optional().describe(
+      'The devices of the filter’s organization that match it, as they are at the time.',
+    ),
     groupIds: ids(FILED_MAX).optional().describe('The devices of these groups, as they are at the time.'),
     siteIds: ids(FILED_MAX).optional().describe('The devices at these sites, as they are at the time.'),
     deviceIds: ids(DEVICES_MAX).optional(),

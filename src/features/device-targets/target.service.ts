@@ -41,5 +41,8 @@ async function assertFilter(
   const orgId = ownerOrgId ?? (await organizationOfFilter(ctx.tx, filterId));
   const conditions = orgId === undefined ? undefined : await conditionsForGroup(ctx, { orgId, filterId });
   if (conditions !== undefined) return;
-  throw invalid(path, `must be a filter of ${ownerOrgId === null ? 'one of your organizations' : 'the organization'}`);
+  throw invalid(
+    path,
+    `must be a filter of ${ownerOrgId === null ? 'one of your organizations' : 'the organization'}`,
+  );
 }

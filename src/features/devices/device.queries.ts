@@ -1,4 +1,10 @@
-import type { DeviceStatus, DeviceSummary, Metrics, PlannedMaintenance, Presence } from '../../protocol/index.ts';
+import type {
+  DeviceStatus,
+  DeviceSummary,
+  Metrics,
+  PlannedMaintenance,
+  Presence,
+} from '../../protocol/index.ts';
 import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
 import type { Query, Db } from '../../platform/db/pool.ts';
 import { MAINTENANCE_SQL, STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';

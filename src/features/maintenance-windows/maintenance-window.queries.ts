@@ -83,7 +83,10 @@ export interface UpgradePause {
 }
 
 /** Of all windows, or of some. */
-export async function upgradePauses(tx: Tx, windowIds: readonly string[] | undefined): Promise<UpgradePause[]> {
+export async function upgradePauses(
+  tx: Tx,
+  windowIds: readonly string[] | undefined,
+): Promise<UpgradePause[]> {
   const ofSome = windowIds === undefined ? '' : 'and m.window_id = any(:windowIds::uuid[])';
   const { rows } = await tx.raw<{ rows: UpgradePause[] }>(
     `select m.window_id as "windowId", m.device_id as "deviceId", m.name, m.starts_at as "startsAt",

@@ -30,11 +30,7 @@ import {
 const READ = everyScope('devices:read');
 const WRITE = everyScope('devices:write');
 
-export const maintenanceWindowRoutes = ({
-  hub,
-}: {
-  hub: Pick<DeviceHub, 'devicesChanged'>;
-}): RouteGroup => ({
+export const maintenanceWindowRoutes = ({ hub }: { hub: Pick<DeviceHub, 'devicesChanged'> }): RouteGroup => ({
   name: 'Maintenance windows',
   description:
     'Times in which work on devices is planned: no alerts are raised for their outages, and agents are not upgraded. An addition to the specification.',

@@ -33,7 +33,7 @@ const Repeat = z
       .array(Weekday)
       .min(1)
       .max(Weekday.options.length)
-      .transform((days) => Weekday.options.filter((day) => days.includes(day)))
+      .overwrite((days) => Weekday.options.filter((day) => days.includes(day)))
       .optional()
       .describe('With `weekly`: the days on which it begins.'),
     dayOfMonth: z
@@ -75,9 +75,7 @@ const Suppress = z
   })
   .meta({ id: 'MaintenanceSuppression' });
 
-const Occurrence = z
-  .object({ startsAt: Timestamp, endsAt: Timestamp })
-  .meta({ id: 'MaintenanceOccurrence' });
+const Occurrence = z.object({ startsAt: Timestamp, endsAt: Timestamp }).meta({ id: 'MaintenanceOccurrence' });
 
 export const MaintenanceWindow = z
   .object({
@@ -168,6 +166,8 @@ export const Calendar = z.object({
       }),
     )
     .describe('By their beginning.'),
-  complete: z.boolean().describe('False if there are more than 1,000 occurrences, or more than 1,000 windows.'),
+  complete: z
+    .boolean()
+    .describe('False if there are more than 1,000 occurrences, or more than 1,000 windows.'),
 });
 export type Calendar = z.input<typeof Calendar>;

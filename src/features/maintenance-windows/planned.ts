@@ -3,10 +3,7 @@ import { type Occurrence, occurrencesFrom } from './occurrences.ts';
 
 /** The occurrences of a window as they are after a person has ended one of them early. */
 
-type Window = Pick<
-  MaintenanceWindow,
-  'timezone' | 'start' | 'durationMinutes' | 'repeat' | 'endedEarlyAt'
->;
+type Window = Pick<MaintenanceWindow, 'timezone' | 'start' | 'durationMinutes' | 'repeat' | 'endedEarlyAt'>;
 
 /** Those that end after an instant, in their order. */
 export function* plannedFrom(window: Window, from: Date): Generator<Occurrence> {

@@ -99,7 +99,10 @@ describe('a maintenance window that keeps back alerts', () => {
 
   it('names its devices to those who keep quiet about them', async () => {
     const loud = await buildDevice(app, tenant.orgId);
-    const made = await plan({ target: { deviceIds: [device.deviceId] }, suppress: { alerts: true, upgrades: false } });
+    const made = await plan({
+      target: { deviceIds: [device.deviceId] },
+      suppress: { alerts: true, upgrades: false },
+    });
     const ids = [device.deviceId, loud.deviceId];
     const inMaintenance = (what: 'alerts' | 'upgrades') =>
       withSystem(app.server.database.pool, 'test', (tx) => devicesInMaintenance(tx, ids, what));
@@ -146,7 +149,10 @@ describe('a maintenance window that keeps back upgrades', () => {
   it('leaves them to devices if it is for alerts only, and gives them back when it is deleted', async () => {
     await ground.promote('1.1.0');
     const { agent, deviceId } = await ground.device();
-    const quiet = await plan({ target: { deviceIds: [deviceId] }, suppress: { alerts: true, upgrades: false } });
+    const quiet = await plan({
+      target: { deviceIds: [deviceId] },
+      suppress: { alerts: true, upgrades: false },
+    });
     expect(versions(await offered(agent, (list) => list.length > 0))).to.equal('1.1.0');
     await send('PATCH', `/maintenance-windows/${quiet.id}`, { suppress: { alerts: true, upgrades: true } });
     await ground.app.settle();

@@ -31,8 +31,7 @@ describe('maintenance windows', () => {
   });
 
   const device = async (orgId = tenant.orgId) => (await buildDevice(app, orgId)).deviceId;
-  const paths = ({ body }: { body: { details: { path: string }[] } }) =>
-    body.details.map(({ path }) => path);
+  const paths = ({ body }: { body: { details: { path: string }[] } }) => body.details.map(({ path }) => path);
 
   it('are planned, read, changed, listed and deleted, and each change is in the audit trail', async () => {
     const body = {
@@ -66,7 +65,7 @@ describe('maintenance windows', () => {
     expect((await send('DELETE', path)).body).to.deep.equal({ success: true });
     expect((await send('GET', path)).status).to.equal(404);
     await app.settle();
-    const { body: trail } = await send('GET', '/audit/logs?limit=50');
+    const { body: trail } = await send('GET', '/audit-logs?limit=50');
     const entries = trail.data.filter(({ resourceId }: { resourceId: string }) => resourceId === made.id);
     expect(entries.map(({ action }: { action: string }) => action).reverse()).to.deep.equal([
       'maintenance_window.create',
@@ -102,7 +101,9 @@ describe('maintenance windows', () => {
     expect(await maintenanceOf(one)).to.equal(null);
     await send('POST', `/groups/${group.id}/devices`, { deviceIds: [one] });
     // As a minute later.
-    await asOwner(app.database.ownerUrl, 'update maintenance_windows set due_at = now() where id = $1', [byGroup.id]);
+    await asOwner(app.database.ownerUrl, 'update maintenance_windows set due_at = now() where id = $1', [
+      byGroup.id,
+    ]);
     await app.settle();
     expect((await maintenanceOf(one))?.windowId).to.equal(byGroup.id);
     expect(await maintenanceOf(two)).to.equal(null);
@@ -148,8 +149,12 @@ describe('maintenance windows', () => {
     expect((await maintenanceOf(one, local))?.name).to.equal(made.name);
     for (const person of [limited, local]) {
       expect((await send('GET', `/maintenance-windows/${made.id}`, undefined, person)).status).to.equal(404);
-      expect((await send('POST', `/maintenance-windows/${made.id}/end`, undefined, person)).status).to.equal(404);
-      expect((await send('DELETE', `/maintenance-windows/${made.id}`, undefined, person)).status).to.equal(404);
+      expect((await send('POST', `/maintenance-windows/${made.id}/end`, undefined, person)).status).to.equal(
+        404,
+      );
+      expect((await send('DELETE', `/maintenance-windows/${made.id}`, undefined, person)).status).to.equal(
+        404,
+      );
       expect((await send('GET', '/maintenance-windows', undefined, person)).body.data).to.deep.equal([]);
     }
     expect((await send('POST', '/maintenance-windows', NOW(), limited)).status).to.equal(403);
@@ -266,10 +271,8 @@ describe('maintenance windows', () => {
     }
     const made = await plan({ repeat: { frequency: 'daily' } });
     const patch = (body: object) => send('PATCH', `/maintenance-windows/${made.id}`, body);
-    expect(paths((await patch({ durationMinutes: 5000 })))).to.deep.equal(['body.durationMinutes']);
-    expect(paths((await patch({ repeat: null, start: '2020-01-01T00:00' })))).to.deep.equal([
-      'body.start',
-    ]);
+    expect(paths(await patch({ durationMinutes: 5000 }))).to.deep.equal(['body.durationMinutes']);
+    expect(paths(await patch({ repeat: null, start: '2020-01-01T00:00' }))).to.deep.equal(['body.start']);
   });
 
   it('have names of their own, up to a limit', async () => {

@@ -157,7 +157,10 @@ describe('the target of any device', () => {
         expect(nextAt !== undefined).to.equal(reason === 'outside_window' || reason === 'in_maintenance');
         if (nextAt === undefined) return;
         expect(message).to.include(nextAt.toISOString());
-        expect(resolve({ ...one, maintenance: undefined, now: nextAt }).reason).to.be.oneOf([null, 'agent_offline']);
+        expect(resolve({ ...one, maintenance: undefined, now: nextAt }).reason).to.be.oneOf([
+          null,
+          'agent_offline',
+        ]);
       }),
       { numRuns: 3_000 },
     );

@@ -216,12 +216,12 @@ describe('a schedule', () => {
     expect(faults({ frequency: 'daily', days: ['mon'] })).to.deep.equal(['repeat.days']);
     expect(faults({ frequency: 'daily', dayOfMonth: 1 })).to.deep.equal(['repeat.dayOfMonth']);
     expect(faults({ frequency: 'monthly' })).to.deep.equal(['repeat.dayOfMonth']);
-    expect(
-      faults({ frequency: 'monthly', dayOfMonth: 1, nthWeekday: { nth: 1, day: 'mon' } }),
-    ).to.deep.equal(['repeat.dayOfMonth']);
-    expect(
-      faults({ frequency: 'weekly', days: ['mon'], nthWeekday: { nth: 1, day: 'mon' } }),
-    ).to.deep.equal(['repeat.nthWeekday']);
+    expect(faults({ frequency: 'monthly', dayOfMonth: 1, nthWeekday: { nth: 1, day: 'mon' } })).to.deep.equal(
+      ['repeat.dayOfMonth'],
+    );
+    expect(faults({ frequency: 'weekly', days: ['mon'], nthWeekday: { nth: 1, day: 'mon' } })).to.deep.equal([
+      'repeat.nthWeekday',
+    ]);
   });
 
   it('ends before its next occurrence begins', () => {
