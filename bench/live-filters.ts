@@ -54,6 +54,7 @@ function device(n: number): FleetDevice {
     displayName: random(3) === 0 ? `Till ${n}` : null,
     agentVersion: `1.${random(5)}.0`,
     status,
+    maintenance: null,
     presence: {
       state: isConnected ? 'connected' : 'disconnected',
       since,

@@ -20,6 +20,7 @@ import { feature as inventory } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
 import { feature as machineRecovery } from './machine-recovery/index.ts';
+import { feature as maintenanceWindows, maintenanceWindowsUseFilters } from './maintenance-windows/index.ts';
 import { feature as metrics } from './metrics/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
@@ -63,6 +64,7 @@ export const FEATURES = [
   logs,
   metrics,
   alerts,
+  maintenanceWindows,
   backupStore,
   // Before `backup`, whose `/backup/restore/:id` would match `/backup/restore/vm`.
   machineRecovery,
@@ -81,7 +83,7 @@ type AnyFeature = (typeof FEATURES)[number];
 type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
 /** The contributions of features to each other when importing each other's doors would make a cycle. */
 const CONTRIBUTIONS = {
-  filterReferrers: [groupsUseFilters, backupConfigsUseFilters],
+  filterReferrers: [groupsUseFilters, backupConfigsUseFilters, maintenanceWindowsUseFilters],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
   cloudReadiness: CLOUD_READINESS,
   checkPins: assertRegisteredPins,

@@ -1,6 +1,7 @@
 import {
   type Architecture,
   type OsType,
+  type PlannedMaintenance,
   type RefusalCode,
   type UpdateStatus,
   type UpgradableComponent,
@@ -330,7 +331,7 @@ export interface ReportRecord
  */
 export type AddressHistory = ReadonlyMap<string, readonly string[]>;
 
-/** The fields of a device that conditions may read and that can change, each tracked separately. */
+/** The fields of a device that conditions may read, or lists show, and that can change, each tracked separately. */
 export const DEVICE_FIELDS = [
   'orgId',
   'siteId',
@@ -339,6 +340,7 @@ export const DEVICE_FIELDS = [
   'displayName',
   'agentVersion',
   'status',
+  'maintenance',
   'enrolledAt',
   'lastSeenAt',
   'tags',
@@ -365,6 +367,7 @@ export interface FleetDevice {
   readonly displayName: string | null;
   agentVersion: string;
   status: DeviceStatus;
+  readonly maintenance: PlannedMaintenance | null;
   presence: Presence;
   readonly enrolledAt: number;
   lastSeenAt: number | null;

@@ -40,6 +40,13 @@ export const Presence = z
   .meta({ id: 'Presence' });
 export type Presence = z.infer<typeof Presence>;
 
+export const PlannedMaintenance = z.object({
+  windowId: z.uuid(),
+  name: z.string(),
+  until: z.iso.datetime(),
+});
+export type PlannedMaintenance = z.infer<typeof PlannedMaintenance>;
+
 export const DeviceSummary = z.object({
   id: z.uuid(),
   orgId: z.uuid(),
@@ -49,6 +56,9 @@ export const DeviceSummary = z.object({
   osType: OsType,
   agentVersion: z.string(),
   status: DeviceStatus,
+  maintenance: PlannedMaintenance.nullable().describe(
+    'The maintenance window that is in progress; of several, the one that ends last.',
+  ),
   presence: Presence,
   lastSeenAt: z.string().nullable(),
   metrics: Metrics.nullable().describe('The figures of the last heartbeat.'),

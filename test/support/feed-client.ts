@@ -40,6 +40,7 @@ export const summary = (id: string, status: DeviceStatus = 'offline', hostname =
   osType: 'linux',
   agentVersion: '1.0.0',
   status,
+  maintenance: null,
   presence: presence(status === 'online' ? 'connected' : 'disconnected'),
   lastSeenAt: null,
   metrics: null,

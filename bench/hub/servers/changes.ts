@@ -19,6 +19,7 @@ export function devicesOfOneOrganization(count: number): DeviceSummary[] {
     osType: 'windows',
     agentVersion: '1.4.2',
     status: 'online',
+    maintenance: null,
     presence: PRESENCE,
     lastSeenAt: SINCE,
     metrics: null,

@@ -4402,6 +4402,184 @@ diskPercent?: (number | null)
 response: AlertSettings
 }
 /**
+ * List maintenance windows by name
+ */
+"GET /maintenance-windows": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only windows of this organization and of its partner.
+ */
+orgId?: string
+}
+response: {
+data: MaintenanceWindow[]
+pagination: Pagination
+}
+}
+/**
+ * Plan a maintenance window
+ */
+"POST /maintenance-windows": {
+body: {
+/**
+ * Shown with the devices, also to people of the organizations.
+ */
+name: string
+target: DeviceTarget
+timezone: string
+/**
+ * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
+ */
+start: string
+/**
+ * Real minutes, also when clocks are set in between.
+ */
+durationMinutes: number
+/**
+ * Without it, the window happens once.
+ */
+repeat?: (MaintenanceRepeat | null)
+/**
+ * Default: both.
+ */
+suppress?: (MaintenanceSuppression | null)
+/**
+ * Leave it out in partner scope for the devices of all organizations.
+ */
+orgId?: (string | null)
+}
+response: MaintenanceWindow
+}
+/**
+ * List the occurrences of all maintenance windows in a span of time
+ */
+"GET /maintenance-windows/occurrences": {
+query: {
+/**
+ * Only windows of this organization and of its partner.
+ */
+orgId?: string
+from: string
+/**
+ * At most 62 days after `from`.
+ */
+to: string
+}
+response: {
+/**
+ * By their beginning.
+ */
+data: {
+startsAt: string
+endsAt: string
+windowId: string
+orgId: (string | null)
+name: string
+suppress: MaintenanceSuppression
+}[]
+/**
+ * False if there are more than 1,000 occurrences, or more than 1,000 windows.
+ */
+complete: boolean
+}
+}
+/**
+ * Preview the next occurrences of a maintenance window that is being planned
+ */
+"POST /maintenance-windows/preview": {
+body: {
+timezone: string
+/**
+ * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
+ */
+start: string
+/**
+ * Real minutes, also when clocks are set in between.
+ */
+durationMinutes: number
+/**
+ * Without it, the window happens once.
+ */
+repeat?: (MaintenanceRepeat | null)
+}
+response: {
+/**
+ * At most five: those in progress or ahead.
+ */
+data: MaintenanceOccurrence[]
+}
+}
+/**
+ * Read a maintenance window
+ */
+"GET /maintenance-windows/{id}": {
+params: {
+id: string
+}
+response: MaintenanceWindow
+}
+/**
+ * Change a maintenance window
+ */
+"PATCH /maintenance-windows/{id}": {
+params: {
+id: string
+}
+body: {
+/**
+ * Shown with the devices, also to people of the organizations.
+ */
+name?: (string | null)
+target?: (DeviceTarget | null)
+timezone?: (string | null)
+/**
+ * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
+ */
+start?: (string | null)
+/**
+ * Real minutes, also when clocks are set in between.
+ */
+durationMinutes?: (number | null)
+/**
+ * Without it, the window happens once.
+ */
+repeat?: (MaintenanceRepeat | null)
+/**
+ * Default: both.
+ */
+suppress?: (MaintenanceSuppression | null)
+}
+response: MaintenanceWindow
+}
+/**
+ * Delete a maintenance window
+ */
+"DELETE /maintenance-windows/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * End the occurrence of a maintenance window that is in progress
+ */
+"POST /maintenance-windows/{id}/end": {
+params: {
+id: string
+}
+response: MaintenanceWindow
+}
+/**
  * Restore a snapshot of a machine as a virtual machine
  */
 "POST /backup/restore/as-vm": {
@@ -8745,7 +8923,7 @@ target: (string | null)
  * `deferred` ends by itself, `blocked` when a setting is changed. `trial`: the device runs the release, which still has to prove itself. `failed` and `rolled_back`: the version has failed and is tried again later.
  */
 state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "verifying" | "installing" | "restarting" | "trial" | "failed" | "rolled_back")
-reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
+reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "in_maintenance" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
  * When the maintenance window opens, or when the version is tried again; with `outside_window` and `retry_later` only.
@@ -9004,6 +9182,14 @@ conflictsWith: (string | null)
  * When maintenance ends automatically.
  */
 maintenanceUntil: (string | null)
+/**
+ * The maintenance window that is in progress; of several, the one that ends last. The status `maintenance` and `maintenanceUntil` are about maintenance that a person has switched on for the device.
+ */
+maintenance: ({
+windowId: string
+name: string
+until: string
+} | null)
 presence: Presence
 osType: ("windows" | "macos" | "linux")
 osVersion: string
@@ -9676,6 +9862,120 @@ offlineAfterMinutes: (number | null)
  * How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: 90.
  */
 diskPercent: (number | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MaintenanceWindow".
+ */
+export interface MaintenanceWindow {
+id: string
+/**
+ * Null: it covers all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+target: DeviceTarget
+timezone: string
+/**
+ * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
+ */
+start: string
+/**
+ * Real minutes, also when clocks are set in between.
+ */
+durationMinutes: number
+/**
+ * Null: it happens once.
+ */
+repeat: (MaintenanceRepeat | null)
+suppress: MaintenanceSuppression
+/**
+ * `over`: it does not happen again. Such windows are removed after 365 days.
+ */
+status: ("in_progress" | "scheduled" | "over")
+/**
+ * The occurrence that is in progress.
+ */
+current: (MaintenanceOccurrence | null)
+/**
+ * The next one that has not begun.
+ */
+next: (MaintenanceOccurrence | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceTarget".
+ */
+export interface DeviceTarget {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MaintenanceRepeat".
+ */
+export interface MaintenanceRepeat {
+frequency: ("daily" | "weekly" | "monthly")
+/**
+ * With `weekly`: the days on which it begins.
+ */
+days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[]
+/**
+ * With `monthly`: this or `nthWeekday`.
+ */
+dayOfMonth?: (number | "last")
+/**
+ * With `monthly`: such as the second Tuesday.
+ */
+nthWeekday?: {
+nth: (number | "last")
+day: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")
+}
+/**
+ * The last date on which it may begin.
+ */
+until?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MaintenanceSuppression".
+ */
+export interface MaintenanceSuppression {
+/**
+ * No alerts are raised for offline devices and full disks. Devices have 10 minutes after the end to come back.
+ */
+alerts: boolean
+/**
+ * Agents are offered no upgrades.
+ */
+upgrades: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MaintenanceOccurrence".
+ */
+export interface MaintenanceOccurrence {
+startsAt: string
+endsAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -20,6 +20,7 @@ import {
   IconScript,
   IconUsers,
   IconSettings,
+  IconTool,
   type Icon,
 } from '@tabler/icons-react';
 import type { Requirement } from '../session.ts';
@@ -42,6 +43,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Capacity', to: '/capacity', icon: IconGauge, requires: 'devices:read' },
   { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
   { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
+  { label: 'Maintenance', to: '/maintenance', icon: IconTool, requires: 'devices:read' },
   { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },
   { label: 'Cloud backup', to: '/cloud-backup', icon: IconCloud, requires: 'backup:read' },
   { label: 'Recovery', to: '/recovery', icon: IconLifebuoy, requires: 'recovery:read' },

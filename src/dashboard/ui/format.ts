@@ -61,6 +61,17 @@ export function formatRelative(at: Date, now: number): string {
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const formatTime = (at: Date): string => absolute.format(at);
 
+const clock = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
+const clockAndDay = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+});
+/** "23:00", with the day if it is not today. */
+export const formatUntil = (at: Date, now: Date): string =>
+  (at.toDateString() === now.toDateString() ? clock : clockAndDay).format(at);
+
 /** The begin and the end of a day of this computer's calendar, for filters by day; a text that is no day has neither. */
 export function endsOfDay(day: string | undefined): { begin?: string; end?: string } {
   const begin = new Date(`${day ?? ''}T00:00`);

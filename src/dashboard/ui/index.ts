@@ -20,6 +20,8 @@ export {
   DeviceStatusBadge,
   DeviceStatusText,
   jobState,
+  MaintenanceBadge,
+  maintenanceText,
   JobStateBadge,
   presenceText,
   reasonText,

@@ -14,8 +14,13 @@ import {
   IconTool,
   type Icon,
 } from '@tabler/icons-react';
-import { scriptFailure, type DeviceStatus, type Presence } from '../../protocol/index.ts';
-import { formatTime, formatWord } from './format.ts';
+import {
+  scriptFailure,
+  type DeviceStatus,
+  type PlannedMaintenance,
+  type Presence,
+} from '../../protocol/index.ts';
+import { formatTime, formatUntil, formatWord } from './format.ts';
 import styles from './status.module.css';
 
 /** States are shown by icon and word; the colour only helps. */
@@ -99,7 +104,31 @@ export function DeviceStatusBadge({ status, presence }: { status: DeviceStatus; 
 }
 
 /** The same for tables of thousands of rows: a browser draws it several times as fast. */
-export function DeviceStatusText({ status, presence }: { status: DeviceStatus; presence: Presence }) {
+/** The maintenance window that a device is in: "Maintenance until 23:00". */
+export function MaintenanceBadge({ maintenance }: { maintenance: PlannedMaintenance }) {
+  return (
+    <StateBadge
+      tone="warning"
+      icon={IconTool}
+      label={maintenanceText(maintenance)}
+      title={`${maintenance.name}, until ${formatTime(new Date(maintenance.until))}`}
+    />
+  );
+}
+
+export const maintenanceText = ({ until }: PlannedMaintenance): string =>
+  `Maintenance until ${formatUntil(new Date(until), new Date())}`;
+
+/** @param maintenance  the window that it is in, which is shown beside the state and changes nothing about it */
+export function DeviceStatusText({
+  status,
+  presence,
+  maintenance = null,
+}: {
+  status: DeviceStatus;
+  presence: Presence;
+  maintenance?: PlannedMaintenance | null;
+}) {
   const { tone, icon: Shown } = DEVICE[status];
   const { color } = TONES[tone];
   return (
@@ -113,6 +142,14 @@ export function DeviceStatusText({ status, presence }: { status: DeviceStatus; p
     >
       <Shown size={14} aria-hidden />
       {formatWord(status)}
+      {maintenance !== null && (
+        <IconTool
+          size={14}
+          role="img"
+          aria-label={`${maintenanceText(maintenance)}: ${maintenance.name}`}
+          title={`${maintenanceText(maintenance)}: ${maintenance.name}`}
+        />
+      )}
     </span>
   );
 }

@@ -7,6 +7,7 @@ import {
   type Resolution,
   type UpgradableDevice,
 } from './resolve-target.ts';
+import type { UpgradePause } from '../maintenance-windows/index.ts';
 import type { EffectiveSettings, PinnedComponent, UpgradeReason, UpgradeState } from './upgrade.schema.ts';
 import {
   type HeldAttempt,
@@ -30,7 +31,11 @@ export interface Subject {
   /** Undefined if it has reported none. */
   watchdogVersion: string | undefined;
   device: UpgradableDevice;
+  /** The maintenance windows that keep back its upgrades: in progress, or about to begin. */
+  pauses: readonly Pause[];
 }
+
+export type Pause = Pick<UpgradePause, 'name' | 'startsAt' | 'endsAt'>;
 
 export interface Rules {
   settings: EffectiveSettings;
@@ -78,10 +83,26 @@ function runningAttempt(
 }
 
 /** Until when the assessment stays the same if nothing changes but the time; in milliseconds. */
-export function stableUntil({ settings }: Rules, held: readonly HeldAttempt[], now: Date): number {
+export function stableUntil(
+  { settings }: Rules,
+  pauses: readonly Pause[],
+  held: readonly HeldAttempt[],
+  now: Date,
+): number {
   const window = settings.maintenanceWindow.value;
   const change = window === null ? Number.POSITIVE_INFINITY : nextChange(window, now).getTime();
-  return held.length === 0 ? change : Math.min(change, nextLapse(held, now));
+  const bounds = pauses
+    .flatMap(({ startsAt, endsAt }) => [startsAt.getTime(), endsAt.getTime()])
+    .filter((at) => at > now.getTime());
+  return Math.min(change, ...bounds, ...(held.length === 0 ? [] : [nextLapse(held, now)]));
+}
+
+/** The pause in effect that ends last. */
+function pauseAt(pauses: readonly Pause[], now: Date): { name: string; until: Date } | undefined {
+  const [last] = pauses
+    .filter(({ startsAt, endsAt }) => startsAt <= now && now < endsAt)
+    .sort((one, other) => other.endsAt.getTime() - one.endsAt.getTime());
+  return last === undefined ? undefined : { name: last.name, until: last.endsAt };
 }
 
 type Resolved = Resolution & { component: PinnedComponent; current: string; isAsked: boolean };
@@ -90,13 +111,14 @@ type Resolved = Resolution & { component: PinnedComponent; current: string; isAs
 function resolved(
   component: PinnedComponent,
   current: string,
-  { device, deviceId }: Subject,
+  { device, deviceId, pauses }: Subject,
   { settings, releases, rollouts }: Rules,
   held: readonly HeldAttempt[],
   now: Date,
 ): Resolved {
   const rollout = rolloutFor(rollouts, component, deviceId);
-  const question = { component, current, device, settings, releases, rollout, now };
+  const maintenance = pauseAt(pauses, now);
+  const question = { component, current, device, settings, releases, rollout, maintenance, now };
   const byItself = resolveTarget({ ...question, byHand: false });
   const byHand = held.some(
     (one) => one.component === component && one.targetVersion === byItself.target && isAsked(one, now),

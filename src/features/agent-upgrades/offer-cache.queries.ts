@@ -1,6 +1,7 @@
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { DeviceModel } from '../devices/index.ts';
+import { type UpgradePause, upgradePauses } from '../maintenance-windows/index.ts';
 import type { AgentUpdateSettings } from '../partners/index.ts';
 import { AgentRelease, type ReleaseKeys } from '../releases/index.ts';
 import { liveRollouts } from './rollout.queries.ts';
@@ -14,7 +15,7 @@ import { z } from 'zod';
 export const UPGRADES_CHANNEL = 'muster_upgrades';
 
 const Notice = z.object({
-  kind: z.enum(['organization', 'partner', 'releases', 'rollout', 'device']),
+  kind: z.enum(['organization', 'partner', 'releases', 'rollout', 'device', 'maintenance']),
   id: z.uuid().nullable(),
 });
 
@@ -26,6 +27,8 @@ export interface Outdated {
   releases: boolean;
   rollouts: boolean;
   devices: Set<string>;
+  /** Maintenance windows whose devices have changed. */
+  windows: Set<string>;
 }
 
 export const nothingOutdated = (): Outdated => ({
@@ -35,6 +38,7 @@ export const nothingOutdated = (): Outdated => ({
   releases: false,
   rollouts: false,
   devices: new Set(),
+  windows: new Set(),
 });
 
 /** A notice that cannot be understood, such as one of a later release, may be about anything. */
@@ -50,6 +54,7 @@ export function note(outdated: Outdated, payload: string): void {
   else if (id === null) outdated.everything = true;
   else if (kind === 'organization') outdated.organizations.add(id);
   else if (kind === 'partner') outdated.partners.add(id);
+  else if (kind === 'maintenance') outdated.windows.add(id);
   else outdated.devices.add(id);
 }
 
@@ -68,6 +73,8 @@ export interface BoardRows {
   releases: { rows: AgentRelease[]; isTrusted: (release: AgentRelease) => boolean } | undefined;
   rollouts: LiveRollout[] | undefined;
   attempts: (HeldAttempt & { deviceId: string })[] | undefined;
+  /** The maintenance windows that keep back upgrades. */
+  pauses: UpgradePause[] | undefined;
   /** Whether devices may upgrade by themselves, of those that were asked for. */
   switches: { id: string; autoUpdate: boolean }[];
 }
@@ -79,7 +86,7 @@ export function readUpgradeOffers(
   outdated: Outdated,
   switched: readonly string[],
 ): Promise<BoardRows> {
-  const { everything, organizations, partners, releases, rollouts, devices } = outdated;
+  const { everything, organizations, partners, releases, rollouts, devices, windows } = outdated;
   const some = (ids: ReadonlySet<string>) => (everything ? undefined : [...ids]);
   return withSystem(db, 'what decides about the upgrades of all devices', async (tx) => ({
     partners: everything || partners.size > 0 ? await partnersOf(tx, some(partners)) : undefined,
@@ -88,6 +95,7 @@ export function readUpgradeOffers(
     releases: everything || releases ? await trustedReleases(tx, keys) : undefined,
     rollouts: everything || rollouts ? await liveRollouts(tx) : undefined,
     attempts: everything || devices.size > 0 ? await heldAttempts(tx, some(devices)) : undefined,
+    pauses: everything || windows.size > 0 ? await upgradePauses(tx, some(windows)) : undefined,
     switches: await switchesOf(tx, everything ? [...devices, ...switched] : [...devices]),
   }));
 }

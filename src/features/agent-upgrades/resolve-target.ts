@@ -84,6 +84,8 @@ const SENTENCES: Record<Reason, Sentence> = {
     `The update policy is staged, and no wave of a rollout of ${target} has reached this device.`,
   outside_window: (_question, _target, { nextAt }) =>
     `Upgrades are installed in the maintenance window only, which opens next at ${nextAt?.toISOString()}.`,
+  in_maintenance: ({ maintenance }) =>
+    `No upgrades are installed during the maintenance window ${maintenance?.name}, which ends at ${maintenance?.until.toISOString()}.`,
   agent_offline: (_question, target) => `The device is not connected; ${target} is offered when it connects.`,
 };
 
@@ -176,11 +178,12 @@ function obstacleInPolicy({ settings, rollout, byHand }: Question, target: strin
   return wave === 'not_reached' && !byHand ? deferred('wave_not_reached') : undefined;
 }
 
-function obstacleInTime({ settings, device, now }: Question): Outcome | undefined {
+function obstacleInTime({ settings, device, maintenance, now }: Question): Outcome | undefined {
   const window = settings.maintenanceWindow.value;
   if (window !== null && !isOpen(window, now)) {
     return { ...deferred('outside_window'), nextAt: nextOpening(window, now) };
   }
+  if (maintenance !== undefined) return { ...deferred('in_maintenance'), nextAt: maintenance.until };
   return device.connected ? undefined : deferred('agent_offline');
 }
 
@@ -214,6 +217,8 @@ export interface Question {
   releases: KnownReleases;
   /** The rollout of the component, and what it says about this device. It counts under the policy `staged`. */
   rollout: { version: string; wave: Wave } | undefined;
+  /** The maintenance window in progress that keeps back the upgrades of this device. */
+  maintenance: { name: string; until: Date } | undefined;
   /** A person has asked for the upgrade of this device. */
   byHand: boolean;
   now: Date;
@@ -225,7 +230,7 @@ export interface Resolution {
   reason: Reason | null;
   /** A sentence for people. */
   message: string;
-  /** When the window opens next; of `outside_window` only. */
+  /** When the window opens next, of `outside_window`; when maintenance ends, of `in_maintenance`. */
   nextAt?: Date;
   levels: { pin: Level; policy: Level; window: Level };
 }

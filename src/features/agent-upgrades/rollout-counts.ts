@@ -117,6 +117,8 @@ function placeOfGroup(
     settings,
     releases,
     rollout: { version: rollout.version, wave: waveOfGroup(group, rollout) },
+    // A window ends by itself: its devices count as due.
+    maintenance: undefined,
     byHand: false,
     now,
   });
@@ -138,6 +140,7 @@ function waveOfGroup(group: DeviceGroup, { state, wave }: Pick<ExaminedRollout, 
 const ENDS_BY_ITSELF: readonly (Reason | 'due')[] = [
   'due',
   'outside_window',
+  'in_maintenance',
   'agent_offline',
   'wave_not_reached',
 ];

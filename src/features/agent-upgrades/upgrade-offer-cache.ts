@@ -2,10 +2,11 @@ import { clock, type Timer } from '../../clock.ts';
 import type { Offer, OfferQuestion, UpgradeOffers } from '../../hub/ports.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type HeartbeatAck, UPGRADE_CAPABILITY } from '../../protocol/index.ts';
+import type { UpgradePause } from '../maintenance-windows/index.ts';
 import type { AgentUpdateSettings } from '../partners/index.ts';
 import { type LiveRollout, effectiveSettings, type KnownReleases, type Platform } from './resolve-target.ts';
 import type { EffectiveSettings, PinnedComponent } from './upgrade.schema.ts';
-import { assessUpgrades, type Rules, stableUntil } from './assess-upgrades.ts';
+import { assessUpgrades, type Pause, type Rules, stableUntil } from './assess-upgrades.ts';
 import { note, nothingOutdated, type Outdated, type BoardRows } from './offer-cache.queries.ts';
 import type { HeldAttempt } from './attempts.ts';
 import type { AgentRelease } from '../releases/index.ts';
@@ -101,6 +102,41 @@ function asUpgrade(release: AgentRelease, baseUrl: string): HeartbeatAck['upgrad
   return { component, version, url, sha256, size, signature, keyId };
 }
 
+/** The maintenance windows that keep back upgrades, by device. Few devices are in one at a time. */
+class UpgradePauses {
+  readonly #byWindow = new Map<string, UpgradePause[]>();
+  readonly #byDevice = new Map<string, UpgradePause[]>();
+
+  of(deviceId: string): readonly Pause[] {
+    return this.#byDevice.get(deviceId) ?? NO_PAUSES;
+  }
+
+  /**
+   * Takes what was read of some windows, or of all, in place of what was known of them.
+   * @returns whether anything was or is known of them
+   */
+  replace(windowIds: ReadonlySet<string> | undefined, pauses: readonly UpgradePause[]): boolean {
+    const former = [...(windowIds ?? this.#byWindow.keys())].flatMap((id) => this.#byWindow.get(id) ?? []);
+    for (const one of former) {
+      this.#byWindow.delete(one.windowId);
+      const others = (this.#byDevice.get(one.deviceId) ?? []).filter((other) => other !== one);
+      if (others.length === 0) this.#byDevice.delete(one.deviceId);
+      else this.#byDevice.set(one.deviceId, others);
+    }
+    for (const one of pauses) {
+      add(this.#byWindow, one.windowId, one);
+      add(this.#byDevice, one.deviceId, one);
+    }
+    return former.length + pauses.length > 0;
+  }
+}
+
+function add<T>(lists: Map<string, T[]>, key: string, one: T): void {
+  const others = lists.get(key);
+  if (others === undefined) lists.set(key, [one]);
+  else others.push(one);
+}
+
 /** Changes within this time are read together. */
 const GATHER_MS = 50;
 const RETRY_MS = 1000;
@@ -110,6 +146,7 @@ const TOUCH_MS = 1000;
 const UNKNOWN_FOR_MS = 5000;
 const NOTHING: HeartbeatAck['upgrade'] = [];
 const NONE_HELD: readonly HeldAttempt[] = [];
+const NO_PAUSES: readonly Pause[] = [];
 
 interface Parts {
   /** Reads what is outdated. @param switched  devices whose switch is held */
@@ -132,6 +169,7 @@ export class UpgradeOfferCache implements UpgradeOffers {
   /** The switches for upgrades of devices that were changed while this server runs. */
   readonly #switches = new Map<string, boolean>();
   readonly #attempts = new Map<string, HeldAttempt[]>();
+  readonly #pauses = new UpgradePauses();
   #releases: BoardReleases;
   #rollouts: readonly LiveRollout[] = [];
   /** By organization; computed on demand. */
@@ -215,12 +253,14 @@ export class UpgradeOfferCache implements UpgradeOffers {
     const held = this.#attempts.get(deviceId) ?? NONE_HELD;
     const canUpgrade = question.capabilities?.includes(UPGRADE_CAPABILITY) ?? machine.canUpgrade;
     const at = new Date(now);
-    const until = stableUntil(rules, held, at);
+    const pauses = this.#pauses.of(deviceId);
+    const until = stableUntil(rules, pauses, held, at);
     const offered = assessUpgrades(
       {
         deviceId,
         agentVersion: question.agentVersion,
         watchdogVersion: question.watchdogVersion,
+        pauses,
         device: {
           osType: machine.osType,
           architecture: machine.architecture,
@@ -308,9 +348,9 @@ export class UpgradeOfferCache implements UpgradeOffers {
     this.#outdated = nothingOutdated();
     try {
       this.#apply(outdated, await this.#parts.read(outdated, [...this.#switches.keys()]));
-      const { everything, organizations, partners, releases, rollouts, devices } = this.#outdated;
+      const { everything, releases, rollouts, ...sets } = this.#outdated;
       const isOutdated = everything || releases || rollouts;
-      return isOutdated || organizations.size + partners.size + devices.size > 0 ? GATHER_MS : undefined;
+      return isOutdated || Object.values(sets).some(({ size }) => size > 0) ? GATHER_MS : undefined;
     } catch (error) {
       if (this.#isComplete) this.#parts.log.warn({ err: error }, 'upgrades.board_not_read');
       this.#isComplete = false;
@@ -337,8 +377,13 @@ export class UpgradeOfferCache implements UpgradeOffers {
       this.#releases = new BoardReleases(releases, isTrusted, this.#parts.baseUrl);
     }
     this.#rollouts = rows.rollouts ?? this.#rollouts;
+    const hasPaused = this.#pauses.replace(everything ? undefined : outdated.windows, rows.pauses ?? []);
     const concernsMany =
-      rows.organizations ?? rows.partners ?? rows.releases ?? rows.rollouts ?? (everything || undefined);
+      rows.organizations ??
+      rows.partners ??
+      rows.releases ??
+      rows.rollouts ??
+      (everything || hasPaused || undefined);
     if (concernsMany !== undefined) this.#changed();
     for (const { id, autoUpdate } of rows.switches) this.#switches.set(id, autoUpdate);
     this.#applyAttempts(outdated, rows.attempts ?? []);
@@ -348,9 +393,7 @@ export class UpgradeOfferCache implements UpgradeOffers {
     if (everything) this.#attempts.clear();
     for (const deviceId of devices) this.#attempts.delete(deviceId);
     for (const { deviceId, ...attempt } of attempts) {
-      const others = this.#attempts.get(deviceId);
-      if (others === undefined) this.#attempts.set(deviceId, [attempt]);
-      else others.push(attempt);
+      add<HeldAttempt>(this.#attempts, deviceId, attempt);
     }
     for (const deviceId of devices) this.#onDevice(deviceId);
   }

@@ -36,6 +36,7 @@ export const Reason = z.enum([
   'rollout_halted',
   'wave_not_reached',
   'outside_window',
+  'in_maintenance',
   'agent_offline',
 ]);
 export type Reason = z.infer<typeof Reason>;

@@ -5,6 +5,7 @@ import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import { UpgradableComponent, type WatchdogReport, shortened } from '../../protocol/index.ts';
 import { asReported, type Device, lockDevice, readDevice, recordAgentState } from '../devices/index.ts';
+import { devicesInMaintenance } from '../maintenance-windows/index.ts';
 import { readOrganization } from '../organizations/index.ts';
 import { type Assessment, assessUpgrades } from './assess-upgrades.ts';
 import type { HeldAttempt } from './attempts.ts';
@@ -102,13 +103,15 @@ async function assessor(ctx: Context, stored: Device, { hub, releaseTrust }: Upg
   const settings = await readAgentUpdates(ctx, device.orgId);
   const rollouts = await liveRollouts(ctx.tx);
   const releases = await knownReleases(ctx.tx, device, { pins: settings.pins, rollouts }, releaseTrust);
+  const now = clock.date();
+  const maintenance = (await devicesInMaintenance(ctx.tx, [device.id], 'upgrades')).get(device.id);
   const subject = {
     deviceId: device.id,
     agentVersion: device.agentVersion,
     watchdogVersion: device.watchdogVersion ?? undefined,
     device: { ...device, connected },
+    pauses: maintenance === undefined ? [] : [{ ...maintenance, startsAt: now, endsAt: maintenance.until }],
   };
-  const now = clock.date();
   return (held) => assessUpgrades(subject, { settings, releases, rollouts }, held, now);
 }
 

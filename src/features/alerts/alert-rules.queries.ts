@@ -36,6 +36,9 @@ const LOST_NODE_MINUTES = 10;
 const FRESH = `interval '15 minutes'`;
 /** A disk alert is resolved this many percentage points below the threshold. */
 const DISK_SLACK = 5;
+/** Devices have this time after the end of a maintenance window to come back. */
+const RETURN_TIME = `interval '10 minutes'`;
+const NO_TIME = `interval '0'`;
 
 /** When the device was last reachable, by connection or by HTTP reports. An index of device_presence uses this expression. */
 const GONE_AT = 'greatest(p.since, p.reports_until)';
@@ -68,19 +71,34 @@ const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins
  */
 const lookedUp = (query: string) => `lateral (${query} offset 0)`;
 
-/** No alerts are raised for devices in maintenance or quarantine. */
-const IN_SERVICE_DEVICE = lookedUp(`select d.org_id, coalesce(nullif(d.display_name, ''), d.hostname) as name
-  from devices d where d.id = p.device_id and d.condition in ('normal', 'updating')`);
+/**
+ * No alerts are raised for devices in maintenance or quarantine.
+ * @param after  for how long a maintenance window counts after its end
+ */
+const inServiceDevice = (after: string) =>
+  lookedUp(`select d.org_id, coalesce(nullif(d.display_name, ''), d.hostname) as name
+  from devices d where d.id = p.device_id and d.condition in ('normal', 'updating')
+    and not exists (select from maintenance_members m where m.org_id = d.org_id and m.device_id = d.id
+      and m.suppress_alerts and m.starts_at <= now() and m.ends_at > now() - ${after})`);
 
-const PRESENCE = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at from device_presence p`;
+const PRESENCE_COLUMNS = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at`;
+const PRESENCE = `${PRESENCE_COLUMNS} from device_presence p`;
 
 // For each distinct threshold, the devices that passed it since the last round: a range of the index.
 const JUST_PASSED = `
   (select distinct minutes from monitored where minutes is not null) as threshold
   cross join ${lookedUp(`select ${PRESENCE} where p.state = 'disconnected' and ${isGoneFor('threshold.minutes')}
     and ${GONE_AT} > ${LAST_ROUND} - make_interval(mins => threshold.minutes)`)} p`;
+// Devices whose time to come back after a maintenance window has ended since the last round. Their threshold passed before.
+const JUST_DUE_BACK = `
+  (select distinct m.device_id from maintenance_members m where m.suppress_alerts
+    and m.ends_at <= now() - ${RETURN_TIME} and m.ends_at > ${LAST_ROUND} - ${RETURN_TIME}) as due
+  cross join ${lookedUp(`select ${PRESENCE} where p.device_id = due.device_id and p.state = 'disconnected'`)} p`;
+const JUST_OVERDUE = `
+  (select p.*, threshold.minutes as passed from ${JUST_PASSED}
+    union all select p.*, null::integer from ${JUST_DUE_BACK}) p`;
 const ALL_PASSED = `
-  (select ${PRESENCE}
+  (select ${PRESENCE_COLUMNS}, null::integer as passed from device_presence p
     where p.state = 'disconnected' and ${isGoneFor('(select min(minutes) from monitored)')}) p`;
 
 /** Raises alerts for devices that are offline for longer than the threshold of their organization. */
@@ -88,16 +106,16 @@ export const raiseOffline = (isWhole: boolean, coverage: Coverage = {}): string 
   raiseSql(`
     with monitored as materialized (${monitored(coverage)}),
     unreported as materialized (
-      select p.*, ${isWhole ? 'null::integer' : 'threshold.minutes'} as passed from ${isWhole ? ALL_PASSED : JUST_PASSED}
+      select p.* from ${isWhole ? ALL_PASSED : JUST_OVERDUE}
       left join ${lookedUp(`select a.last_at from alerts a
         where a.subject_id = p.device_id and a.kind = '${OFFLINE}' and ${STANDS('a')}`)} a on true
       where (a.last_at is null or a.last_at < p.gone_at)
         and (p.reason <> 'node_lost' or p.gone_at <= now() - make_interval(mins => ${LOST_NODE_MINUTES}))
     ), in_service as materialized (
       select p.*, d.org_id, d.name from unreported p
-      cross join ${IN_SERVICE_DEVICE} d
+      cross join ${inServiceDevice(RETURN_TIME)} d
     )
-    select p.org_id, p.device_id, '${OFFLINE}' as kind, 'high' as severity, p.name || ' is offline' as title,
+    ${isWhole ? 'select' : 'select distinct on (p.device_id)'} p.org_id, p.device_id, '${OFFLINE}' as kind, 'high' as severity, p.name || ' is offline' as title,
       format('%s has not been connected since %s, which is more than %s.', p.name,
         to_char(p.gone_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
         ${inWords('o.minutes')}) as message,
@@ -138,7 +156,7 @@ export const raiseDisk = (coverage: Coverage = {}): string =>
     where p.disk_over is not null and p.disk_over >= (select min(disk_percent) from monitored)
       and p.metrics_at > now() - ${FRESH} and a.id is null
   ), in_service as materialized (
-    select p.*, d.org_id, d.name from unreported p cross join ${IN_SERVICE_DEVICE} d
+    select p.*, d.org_id, d.name from unreported p cross join ${inServiceDevice(NO_TIME)} d
   )
   select p.org_id, p.device_id, '${DISK}' as kind, 'high' as severity, 'Disk of ' || p.name || ' is almost full' as title,
     format('The disk of %s is %s %% full; the threshold is %s %%.', p.name, p.disk_over, o.disk_percent) as message,

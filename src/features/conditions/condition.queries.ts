@@ -1,6 +1,6 @@
 import type { DeviceStatus } from '../../protocol/index.ts';
 import type { Query } from '../../platform/db/pool.ts';
-import { STATUS_SQL } from './fields.ts';
+import { MAINTENANCE_SQL, STATUS_SQL } from './fields.ts';
 import type { Dependency, MatchableDevice, SqlValue } from './field.ts';
 import { clock } from '../../clock.ts';
 import type { Caller } from '../../platform/context.ts';
@@ -119,6 +119,7 @@ export function selectMatchable(query: Query, reads: ReadonlySet<Dependency>): Q
     displayName: 'd.display_name',
     agentVersion: 'd.agent_version',
     status: client.raw(STATUS_SQL),
+    maintenance: client.raw(MAINTENANCE_SQL),
     enrolledAt: 'd.enrolled_at',
     lastSeenAt: 'p.last_seen_at',
     tags: 'd.tags',

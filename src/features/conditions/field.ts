@@ -1,4 +1,12 @@
-import type { Architecture, DeviceStatus, Hardware, Metrics, Network, OsType } from '../../protocol/index.ts';
+import type {
+  Architecture,
+  DeviceStatus,
+  Hardware,
+  Metrics,
+  Network,
+  OsType,
+  PlannedMaintenance,
+} from '../../protocol/index.ts';
 
 /** An SQL fragment with a `?` for each value. */
 export interface Sql {
@@ -89,6 +97,8 @@ export interface MatchableDevice {
   displayName: string | null;
   agentVersion: string;
   status: DeviceStatus;
+  /** Shown with the device. No condition reads it. */
+  maintenance: PlannedMaintenance | null;
   enrolledAt: number;
   lastSeenAt: number | null;
   tags: readonly string[];

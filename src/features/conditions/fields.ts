@@ -24,6 +24,13 @@ import { INSTANT_PATTERN, spanOf } from './instants.ts';
 export const STATUS_SQL = `case when d.condition <> 'normal' then d.condition
   when p.state = 'connected' or p.reports_until > now() then 'online' else 'offline' end`;
 
+/** The maintenance window that the device is in, as JSON; null if it is in none. */
+export const MAINTENANCE_SQL = `(select json_build_object('windowId', m.window_id, 'name', m.name,
+    'until', to_char(m.ends_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+  from maintenance_members m
+  where m.org_id = d.org_id and m.device_id = d.id and m.starts_at <= now() and m.ends_at > now()
+  order by m.ends_at desc limit 1)`;
+
 export const PRESENCE_JOIN = 'left join device_presence p on p.device_id = d.id and p.org_id = d.org_id';
 
 /** The devices that a caller can see, without decommissioned ones. */

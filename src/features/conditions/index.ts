@@ -13,6 +13,13 @@ export {
   type Reference,
   conditionsText,
 } from './conditions.ts';
-export { customKey, decommissionedDevices, PRESENCE_JOIN, STATUS_SQL, visibleDevices } from './fields.ts';
+export {
+  customKey,
+  decommissionedDevices,
+  MAINTENANCE_SQL,
+  PRESENCE_JOIN,
+  STATUS_SQL,
+  visibleDevices,
+} from './fields.ts';
 export type { Fault } from './rule.ts';
 export type { CustomKind, CustomKinds, MatchableDevice } from './field.ts';

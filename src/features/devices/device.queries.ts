@@ -1,7 +1,13 @@
-import type { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
+import type {
+  DeviceStatus,
+  DeviceSummary,
+  Metrics,
+  PlannedMaintenance,
+  Presence,
+} from '../../protocol/index.ts';
 import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
 import type { Query, Db } from '../../platform/db/pool.ts';
-import { STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
+import { MAINTENANCE_SQL, STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { BETWEEN_TEXTS, type SearchSource } from '../search/index.ts';
 import type { AgentState, Device, DeviceSort, DeviceQuery } from './device.schema.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
@@ -60,6 +66,7 @@ export interface DeviceRow {
   ram_percent: number | null;
   disk_percent: number | null;
   metrics_at: Date | null;
+  maintenance: PlannedMaintenance | null;
 }
 
 /** A record shows the device's groups; a summary does not. */
@@ -115,6 +122,7 @@ export function selectDevices(query: Query): Query<DeviceRow> {
     'p.disk_percent',
     'p.metrics_at',
     query.client.raw(`${STATUS_SQL} as status`),
+    query.client.raw(`${MAINTENANCE_SQL} as maintenance`),
   );
 }
 
@@ -137,6 +145,7 @@ export type SummaryRow = Pick<
   | 'cpu_percent'
   | 'ram_percent'
   | 'disk_percent'
+  | 'maintenance'
 >;
 
 export function selectSummaries(query: Query): Query<SummaryRow> {
@@ -157,6 +166,7 @@ export function selectSummaries(query: Query): Query<SummaryRow> {
     'p.ram_percent',
     'p.disk_percent',
     query.client.raw(`${STATUS_SQL} as status`),
+    query.client.raw(`${MAINTENANCE_SQL} as maintenance`),
   );
 }
 
@@ -206,6 +216,7 @@ export function toDevice(row: DeviceInGroups): Device {
     status: row.status,
     conflictsWith: row.conflicts_with,
     maintenanceUntil: row.condition === 'maintenance' ? (row.maintenance_until?.toISOString() ?? null) : null,
+    maintenance: row.maintenance,
     presence: presenceOf(row),
     osType: row.os_type,
     osVersion: row.os_version,
@@ -240,6 +251,7 @@ export function toSummary(row: SummaryRow): DeviceSummary {
     osType: row.os_type,
     agentVersion: row.agent_version,
     status: row.status,
+    maintenance: row.maintenance,
     presence: presenceOf(row),
     lastSeenAt: row.last_seen_at?.toISOString() ?? null,
     metrics: metricsOf(row),

@@ -6,6 +6,7 @@ import {
   Metrics,
   Network,
   OsType,
+  PlannedMaintenance,
   Presence,
   WatchdogReport,
 } from '../../protocol/index.ts';
@@ -35,6 +36,9 @@ export const Device = z
       .nullable()
       .describe('Of a device with the status `pending`: the device whose machine id it has.'),
     maintenanceUntil: Timestamp.nullable().describe('When maintenance ends automatically.'),
+    maintenance: PlannedMaintenance.nullable().describe(
+      'The maintenance window that is in progress; of several, the one that ends last. The status `maintenance` and `maintenanceUntil` are about maintenance that a person has switched on for the device.',
+    ),
     presence: Presence,
     osType: OsType,
     osVersion: z.string(),

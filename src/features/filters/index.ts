@@ -10,6 +10,7 @@ export {
   conditionsNamingGroups,
   conditionsWithin,
   filterWithin,
+  organizationOfFilter,
 } from './stored-conditions.ts';
 export type { FilterReferrer } from './filter.queries.ts';
 

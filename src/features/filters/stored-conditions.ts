@@ -122,6 +122,12 @@ const customKindsOf = async (tx: Tx, orgId: string) =>
 const storedFilter = (tx: Tx, { orgId, filterId }: FilterKey) =>
   tx('saved_filters').where({ org_id: orgId, id: filterId });
 
+/** The organization of a filter; undefined if the filter does not exist, or is out of reach of the transaction. */
+export async function organizationOfFilter(tx: Tx, filterId: string): Promise<string | undefined> {
+  const row = await tx('saved_filters').where('id', filterId).first<{ org_id: string } | undefined>('org_id');
+  return row?.org_id;
+}
+
 /**
  * A filter and when it was last changed. Undefined if it does not exist; its conditions are undefined if they no longer
  * fit the custom fields of its organization.

@@ -20,6 +20,7 @@ import { ReleaseVersion } from '../../platform/semver.ts';
  */
 
 export const Weekday = z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']);
+export type Weekday = z.infer<typeof Weekday>;
 
 export const MaintenanceWindow = z
   .strictObject({

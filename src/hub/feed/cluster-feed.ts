@@ -25,7 +25,12 @@ export const FeedEvent = z.discriminatedUnion('type', [
     epoch: z.number().optional(),
     patch: WirePatch,
   }),
-  z.object({ type: z.literal('entered'), device: DeviceSummary, partnerId: z.string() }),
+  z.object({
+    type: z.literal('entered'),
+    // Servers of the former release send no maintenance.
+    device: DeviceSummary.extend({ maintenance: DeviceSummary.shape.maintenance.default(null) }),
+    partnerId: z.string(),
+  }),
   z.object({ type: z.literal('left'), deviceId: z.string() }),
 ]);
 export type FeedEvent = z.infer<typeof FeedEvent>;

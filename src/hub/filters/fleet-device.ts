@@ -13,6 +13,7 @@ export const summaryOf = (device: FleetDevice): DeviceSummary => ({
   osType: device.osType,
   agentVersion: device.agentVersion,
   status: device.status,
+  maintenance: device.maintenance,
   presence: device.presence,
   lastSeenAt: device.lastSeenAt === null ? null : new Date(device.lastSeenAt).toISOString(),
   metrics: device.metrics,
@@ -61,6 +62,7 @@ export const SUMMARY_FIELDS: FieldMask = fieldMask([
   'osType',
   'agentVersion',
   'status',
+  'maintenance',
 ]);
 
 /** The fields that decide who may see the device. */

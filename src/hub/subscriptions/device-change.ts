@@ -22,7 +22,9 @@ export interface DevicePatch {
 /** A patch that may also contain fields of the stored record. */
 interface ShownPatch
   extends DevicePatch,
-    Partial<Pick<DeviceSummary, 'orgId' | 'siteId' | 'hostname' | 'displayName' | 'osType'>> {}
+    Partial<
+      Pick<DeviceSummary, 'orgId' | 'siteId' | 'hostname' | 'displayName' | 'osType' | 'maintenance'>
+    > {}
 
 type Shown = DevicesDelta['changed'][number];
 

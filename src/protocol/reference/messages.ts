@@ -197,6 +197,7 @@ const DEVICE: DeviceSummary = {
   osType: 'linux',
   agentVersion: '1.4.0',
   status: 'online',
+  maintenance: null,
   presence: { state: 'connected', since: '2026-01-31T07:12:00.000Z', reason: 'connected' },
   lastSeenAt: '2026-01-31T08:00:00.000Z',
   metrics: { cpuPercent: 12.5, ramPercent: 48.1, diskPercent: 71 },

@@ -150,6 +150,7 @@ type Drawn = Omit<MatchableDevice, 'id'>;
 export const device: fc.Arbitrary<Drawn> = fc.record({
   orgId: fc.constantFrom(...ORGS),
   siteId: fc.constant(''),
+  maintenance: fc.constant(null),
   groupIds: fc.subarray(GROUPS),
   hostname: word.filter((text) => text !== ''),
   displayName: fc.option(word),

@@ -1,7 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import type { DeviceSummary } from '../../../protocol/index.ts';
 import type { DataColumn } from '../../ui/data-table.tsx';
-import { DeviceStatusText, formatPercent, formatWord, SYSTEM_NAMES, When } from '../../ui/index.ts';
+import {
+  DeviceStatusText,
+  formatPercent,
+  formatWord,
+  maintenanceText,
+  SYSTEM_NAMES,
+  When,
+} from '../../ui/index.ts';
 import styles from './device-columns.module.css';
 
 interface Names {
@@ -32,7 +39,17 @@ export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
     header: 'Status',
     width: 130,
     value: (device) => device.status,
-    cell: (device) => <DeviceStatusText status={device.status} presence={device.presence} />,
+    cell: (device) => (
+      <DeviceStatusText status={device.status} presence={device.presence} maintenance={device.maintenance} />
+    ),
+  },
+  {
+    id: 'maintenance',
+    header: 'Maintenance',
+    width: 230,
+    value: ({ maintenance }) => maintenance?.until,
+    cell: ({ maintenance }) =>
+      maintenance === null ? null : <span title={maintenance.name}>{maintenanceText(maintenance)}</span>,
   },
   {
     id: 'hostname',

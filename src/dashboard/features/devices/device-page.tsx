@@ -20,6 +20,7 @@ import {
   formatTime,
   formatWord,
   Loading,
+  MaintenanceBadge,
   Page,
   reasonText,
   For,
@@ -189,6 +190,7 @@ function Standing({ device, isStale }: { device: Device; isStale: boolean }) {
   return (
     <Group gap="xs" mt={4} c="var(--mantine-color-text)">
       <DeviceStatusBadge status={device.status} presence={presence} />
+      {device.maintenance !== null && <MaintenanceBadge maintenance={device.maintenance} />}
       <Text size="sm">
         {formatWord(reasonText(presence))}
         {presence.state === 'connected' ? ' for ' : ', '}

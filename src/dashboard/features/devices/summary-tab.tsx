@@ -138,6 +138,12 @@ function PresenceCard({ device }: { device: Device }) {
                 : `Until ${formatTime(new Date(maintenanceUntil))}`
               : 'None',
           ],
+          [
+            'Maintenance window',
+            device.maintenance === null
+              ? undefined
+              : `${device.maintenance.name}, until ${formatTime(new Date(device.maintenance.until))}`,
+          ],
           ['Enrolled', <When key="enrolled" at={device.enrolledAt} />],
         ]}
       />

@@ -21,6 +21,7 @@ const device = (hostname: string, status: DeviceSummary['status'], osType: Devic
     osType,
     agentVersion: '1.0.0',
     status,
+    maintenance: null,
     presence: { state: 'connected', since: '2026-01-01T00:00:00Z', reason: 'connected' },
     lastSeenAt: null,
     metrics: null,

@@ -118,6 +118,7 @@ function rowsOf(world: World): BoardRows {
     releases: { rows, isTrusted: ({ id }) => !untrusted.has(id) },
     rollouts: rolloutsOf(world),
     attempts: [],
+    pauses: [],
     switches: [],
   };
 }
@@ -131,6 +132,7 @@ function expected(world: World, asked: typeof devices extends fc.Arbitrary<infer
     resolveTarget({
       component,
       current,
+      maintenance: undefined,
       device: {
         osType: 'linux',
         architecture: 'x64',

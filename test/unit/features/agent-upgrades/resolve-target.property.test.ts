@@ -51,6 +51,13 @@ const cases: fc.Arbitrary<Case> = fc.record({
     }),
     { nil: undefined, freq: 4 },
   ),
+  maintenance: fc.option(
+    fc.record({
+      name: fc.constant('Patch night'),
+      until: fc.date({ min: new Date('2026-11-26'), max: new Date('2026-11-27'), noInvalidDate: true }),
+    }),
+    { nil: undefined, freq: 3 },
+  ),
   byHand: fc.boolean(),
   now: fc.date({ min: new Date('2026-11-20'), max: new Date('2026-11-26'), noInvalidDate: true }),
 });
@@ -61,7 +68,7 @@ const first = <T>(...values: (T | null | undefined)[]): T | undefined =>
 
 /** Every rule judged by itself, and then the documented order of reasons; versions by their place on the ladder. */
 function refereeVerdict(one: Case): [target: string | null, state: string, reason: string | null] {
-  const { component, current, organization, partner, stock, device, rollout, byHand, now } = one;
+  const { component, current, organization, partner, stock, device, rollout, maintenance, byHand, now } = one;
   const pin = first(organization.pins?.[component], partner.pins?.[component]) ?? 'latest';
   const policy = first(partner.policy, organization.policy) ?? 'auto';
   const window = first(partner.maintenanceWindow, organization.maintenanceWindow);
@@ -92,6 +99,7 @@ function refereeVerdict(one: Case): [target: string | null, state: string, reaso
     [policy === 'staged' && isRolledOut && rollout.wave === 'halted', 'blocked', 'rollout_halted'],
     [policy === 'staged' && !isReached && !byHand, 'deferred', 'wave_not_reached'],
     [window !== undefined && !isOpen(window, now), 'deferred', 'outside_window'],
+    [maintenance !== undefined, 'deferred', 'in_maintenance'],
     [!device.connected, 'deferred', 'agent_offline'],
   ];
   const [, state, reason] = obstacles.find(([holds]) => holds) ?? [false, 'offered', null];
@@ -113,6 +121,7 @@ describe('the target of any device', () => {
       'agent_offline',
       'auto_update_off',
       'capability_missing',
+      'in_maintenance',
       'newer_than_target',
       'no_build_for_platform',
       'no_release',
@@ -145,10 +154,13 @@ describe('the target of any device', () => {
     fc.assert(
       fc.property(cases, (one) => {
         const { reason, nextAt, message } = resolve(one);
-        expect(nextAt !== undefined).to.equal(reason === 'outside_window');
+        expect(nextAt !== undefined).to.equal(reason === 'outside_window' || reason === 'in_maintenance');
         if (nextAt === undefined) return;
         expect(message).to.include(nextAt.toISOString());
-        expect(resolve({ ...one, now: nextAt }).reason).to.be.oneOf([null, 'agent_offline']);
+        expect(resolve({ ...one, maintenance: undefined, now: nextAt }).reason).to.be.oneOf([
+          null,
+          'agent_offline',
+        ]);
       }),
       { numRuns: 3_000 },
     );

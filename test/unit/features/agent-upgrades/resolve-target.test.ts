@@ -178,6 +178,14 @@ describe('the target of a device', () => {
       'Upgrades are installed in the maintenance window only, which opens next at 2026-11-23T22:00:00.000Z.',
     ],
     [
+      'waits for the end of a maintenance window also by hand',
+      { maintenance: { name: 'Patch night', until: new Date('2026-11-22T14:00:00Z') }, byHand: true },
+      '1.1.0',
+      'deferred',
+      'in_maintenance',
+      'No upgrades are installed during the maintenance window Patch night, which ends at 2026-11-22T14:00:00.000Z.',
+    ],
+    [
       'waits for its wave',
       { partner: { policy: 'staged' } },
       '1.1.0',

@@ -34,6 +34,7 @@ export interface Case {
   stock: Stock;
   device: Question['device'];
   rollout: Question['rollout'];
+  maintenance: Question['maintenance'];
   byHand: boolean;
   now: Date;
 }
@@ -60,6 +61,7 @@ export const PLAIN: Case = {
     connected: true,
   },
   rollout: undefined,
+  maintenance: undefined,
   byHand: false,
   // A Sunday.
   now: new Date('2026-11-22T12:00:00Z'),

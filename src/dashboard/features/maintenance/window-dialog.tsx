@@ -1,0 +1,324 @@
+import { MultiSelect, Stack, Table, Text } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { apiQuery, call, type MaintenanceWindow, useApiChange, useList } from '../../api/index.ts';
+import { choicesOf, useOrganizations, useSites } from '../../directory.ts';
+import { useScope } from '../../routing.ts';
+import { useMe, useRefusal } from '../../session.ts';
+import { asError, FormDialog, formatDuration, TIME_ZONES, useForm, useNow } from '../../ui/index.ts';
+import {
+  DAYS,
+  DAYS_OF_MONTH,
+  NTHS,
+  OWN_ZONE,
+  REPEATS,
+  scheduleOf,
+  TARGETS,
+  targetFields,
+  targetOf,
+  type Times,
+  timesOf,
+} from './window-form.ts';
+
+export const WINDOW_READS = ['GET /maintenance-windows', 'GET /maintenance-windows/occurrences'] as const;
+
+const ALL = 'all';
+const MINUTE_MS = 60_000;
+
+/** Plans a window, or changes the one that is given. */
+export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; onClose: () => void }) {
+  const me = useMe();
+  const { orgId: scopeOrgId } = useScope();
+  const now = useNow();
+  const organizations = useOrganizations();
+  const form = useForm(() => ({
+    name: window?.name ?? '',
+    owner: window === undefined ? (scopeOrgId ?? me.orgId ?? ALL) : (window.orgId ?? ALL),
+    ...targetFields(window?.target),
+    ...timesOf(window, new Date(now)),
+    alerts: window?.suppress.alerts ?? true,
+    upgrades: window?.suppress.upgrades ?? true,
+  }));
+  const { name, owner, alerts, upgrades, ...values } = form.values;
+  const orgId = owner === ALL ? undefined : owner;
+  const sites = useSites(orgId);
+  const groups = useList('GET /groups', { query: { orgId, limit: '100' } });
+  const mayReadFilters = useRefusal('filters:read');
+  const filters = useQuery({ ...apiQuery('GET /filters'), enabled: mayReadFilters === undefined });
+  const offered = (filters.data?.data ?? []).filter((one) => orgId === undefined || one.orgId === orgId);
+  const create = useApiChange('POST /maintenance-windows', { refreshes: WINDOW_READS });
+  const change = useApiChange('PATCH /maintenance-windows/{id}', { refreshes: WINDOW_READS });
+  const submit = async () => {
+    const body = {
+      name,
+      target: targetOf(values),
+      ...scheduleOf(values),
+      suppress: { alerts, upgrades },
+    };
+    if (window === undefined) {
+      await create.mutateAsync({ body: { ...body, ...(orgId === undefined ? {} : { orgId }) } });
+    } else {
+      await change.mutateAsync({ params: { id: window.id }, body });
+    }
+  };
+  const { target, repeat } = values;
+  return (
+    <FormDialog
+      size="lg"
+      title={window === undefined ? 'Plan maintenance' : `Change ${window.name}`}
+      onClose={onClose}
+      submit={submit}
+      submitLabel={window === undefined ? 'Plan' : 'Save'}
+      form={form}
+      fields={[
+        {
+          name: 'name',
+          label: 'Name',
+          description: 'The devices show it while the window is in progress.',
+          required: true,
+          maxLength: 100,
+        },
+        window === undefined &&
+          me.scope !== 'organization' && {
+            name: 'owner',
+            fault: 'orgId',
+            kind: 'choice',
+            label: 'Organization',
+            isSearchable: true,
+            options: [
+              ...(me.scope === 'partner' ? [{ value: ALL, label: 'All organizations' }] : []),
+              ...choicesOf(organizations),
+            ],
+            resets: { filterId: undefined, groupIds: [], siteIds: [], deviceIds: [] },
+          },
+        { name: 'target', kind: 'choice', label: 'Devices', options: TARGETS },
+        target === 'filter' && {
+          name: 'filterId',
+          fault: 'target.filterId',
+          kind: 'choice',
+          label: 'Filter',
+          description: 'Of the devices of its organization, those that match at the time.',
+          required: true,
+          isSearchable: true,
+          options: choicesOf(offered),
+          nothingFound: 'There is no such filter.',
+          empty: undefined,
+          refusal: mayReadFilters,
+        },
+        target === 'groups' && {
+          name: 'groupIds',
+          fault: 'target.groupIds',
+          kind: 'choices',
+          label: 'Groups',
+          required: true,
+          options: choicesOf(groups.data?.data ?? []),
+        },
+        target === 'sites' && {
+          name: 'siteIds',
+          fault: 'target.siteIds',
+          kind: 'choices',
+          label: 'Sites',
+          required: true,
+          options: choicesOf(sites),
+        },
+        target === 'devices' && {
+          name: 'deviceIds',
+          fault: 'target.deviceIds',
+          control: (field: DeviceField) => <DeviceChoice {...field} orgId={orgId} />,
+        },
+        [
+          { name: 'day', fault: 'start', kind: 'day', label: 'First day', required: true },
+          { name: 'time', kind: 'time', label: 'Begins at', required: true },
+        ],
+        [
+          {
+            name: 'durationMinutes',
+            kind: 'number',
+            label: 'Length in minutes',
+            description:
+              values.durationMinutes === undefined
+                ? 'At most 7 days.'
+                : `${formatDuration(values.durationMinutes * MINUTE_MS)}, at most 7 days.`,
+            required: true,
+            min: 1,
+            max: 10_080,
+            empty: undefined,
+          },
+          {
+            name: 'timezone',
+            kind: 'choice',
+            label: 'Time zone',
+            description: 'Of the clocks at which it begins.',
+            isSearchable: true,
+            options: zonesWith(values.timezone),
+          },
+        ],
+        { name: 'repeat', kind: 'choice', label: 'Happens', options: REPEATS },
+        repeat === 'weekly' && {
+          name: 'days',
+          fault: 'repeat.days',
+          kind: 'choices',
+          label: 'On',
+          required: true,
+          options: DAYS,
+        },
+        repeat === 'monthlyDay' && {
+          name: 'dayOfMonth',
+          fault: 'repeat.dayOfMonth',
+          kind: 'choice',
+          label: 'On',
+          options: DAYS_OF_MONTH,
+        },
+        repeat === 'monthlyWeekday' && [
+          { name: 'nth', kind: 'choice', label: 'On the', options: NTHS },
+          { name: 'weekday', kind: 'choice', label: 'Weekday', options: DAYS },
+        ],
+        repeat !== 'once' && {
+          name: 'until',
+          fault: 'repeat.until',
+          kind: 'day',
+          label: 'Last day',
+          description: 'Without one, it goes on.',
+          empty: undefined,
+        },
+        {
+          name: 'alerts',
+          kind: 'switch',
+          label: 'Raise no alerts for offline devices and full disks',
+          description: 'After the end, devices have 10 minutes to come back.',
+        },
+        { name: 'upgrades', kind: 'switch', label: 'Upgrade no agents' },
+        { note: 'preview', text: <Preview times={values} /> },
+      ]}
+    />
+  );
+}
+
+/** A zone that this browser does not know stays the one that was chosen. */
+const zonesWith = (zone: string): string[] =>
+  [...new Set([...TIME_ZONES, OWN_ZONE, zone])].filter((one) => one !== '');
+
+const WAIT_MS = 400;
+const isoDay = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
+
+/** The next occurrences, on the clocks of the window and on those of the reader. */
+function Preview({ times }: { times: Times }) {
+  const [asked] = useDebouncedValue(times, WAIT_MS);
+  const body = scheduleOf(asked);
+  const isWhole = isoDay.test(body.start) && body.durationMinutes > 0;
+  const preview = useQuery({
+    queryKey: ['POST /maintenance-windows/preview', body],
+    queryFn: ({ signal }) => call('POST /maintenance-windows/preview', { body }, { signal }),
+    enabled: isWhole,
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+  const found = preview.data?.data ?? [];
+  const isElsewhere = body.timezone !== OWN_ZONE;
+  return (
+    <Stack gap={4} aria-live="polite">
+      <Text size="sm" fw={500}>
+        The next occurrences
+      </Text>
+      {preview.error !== null ? (
+        <Text size="sm" c="dimmed">
+          {asError(preview.error).message}
+        </Text>
+      ) : found.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          {isWhole && preview.isSuccess
+            ? 'None lies ahead.'
+            : 'Fill in when it begins and how long it lasts.'}
+        </Text>
+      ) : (
+        <Table aria-label="The next occurrences" verticalSpacing={2}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>{body.timezone}</Table.Th>
+              {isElsewhere && <Table.Th>On your clocks ({OWN_ZONE})</Table.Th>}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {found.map(({ startsAt, endsAt }) => (
+              <Table.Tr key={startsAt}>
+                <Table.Td>{spanText(startsAt, endsAt, body.timezone)}</Table.Td>
+                {isElsewhere && <Table.Td>{spanText(startsAt, endsAt, OWN_ZONE)}</Table.Td>}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+    </Stack>
+  );
+}
+
+/** "Tue, Dec 8, 2026, 10:00 PM – 12:00 AM", with the day of the end if it is another one. */
+function spanText(startsAt: string, endsAt: string, timeZone: string): string {
+  const format = new Intl.DateTimeFormat(undefined, {
+    timeZone,
+    weekday: 'short',
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: '2-digit',
+  });
+  return format.formatRange(new Date(startsAt), new Date(endsAt));
+}
+
+/** Devices whose names are read for a window that has some already. */
+const NAMED_MAX = 30;
+const DEVICES_MAX = 1000;
+
+interface DeviceField {
+  value: string[];
+  onChange: (ids: string[]) => void;
+  error: string | undefined;
+}
+
+/** Single devices, searched on the server. */
+function DeviceChoice({ value, onChange, error, orgId }: DeviceField & { orgId: string | undefined }) {
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const [known, setKnown] = useState<ReadonlyMap<string, string>>(new Map());
+  const [first] = useState(() => value.slice(0, NAMED_MAX));
+  const named = useQueries({
+    queries: first.map((id) => apiQuery('GET /devices/{id}', { params: { id } })),
+  });
+  const devices = useList('GET /devices', {
+    query: { orgId, limit: '30', search: search === '' ? undefined : search },
+  });
+  const found = (devices.data?.data ?? []).map(({ id, hostname, displayName }) => ({
+    value: id,
+    label: displayName ?? hostname,
+  }));
+  const names = new Map([
+    ...named.flatMap(({ data }) =>
+      data === undefined ? [] : [[data.id, data.displayName ?? data.hostname] as const],
+    ),
+    ...known,
+  ]);
+  const chosen = value.map((id) => ({ value: id, label: names.get(id) ?? `Device ${id.slice(-8)}` }));
+  const data = [...chosen, ...found.filter((one) => !value.includes(one.value))];
+  return (
+    <MultiSelect
+      label="Devices"
+      required
+      searchable
+      maxValues={DEVICES_MAX}
+      data={data}
+      // The server has searched; what was chosen stays.
+      filter={({ options }) => options}
+      searchValue={text}
+      onSearchChange={setText}
+      value={value}
+      onChange={(ids) => {
+        setKnown(new Map([...known, ...data.map(({ value: id, label }) => [id, label] as const)]));
+        onChange(ids);
+      }}
+      nothingFoundMessage={devices.isFetching ? 'Searching …' : 'No device has this name.'}
+      error={error}
+    />
+  );
+}

@@ -1,0 +1,31 @@
+import { byRules, cascade } from '../../platform/db/retention-rule.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { defineFeature } from '../feature.ts';
+import { maintenanceRetention } from './maintenance-window.model.ts';
+import { maintenanceWindowRoutes } from './maintenance-window.routes.ts';
+import { MaintenanceRounds } from './maintenance-window.work.ts';
+
+export {
+  type CurrentMaintenance,
+  devicesInMaintenance,
+  type UpgradePause,
+  upgradePauses,
+} from './maintenance-window.queries.ts';
+export { maintenanceWindowsUseFilters } from './maintenance-window.service.ts';
+
+type WorkerParts = ConstructorParameters<typeof MaintenanceRounds>[0] & { metrics: Metrics };
+
+export const feature = defineFeature({
+  name: 'maintenance-windows',
+  routes: (parts: Parameters<typeof maintenanceWindowRoutes>[0]) => [maintenanceWindowRoutes(parts)],
+  workers: ({ metrics, ...parts }: WorkerParts) => {
+    const rounds = new MaintenanceRounds(parts);
+    metrics.gauge(
+      'muster_maintenance_windows_failing',
+      'Maintenance windows whose devices could not be determined.',
+      () => rounds.failing(),
+    );
+    return { 'maintenance windows': rounds };
+  },
+  tables: [...byRules(maintenanceRetention), cascade('maintenance_members', 'maintenance_windows')],
+});
