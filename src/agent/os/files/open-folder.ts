@@ -13,6 +13,7 @@ import {
   rmdir,
   symlink,
   unlink,
+  utimes,
   type FileHandle,
 } from 'node:fs/promises';
 import path from 'node:path';
@@ -73,7 +74,7 @@ export class OpenFolder {
   /** @param folder  a path that other users cannot change; links in it are followed */
   static async open(folder: string): Promise<OpenFolder> {
     const real = await realpath(folder, { encoding: 'buffer' });
-    return new OpenFolder(real, await open(real, FOLDER_FLAGS));
+    return new OpenFolder(real, await open(forSystem(real), FOLDER_FLAGS));
   }
 
   async entries(): Promise<Dirent[]> {
@@ -125,9 +126,9 @@ export class OpenFolder {
     await rmdir(this.#at(name));
   }
 
-  /** Changes the rights of the folder itself. */
+  /** Changes the rights of the folder itself. A folder has none of these on Windows. */
   async setMode(mode: number): Promise<void> {
-    await this.#handle.chmod(mode);
+    if (!isOfCharacters) await this.#handle.chmod(mode);
   }
 
   /** Changes the owner of the folder itself. */
@@ -137,7 +138,9 @@ export class OpenFolder {
 
   /** Sets the modification time of the folder itself, in seconds since 1970. */
   async setTime(seconds: number): Promise<void> {
-    await this.#handle.utimes(seconds, seconds);
+    // Windows opens folders for reading only, and then refuses to change them by the handle.
+    if (isOfCharacters) await utimes(this.#at(), seconds, seconds);
+    else await this.#handle.utimes(seconds, seconds);
   }
 
   /** Creates a symbolic link without following it. Fails if the name exists. */
@@ -216,8 +219,8 @@ export class OpenFolder {
     if (isRaceFree) return handle;
     try {
       const where = this.#below(name);
-      const [opened, found] = [await handle.stat(), await lstat(where)];
-      const real = await realpath(where, { encoding: 'buffer' });
+      const [opened, found] = [await handle.stat(), await lstat(forSystem(where))];
+      const real = await realpath(forSystem(where), { encoding: 'buffer' });
       if (!real.equals(where) || opened.ino !== found.ino || opened.dev !== found.dev) {
         throw new Error(`${where.toString()} leads somewhere else.`);
       }
@@ -231,12 +234,12 @@ export class OpenFolder {
   /** The path by which the system finds the name in this folder; without a name, the path of the folder itself. */
   #at(name?: EntryName): string | Buffer {
     const folder = isRaceFree ? `/proc/self/fd/${this.#handle.fd}` : this.bytes;
-    if (name === undefined) return folder;
+    if (name === undefined) return forSystem(folder);
     const text = typeof name === 'string' ? name : name.toString('latin1');
     if (path.basename(text) !== text || text === '' || text === '.' || text === '..') {
       throw new Error(`${JSON.stringify(text)} is not the name of a file.`);
     }
-    return joined(folder, name);
+    return forSystem(joined(folder, name));
   }
 
   #below(name: EntryName): Buffer {
@@ -246,6 +249,10 @@ export class OpenFolder {
 
 const joined = (folder: string | Buffer, name: EntryName): Buffer =>
   Buffer.concat([Buffer.from(folder), Buffer.from(isRoot(folder) ? '' : path.sep), Buffer.from(name)]);
+
+/** On Windows, Node lifts the limit of 260 characters for paths that are text. */
+const forSystem = (place: string | Buffer): string | Buffer =>
+  isOfCharacters && typeof place !== 'string' ? place.toString('utf8') : place;
 
 const isRoot = (folder: string | Buffer) => folder.toString('latin1').endsWith(path.sep);
 

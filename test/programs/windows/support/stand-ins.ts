@@ -29,6 +29,8 @@ export type StandInHandler = (call: StandInCall) => StandInAnswer | Promise<Stan
 export interface StandIns {
   /** All starts so far. */
   calls: Pick<StandInCall, 'program' | 'args'>[];
+  /** Adds a program to the Windows folder. */
+  install(name: string): Promise<void>;
   /** Replaces the answers of a program. */
   on(program: string, handler: StandInHandler): void;
   close(): Promise<void>;
@@ -60,14 +62,16 @@ export async function startStandIns(drive: string, names: readonly string[]): Pr
   await writeFile(path.join(drive, 'stand-ins', 'port'), String(address.port));
   const program = path.join(drive, 'stand-ins', 'stand-in.exe');
   await promisify(execFile)(COMPILER, ['-municode', '-O1', '-s', '-o', program, SOURCE, '-lws2_32']);
-  for (const name of names) {
+  const install = async (name: string) => {
     const folder = name === 'powershell' ? 'system32/WindowsPowerShell/v1.0' : 'system32';
     const file = path.join(drive, 'windows', folder, `${name}.exe`);
     await rm(file, { force: true });
     await copyFile(program, file);
-  }
+  };
+  for (const name of names) await install(name);
   return {
     calls,
+    install,
     on: (name, handler) => void handlers.set(name, handler),
     async close() {
       for (const socket of sockets) socket.destroy();
