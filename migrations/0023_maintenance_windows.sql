@@ -44,8 +44,7 @@ select protect_table('maintenance_windows',
 -- readers need, so that they look it up by the device alone, and so that people of an organization see what a window of
 -- their partner does to their devices.
 create table maintenance_members (
-  partner_id uuid not null,
-  window_id uuid not null,
+  window_id uuid not null references maintenance_windows (id) on delete cascade,
   org_id uuid not null,
   device_id uuid not null,
   name varchar(100) not null,
@@ -54,10 +53,8 @@ create table maintenance_members (
   suppress_alerts boolean not null,
   suppress_upgrades boolean not null,
   primary key (window_id, starts_at, device_id),
-  foreign key (partner_id, window_id) references maintenance_windows (partner_id, id) on delete cascade,
   foreign key (org_id, device_id) references devices (org_id, id) on delete cascade
 );
-create index maintenance_members_of_window on maintenance_members (partner_id, window_id);
 create index maintenance_members_of_device on maintenance_members (org_id, device_id);
 create index maintenance_members_by_end on maintenance_members (ends_at) where suppress_alerts;
 -- Servers write the rows. A tenant removes those of a device that moves away.

@@ -134,6 +134,14 @@ export function describeBadInput(title: string, choose: Choice): void {
           url: 'https://1.1.1.1/hook',
           eventTypes: ['alert.raised'],
         }),
+        '/maintenance-windows/:id': await made('/maintenance-windows', {
+          orgId: tenant.orgId,
+          name: 'Window',
+          target: { all: true },
+          timezone: 'UTC',
+          start: '2100-01-01T00:00',
+          durationMinutes: 60,
+        }),
       };
       for (const { path } of rows.filter(({ access }) => access === 'agent')) {
         const agent = await buildDevice(app, tenant.orgId);

@@ -70,6 +70,7 @@ const SAID: Listed<string> = {
     'errors ERRORS_MAX': ['errorsAreCut'],
     'failed ERRORS_MAX': ['errorsAreCut'],
     'faults FAULTS_MAX': ['faultCount', 'refusedCount'],
+    'found CALENDAR_MAX': ['complete'],
     'fulls CHAINS_MAX': ['chainCount'],
     'id EVENT_ID_MAX': ['truncated'],
     'machines MACHINES_MAX': ['machines: { checked'],
@@ -82,6 +83,7 @@ const SAID: Listed<string> = {
     'uses 3': ['more'],
     'value SHOWN_MAX': ['valueCount'],
     'versions LISTED_MAX': ['more'],
+    'windows CALENDAR_WINDOWS': ['complete'],
     'written PATHS_MAX': ['pathsAreCut'],
   },
 };

@@ -87,6 +87,14 @@ describe('changes in the audit trail', function () {
     conditions: [{ field: 'hostname', operator: 'equals', value }],
   });
 
+  const windowAt = (start: string) => ({
+    orgId: tenant.orgId,
+    target: { all: true },
+    timezone: 'UTC',
+    start,
+    durationMinutes: 60,
+  });
+
   const connect = (displayName: string) =>
     make('/c2c/connections', {
       orgId: tenant.orgId,
@@ -188,6 +196,7 @@ describe('changes in the audit trail', function () {
         url: 'https://1.1.1.1/hook',
         eventTypes: ['alert.raised'],
       }),
+    'PATCH /maintenance-windows/:id': () => renaming('/maintenance-windows', windowAt('2100-01-01T00:00')),
     'PATCH /custom-fields/:id': () =>
       renaming('/custom-fields', { orgId: tenant.orgId, key: 'asset_tag', type: 'string' }),
     'PATCH /sso/providers/:id': async () => {
@@ -411,6 +420,20 @@ describe('changes in the audit trail', function () {
       after: { sealedSecret: '(secret)' },
       hasMore: true,
     }),
+    'POST /maintenance-windows/:id/end': async () => {
+      const began = new Date(Date.now() - 60_000);
+      const id = await make('/maintenance-windows', {
+        ...windowAt(began.toISOString().slice(0, 16)),
+        name: `Window ${newId()}`,
+      });
+      const endsAt = new Date(Math.floor(began.getTime() / 60_000) * 60_000 + 3_600_000).toISOString();
+      return {
+        path: `/maintenance-windows/${id}/end`,
+        before: { endsAt },
+        after: {},
+        hasMore: true,
+      };
+    },
     'POST /groups/:id/devices': async () => ({
       path: `/groups/${await group()}/devices`,
       body: { deviceIds: [await device()] },

@@ -79,6 +79,7 @@ const NO_UPDATE = new Set([
   'c2c_consents',
   'dr_pinned_scripts',
   'webhook_events',
+  'maintenance_members',
   'metric_samples',
   'metric_minutes',
   'metric_quarters',

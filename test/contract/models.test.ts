@@ -27,6 +27,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   alert_settings: 'read for all organizations at once by the alert rounds',
   device_group_members: 'sets of members are compared and written whole',
   device_group_changes: 'written with the members',
+  maintenance_members: 'sets of members are compared and written whole',
   idempotency_keys: 'owned by the HTTP pipeline',
   backup_usage_days: 'written and read as sums of days',
   metric_samples: 'written and read as sets of packed rows',

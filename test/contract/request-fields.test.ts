@@ -66,6 +66,7 @@ describe('the fields of requests', () => {
   /** Whose names say that they are times, but which are written otherwise. */
   const NO_INSTANT: Record<string, string> = {
     stopAt: 'by the clock of the machine, which has no zone',
+    'repeat.until': 'a date of the calendar of the window’s time zone',
     'settings.agentUpdates.maintenanceWindow.start': 'a time of day',
     'settings.agentUpdates.maintenanceWindow.end': 'a time of day',
   };

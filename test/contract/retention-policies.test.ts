@@ -82,6 +82,12 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     where user_id = '${userId}' and user_agent is null limit 1`,
   webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
     select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
+  maintenance_windows: ({
+    orgId,
+  }) => `insert into maintenance_windows (id, partner_id, org_id, name, target, timezone,
+      start, duration_minutes, suppress_alerts, suppress_upgrades, due_at, over_since)
+    select $id, partner_id, id, $token, '{"all":true}', 'UTC', '2026-01-01T00:00', 1, true, true, null, $at
+    from organizations where id = '${orgId}'`,
   dr_executions: ({ orgId }) => `insert into dr_executions
       (id, org_id, plan_name, execution_type, trigger, status, groups, finished_at)
     values ($id, '${orgId}', 'Aged', 'rehearsal', 'manual', 'completed', '[]', $at)`,

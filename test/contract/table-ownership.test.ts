@@ -37,8 +37,13 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   'backup-store': ['c2c_stores'],
   // The list of commands names the script that each of them runs.
   commands: ['scripts'],
-  // A condition becomes one SQL predicate over everything that a device is known by.
-  conditions: ['device_group_members', 'device_software', 'software_titles'],
+  // Rounds leave out the devices of maintenance windows by a look-up for each candidate.
+  alerts: ['maintenance_members'],
+  // A condition becomes one SQL predicate over everything that a device is known by. What a list of devices shows of each is
+  // selected with it.
+  conditions: ['device_group_members', 'device_software', 'software_titles', 'maintenance_members'],
+  // A target names sites and groups, whose existence one statement checks, and their devices are found by joins.
+  'device-targets': ['sites', 'device_groups', 'device_group_members'],
   // A list of the repositories that have snapshots of databases.
   'database-backup': ['backup_snapshots'],
   // A device's page lists its groups, and a move checks which groups the device leaves.
@@ -46,6 +51,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // A filter names sites and groups, whose existence one statement checks.
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],
+  // A filter that is used is looked up with the windows that use it.
+  'maintenance-windows': ['saved_filters'],
   organizations: ['partner_users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],

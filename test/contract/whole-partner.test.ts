@@ -20,6 +20,7 @@ const PATHS: Record<string, RegExp> = {
   scripts: /^\/scripts/,
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
+  maintenance_windows: /^\/maintenance-windows/,
 };
 /** Tables with a partner, of which no user changes a row for the whole of it. */
 const NOT_OF_A_WHOLE: Record<string, string> = {
@@ -35,6 +36,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
 
 /** What these paths change beside a partner as a whole, each with the reason why access to some organizations will do. */
 const OF_LESS: Record<string, string> = {
+  'POST /maintenance-windows/preview': 'it only computes times',
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
@@ -73,10 +75,18 @@ describe('a change of a partner as a whole', () => {
   };
   const SCRIPT = { name: 'Of all', language: 'bash', content: 'true' };
   const WEBHOOK = { name: 'Of all', url: 'https://1.1.1.1/hook', eventTypes: ['alert.raised'] };
+  const WINDOW = {
+    name: 'Of all',
+    target: { all: true },
+    timezone: 'UTC',
+    start: '2100-01-01T00:00',
+    durationMinutes: 60,
+  };
   const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
   const PROVIDER = { ownerScope: 'partner', name: 'Of all', type: 'oidc' };
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
+  const maintenance = once(() => make('/maintenance-windows', WINDOW));
   const role = once(() => make('/roles', ROLE));
   const provider = once(() => make('/sso/providers', PROVIDER));
   const colleague = once(async () => {
@@ -113,6 +123,18 @@ describe('a change of a partner as a whole', () => {
     'POST /webhooks/:id/replay': async () => ({
       path: `/webhooks/${await webhook()}/replay`,
       body: { from: '2026-01-01', to: '2026-01-02', statuses: ['failed'] },
+    }),
+    'POST /maintenance-windows': async () => ({
+      path: '/maintenance-windows',
+      body: { ...WINDOW, name: 'Another' },
+    }),
+    'PATCH /maintenance-windows/:id': async () => ({
+      path: `/maintenance-windows/${await maintenance()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /maintenance-windows/:id': async () => ({ path: `/maintenance-windows/${await maintenance()}` }),
+    'POST /maintenance-windows/:id/end': async () => ({
+      path: `/maintenance-windows/${await maintenance()}/end`,
     }),
     'POST /roles': async () => ({ path: '/roles', body: { ...ROLE, name: 'Another' } }),
     'PATCH /roles/:id': async () => ({ path: `/roles/${await role()}`, body: { name: 'Renamed' } }),

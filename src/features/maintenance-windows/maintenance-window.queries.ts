@@ -137,7 +137,6 @@ export async function reconcileMembers(
   const { id: windowId, partnerId, orgId, name, suppressAlerts, suppressUpgrades, target } = window;
   const bindings = {
     windowId,
-    partnerId,
     name,
     suppressAlerts,
     suppressUpgrades,
@@ -179,9 +178,9 @@ export async function reconcileMembers(
           and not exists (select from wanted where wanted.id = m.device_id)
         returning m.device_id
       ), joined as (
-        insert into maintenance_members (partner_id, window_id, org_id, device_id, name, starts_at, ends_at,
+        insert into maintenance_members (window_id, org_id, device_id, name, starts_at, ends_at,
           suppress_alerts, suppress_upgrades)
-        select :partnerId::uuid, :windowId::uuid, wanted.org_id, wanted.id, :name, near."startsAt", near."endsAt",
+        select :windowId::uuid, wanted.org_id, wanted.id, :name, near."startsAt", near."endsAt",
           :suppressAlerts::boolean, :suppressUpgrades::boolean
         from wanted cross join near
         where not exists (select from maintenance_members m

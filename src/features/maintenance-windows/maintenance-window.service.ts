@@ -25,8 +25,14 @@ import type {
   PreviewRequest,
   MaintenanceWindow as WindowResponse,
 } from './maintenance-window.schema.ts';
-import { type Occurrence, occurrencesBetween, type Schedule, scheduleFaults } from './occurrences.ts';
-import { currentOf, nextOf, plannedFrom } from './planned.ts';
+import {
+  nextOccurrence,
+  type Occurrence,
+  occurrenceAt,
+  occurrencesBetween,
+  type Schedule,
+  scheduleFaults,
+} from './occurrences.ts';
 
 type Hub = Pick<DeviceHub, 'devicesChanged'>;
 
@@ -181,9 +187,9 @@ export async function deleteWindow(ctx: Context, id: string, hub: Hub) {
 export async function endWindow(ctx: Context, id: string): Promise<WindowResponse> {
   const window = await lockWindow(ctx, id);
   const now = clock.date();
-  const current = currentOf(window, now);
+  const current = occurrenceAt(window, now);
   if (current === undefined) {
-    const next = nextOf(window, now);
+    const next = nextOccurrence(window, now);
     throw new AppError(
       'conflict',
       next === undefined
@@ -226,7 +232,8 @@ export async function readCalendar(ctx: Context, { orgId, from, to }: CalendarQu
 
 function shownBetween(window: MaintenanceWindow, from: Date, to: Date) {
   const { id: windowId, orgId, name, suppressAlerts: alerts, suppressUpgrades: upgrades } = window;
-  return occurrencesOf(window, from, to).map((occurrence) => ({
+  // At most one a day: the span of the query is the bound.
+  return occurrencesBetween(window, { from, to }, CALENDAR_MAX).map((occurrence) => ({
     ...occurrence,
     windowId,
     orgId,
@@ -235,20 +242,10 @@ function shownBetween(window: MaintenanceWindow, from: Date, to: Date) {
   }));
 }
 
-function occurrencesOf(window: MaintenanceWindow, from: Date, to: Date): Occurrence[] {
-  const found: Occurrence[] = [];
-  // At most one a day: the span of the query is the bound.
-  for (const occurrence of plannedFrom(window, from)) {
-    if (occurrence.startsAt >= to) break;
-    found.push(occurrence);
-  }
-  return found;
-}
-
 function toResponse(window: MaintenanceWindow): WindowResponse {
   const now = clock.date();
-  const current = currentOf(window, now) ?? null;
-  const next = nextOf(window, now) ?? null;
+  const current = occurrenceAt(window, now) ?? null;
+  const next = nextOccurrence(window, now) ?? null;
   const { id, orgId, partnerId, createdBy, createdAt, updatedAt } = window;
   return {
     id,

@@ -8,8 +8,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import type { MaintenanceWindow } from './maintenance-window.model.ts';
 import { membersOf, reconcileMembers, storeStanding, withDueWindow } from './maintenance-window.queries.ts';
-import { currentOf, plannedFrom } from './planned.ts';
-import type { Occurrence } from './occurrences.ts';
+import { type Occurrence, occurrenceAt, occurrencesFrom } from './occurrences.ts';
 
 /** How late devices learn of a change at most. A check costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
@@ -19,8 +18,6 @@ const LEAD_MS = 2 * MINUTE_MS;
 const KEPT_MS = 20 * MINUTE_MS;
 /** How often the devices of a target are looked up again while a window is in effect. */
 const AGAIN_MS = MINUTE_MS;
-/** Devices that the hub is told of at a time. */
-const AT_ONCE = 1000;
 
 interface Parts {
   /** The pool of background work, so that requests and devices do not wait for its connections. */
@@ -88,9 +85,7 @@ export class MaintenanceRounds {
       );
       if (windowId === undefined || changed === undefined) return false;
       this.#failing.release(windowId);
-      for (let from = 0; from < changed.length; from += AT_ONCE) {
-        hub.devicesChanged(changed.slice(from, from + AT_ONCE));
-      }
+      if (changed.length > 0) hub.devicesChanged(changed);
       return true;
     } catch (error) {
       if (isDatabaseAway(error) || windowId === undefined) throw error;
@@ -105,7 +100,7 @@ export class MaintenanceRounds {
 async function follow(tx: Tx, window: MaintenanceWindow, now: Date): Promise<string[]> {
   const [near, ahead] = nearAndAhead(window, now);
   const changed = await reconcileMembers(tx, window, { occurrences: near, now, keptMs: KEPT_MS });
-  const shownUntil = currentOf(window, now)?.endsAt ?? null;
+  const shownUntil = occurrenceAt(window, now)?.endsAt ?? null;
   const dueAt = nextLook(near, ahead, now);
   const hasMore = ahead !== undefined || near.some(({ endsAt }) => endsAt > now);
   const overSince = hasMore ? null : (window.overSince ?? near.at(-1)?.endsAt ?? now);
@@ -116,7 +111,7 @@ async function follow(tx: Tx, window: MaintenanceWindow, now: Date): Promise<str
 /** The occurrences whose devices are kept now, and the first one after them. */
 function nearAndAhead(window: MaintenanceWindow, now: Date): [Occurrence[], Occurrence | undefined] {
   const near: Occurrence[] = [];
-  for (const occurrence of plannedFrom(window, new Date(now.getTime() - KEPT_MS))) {
+  for (const occurrence of occurrencesFrom(window, new Date(now.getTime() - KEPT_MS))) {
     if (occurrence.startsAt.getTime() > now.getTime() + LEAD_MS) return [near, occurrence];
     near.push(occurrence);
   }

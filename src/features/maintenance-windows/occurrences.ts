@@ -23,6 +23,8 @@ export interface Schedule {
   /** Real minutes, also when clocks are set in between. */
   durationMinutes: number;
   repeat: Repeat | null;
+  /** When a person ended the occurrence that was in progress. */
+  endedEarlyAt?: Date | null;
 }
 
 export interface Occurrence {
@@ -47,8 +49,14 @@ export function* occurrencesFrom(schedule: Schedule, from: Date): Generator<Occu
     // A time of a day that the zone leaves out can be the first one of the next day.
     if (startMs <= lastMs || startMs + durationMs <= from.getTime()) continue;
     lastMs = startMs;
-    yield { startsAt: new Date(startMs), endsAt: new Date(startMs + durationMs) };
+    const endMs = endOf(startMs, durationMs, schedule);
+    if (endMs > from.getTime()) yield { startsAt: new Date(startMs), endsAt: new Date(endMs) };
   }
+}
+
+function endOf(startMs: number, durationMs: number, { endedEarlyAt }: Schedule): number {
+  const earlyMs = endedEarlyAt?.getTime() ?? Number.NEGATIVE_INFINITY;
+  return startMs <= earlyMs ? Math.min(startMs + durationMs, earlyMs) : startMs + durationMs;
 }
 
 /** The occurrences that have a part between two instants, and no more than some of them. */

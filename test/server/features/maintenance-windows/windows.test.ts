@@ -64,15 +64,17 @@ describe('maintenance windows', () => {
     expect((await send('POST', `${path}/end`)).body.error).to.match(/not in progress/);
     expect((await send('DELETE', path)).body).to.deep.equal({ success: true });
     expect((await send('GET', path)).status).to.equal(404);
-    await app.settle();
-    const { body: trail } = await send('GET', '/audit-logs?limit=50');
-    const entries = trail.data.filter(({ resourceId }: { resourceId: string }) => resourceId === made.id);
-    expect(entries.map(({ action }: { action: string }) => action).reverse()).to.deep.equal([
+    await app.server.chainWriter.flush();
+    const entries = await asOwner<{ action: string }>(
+      app.database.ownerUrl,
+      'select action from audit_logs where resource_id = $1 order by "timestamp", seq',
+      [made.id],
+    );
+    expect(entries.map(({ action }) => action)).to.deep.equal([
       'maintenance_window.create',
       'maintenance_window.update',
       'maintenance_window.delete',
     ]);
-    expect(entries[1].changes ?? entries[1].details).to.not.equal(undefined);
   });
 
   it('are shown by the devices that they have, and by no others', async () => {

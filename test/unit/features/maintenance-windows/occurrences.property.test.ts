@@ -173,6 +173,23 @@ describe('the occurrences of a maintenance window', () => {
     );
   });
 
+  it('end early if a person has ended the one in progress, and later ones do not', () => {
+    fc.assert(
+      fc.property(schedules, moments, fc.integer({ min: 0, max: 30 }), (schedule, from, days) => {
+        const endedEarlyAt = new Date(from.getTime() + days * DAY);
+        const ended = occurrencesBetween({ ...schedule, endedEarlyAt }, spanOf(from, 60), 1000);
+        const expected = occurrencesBetween(schedule, spanOf(from, 60), 1000)
+          .map(({ startsAt, endsAt }) => ({
+            startsAt,
+            endsAt: startsAt <= endedEarlyAt && endedEarlyAt < endsAt ? endedEarlyAt : endsAt,
+          }))
+          .filter(({ endsAt }) => endsAt > from);
+        expect(ended).to.deep.equal(expected);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('come in their order, each once, whatever the span', () => {
     fc.assert(
       fc.property(schedules, moments, fc.integer({ min: 0, max: 400 }), (schedule, from, days) => {
