@@ -21,6 +21,7 @@ import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
 import { feature as machineRecovery } from './machine-recovery/index.ts';
 import { feature as metrics } from './metrics/index.ts';
+import { feature as notifications } from './notifications/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './disaster-recovery/index.ts';
@@ -70,6 +71,7 @@ export const FEATURES = [
   databaseBackup,
   cloudBackup,
   webhooks,
+  notifications,
   recovery,
   logRetention,
   audit,
