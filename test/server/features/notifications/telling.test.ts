@@ -14,8 +14,14 @@ describe('alerts', () => {
 
   it('are told to those whom the first policy that fits names, and to no others', async () => {
     const [first, second] = [await ground.channel('slack', 'first'), await ground.channel('slack', 'second')];
-    await ground.policy({ match: { kinds: ['other'] }, steps: [{ afterMinutes: 0, channelIds: [second.id] }] });
-    await ground.policy({ match: { severities: ['high'] }, steps: [{ afterMinutes: 0, channelIds: [first.id] }] });
+    await ground.policy({
+      match: { kinds: ['other'] },
+      steps: [{ afterMinutes: 0, channelIds: [second.id] }],
+    });
+    await ground.policy({
+      match: { severities: ['high'] },
+      steps: [{ afterMinutes: 0, channelIds: [first.id] }],
+    });
     await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [second.id] }] });
     const [alertId] = await ground.raise({ title: 'Disk of DESK-1 is almost full' });
     await ground.app.settle();
@@ -42,7 +48,10 @@ describe('alerts', () => {
 
   it('are told to nobody if no policy fits', async () => {
     const { id } = await ground.channel('slack');
-    await ground.policy({ match: { severities: ['critical'] }, steps: [{ afterMinutes: 0, channelIds: [id] }] });
+    await ground.policy({
+      match: { severities: ['critical'] },
+      steps: [{ afterMinutes: 0, channelIds: [id] }],
+    });
     await ground.raise({ severity: 'low' });
     await ground.app.settle();
     expect(await ground.log()).to.deep.equal([]);
