@@ -188,14 +188,16 @@ describe('alerts', () => {
     expect(await reasons()).to.deep.equal(['raised sent']);
   });
 
-  it('of a device that is deleted end without a word', async () => {
-    const { id } = await ground.channel('slack');
+  it('of a device that is deleted end as well, so that no incident stays open', async () => {
+    const { id } = await ground.channel('pagerduty', 'deleted');
     await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [id] }], repeatEveryMinutes: 5 });
     const [alertId] = await ground.raise({});
     await ground.app.settle();
     await ground.sql('delete from alerts where id = $1', [alertId]);
     await ground.pass(24 * 60);
-    expect((await reasons()).slice(0, 1)).to.deep.equal(['raised sent']);
+    expect(await reasons()).to.deep.equal(['raised sent', 'resolved sent']);
+    const events = ground.receivers.at('/pagerduty/deleted').map(({ body }) => body.event_action);
+    expect(events).to.deep.equal(['trigger', 'resolve']);
     const states = await ground.sql('select state from notification_groups');
     expect(states).to.deep.equal([{ state: 'closed' }]);
   });
