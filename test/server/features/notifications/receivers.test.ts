@@ -48,8 +48,7 @@ describe('receivers of notifications', () => {
     await policyOf(id);
     await ground.raise({ title: 'Signed' });
     await ground.app.settle();
-    const [{ headers, text, body } = { headers: {}, text: '', body: {} }] =
-      ground.receivers.at('/webhook/signed');
+    const { headers, text, body } = ground.receivers.at('/webhook/signed')[0]!;
     const key = await crypto.subtle.importKey(
       'raw',
       Buffer.from(SIGNING_SECRET.slice(6), 'base64'),
