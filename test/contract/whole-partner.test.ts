@@ -31,8 +31,6 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
-  notifications: 'made and changed by the server',
-  notification_groups: 'made and changed by the server',
   membership_invitations: 'below /users, with the memberships that they become',
   invitations: 'no code uses it',
 };
@@ -42,6 +40,7 @@ const OF_LESS: Record<string, string> = {
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
   'POST /notification-policies/simulate': 'it changes nothing',
+  'PATCH /users/me/notification-settings': 'it changes what the user is told, and nobody else',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
     'it asks for a webhook that the user sees, as /replay does',
 };

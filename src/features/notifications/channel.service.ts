@@ -125,6 +125,7 @@ export async function updateChannel(ctx: Context, id: string, patch: ChannelPatc
     if (stored === undefined && path[0] === 'secret') continue;
     throw invalid(`body.${path.join('.')}`, message);
   }
+  const before = recorded(channel);
   const isElsewhere = secret !== undefined || changes.details !== undefined;
   const updated = await named(
     channel.$query(ctx.tx).patchAndFetch({
@@ -136,7 +137,7 @@ export async function updateChannel(ctx: Context, id: string, patch: ChannelPatc
       ...(isElsewhere ? { failingSince: null, lastError: null, lastSuccessAt: null, pausedUntil: null } : {}),
     }),
   );
-  ctx.recordChange(recorded(channel), recorded(updated));
+  ctx.recordChange(before, recorded(updated));
   return toChannelResponse(updated);
 }
 

@@ -114,10 +114,11 @@ export async function updatePolicy(ctx: Context, id: string, patch: PolicyPatch)
     const sent = { match: changes.match ?? {}, steps: given === undefined ? [] : steps };
     await assertKnown(ctx, policy, sent, policy);
   }
+  const before = recorded(policy);
   const updated = await named(policy.$query(ctx.tx).patchAndFetch({ ...changes, steps }));
   // Open conversations go on by the new rules.
   await wakeGroups(ctx.tx, id);
-  ctx.recordChange(recorded(policy), recorded(updated));
+  ctx.recordChange(before, recorded(updated));
   return toResponse(ctx, updated);
 }
 

@@ -15,7 +15,6 @@ import {
 
 export const PAGERDUTY_URL = 'https://events.pagerduty.com/v2/enqueue';
 const SUMMARY_MAX = 1024;
-const DEDUP_KEY_MAX = 255;
 const DETAIL_MAX = 1000;
 
 const SEVERITIES: Record<AlertSeverity, 'critical' | 'error' | 'warning' | 'info'> = {
@@ -35,8 +34,8 @@ const ACTIONS: Record<NotificationReason, 'trigger' | 'acknowledge' | 'resolve'>
   resolved: 'resolve',
 };
 
-/** One conversation is one incident, however often it is told. */
-export const dedupKey = (groupId: string): string => `muster-${groupId}`.slice(0, DEDUP_KEY_MAX);
+/** One conversation is one incident, however often it is told. At most 255 characters. */
+export const dedupKey = (groupId: string): string => `muster-${groupId}`;
 
 export function pagerDutyRequest(
   url: string,
