@@ -52,7 +52,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     });
     const live = await createLiveSide(infrastructure, { ...services, work }, options.hub, closing);
     work.connect(live.hub);
-    const { baseUrl, connections, database, httpServer, jobs, mailer } = infrastructure;
+    const { baseUrl, connections, database, deliverMail, httpServer, jobs, mailer } = infrastructure;
     const { metrics, nodeId, proxyTrust, rateLimits, secrets, ssoFetch, txtRecords, urls, webhookFetch } =
       infrastructure;
     const { hub, groups, credentials, upgradeHistory } = live;
@@ -72,6 +72,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         jobs,
         work,
         mailer,
+        deliverMail,
         baseUrl,
         heartbeatSeconds: config.heartbeatSeconds,
         secureCookies: config.secureCookies,
@@ -100,8 +101,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       metrics,
       secrets,
       webhookFetch,
+      work,
+      deliverMail,
+      baseUrl,
       alertTiming: options.alerts,
       webhookTiming: options.webhooks,
+      notificationTiming: options.notifications,
     });
     for (const [name, worker] of workers) await closing.start(name, worker);
     addJobs({

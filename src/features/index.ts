@@ -22,6 +22,7 @@ import { feature as logs } from './logs/index.ts';
 import { feature as machineRecovery } from './machine-recovery/index.ts';
 import { feature as maintenanceWindows, maintenanceWindowsUseFilters } from './maintenance-windows/index.ts';
 import { feature as metrics } from './metrics/index.ts';
+import { feature as notifications } from './notifications/index.ts';
 import { feature as organizations } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './disaster-recovery/index.ts';
@@ -72,6 +73,7 @@ export const FEATURES = [
   databaseBackup,
   cloudBackup,
   webhooks,
+  notifications,
   recovery,
   logRetention,
   audit,

@@ -4,6 +4,7 @@ import { SEALED_SIGNING_KEY } from './audit/index.ts';
 import { SEALED_BACKUP_COLUMNS } from './backup/index.ts';
 import { SEALED_CONNECTION_SECRET } from './cloud-backup/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
+import { SEALED_CHANNEL_SECRET } from './notifications/index.ts';
 import { SEALED_RELEASE_KEY } from './releases/index.ts';
 import { SEALED_SSO_COLUMNS } from './sso/index.ts';
 import { SEALED_WEBHOOK_SECRETS } from './webhooks/index.ts';
@@ -19,4 +20,5 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   ...SEALED_BACKUP_COLUMNS,
   ...SEALED_SSO_COLUMNS,
   ...SEALED_WEBHOOK_SECRETS,
+  SEALED_CHANNEL_SECRET,
 ];

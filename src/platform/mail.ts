@@ -10,7 +10,16 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { clock, DAY_MS } from '../clock.ts';
 import { z } from 'zod';
 
-export const Mail = z.object({ to: z.string(), subject: z.string(), text: z.string() });
+export const Mail = z.object({
+  to: z.string(),
+  subject: z.string(),
+  text: z.string(),
+  html: z.string().optional(),
+  /** With its angle brackets. Absent: the mail gets one of its own. */
+  messageId: z.string().optional(),
+  /** The mails that this one follows, each with its angle brackets: readers show them as one thread. */
+  references: z.string().optional(),
+});
 export type Mail = z.infer<typeof Mail>;
 
 interface MailFolderLimits {
@@ -58,7 +67,7 @@ interface DeliveryOptions {
 }
 
 /** Hands a mail to the mail server, or writes it to its file. Rejects if that fails. */
-type Deliver = (mail: Mail) => Promise<void>;
+export type Deliver = (mail: Mail) => Promise<void>;
 
 const TIME_OUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 15_000 };
 
@@ -131,7 +140,7 @@ export function createMailer(jobs: Jobs, deliver: Deliver): Mailer {
       await deliver(mail);
     } catch (error) {
       log.warn({ err: error, to: mail.to, subject: mail.subject }, 'mail.failed');
-      if (isRefusal(error)) {
+      if (isMailRefusal(error)) {
         throw new PermanentJobFailure('The mail server refuses the mail.', { cause: error });
       }
       throw error;
@@ -148,7 +157,7 @@ export function createMailer(jobs: Jobs, deliver: Deliver): Mailer {
 }
 
 /** Whether the mail server has refused this mail or its address for good, unlike one that refuses our credentials. */
-function isRefusal(error: unknown): boolean {
+export function isMailRefusal(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error) || !('responseCode' in error)) return false;
   const { code, responseCode } = error;
   return (code === 'EENVELOPE' || code === 'EMESSAGE') && Number(responseCode) >= 500;

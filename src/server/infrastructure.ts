@@ -19,6 +19,7 @@ import { createEncryptor, type SecretKeys } from '../platform/secrets/sealed.ts'
 import { poolState } from '../platform/db/pool.ts';
 import type { Config } from '../config.ts';
 import type { RoundTiming } from '../features/alerts/index.ts';
+import type { NotificationTiming } from '../features/notifications/index.ts';
 import type { DispatcherTiming } from '../features/webhooks/index.ts';
 import type { HubOptions } from '../hub/index.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -74,7 +75,8 @@ export async function openInfrastructure(
   const { broken } = await assertSecretsOpen(database.queuePool, secrets, SEALED_COLUMNS);
   if (broken.length > 0) log.error({ broken }, 'secrets.not_opened');
   const jobs = createJobs({ db: database.queuePool, encryptor: secrets, log, metrics });
-  const mailer = createMailer(jobs, createDelivery({ ...config.mail, dataDir: config.dataDir, log }));
+  const deliverMail = createDelivery({ ...config.mail, dataDir: config.dataDir, log });
+  const mailer = createMailer(jobs, deliverMail);
 
   const redis = config.redisUrl === undefined ? undefined : await openRedis(config.redisUrl, log);
   closing.add('redis', () => redis?.close());
@@ -110,6 +112,8 @@ export async function openInfrastructure(
     database,
     jobs,
     mailer,
+    /** Sends a mail at once, for those who need to know what came of it. */
+    deliverMail,
     redis,
     rateLimits: createRateLimits(redis),
     secrets,
@@ -185,6 +189,7 @@ export interface ServerOptions {
   >;
   alerts?: Partial<RoundTiming>;
   webhooks?: Partial<DispatcherTiming>;
+  notifications?: Partial<NotificationTiming>;
   backupStore?: { idleMs?: number; reserveBytes?: number };
   /** For tests, whose identity providers and name servers are local. */
   outbound?: GuardedFetchOptions['testing'];

@@ -22,6 +22,7 @@ import { createStore, FolderStorage, S3Storage } from '../features/backup-store/
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder, LogBudgets } from '../features/logs/index.ts';
 import { bareMetalLimits } from '../features/machine-recovery/index.ts';
+import { channelTestLimit } from '../features/notifications/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
 import { serviceLimits } from '../features/service.ts';
 import {
@@ -160,6 +161,7 @@ export async function createServices(
     bareMetalLimits: bareMetalLimits(rateLimits),
     invitationLimits: invitationLimits(rateLimits),
     webhookTestLimit: webhookTestLimit(rateLimits),
+    channelTestLimit: channelTestLimit(rateLimits),
     secondFactor,
     ending,
     passwordPolicy,

@@ -80,6 +80,7 @@ const SAID: Listed<string> = {
     'some NAMED_DEVICES': ['devices: some.length'],
     'samples DEVICES_MAX': ['isComplete'],
     'sources NAMED_MAX': ['more'],
+    'told SIMULATED_MAX': ['isCut'],
     'uses 3': ['more'],
     'value SHOWN_MAX': ['valueCount'],
     'versions LISTED_MAX': ['more'],

@@ -53,6 +53,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   groups: ['saved_filters'],
   // A filter that is used is looked up with the windows that use it.
   'maintenance-windows': ['saved_filters'],
+  // Messages name alerts and the site that they share, and reach people at the address of their account.
+  notifications: ['alerts', 'sites', 'users'],
   organizations: ['partner_users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],

@@ -21,6 +21,8 @@ const PATHS: Record<string, RegExp> = {
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
   maintenance_windows: /^\/maintenance-windows/,
+  notification_channels: /^\/notification-channels/,
+  notification_policies: /^\/notification-policies/,
 };
 /** Tables with a partner, of which no user changes a row for the whole of it. */
 const NOT_OF_A_WHOLE: Record<string, string> = {
@@ -39,6 +41,8 @@ const OF_LESS: Record<string, string> = {
   'POST /maintenance-windows/preview': 'it only computes times',
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
+  'POST /notification-policies/simulate': 'it changes nothing',
+  'PATCH /users/me/notification-settings': 'it changes what the user is told, and nobody else',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
     'it asks for a webhook that the user sees, as /replay does',
 };
@@ -82,11 +86,15 @@ describe('a change of a partner as a whole', () => {
     start: '2100-01-01T00:00',
     durationMinutes: 60,
   };
+  const CHANNEL = { name: 'Of all', type: 'email', details: { address: 'ada@example.com' } };
+  const policyBody = (name: string) => ({ name, steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }] });
   const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
   const PROVIDER = { ownerScope: 'partner', name: 'Of all', type: 'oidc' };
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
+  const channel = once(() => make('/notification-channels', CHANNEL));
+  const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
   const provider = once(() => make('/sso/providers', PROVIDER));
   const colleague = once(async () => {
@@ -136,6 +144,31 @@ describe('a change of a partner as a whole', () => {
     'POST /maintenance-windows/:id/end': async () => ({
       path: `/maintenance-windows/${await maintenance()}/end`,
     }),
+    'POST /notification-channels': async () => ({
+      path: '/notification-channels',
+      body: { ...CHANNEL, name: 'Another' },
+    }),
+    'PATCH /notification-channels/:id': async () => ({
+      path: `/notification-channels/${await channel()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /notification-channels/:id': async () => ({ path: `/notification-channels/${await channel()}` }),
+    'POST /notification-channels/:id/test': async () => ({
+      path: `/notification-channels/${await channel()}/test`,
+    }),
+    'POST /notification-policies': async () => ({
+      path: '/notification-policies',
+      body: policyBody('Another'),
+    }),
+    'PUT /notification-policies/order': async () => ({
+      path: '/notification-policies/order',
+      body: { policyIds: [await policy()] },
+    }),
+    'PATCH /notification-policies/:id': async () => ({
+      path: `/notification-policies/${await policy()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /notification-policies/:id': async () => ({ path: `/notification-policies/${await policy()}` }),
     'POST /roles': async () => ({ path: '/roles', body: { ...ROLE, name: 'Another' } }),
     'PATCH /roles/:id': async () => ({ path: `/roles/${await role()}`, body: { name: 'Renamed' } }),
     'DELETE /roles/:id': async () => ({ path: `/roles/${await role()}` }),

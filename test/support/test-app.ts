@@ -60,6 +60,7 @@ export interface TestAppOptions {
   undeliveredWorkMs?: number;
   alerts?: { everyMs: number; wholeEveryMs: number };
   webhooks?: ServerOptions['webhooks'];
+  notifications?: ServerOptions['notifications'];
   outbound?: ServerOptions['outbound'];
   backupStore?: ServerOptions['backupStore'];
   dashboard?: SinglePage;
@@ -108,7 +109,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     liveFilters,
     alerts,
   } = options;
-  const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard, webhooks } = options;
+  const { dashboardLimits, undeliveredWorkMs, outbound, backupStore, dashboard, webhooks, notifications } =
+    options;
   const server = await startServer({
     config,
     database,
@@ -126,6 +128,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     },
     ...(alerts === undefined ? {} : { alerts }),
     ...(webhooks === undefined ? {} : { webhooks }),
+    ...(notifications === undefined ? {} : { notifications }),
     ...(outbound === undefined ? {} : { outbound }),
     ...(backupStore === undefined ? {} : { backupStore }),
     ...(dashboard === undefined ? {} : { dashboard }),

@@ -7677,6 +7677,361 @@ replayed: number
 }
 }
 /**
+ * List notification channels by name
+ */
+"GET /notification-channels": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only channels of this organization.
+ */
+orgId?: string
+/**
+ * Only channels of the partner itself.
+ */
+ofPartner?: "true"
+}
+response: {
+data: NotificationChannel[]
+pagination: Pagination
+}
+}
+/**
+ * Create a notification channel
+ */
+"POST /notification-channels": {
+body: {
+/**
+ * Leave it out in partner scope for a channel of the partner.
+ */
+orgId?: (string | null)
+name: string
+type: ("email" | "slack" | "teams" | "discord" | "pagerduty" | "ntfy" | "webhook")
+/**
+ * Which fields each type has is said at the fields.
+ */
+details: {
+/**
+ * `email`: the address.
+ */
+address?: (string | null)
+/**
+ * `webhook`: where events are sent. `pagerduty`: the Events API v2, such as https://events.eu.pagerduty.com/v2/enqueue; that of the United States when it is left out.
+ */
+url?: (string | null)
+/**
+ * `ntfy`: the server, such as https://ntfy.sh.
+ */
+server?: (string | null)
+/**
+ * `ntfy`: the topic.
+ */
+topic?: (string | null)
+}
+/**
+ * Written, never returned. `slack`, `teams` and `discord`: the URL of the incoming webhook. `pagerduty`: the integration key. `ntfy`: an access token, if the server wants one. `webhook`: what signs, as `whsec_` and base64 of 24 to 64 bytes. `email` has none.
+ */
+secret?: (string | null)
+}
+response: NotificationChannel
+}
+/**
+ * Read a notification channel
+ */
+"GET /notification-channels/{id}": {
+params: {
+id: string
+}
+response: NotificationChannel
+}
+/**
+ * Change a notification channel
+ */
+"PATCH /notification-channels/{id}": {
+params: {
+id: string
+}
+body: {
+name?: (string | null)
+/**
+ * Replaces all details. The type cannot be changed.
+ */
+details?: ({
+/**
+ * `email`: the address.
+ */
+address?: (string | null)
+/**
+ * `webhook`: where events are sent. `pagerduty`: the Events API v2, such as https://events.eu.pagerduty.com/v2/enqueue; that of the United States when it is left out.
+ */
+url?: (string | null)
+/**
+ * `ntfy`: the server, such as https://ntfy.sh.
+ */
+server?: (string | null)
+/**
+ * `ntfy`: the topic.
+ */
+topic?: (string | null)
+} | null)
+/**
+ * Null removes it. It is needed again when the address that it is sent to changes.
+ */
+secret?: (string | null)
+}
+response: NotificationChannel
+}
+/**
+ * Delete a notification channel
+ */
+"DELETE /notification-channels/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * Send a test message to a notification channel at once
+ */
+"POST /notification-channels/{id}/test": {
+params: {
+id: string
+}
+response: NotificationChannelTest
+}
+/**
+ * List notification policies in their order
+ */
+"GET /notification-policies": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only policies of this organization.
+ */
+orgId?: string
+/**
+ * Only policies of the partner itself.
+ */
+ofPartner?: "true"
+}
+response: {
+data: NotificationPolicy[]
+pagination: Pagination
+}
+}
+/**
+ * Create a notification policy
+ */
+"POST /notification-policies": {
+body: {
+/**
+ * Leave it out in partner scope for a policy of the partner.
+ */
+orgId?: (string | null)
+name: string
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+match?: (NotificationPolicyMatch | null)
+steps: NotificationPolicyStep[]
+/**
+ * After the last step everybody is told again this often, at most 200 times. Null: not again.
+ */
+repeatEveryMinutes?: (number | null)
+/**
+ * Default `none`.
+ */
+groupBy?: (("none" | "device" | "site" | "rule") | null)
+/**
+ * Default 0 with `none`, otherwise 30.
+ */
+groupSeconds?: (number | null)
+/**
+ * Default `acknowledged`.
+ */
+until?: (("acknowledged" | "resolved") | null)
+}
+response: NotificationPolicy
+}
+/**
+ * Set the order of the notification policies of an owner
+ */
+"PUT /notification-policies/order": {
+body: {
+/**
+ * Leave it out in partner scope for the policies of the partner.
+ */
+orgId?: (string | null)
+/**
+ * All policies of the owner, each once, the first first.
+ */
+policyIds: string[]
+}
+response: {
+policyIds: string[]
+}
+}
+/**
+ * Show who would be told about an alert, and when
+ */
+"POST /notification-policies/simulate": {
+body: {
+orgId: string
+severity: ("critical" | "high" | "medium" | "low" | "info")
+kind: string
+siteId?: (string | null)
+/**
+ * Its site is used when `siteId` is left out.
+ */
+deviceId?: (string | null)
+/**
+ * When it is raised; now when it is left out.
+ */
+at?: (string | null)
+}
+response: NotificationSimulation
+}
+/**
+ * Read a notification policy
+ */
+"GET /notification-policies/{id}": {
+params: {
+id: string
+}
+response: NotificationPolicy
+}
+/**
+ * Change, enable or disable a notification policy
+ */
+"PATCH /notification-policies/{id}": {
+params: {
+id: string
+}
+body: {
+name?: (string | null)
+enabled?: (boolean | null)
+match?: (NotificationPolicyMatch | null)
+steps?: (NotificationPolicyStep[] | null)
+/**
+ * After the last step everybody is told again this often, at most 200 times. Null: not again.
+ */
+repeatEveryMinutes?: (number | null)
+/**
+ * Alerts of the same device, site or kind are one conversation while it is open. `none`: each alert is its own.
+ */
+groupBy?: (("none" | "device" | "site" | "rule") | null)
+/**
+ * How long the first message waits for further alerts of its group. Those that come later are told together, at most once in this time, and never more often than once a minute.
+ */
+groupSeconds?: (number | null)
+/**
+ * What ends the escalation.
+ */
+until?: (("acknowledged" | "resolved") | null)
+}
+response: NotificationPolicy
+}
+/**
+ * Delete a notification policy
+ */
+"DELETE /notification-policies/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List notifications, newest first
+ */
+"GET /notifications": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Messages about this alert.
+ */
+alertId?: string
+channelId?: string
+userId?: string
+orgId?: string
+/**
+ * Any of pending, sent, failed, suppressed, separated by commas.
+ */
+status?: string
+/**
+ * Added at or after: an instant, or a day (UTC).
+ */
+from?: string
+/**
+ * Added at or before: an instant, or a day (UTC).
+ */
+to?: string
+}
+response: {
+data: Notification[]
+pagination: Pagination
+}
+}
+/**
+ * Read what you want to be told
+ */
+"GET /users/me/notification-settings": {
+response: NotificationSettings
+}
+/**
+ * Change what you want to be told
+ */
+"PATCH /users/me/notification-settings": {
+body: {
+/**
+ * Where you are told; null: the address of your account.
+ */
+address?: (string | null)
+/**
+ * For those who look after the alerts; nothing is sent to it.
+ */
+phone?: (string | null)
+/**
+ * Nothing is sent then.
+ */
+quietHours?: (WeeklyHours | null)
+/**
+ * Critical alerts are sent in quiet hours as well.
+ */
+criticalBreaksQuietHours?: (boolean | null)
+/**
+ * Only alerts of these are sent; null: of all.
+ */
+severities?: (("critical" | "high" | "medium" | "low" | "info")[] | null)
+}
+response: NotificationSettings
+}
+/**
  * List recovery plans by name
  */
 "GET /dr/plans": {
@@ -12600,6 +12955,294 @@ responseExcerpt: (string | null)
 data: ({
 [k: string]: unknown
 } | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationChannel".
+ */
+export interface NotificationChannel {
+id: string
+/**
+ * Null: it belongs to the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+type: ("email" | "slack" | "teams" | "discord" | "pagerduty" | "ntfy" | "webhook")
+details: {
+address?: string
+url?: string
+server?: string
+topic?: string
+}
+hasSecret: boolean
+/**
+ * `untested`: nothing was sent yet. `failing`: what was sent last has not arrived.
+ */
+status: ("ok" | "failing" | "untested")
+/**
+ * Why what was sent last has not arrived.
+ */
+lastError: (string | null)
+failingSince: (string | null)
+lastSuccessAt: (string | null)
+/**
+ * The receiver has asked the server to wait until then.
+ */
+pausedUntil: (string | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationChannelTest".
+ */
+export interface NotificationChannelTest {
+ok: boolean
+/**
+ * Null if there was no answer, and for mails.
+ */
+responseStatus: (number | null)
+durationMs: number
+error: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationPolicy".
+ */
+export interface NotificationPolicy {
+id: string
+/**
+ * Null: it belongs to the partner, and follows the policies of the organization.
+ */
+orgId: (string | null)
+partnerId: string
+/**
+ * The first enabled policy that fits takes the alert.
+ */
+position: number
+name: string
+enabled: boolean
+match: {
+severities?: ("critical" | "high" | "medium" | "low" | "info")[]
+kinds?: string[]
+orgIds?: string[]
+siteIds?: string[]
+hours?: WeeklyHours
+}
+steps: {
+afterMinutes: number
+channelIds: string[]
+userIds: string[]
+}[]
+/**
+ * The channels of the steps, also those of the partner that you cannot see otherwise.
+ */
+channels: {
+id: string
+name: string
+type: ("email" | "slack" | "teams" | "discord" | "pagerduty" | "ntfy" | "webhook")
+}[]
+/**
+ * The people of the steps who still reach the tenant of the policy.
+ */
+users: {
+id: string
+name: string
+}[]
+repeatEveryMinutes: (number | null)
+groupBy: ("none" | "device" | "site" | "rule")
+groupSeconds: number
+until: ("acknowledged" | "resolved")
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "WeeklyHours".
+ */
+export interface WeeklyHours {
+/**
+ * On which it begins; 0 is Sunday. Every day when it is left out.
+ */
+days?: {
+[k: string]: unknown
+}
+from: string
+/**
+ * On the next day if it lies before `from`. The same as `from`: for 24 hours.
+ */
+to: string
+timezone: string
+}
+/**
+ * An alert has to fit all that is given. Nothing given: every alert fits.
+ * 
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationPolicyMatch".
+ */
+export interface NotificationPolicyMatch {
+severities?: ("critical" | "high" | "medium" | "low" | "info")[]
+kinds?: string[]
+/**
+ * Only in policies of the partner.
+ */
+orgIds?: string[]
+/**
+ * Alerts that concern a whole organization are at no site.
+ */
+siteIds?: string[]
+hours?: WeeklyHours1
+}
+/**
+ * When the alert was raised.
+ */
+export interface WeeklyHours1 {
+/**
+ * On which it begins; 0 is Sunday. Every day when it is left out.
+ */
+days?: {
+[k: string]: unknown
+}
+from: string
+/**
+ * On the next day if it lies before `from`. The same as `from`: for 24 hours.
+ */
+to: string
+timezone: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationPolicyStep".
+ */
+export interface NotificationPolicyStep {
+/**
+ * After the first message is due.
+ */
+afterMinutes: number
+channelIds?: string[]
+/**
+ * Each person is told by mail, as their own settings say.
+ */
+userIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationSimulation".
+ */
+export interface NotificationSimulation {
+/**
+ * The policy that takes the alert; null: nobody is told.
+ */
+policyId: (string | null)
+policyName: (string | null)
+/**
+ * The policies in order up to the one that takes the alert, with why the others do not.
+ */
+considered: {
+policyId: string
+policyName: string
+fault: (string | null)
+}[]
+/**
+ * If nobody acknowledges or resolves it, for at most 7 days.
+ */
+timeline: {
+at: string
+reason: ("raised" | "escalated" | "repeated")
+/**
+ * The first is 1. Repetitions have the last one.
+ */
+step: number
+channelId: (string | null)
+userId: (string | null)
+/**
+ * Null if it does not exist any more.
+ */
+name: (string | null)
+/**
+ * Why nothing is sent; null if it is.
+ */
+suppressed: (string | null)
+}[]
+/**
+ * There would be more than the timeline has.
+ */
+isCut: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Notification".
+ */
+export interface Notification {
+/**
+ * Also the id of the work that sends it. Webhooks get it as `webhook-id`.
+ */
+id: string
+/**
+ * The organization of its alerts, or of the channel that was tested.
+ */
+orgId: string
+partnerId: string
+/**
+ * The same for all messages of one conversation.
+ */
+groupId: (string | null)
+/**
+ * It may have been deleted since. Null for a test.
+ */
+policyId: (string | null)
+/**
+ * The step of the policy that told this recipient; the first is 1.
+ */
+step: (number | null)
+reason: ("raised" | "escalated" | "repeated" | "acknowledged" | "resolved" | "test")
+status: ("pending" | "sent" | "failed" | "suppressed")
+/**
+ * It may have been deleted since. Null for a person.
+ */
+channelId: (string | null)
+/**
+ * Null for a channel, and if the account was deleted.
+ */
+userId: (string | null)
+/**
+ * The name of the channel or person at that time.
+ */
+recipient: string
+title: string
+severity: ("critical" | "high" | "medium" | "low" | "info")
+alertCount: number
+/**
+ * The alert, if the message is about one; otherwise the first of them.
+ */
+alertId: (string | null)
+attempts: number
+/**
+ * Why it was not sent, or was suppressed.
+ */
+error: (string | null)
+createdAt: string
+sentAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "NotificationSettings".
+ */
+export interface NotificationSettings {
+address: (string | null)
+phone: (string | null)
+/**
+ * Nothing is sent then.
+ */
+quietHours: (WeeklyHours | null)
+/**
+ * Critical alerts are sent in quiet hours as well.
+ */
+criticalBreaksQuietHours: boolean
+severities: (("critical" | "high" | "medium" | "low" | "info")[] | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

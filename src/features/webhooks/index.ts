@@ -12,7 +12,8 @@ import { WEBHOOKS_MAX } from './webhook.service.ts';
 
 export type { DispatcherTiming } from './webhook.work.ts';
 export { webhookTestLimit } from './webhook.service.ts';
-export { SEALED_WEBHOOK_SECRETS } from './signing.ts';
+export { SEALED_WEBHOOK_SECRETS, signedHeaders } from './signing.ts';
+export { excerptOf, retryAfterMs } from './post.ts';
 
 interface WorkerParts {
   /** The pool of background work, so that requests and devices do not wait for its connections. */

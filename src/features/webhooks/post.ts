@@ -82,7 +82,7 @@ export async function post(
 }
 
 /** The beginning of the body, with an ellipsis if there is more. A slow or broken body does not change the outcome. */
-async function excerptOf(answer: OpenAnswer): Promise<string | null> {
+export async function excerptOf(answer: OpenAnswer): Promise<string | null> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   let isWhole = false;
