@@ -12763,9 +12763,7 @@ export interface WeeklyHours {
 /**
  * On which it begins; 0 is Sunday. Every day when it is left out.
  */
-days?: {
-[k: string]: unknown
-}
+days?: number[]
 from: string
 /**
  * On the next day if it lies before `from`. The same as `from`: for 24 hours.
@@ -12799,9 +12797,7 @@ export interface WeeklyHours1 {
 /**
  * On which it begins; 0 is Sunday. Every day when it is left out.
  */
-days?: {
-[k: string]: unknown
-}
+days?: number[]
 from: string
 /**
  * On the next day if it lies before `from`. The same as `from`: for 24 hours.
