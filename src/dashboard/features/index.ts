@@ -8,6 +8,7 @@ import { enrollmentPages } from './enrollment/index.ts';
 import { eventLogPages } from './event-logs/index.ts';
 import { filterPages } from './filters/index.ts';
 import { groupPages } from './groups/index.ts';
+import { notificationPages } from './notifications/index.ts';
 import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
@@ -32,6 +33,7 @@ export const signedInPages = [
   ...softwarePages,
   ...scriptPages,
   ...alertPages,
+  ...notificationPages,
   ...backupPages,
   ...cloudBackupPages,
   ...recoveryPages,

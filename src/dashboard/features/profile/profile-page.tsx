@@ -18,6 +18,7 @@ import {
 } from '../../ui/index.ts';
 import { call, apiQuery, useApiChange } from '../../api/index.ts';
 import { readMe, useMe } from '../../session.ts';
+import { OwnNotifications } from '../notifications/index.ts';
 import { SecondFactor } from './second-factor.tsx';
 
 const route = getRouteApi('/signed-in/profile');
@@ -51,6 +52,9 @@ export function ProfilePage() {
             </Panel>
             <Panel title="Single sign-on">
               <Identities />
+            </Panel>
+            <Panel title="Notifications">
+              <OwnNotifications />
             </Panel>
           </Stack>
         </Grid.Col>
