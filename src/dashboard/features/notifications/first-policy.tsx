@@ -5,7 +5,7 @@ import { useApiChange } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
 import { useMe, useRefusal } from '../../session.ts';
-import { Action, Empty, FormDialog, useForm } from '../../ui/index.ts';
+import { Action, Empty, FormDialog, Loading, useForm } from '../../ui/index.ts';
 import { ownerBody, useFirstOwner, useOwnerChoice, useSeesProvider } from './owner.ts';
 import { CHANNEL_READS, POLICY_READS } from './reads.ts';
 
@@ -16,11 +16,12 @@ export function FirstPolicy({ onCreate }: { onCreate: () => void }) {
   const { orgId } = useScope();
   const names = useNames();
   const [isOpen, setOpen] = useState(false);
+  if (seesProvider === undefined) return <Loading what="Reading policies" />;
   const whose = orgId === undefined ? '' : ` of ${names.organization(orgId)}`;
   return (
     <>
       <Empty
-        title={seesProvider ? `Nobody is told of alerts${whose}` : 'You have no policies of your own'}
+        title={seesProvider ? `Nobody is told of alerts${whose}` : 'There are no policies of your own'}
         action={
           <Group gap="xs" justify="center">
             <Action refusal={refusal} icon={IconMail} onClick={() => setOpen(true)}>
@@ -34,7 +35,7 @@ export function FirstPolicy({ onCreate }: { onCreate: () => void }) {
       >
         {seesProvider
           ? 'Alerts are listed under Alerts, but no message is sent. A policy says who is told of which alerts, and who next if nobody acknowledges them.'
-          : 'Your provider may be told of your alerts by policies that you do not see. With a policy of your own, you are told as well as you say here, and the policies of your provider take only what yours do not.'}
+          : 'Your provider may be told of your alerts by policies that you do not see. A policy of your own says who is told of which alerts. It comes first: those of your provider take what yours do not.'}
       </Empty>
       {isOpen && <FirstPolicyDialog onClose={() => setOpen(false)} />}
     </>

@@ -6,22 +6,29 @@ import { useMe, useRefusal } from '../../session.ts';
 
 /** To whom a channel or a policy belongs, and whom its policies can tell. */
 
+const STALE_MS = 60_000;
+
 /** The choice of a provider for itself. */
 export const OF_PROVIDER = 'provider';
 
-/** Whether the person sees what belongs to the provider, so that nothing listed means that there is nothing. */
-export function useSeesProvider(): boolean {
-  const { scope, accessibleOrgIds } = useMe();
-  return scope === 'partner' && accessibleOrgIds === null;
+/**
+ * Whether the person sees what belongs to the provider, so that nothing listed means that there is nothing. `undefined`
+ * while that is read.
+ */
+export function useSeesProvider(): boolean | undefined {
+  const isOfPartner = useMe().scope === 'partner';
+  const user = useQuery({ ...apiQuery('GET /users/me'), enabled: isOfPartner, staleTime: STALE_MS });
+  if (!isOfPartner) return false;
+  return user.data === undefined ? undefined : user.data.orgAccess === 'all';
 }
 
 /** The owner that something new begins with: the organization of the header, the own one, or the provider. */
 export function useFirstOwner(): string {
-  const { scope, orgId: own } = useMe();
+  const { orgId: own } = useMe();
   const { orgId } = useScope();
   const organizations = useOrganizations();
   const seesProvider = useSeesProvider();
-  const first = scope === 'partner' && seesProvider ? OF_PROVIDER : organizations[0]?.id;
+  const first = seesProvider === true ? OF_PROVIDER : organizations[0]?.id;
   return orgId ?? own ?? first ?? '';
 }
 
@@ -38,7 +45,7 @@ export function useOwnerChoice() {
     required: true,
     isSearchable: true,
     options: [
-      ...(seesProvider ? [{ value: OF_PROVIDER, label: 'All organizations' }] : []),
+      ...(seesProvider === true ? [{ value: OF_PROVIDER, label: 'All organizations' }] : []),
       ...choicesOf(organizations),
     ],
   } as const;
@@ -80,7 +87,6 @@ export function useChannelsOf(owner: string): readonly NotificationChannel[] | u
 }
 
 const PEOPLE_PAGES_MAX = 20;
-const STALE_MS = 60_000;
 
 /** The people that a policy of the owner can tell; why there are none to choose from, if the person may not see them. */
 export function usePeopleOf(owner: string): {

@@ -196,7 +196,7 @@ function AllDisabled({ policies }: { policies: readonly NotificationPolicy[] }) 
   if (policies.length === 0 || policies.some(({ enabled }) => enabled)) return null;
   return (
     <Notice tone="warning" title="All of these policies are disabled">
-      {seesProvider
+      {seesProvider === true
         ? 'Nobody is told of alerts until one of them is enabled.'
         : 'They tell nobody of alerts until one of them is enabled. Your provider may have policies that you do not see.'}
     </Notice>
