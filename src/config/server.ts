@@ -268,7 +268,7 @@ export const networkArea = defineArea({
     WEBHOOK_ALLOWED_PRIVATE_CIDRS: addresses('10.1.2.3,10.8.0.0/16')
       .optional()
       .describe(
-        'Internal addresses or ranges that webhooks may be sent to. Receivers at other internal addresses are refused.',
+        'Internal addresses or ranges that webhooks and notifications may be sent to. Receivers at other internal addresses are refused.',
       ),
     OUTBOUND_DENIED_CIDRS: addresses('192.0.2.10,198.51.100.0/24')
       .optional()

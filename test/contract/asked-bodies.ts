@@ -135,6 +135,18 @@ export function describeBadInput(title: string, choose: Choice): void {
           eventTypes: ['alert.raised'],
         }),
       };
+      Object.assign(ids, {
+        '/notification-channels/:id': await made('/notification-channels', {
+          orgId: tenant.orgId,
+          name: 'Channel',
+          type: 'email',
+          details: { address: 'ada@example.com' },
+        }),
+        '/notification-policies/:id': await made('/notification-policies', {
+          name: 'Policy',
+          steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }],
+        }),
+      });
       for (const { path } of rows.filter(({ access }) => access === 'agent')) {
         const agent = await buildDevice(app, tenant.orgId);
         ids[path] = agent.deviceId;
@@ -165,6 +177,7 @@ export function describeBadInput(title: string, choose: Choice): void {
     /** What a right body of the row names. */
     const existing = async (row: AnyRoute): Promise<Ids> => ({
       ...tenant,
+      personId: tenant.admin.id,
       deviceId: ids['/devices/:id/commands'],
       encryptionKeyId,
       enrollmentKey:

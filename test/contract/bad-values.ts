@@ -106,6 +106,7 @@ export interface Ids {
   deviceId: string | undefined;
   encryptionKeyId: string;
   enrollmentKey: string;
+  personId: string;
 }
 /** Of things that do not exist: for what only a schema looks at. */
 export const NO_IDS: Ids = {
@@ -115,6 +116,7 @@ export const NO_IDS: Ids = {
   deviceId: newId(),
   encryptionKeyId: newId(),
   enrollmentKey: 'none',
+  personId: newId(),
 };
 
 /** A value that the schema takes, named by its field where its type does not say enough. */
@@ -233,11 +235,25 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
     delete body['allUsers'];
     body['retention'] = { keepDays: 7 };
   }
+  Object.assign(body, ofNotifications(row, given));
+  // Mail has no secret.
+  if (row.path.startsWith('/notification-channels')) delete body['secret'];
   // Of logs only.
   if (body['backupType'] === 'full') delete body['stopAt'];
   const parsed = parsedBody(row, body);
   expect(parsed?.error?.issues ?? [], `a good body for ${nameOf(row)}`).to.deep.equal([]);
   return body;
+}
+
+/** What these fields mean elsewhere is something else. */
+function ofNotifications({ path }: AnyRoute, { personId }: Ids): Body {
+  const quietHours = { from: '22:00', to: '06:00', timezone: 'UTC' };
+  if (path === '/users/me/notification-settings') return { phone: '+44 20 7946 0000', quietHours };
+  if (path.startsWith('/notification-channels')) return { details: { address: 'ada@example.com' } };
+  if (path === '/notification-policies/simulate') return { kind: 'device_offline' };
+  if (path === '/notification-policies/order') return { policyIds: [] };
+  if (path.startsWith('/notification-policies')) return { steps: [{ afterMinutes: 0, userIds: [personId] }] };
+  return {};
 }
 
 /** As the pipeline parses it. */

@@ -47,6 +47,7 @@ const NO_CHANGE: Record<string, string> = {
   'POST /c2c/connections/:id/test': 'it tests the connection',
   'POST /c2c/items/export': 'it reads',
   'POST /webhooks/:id/test': 'it sends an event',
+  'POST /notification-channels/:id/test': 'it sends a message',
   'POST /audit-logs/export': 'it reads',
   'POST /audit-logs/verify': 'it reads',
 };
@@ -188,6 +189,31 @@ describe('changes in the audit trail', function () {
         url: 'https://1.1.1.1/hook',
         eventTypes: ['alert.raised'],
       }),
+    'PATCH /notification-channels/:id': () =>
+      renaming('/notification-channels', {
+        orgId: tenant.orgId,
+        type: 'email',
+        details: { address: 'ada@example.com' },
+      }),
+    'PATCH /notification-policies/:id': () =>
+      renaming('/notification-policies', { orgId: tenant.orgId, steps: tellingAdmin() }),
+    'PUT /notification-policies/order': async () => {
+      const orgId = await make('/orgs/organizations', { name: 'Ordered', slug: `ordered-${newId()}` });
+      const policy = (name: string) => make('/notification-policies', { orgId, name, steps: tellingAdmin() });
+      const [first, second] = [await policy('First'), await policy('Second')];
+      return {
+        path: '/notification-policies/order',
+        body: { orgId, policyIds: [second, first] },
+        before: { policyIds: [first, second] },
+        after: { policyIds: [second, first] },
+      };
+    },
+    'PATCH /users/me/notification-settings': async () => ({
+      path: '/users/me/notification-settings',
+      body: { severities: ['critical'] },
+      before: { severities: null },
+      after: { severities: ['critical'] },
+    }),
     'PATCH /custom-fields/:id': () =>
       renaming('/custom-fields', { orgId: tenant.orgId, key: 'asset_tag', type: 'string' }),
     'PATCH /sso/providers/:id': async () => {
@@ -384,6 +410,7 @@ describe('changes in the audit trail', function () {
     }),
   };
 
+  const tellingAdmin = () => [{ afterMinutes: 0, userIds: [tenant.admin.id] }];
   const webhook = () =>
     make('/webhooks', {
       orgId: tenant.orgId,

@@ -79,6 +79,8 @@ const NO_UPDATE = new Set([
   'c2c_consents',
   'dr_pinned_scripts',
   'webhook_events',
+  'notifications',
+  'notification_group_alerts',
   'metric_samples',
   'metric_minutes',
   'metric_quarters',

@@ -56,6 +56,9 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   work_dependencies: 'counted by the statements of the work engine',
   work_holders: 'one lease of a process',
   saml_used_assertions: 'one insert that says whether the row is new',
+  notification_outbox: 'written by triggers, and taken as sets by the rounds',
+  notification_groups: 'locked and advanced as sets by the rounds',
+  notification_group_alerts: 'joined and counted as sets by the rounds',
   invitations: 'no code uses it',
 };
 

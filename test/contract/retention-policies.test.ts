@@ -82,6 +82,12 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     where user_id = '${userId}' and user_agent is null limit 1`,
   webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
     select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
+  notifications: ({ orgId }) => `insert into notifications
+      (id, partner_id, org_id, reason, status, recipient, title, severity, alert_count, created_at)
+    select $id, partner_id, id, 'test', 'failed', 'Room', 't', 'info', 0, $at from organizations where id = '${orgId}'`,
+  notification_groups: ({ orgId }) => `insert into notification_groups
+      (id, partner_id, org_id, policy_id, key, title, state, began_at, closed_at)
+    select $id, partner_id, id, $id, 'k', 't', 'closed', $at, $at from organizations where id = '${orgId}'`,
   dr_executions: ({ orgId }) => `insert into dr_executions
       (id, org_id, plan_name, execution_type, trigger, status, groups, finished_at)
     values ($id, '${orgId}', 'Aged', 'rehearsal', 'manual', 'completed', '[]', $at)`,

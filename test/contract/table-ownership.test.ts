@@ -46,6 +46,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // A filter names sites and groups, whose existence one statement checks.
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],
+  // Messages name alerts and the site that they share, and reach people at the address of their account.
+  notifications: ['alerts', 'sites', 'users'],
   organizations: ['partner_users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],

@@ -20,6 +20,8 @@ const PATHS: Record<string, RegExp> = {
   scripts: /^\/scripts/,
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
+  notification_channels: /^\/notification-channels/,
+  notification_policies: /^\/notification-policies/,
 };
 /** Tables with a partner, of which no user changes a row for the whole of it. */
 const NOT_OF_A_WHOLE: Record<string, string> = {
@@ -29,6 +31,8 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
+  notifications: 'made and changed by the server',
+  notification_groups: 'made and changed by the server',
   membership_invitations: 'below /users, with the memberships that they become',
   invitations: 'no code uses it',
 };
@@ -37,6 +41,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
 const OF_LESS: Record<string, string> = {
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
+  'POST /notification-policies/simulate': 'it changes nothing',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
     'it asks for a webhook that the user sees, as /replay does',
 };
@@ -73,10 +78,14 @@ describe('a change of a partner as a whole', () => {
   };
   const SCRIPT = { name: 'Of all', language: 'bash', content: 'true' };
   const WEBHOOK = { name: 'Of all', url: 'https://1.1.1.1/hook', eventTypes: ['alert.raised'] };
+  const CHANNEL = { name: 'Of all', type: 'email', details: { address: 'ada@example.com' } };
+  const policyBody = (name: string) => ({ name, steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }] });
   const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
   const PROVIDER = { ownerScope: 'partner', name: 'Of all', type: 'oidc' };
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
+  const channel = once(() => make('/notification-channels', CHANNEL));
+  const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
   const provider = once(() => make('/sso/providers', PROVIDER));
   const colleague = once(async () => {
@@ -114,6 +123,31 @@ describe('a change of a partner as a whole', () => {
       path: `/webhooks/${await webhook()}/replay`,
       body: { from: '2026-01-01', to: '2026-01-02', statuses: ['failed'] },
     }),
+    'POST /notification-channels': async () => ({
+      path: '/notification-channels',
+      body: { ...CHANNEL, name: 'Another' },
+    }),
+    'PATCH /notification-channels/:id': async () => ({
+      path: `/notification-channels/${await channel()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /notification-channels/:id': async () => ({ path: `/notification-channels/${await channel()}` }),
+    'POST /notification-channels/:id/test': async () => ({
+      path: `/notification-channels/${await channel()}/test`,
+    }),
+    'POST /notification-policies': async () => ({
+      path: '/notification-policies',
+      body: policyBody('Another'),
+    }),
+    'PUT /notification-policies/order': async () => ({
+      path: '/notification-policies/order',
+      body: { policyIds: [await policy()] },
+    }),
+    'PATCH /notification-policies/:id': async () => ({
+      path: `/notification-policies/${await policy()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /notification-policies/:id': async () => ({ path: `/notification-policies/${await policy()}` }),
     'POST /roles': async () => ({ path: '/roles', body: { ...ROLE, name: 'Another' } }),
     'PATCH /roles/:id': async () => ({ path: `/roles/${await role()}`, body: { name: 'Renamed' } }),
     'DELETE /roles/:id': async () => ({ path: `/roles/${await role()}` }),

@@ -122,13 +122,16 @@ function move(group: Group, policy: NotificationPolicy | undefined, standing: St
       stepsTaken = due.to;
     }
     const repeated = repeatsBy(policy, { ...progress, stepsTaken }, now);
-    const isRepeated = repeated > repeats;
+    // After an outage, a step and a repetition may be due together: nobody is told twice at one time.
+    const isRepeated = repeated > repeats && due.to === due.from;
+    repeats = repeated;
     if (isRepeated) {
       const recipients = recipientsOf(policy.steps, 0);
       tellings.push({ group, reason: 'repeated', subject: 'open', recipients });
-      repeats = repeated;
     } else if (hasJoined) {
-      tellings.push({ group, reason: 'raised', subject: 'untold', recipients: recipientsOf(reached, 0) });
+      // Those of the steps that are due now hear of all.
+      const others = recipientsOf(reached, 0).filter((one) => !isAmong(one, tellings));
+      tellings.push({ group, reason: 'raised', subject: 'untold', recipients: others });
     }
     isTold = isFirst || isRepeated || hasJoined;
     if (isTold) lastToldAt = now;
@@ -141,6 +144,11 @@ function move(group: Group, policy: NotificationPolicy | undefined, standing: St
     change: { id, state, ...progress, dueAt: nextLookAt(escalation(policy), left, progress, now) },
   };
 }
+
+const isAmong = ({ channelId, userId }: Recipient, tellings: readonly Telling[]): boolean =>
+  tellings.some(({ recipients }) =>
+    recipients.some((one) => one.channelId === channelId && one.userId === userId),
+  );
 
 const escalation = (policy: NotificationPolicy | undefined): Escalation | undefined => policy;
 
@@ -290,7 +298,7 @@ function notificationFor(
     orgId,
     organization: told.organization,
     policy: told.policy,
-    text: reason === 'resolved' && told.count > 1 ? 'All of these alerts are resolved.' : null,
+    text: reason === 'resolved' ? endOf(told.count) : null,
   };
   return {
     id: newId(),
@@ -311,6 +319,12 @@ function notificationFor(
     content,
     error: why ?? null,
   };
+}
+
+/** The alerts of a deleted device are gone, and whoever was told of them is told that. */
+function endOf(count: number): string | null {
+  if (count === 0) return 'The device does not exist any more.';
+  return count === 1 ? null : 'All of these alerts are resolved.';
 }
 
 /** A channel of another tenant is never told, whatever a policy names. */

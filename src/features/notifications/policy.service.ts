@@ -110,7 +110,9 @@ export async function updatePolicy(ctx: Context, id: string, patch: PolicyPatch)
   if (Object.keys(patch).length === 0) throw noFields();
   const steps = given === undefined ? policy.steps : stored(given);
   if (given !== undefined || changes.match !== undefined) {
-    await assertKnown(ctx, policy, { match: changes.match ?? policy.match, steps }, policy);
+    // What is not sent was checked before, and may have left the tenant since.
+    const sent = { match: changes.match ?? {}, steps: given === undefined ? [] : steps };
+    await assertKnown(ctx, policy, sent, policy);
   }
   const updated = await named(policy.$query(ctx.tx).patchAndFetch({ ...changes, steps }));
   // Open conversations go on by the new rules.

@@ -269,7 +269,7 @@ export interface Told {
 
 const RANK = `array_position(array['critical', 'high', 'medium', 'low', 'info'], a.severity)`;
 
-/** What messages about conversations say. The worst alerts are named. */
+/** What messages about conversations say. The worst alerts are named. Those of a conversation that ends may all be gone. */
 export async function readTold(
   tx: Tx,
   subject: Subject,
@@ -278,7 +278,8 @@ export async function readTold(
   if (groupIds.length === 0) return new Map();
   const { rows } = await tx.raw<{ rows: Told[] }>(
     `select g.id as "groupId", o.name as organization, p.name as policy, s.name as place, t.count,
-      (array['critical', 'high', 'medium', 'low', 'info'])[t.worst] as severity, named.alerts
+      coalesce((array['critical', 'high', 'medium', 'low', 'info'])[t.worst], 'info') as severity,
+      coalesce(named.alerts, '[]') as alerts
     from notification_groups g join organizations o on o.id = g.org_id
     left join notification_policies p on p.id = g.policy_id
     left join sites s on s.org_id = g.org_id
@@ -293,7 +294,7 @@ export async function readTold(
         select a.* from notification_group_alerts ga join alerts a on a.id = ga.alert_id
         where ga.group_id = g.id and ${SUBJECTS[subject]}
         order by ${RANK}, a.raised_at, a.id limit ${NAMED_MAX}) n) named
-    where g.id = any(?::uuid[]) and t.count > 0`,
+    where g.id = any(?::uuid[]) ${subject === 'all' ? '' : 'and t.count > 0'}`,
     [[...groupIds]],
   );
   return new Map(rows.map((told) => [told.groupId, told]));

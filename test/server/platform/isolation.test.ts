@@ -563,6 +563,13 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'The rounds decide who is told about the alerts of all tenants, and what is told is sent for all.',
+    files: {
+      'features/notifications/delivery.work.ts': 4,
+      'features/notifications/notification.work.ts': 6,
+    },
+  },
+  {
     why: 'Jobs, retention, secrets and signing keys are those of the installation; public routes receive `ctx.withSystem`.',
     files: {
       'platform/db/dump.ts': 1,
@@ -636,6 +643,11 @@ describe('the way across tenants', () => {
         { name: 'lock_device_caps', public: false },
         // The history of a device follows it, whoever moves it.
         { name: 'move_metric_history', public: false },
+        // A person who causes an alert may not see whom it is told to, nor those whom a policy of theirs names.
+        { name: 'notification_alerts_changed', public: false },
+        { name: 'notification_alerts_raised', public: false },
+        { name: 'notification_channel_names', public: false },
+        { name: 'notification_people', public: false },
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },

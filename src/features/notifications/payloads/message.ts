@@ -73,7 +73,7 @@ export const headline = ({ reason, title }: Pick<MessageContent, 'reason' | 'tit
 
 /** The title of a message about some alerts, the first of which has `first` as its title. */
 export const titleOf = (count: number, first: string, place: string | null): string =>
-  count === 1 ? first : `${count} alerts${place === null ? '' : ` at ${place}`}: ${first} and others`;
+  count <= 1 ? first : `${count} alerts${place === null ? '' : ` at ${place}`}: ${first} and others`;
 
 /** How many alerts a message is about and does not name. */
 export const unnamed = ({ count, alerts }: Pick<MessageContent, 'count' | 'alerts'>): number =>

@@ -14,8 +14,14 @@ describe('alerts', () => {
 
   it('are told to those whom the first policy that fits names, and to no others', async () => {
     const [first, second] = [await ground.channel('slack', 'first'), await ground.channel('slack', 'second')];
-    await ground.policy({ match: { kinds: ['other'] }, steps: [{ afterMinutes: 0, channelIds: [second.id] }] });
-    await ground.policy({ match: { severities: ['high'] }, steps: [{ afterMinutes: 0, channelIds: [first.id] }] });
+    await ground.policy({
+      match: { kinds: ['other'] },
+      steps: [{ afterMinutes: 0, channelIds: [second.id] }],
+    });
+    await ground.policy({
+      match: { severities: ['high'] },
+      steps: [{ afterMinutes: 0, channelIds: [first.id] }],
+    });
     await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [second.id] }] });
     const [alertId] = await ground.raise({ title: 'Disk of DESK-1 is almost full' });
     await ground.app.settle();
@@ -42,7 +48,10 @@ describe('alerts', () => {
 
   it('are told to nobody if no policy fits', async () => {
     const { id } = await ground.channel('slack');
-    await ground.policy({ match: { severities: ['critical'] }, steps: [{ afterMinutes: 0, channelIds: [id] }] });
+    await ground.policy({
+      match: { severities: ['critical'] },
+      steps: [{ afterMinutes: 0, channelIds: [id] }],
+    });
     await ground.raise({ severity: 'low' });
     await ground.app.settle();
     expect(await ground.log()).to.deep.equal([]);
@@ -179,14 +188,16 @@ describe('alerts', () => {
     expect(await reasons()).to.deep.equal(['raised sent']);
   });
 
-  it('of a device that is deleted end without a word', async () => {
-    const { id } = await ground.channel('slack');
+  it('of a device that is deleted end as well, so that no incident stays open', async () => {
+    const { id } = await ground.channel('pagerduty', 'deleted');
     await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [id] }], repeatEveryMinutes: 5 });
     const [alertId] = await ground.raise({});
     await ground.app.settle();
     await ground.sql('delete from alerts where id = $1', [alertId]);
     await ground.pass(24 * 60);
-    expect((await reasons()).slice(0, 1)).to.deep.equal(['raised sent']);
+    expect(await reasons()).to.deep.equal(['raised sent', 'resolved sent']);
+    const events = ground.receivers.at('/pagerduty/deleted').map(({ body }) => body.event_action);
+    expect(events).to.deep.equal(['trigger', 'resolve']);
     const states = await ground.sql('select state from notification_groups');
     expect(states).to.deep.equal([{ state: 'closed' }]);
   });
