@@ -44,7 +44,7 @@ export function DeviceLink({ id }: { id: string }) {
   );
 }
 
-const NOTIFICATIONS: Record<Notification['status'], { tone: Tone; label: string }> = {
+export const NOTIFICATION_STATES: Record<Notification['status'], { tone: Tone; label: string }> = {
   pending: { tone: 'busy', label: 'Being sent' },
   sent: { tone: 'good', label: 'Sent' },
   failed: { tone: 'bad', label: 'Failed' },
@@ -53,5 +53,5 @@ const NOTIFICATIONS: Record<Notification['status'], { tone: Tone; label: string 
 
 /** What came of a message about alerts. */
 export function NotificationState({ status }: Pick<Notification, 'status'>) {
-  return <StateBadge {...NOTIFICATIONS[status]} />;
+  return <StateBadge {...NOTIFICATION_STATES[status]} />;
 }

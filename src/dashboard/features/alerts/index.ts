@@ -1,3 +1,3 @@
 export { alertPages } from './alerts.pages.ts';
-export { AlertSubject, NotificationState, SeverityBadge } from './alert-parts.tsx';
+export { AlertSubject, NOTIFICATION_STATES, NotificationState, SeverityBadge } from './alert-parts.tsx';
 export { NOTIFICATION_REASONS } from './alert-timeline.ts';

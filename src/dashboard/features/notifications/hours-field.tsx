@@ -1,7 +1,7 @@
 import { Group, Input, Select, Stack, Switch, TextInput } from '@mantine/core';
 import type { WeeklyHours } from '../../api/index.ts';
 import { ChipChoice, TIME_ZONES } from '../../ui/index.ts';
-import { DAY_NAMES, hoursText, WEEK } from './policy-text.ts';
+import { asBeginning, DAY_NAMES, hoursText, WEEK } from './policy-text.ts';
 
 const DAYS = WEEK.map(String);
 
@@ -31,7 +31,7 @@ export function HoursField({
     <Stack gap="xs" role="group" aria-label={label}>
       <Switch
         label={label}
-        description={value === null ? description : asSentence(hoursText(value))}
+        description={value === null ? description : `${asBeginning(hoursText(value))}.`}
         checked={value !== null}
         onChange={(event) =>
           onChange(event.currentTarget.checked ? { ...first, timezone: ownTimeZone() } : null)
@@ -77,5 +77,3 @@ export function HoursField({
     </Stack>
   );
 }
-
-const asSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

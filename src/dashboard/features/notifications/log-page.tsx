@@ -4,12 +4,27 @@ import { getRouteApi } from '@tanstack/react-router';
 import { apiQuery, useList } from '../../api/index.ts';
 import { choicesOf, useNames } from '../../directory.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
-import { endsOfDay, formatCounted, ListPage, TextLink, TwoLines, useAddress, When } from '../../ui/index.ts';
-import { NOTIFICATION_REASONS, NotificationState, SeverityBadge } from '../alerts/index.ts';
+import {
+  ChipChoice,
+  endsOfDay,
+  formatCounted,
+  ListPage,
+  TextLink,
+  TwoLines,
+  useAddress,
+  When,
+} from '../../ui/index.ts';
+import {
+  NOTIFICATION_REASONS,
+  NOTIFICATION_STATES,
+  NotificationState,
+  SeverityBadge,
+} from '../alerts/index.ts';
 import { NotificationsFrame } from './notifications-frame.tsx';
 
 const route = getRouteApi('/signed-in/notifications/log');
 const REFRESH_MS = 15_000;
+const STATES = ['pending', 'sent', 'failed', 'suppressed'] as const;
 
 /** What was sent about alerts, to whom, and why not. */
 export function LogPage() {
@@ -43,10 +58,17 @@ export function LogPage() {
       address={address}
       facets={[
         {
-          kind: 'chips',
+          kind: 'own',
           name: 'status',
-          label: 'State',
-          options: ['pending', 'sent', 'failed', 'suppressed'],
+          control: (
+            <ChipChoice
+              label="State"
+              values={STATES}
+              nameOf={(state) => NOTIFICATION_STATES[state].label}
+              chosen={status ?? []}
+              onChange={(chosen) => address.narrow({ status: chosen.length === 0 ? undefined : chosen })}
+            />
+          ),
         },
         {
           kind: 'choice',

@@ -3,9 +3,9 @@ import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { apiQuery, useApiChange, type NotificationSettings } from '../../api/index.ts';
 import { useMe } from '../../session.ts';
-import { Action, FactTable, FormDialog, formatWord, Loaded, useForm } from '../../ui/index.ts';
+import { Action, FactTable, FormDialog, Loaded, useForm } from '../../ui/index.ts';
 import { HoursField } from './hours-field.tsx';
-import { hoursText, SEVERITIES } from './policy-text.ts';
+import { asBeginning, hoursText, SEVERITIES } from './policy-text.ts';
 import { SeveritiesField } from './severities-field.tsx';
 
 const READS = ['GET /users/me/notification-settings'] as const;
@@ -37,7 +37,7 @@ function Summary({ settings }: { settings: NotificationSettings }) {
           ['Address', address ?? `${me.user.email}, as of your account`],
           ['Telephone', phone ?? 'None'],
           ['Alerts', severities === null ? 'Of every severity' : `Only ${chosen.join(', ')}`],
-          ['Quiet hours', quietHours === null ? 'None' : formatWord(hoursText(quietHours))],
+          ['Quiet hours', quietHours === null ? 'None' : asBeginning(hoursText(quietHours))],
           [
             'In quiet hours',
             quietHours === null

@@ -145,7 +145,6 @@ function Policies({
                   <Text size="xs" c="dimmed">
                     {ownerName(policy)}
                   </Text>
-                  {!policy.enabled && <StateBadge tone="neutral" label="Disabled" />}
                 </Group>
                 <Text size="sm" fw={400} style={{ overflowWrap: 'anywhere' }}>
                   {policyText(policy, names)}
@@ -154,9 +153,19 @@ function Policies({
             ),
           },
           {
+            header: 'State',
+            width: 100,
+            cell: ({ enabled }) =>
+              enabled ? (
+                <StateBadge tone="good" label="Enabled" />
+              ) : (
+                <StateBadge tone="neutral" label="Disabled" />
+              ),
+          },
+          {
             header: 'Actions',
             align: 'right',
-            width: 220,
+            width: 150,
             cell: (policy) => (
               <>
                 <Action inRow refusal={refusal} onClick={() => onChange(policy)}>

@@ -14,7 +14,7 @@ import {
   type PolicyForm,
   type StepForm,
 } from './policy-form.ts';
-import { minutesText } from './policy-text.ts';
+import { asBeginning, everyText } from './policy-text.ts';
 import { POLICY_READS } from './reads.ts';
 import { SeveritiesField } from './severities-field.tsx';
 import { StepsField } from './steps-field.tsx';
@@ -166,7 +166,7 @@ export function PolicyDialog({
               description={
                 values.repeatEveryMinutes === null
                   ? 'Empty: everybody is told once.'
-                  : `Every ${minutesText(values.repeatEveryMinutes)}. Empty: everybody is told once.`
+                  : `${asBeginning(everyText(values.repeatEveryMinutes))}. Empty: everybody is told once.`
               }
               suffix=" min"
               min={5}

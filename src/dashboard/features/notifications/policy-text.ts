@@ -17,7 +17,7 @@ const NAMED_MAX = 3;
 const and = new Intl.ListFormat('en-GB', { type: 'conjunction' });
 const listed = (names: readonly string[]): string => and.format(names);
 const wordsOf = (code: string): string => code.replaceAll('_', ' ');
-const asBeginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+export const asBeginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** "A, B, C and 4 other organizations". */
 function shortList(names: readonly string[], noun: string): string {
@@ -40,7 +40,7 @@ export function minutesText(minutes: number): string {
 }
 
 /** "each hour", "every 2 hours". */
-function everyText(minutes: number): string {
+export function everyText(minutes: number): string {
   if (minutes === HOUR) return 'each hour';
   return minutes === DAY ? 'each day' : `every ${minutesText(minutes)}`;
 }

@@ -1,4 +1,4 @@
-import { Input, Stack, Text } from '@mantine/core';
+import { Input } from '@mantine/core';
 import { ChipChoice } from '../../ui/index.ts';
 import { SEVERITIES } from './policy-text.ts';
 
@@ -19,15 +19,8 @@ export function SeveritiesField({
   error: string | undefined;
 }) {
   return (
-    <Stack gap={4}>
-      <Text size="sm" fw={500}>
-        {label}
-      </Text>
-      <Text size="xs" c="dimmed">
-        {description}
-      </Text>
+    <Input.Wrapper label={label} description={description} error={error} labelElement="div">
       <ChipChoice label={label} values={SEVERITIES} chosen={value} onChange={onChange} />
-      {error !== undefined && <Input.Error>{error}</Input.Error>}
-    </Stack>
+    </Input.Wrapper>
   );
 }

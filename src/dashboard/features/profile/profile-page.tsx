@@ -23,7 +23,7 @@ import { SecondFactor } from './second-factor.tsx';
 
 const route = getRouteApi('/signed-in/profile');
 
-/** The account of the signed-in person: name, password, second factor, sessions and links to identity providers. */
+/** The account of the signed-in person: name, password, second factor, notifications, sessions and links to identity providers. */
 export function ProfilePage() {
   const { sso, error, reason } = route.useSearch();
   return (
@@ -43,6 +43,9 @@ export function ProfilePage() {
             <Panel title="Two-factor authentication">
               <SecondFactor />
             </Panel>
+            <Panel title="Notifications">
+              <OwnNotifications />
+            </Panel>
           </Stack>
         </Grid.Col>
         <Grid.Col span={{ base: 12, md: 6 }}>
@@ -52,9 +55,6 @@ export function ProfilePage() {
             </Panel>
             <Panel title="Single sign-on">
               <Identities />
-            </Panel>
-            <Panel title="Notifications">
-              <OwnNotifications />
             </Panel>
           </Stack>
         </Grid.Col>
