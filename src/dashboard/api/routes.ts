@@ -13067,9 +13067,7 @@ export interface WeeklyHours {
 /**
  * On which it begins; 0 is Sunday. Every day when it is left out.
  */
-days?: {
-[k: string]: unknown
-}
+days?: number[]
 from: string
 /**
  * On the next day if it lies before `from`. The same as `from`: for 24 hours.
@@ -13103,9 +13101,7 @@ export interface WeeklyHours1 {
 /**
  * On which it begins; 0 is Sunday. Every day when it is left out.
  */
-days?: {
-[k: string]: unknown
-}
+days?: number[]
 from: string
 /**
  * On the next day if it lies before `from`. The same as `from`: for 24 hours.

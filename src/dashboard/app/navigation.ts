@@ -2,6 +2,7 @@ import type { LinkProps } from '@tanstack/react-router';
 import {
   IconApps,
   IconBell,
+  IconBellRinging,
   IconBriefcase,
   IconBuilding,
   IconCloud,
@@ -44,6 +45,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Scripts', to: '/scripts', icon: IconScript, requires: 'scripts:read' },
   { label: 'Alerts', to: '/alerts', icon: IconBell, requires: 'alerts:read' },
   { label: 'Maintenance', to: '/maintenance', icon: IconTool, requires: 'devices:read' },
+  { label: 'Notifications', to: '/notifications', icon: IconBellRinging, requires: 'alerts:read' },
   { label: 'Backup', to: '/backup', icon: IconDatabase, requires: 'backup:read' },
   { label: 'Cloud backup', to: '/cloud-backup', icon: IconCloud, requires: 'backup:read' },
   { label: 'Recovery', to: '/recovery', icon: IconLifebuoy, requires: 'recovery:read' },

@@ -9,6 +9,7 @@ import { eventLogPages } from './event-logs/index.ts';
 import { filterPages } from './filters/index.ts';
 import { groupPages } from './groups/index.ts';
 import { maintenancePages } from './maintenance/index.ts';
+import { notificationPages } from './notifications/index.ts';
 import { organizationPages } from './organizations/index.ts';
 import { peoplePages } from './people/index.ts';
 import { profilePages } from './profile/index.ts';
@@ -34,6 +35,7 @@ export const signedInPages = [
   ...scriptPages,
   ...alertPages,
   ...maintenancePages,
+  ...notificationPages,
   ...backupPages,
   ...cloudBackupPages,
   ...recoveryPages,

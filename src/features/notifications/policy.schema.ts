@@ -26,7 +26,7 @@ export const WeeklyHours = z
       .array(z.number().int().min(0).max(6))
       .min(1)
       .max(7)
-      .transform(distinct)
+      .overwrite(distinct)
       .optional()
       .describe('On which it begins; 0 is Sunday. Every day when it is left out.'),
     from: ClockTime,

@@ -1,4 +1,4 @@
-import { Text, Tooltip } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { IconCheck, IconChecks } from '@tabler/icons-react';
 import { getRouteApi } from '@tanstack/react-router';
 import { useApiChange, useList, type Alert } from '../../api/index.ts';
@@ -8,15 +8,15 @@ import { useRefusal } from '../../session.ts';
 import {
   Action,
   Failure,
-  formatWord,
   ListPage,
-  StateBadge,
+  OpenName,
   TwoLines,
   useAddress,
   useSelection,
   When,
 } from '../../ui/index.ts';
-import { AlertSubject, SeverityBadge } from './alert-parts.tsx';
+import { AlertDrawer } from './alert-drawer.tsx';
+import { AlertStatus, SeverityBadge } from './alert-parts.tsx';
 
 const route = getRouteApi('/signed-in/alerts');
 const OPEN = ['active', 'acknowledged'] as const;
@@ -25,7 +25,7 @@ const REFRESH_MS = 15_000;
 /** The alerts of Muster. They close themselves when their cause is gone. */
 export function AlertsPage() {
   const address = useAddress(route.useSearch());
-  const { q, status = OPEN, severity, page = 1 } = address.search;
+  const { q, status = OPEN, severity, page = 1, alert: opened } = address.search;
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const refusal = useRefusal('alerts:write');
@@ -104,7 +104,7 @@ export function AlertsPage() {
           isName: true,
           cell: (alert) => (
             <TwoLines below={alert.message}>
-              <AlertSubject alert={alert} />
+              <OpenName onOpen={() => address.set({ alert: alert.id })}>{alert.title}</OpenName>
             </TwoLines>
           ),
         },
@@ -112,7 +112,9 @@ export function AlertsPage() {
         { header: 'Status', width: 150, cell: (alert) => <AlertStatus alert={alert} /> },
         { header: 'Raised', width: 140, cell: (alert) => <Raised alert={alert} /> },
       ]}
-    />
+    >
+      <AlertDrawer opened={opened} onClose={() => address.set({ alert: undefined })} />
+    </ListPage>
   );
 }
 
@@ -128,11 +130,4 @@ function Raised({ alert: { raisedAt, lastAt, count } }: { alert: Alert }) {
       )}
     </>
   );
-}
-
-function AlertStatus({ alert }: { alert: Alert }) {
-  const tone = { active: 'warning', acknowledged: 'info', resolved: 'good' } as const;
-  const badge = <StateBadge tone={tone[alert.status]} label={formatWord(alert.status)} />;
-  const why = alert.resolution ?? alert.note;
-  return why === null ? badge : <Tooltip label={why}>{badge}</Tooltip>;
 }

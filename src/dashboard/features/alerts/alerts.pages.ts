@@ -13,6 +13,8 @@ const AlertsSearch = z.object({
     .catch(undefined),
   q: z.string().optional().catch(undefined),
   page: z.number().int().positive().optional().catch(undefined),
+  /** The alert whose details are shown. Messages lead to it, whether the list has it or not. */
+  alert: z.uuid().optional().catch(undefined),
 });
 
 const alertsRoute = createRoute({

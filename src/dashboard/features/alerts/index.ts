@@ -1,2 +1,3 @@
 export { alertPages } from './alerts.pages.ts';
-export { AlertSubject, SeverityBadge } from './alert-parts.tsx';
+export { AlertSubject, NOTIFICATION_STATES, NotificationState, SeverityBadge } from './alert-parts.tsx';
+export { NOTIFICATION_REASONS } from './alert-timeline.ts';

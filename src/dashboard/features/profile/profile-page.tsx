@@ -18,11 +18,12 @@ import {
 } from '../../ui/index.ts';
 import { call, apiQuery, useApiChange } from '../../api/index.ts';
 import { readMe, useMe } from '../../session.ts';
+import { OwnNotifications } from '../notifications/index.ts';
 import { SecondFactor } from './second-factor.tsx';
 
 const route = getRouteApi('/signed-in/profile');
 
-/** The account of the signed-in person: name, password, second factor, sessions and links to identity providers. */
+/** The account of the signed-in person: name, password, second factor, notifications, sessions and links to identity providers. */
 export function ProfilePage() {
   const { sso, error, reason } = route.useSearch();
   return (
@@ -41,6 +42,9 @@ export function ProfilePage() {
             </Panel>
             <Panel title="Two-factor authentication">
               <SecondFactor />
+            </Panel>
+            <Panel title="Notifications">
+              <OwnNotifications />
             </Panel>
           </Stack>
         </Grid.Col>

@@ -1,0 +1,2 @@
+export { notificationPages } from './notifications.pages.ts';
+export { OwnNotifications } from './own-settings.tsx';
