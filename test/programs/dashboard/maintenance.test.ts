@@ -26,10 +26,10 @@ describe('the pages of maintenance', () => {
     const begin = began(10);
     await dialog.getByLabel('First day').fill(begin.slice(0, 10));
     await dialog.getByLabel('Begins at').fill(begin.slice(11, 16));
-    await dialog.getByRole('textbox', { name: 'Time zone' }).click();
-    await dialog.getByRole('textbox', { name: 'Time zone' }).fill('UTC');
+    await dialog.getByRole('combobox', { name: 'Time zone' }).click();
+    await dialog.getByRole('combobox', { name: 'Time zone' }).fill('UTC');
     await page.getByRole('option', { name: 'UTC', exact: true }).click();
-    await dialog.getByRole('textbox', { name: 'Happens' }).click();
+    await dialog.getByRole('combobox', { name: 'Happens' }).click();
     await page.getByRole('option', { name: 'Every day' }).click();
     const occurrences = dialog.getByRole('table', { name: 'The next occurrences' }).getByRole('row');
     await occurrences.nth(5).waitFor();
@@ -70,9 +70,9 @@ describe('the pages of maintenance', () => {
     await row.getByText('Scheduled').waitFor();
     await row.getByRole('button', { name: 'Change' }).click();
     await dialog.getByRole('textbox', { name: 'Name' }).fill('Patches');
-    await dialog.getByRole('textbox', { name: 'Devices' }).click();
+    await dialog.getByRole('combobox', { name: 'Devices' }).click();
     await page.getByRole('option', { name: 'Single devices' }).click();
-    await dialog.getByRole('textbox', { name: 'Devices' }).nth(1).fill('till');
+    await dialog.getByRole('combobox', { name: 'Devices' }).nth(1).fill('till');
     await page.getByRole('option', { name: 'TILL-1' }).click();
     await page.keyboard.press('Tab');
     await dialog.getByRole('button', { name: 'Save' }).click();

@@ -22,11 +22,12 @@ export function CalendarPage() {
   const today = dayText(new Date(useNow()));
   const month = address.search.month ?? today.slice(0, 7);
   const weeks = weeksOf(month);
-  const [first, last] = [weeks[0]?.[0] ?? new Date(), weeks.at(-1)?.[6] ?? new Date()];
+  const begin = dayOf(`${month}-01`);
+  const [first, last] = [weeks[0]?.[0] ?? begin, weeks.at(-1)?.[6] ?? begin];
   const query = { orgId, from: first.toISOString(), to: new Date(nextDay(last).getTime() - 1).toISOString() };
   const calendar = useQuery(apiQuery('GET /maintenance-windows/occurrences', { query }));
   const turn = (by: number) => address.set({ month: monthBeside(month, by) });
-  const title = MONTH_NAME.format(dayOf(`${month}-01`));
+  const title = MONTH_NAME.format(begin);
   return (
     <MaintenanceFrame
       title="Calendar of maintenance"
