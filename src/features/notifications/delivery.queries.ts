@@ -94,6 +94,6 @@ export async function endNotification(
       error = case when :status = 'sent' then null else coalesce(:error, error) end,
       is_in_doubt = is_in_doubt and :isInDoubt
     where id = :id and status = 'pending'`,
-    { id, status, error: error === null ? (null as never) : shortened(error, ERROR_MAX), isInDoubt },
+    { id, status, error: error === null ? null : shortened(error, ERROR_MAX), isInDoubt },
   );
 }
