@@ -253,11 +253,16 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
 /** What these fields mean elsewhere is something else. */
 function ofNotifications({ path }: AnyRoute, { personId }: Ids): Body {
   const quietHours = { from: '22:00', to: '06:00', timezone: 'UTC' };
-  if (path === '/users/me/notification-settings') return { phone: '+44 20 7946 0000', quietHours };
+  if (path === '/users/me/notification-settings') {
+    return { address: 'ada@example.com', phone: '+44 20 7946 0000', quietHours };
+  }
   if (path.startsWith('/notification-channels')) return { details: { address: 'ada@example.com' } };
   if (path === '/notification-policies/simulate') return { kind: 'device_offline' };
   if (path === '/notification-policies/order') return { policyIds: [] };
-  if (path.startsWith('/notification-policies')) return { steps: [{ afterMinutes: 0, userIds: [personId] }] };
+  if (path.startsWith('/notification-policies')) {
+    const steps = [{ afterMinutes: 0, userIds: [personId] }];
+    return { steps, match: { severities: ['critical'] }, until: 'acknowledged' };
+  }
   return {};
 }
 

@@ -67,6 +67,10 @@ describe('the fields of requests', () => {
   const NO_INSTANT: Record<string, string> = {
     stopAt: 'by the clock of the machine, which has no zone',
     'repeat.until': 'a date of the calendar of the window’s time zone',
+    'match.hours.from': 'a time of day',
+    'match.hours.to': 'a time of day',
+    'quietHours.from': 'a time of day',
+    'quietHours.to': 'a time of day',
     'settings.agentUpdates.maintenanceWindow.start': 'a time of day',
     'settings.agentUpdates.maintenanceWindow.end': 'a time of day',
   };
@@ -81,7 +85,8 @@ describe('the fields of requests', () => {
         for (const { path, shape } of fieldsOf(schema)) {
           const formats = formatsOf(shape);
           const isTime = formats.includes('date-time') || formats.includes('date');
-          const sounds = SOUNDS_LIKE_A_TIME.test(path) && shape.type !== 'boolean' && !(path in NO_INSTANT);
+          const isOther = shape.type === 'boolean' || shape.enum !== undefined || path in NO_INSTANT;
+          const sounds = SOUNDS_LIKE_A_TIME.test(path) && !isOther;
           if (!isTime && !sounds) continue;
           times += 1;
           if (!formats.includes('date-time') || !formats.includes('date')) {

@@ -6,7 +6,6 @@ import { maintenanceWindowRoutes } from './maintenance-window.routes.ts';
 import { MaintenanceRounds } from './maintenance-window.work.ts';
 
 export {
-  type CurrentMaintenance,
   devicesInMaintenance,
   type UpgradePause,
   upgradePauses,

@@ -6,9 +6,14 @@ import { shortened } from '../../protocol/index.ts';
 import type { AlertSeverity } from '../alerts/index.ts';
 import type { ChannelType } from './channel.schema.ts';
 import { Notification, NotificationChannel, NotificationPolicy } from './notification.model.ts';
-import type { Owner } from './owner.ts';
 import type { WeeklyHours } from './policy.schema.ts';
 import { ERROR_MAX, type SendOutcome } from './send.ts';
+
+/** To whom a channel or policy belongs: an organization, or a partner. */
+export interface Owner {
+  partnerId: string;
+  orgId: string | null;
+}
 
 type Reader = Pick<Context, 'tx' | 'caller'>;
 

@@ -1,13 +1,7 @@
 import { type Context, assertActsForWholePartner } from '../../platform/context.ts';
 import { invalid } from '../../platform/errors.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
-import { partnerOf } from './notification.queries.ts';
-
-/** To whom a channel or policy belongs: an organization, or a partner. */
-export interface Owner {
-  partnerId: string;
-  orgId: string | null;
-}
+import { type Owner, partnerOf } from './notification.queries.ts';
 
 /**
  * The owner that a request names, checked.

@@ -83,7 +83,7 @@ export const policyRoutes: RouteGroup = {
       access: READ,
       body: Simulation,
       response: SimulationAnswer,
-      unaudited: 'it changes nothing',
+      unaudited: 'it changes nothing, and only says who would be told',
       handler: ({ ctx, body }) => simulate(ctx, body),
     }),
     route({

@@ -15,6 +15,7 @@ import {
   channelNames,
   lockOwner,
   moveBehind,
+  type Owner,
   partnerOf,
   type Person,
   peopleAmong,
@@ -23,7 +24,7 @@ import {
   sitesAmong,
   wakeGroups,
 } from './notification.queries.ts';
-import { type Owner, ownerOf } from './owner.ts';
+import { ownerOf } from './owner.ts';
 import { considered } from './policy-match.ts';
 import {
   type NewPolicy,

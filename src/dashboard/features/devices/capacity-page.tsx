@@ -6,7 +6,8 @@ import { scopeQuery, useScope } from '../../routing.ts';
 import { formatBytes, formatPercent, ListPage, TextLink, useAddress, When } from '../../ui/index.ts';
 import { FilterSelect } from './filter-select.tsx';
 import { type Figure, forecastText } from './forecast-text.ts';
-import { FIGURE_FORMATS, type ChartUnit } from './metric-charts.ts';
+import { FIGURE_FORMATS } from './figure-formats.ts';
+import type { ChartUnit } from './metric-charts.ts';
 
 const route = getRouteApi('/signed-in/capacity');
 

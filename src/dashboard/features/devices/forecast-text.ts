@@ -1,5 +1,4 @@
 import type { MetricsNow } from '../../api/routes.ts';
-import { formatCounted } from '../../ui/format.ts';
 
 /** A figure of a device, or of one of its volumes. */
 export type Figure = MetricsNow['data'][number];
@@ -18,7 +17,9 @@ export function forecastText(forecast: Figure['forecast']): string {
 }
 
 const about = (days: number): string => {
-  if (days < WEEKS_FROM_DAYS) return formatCounted(Math.round(days), 'day');
-  if (days < MONTHS_FROM_DAYS) return formatCounted(Math.round(days / 7), 'week');
-  return formatCounted(Math.round(days / 30.4), 'month');
+  if (days < WEEKS_FROM_DAYS) return counted(Math.round(days), 'day');
+  if (days < MONTHS_FROM_DAYS) return counted(Math.round(days / 7), 'week');
+  return counted(Math.round(days / 30.4), 'month');
 };
+
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;

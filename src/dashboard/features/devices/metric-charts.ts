@@ -1,5 +1,4 @@
 import type { DeviceMetrics } from '../../api/routes.ts';
-import { formatBytes, formatPercent } from '../../ui/format.ts';
 
 /** What the charts of a device show, from its metric history. */
 
@@ -7,13 +6,6 @@ type Metric = DeviceMetrics['series'][number]['metric'];
 type MetricSeries = DeviceMetrics['series'][number];
 
 export type ChartUnit = 'percent' | 'bytesPerSecond' | 'number';
-
-/** How a figure of each unit is written. */
-export const FIGURE_FORMATS: Readonly<Record<ChartUnit, (value: number) => string>> = {
-  percent: formatPercent,
-  bytesPerSecond: (value) => `${formatBytes(value)}/s`,
-  number: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 2 }),
-};
 
 const UNIT_NAMES: Readonly<Record<ChartUnit, string>> = {
   percent: '%',

@@ -6,7 +6,8 @@ import { useRefusal } from '../../session.ts';
 import { Empty, formatTime, Loaded, reasonText, saveFile, toCsv, useNow } from '../../ui/index.ts';
 import { SeverityBadge } from '../alerts/index.ts';
 import { TimeChart } from './time-chart.tsx';
-import { type Chart, chartsOf, FIGURE_FORMATS, figuresOf, rowsOf } from './metric-charts.ts';
+import { type Chart, chartsOf, figuresOf, rowsOf } from './metric-charts.ts';
+import { FIGURE_FORMATS } from './figure-formats.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
 const MINUTE_MS = 60_000;
