@@ -9281,7 +9281,7 @@ state: ("up_to_date" | "offered" | "deferred" | "blocked" | "downloading" | "ver
 reason: (("no_release" | "pinned" | "no_build_for_platform" | "newer_than_target" | "signature_untrusted" | "capability_missing" | "auto_update_off" | "policy_manual" | "rollout_halted" | "wave_not_reached" | "outside_window" | "in_maintenance" | "agent_offline" | "retry_later" | "one_at_a_time") | null)
 message: string
 /**
- * When the maintenance window opens, or when the version is tried again; with `outside_window` and `retry_later` only.
+ * When the maintenance window opens, or when the version is tried again; with `outside_window`, `in_maintenance` and `retry_later` only.
  */
 nextAt?: string
 levels: {

@@ -84,8 +84,8 @@ const SENTENCES: Record<Reason, Sentence> = {
     `The update policy is staged, and no wave of a rollout of ${target} has reached this device.`,
   outside_window: (_question, _target, { nextAt }) =>
     `Upgrades are installed in the maintenance window only, which opens next at ${nextAt?.toISOString()}.`,
-  in_maintenance: ({ maintenance }) =>
-    `No upgrades are installed during the maintenance window ${maintenance?.name}, which ends at ${maintenance?.until.toISOString()}.`,
+  in_maintenance: ({ maintenance }, _target, { nextAt }) =>
+    `No upgrades are installed during the maintenance window ${maintenance?.name}, and none before ${nextAt?.toISOString()}.`,
   agent_offline: (_question, target) => `The device is not connected; ${target} is offered when it connects.`,
 };
 
@@ -183,7 +183,11 @@ function obstacleInTime({ settings, device, maintenance, now }: Question): Outco
   if (window !== null && !isOpen(window, now)) {
     return { ...deferred('outside_window'), nextAt: nextOpening(window, now) };
   }
-  if (maintenance !== undefined) return { ...deferred('in_maintenance'), nextAt: maintenance.until };
+  if (maintenance !== undefined) {
+    const { until } = maintenance;
+    const nextAt = window === null || isOpen(window, until) ? until : nextOpening(window, until);
+    return { ...deferred('in_maintenance'), nextAt };
+  }
   return device.connected ? undefined : deferred('agent_offline');
 }
 
@@ -230,7 +234,9 @@ export interface Resolution {
   reason: Reason | null;
   /** A sentence for people. */
   message: string;
-  /** When the window opens next, of `outside_window`; when maintenance ends, of `in_maintenance`. */
+  /**
+   * When the window opens next, of `outside_window`; of `in_maintenance`, when maintenance is over and the window is open.
+   */
   nextAt?: Date;
   levels: { pin: Level; policy: Level; window: Level };
 }

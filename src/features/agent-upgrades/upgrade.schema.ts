@@ -109,7 +109,7 @@ export const Upgrade = z
     reason: UpgradeReason.nullable(),
     message: z.string(),
     nextAt: Timestamp.optional().describe(
-      'When the maintenance window opens, or when the version is tried again; with `outside_window` and `retry_later` only.',
+      'When the maintenance window opens, or when the version is tried again; with `outside_window`, `in_maintenance` and `retry_later` only.',
     ),
     levels: Levels,
     history: z.array(Attempt).describe('The newest attempts, at most 20, newest first.'),

@@ -506,7 +506,7 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     why: 'Samples of many devices are added in one statement, and packed, summed up and dropped for all tenants.',
     files: {
       'features/metrics/metric-import.ts': 1,
-  'features/metrics/metric-store.ts': 1,
+      'features/metrics/metric-store.ts': 1,
       'features/metrics/metric.job.ts': 2,
       'features/metrics/metric.queries.ts': 7,
     },

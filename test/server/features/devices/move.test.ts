@@ -14,8 +14,8 @@ import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
-/** What ends with the move, and is named in its answer. */
-const ENDS = ['device_group_members'];
+/** What ends with the move: membership of groups, which its answer names, and of maintenance windows. */
+const ENDS = ['device_group_members', 'maintenance_members'];
 
 /** Work of a cloud directory belongs to no device. */
 const OF_NO_DEVICE = ['c2c_job_facts', 'c2c_outcomes', 'c2c_restored_items'];

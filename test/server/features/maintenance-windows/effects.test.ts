@@ -138,7 +138,7 @@ describe('a maintenance window that keeps back upgrades', () => {
       nextAt: made.current.endsAt,
     });
     expect(body.data[0].message).to.equal(
-      `No upgrades are installed during the maintenance window ${made.name}, which ends at ${made.current.endsAt}.`,
+      `No upgrades are installed during the maintenance window ${made.name}, and none before ${made.current.endsAt}.`,
     );
     await send('POST', `/maintenance-windows/${made.id}/end`);
     await ground.app.settle();

@@ -183,7 +183,7 @@ describe('the target of a device', () => {
       '1.1.0',
       'deferred',
       'in_maintenance',
-      'No upgrades are installed during the maintenance window Patch night, which ends at 2026-11-22T14:00:00.000Z.',
+      'No upgrades are installed during the maintenance window Patch night, and none before 2026-11-22T14:00:00.000Z.',
     ],
     [
       'waits for its wave',
