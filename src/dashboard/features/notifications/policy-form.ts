@@ -78,7 +78,7 @@ export function policyBody(form: PolicyForm, steps: readonly StepForm[], isOfPro
   return {
     name,
     match: withoutUndefined(match),
-    steps: steps.map(({ key: _, ...step }) => step),
+    steps: steps.map(({ afterMinutes, channelIds, userIds }) => ({ afterMinutes, channelIds, userIds })),
     repeatEveryMinutes,
     groupBy,
     groupSeconds: groupBy === 'none' ? 0 : groupSeconds,
