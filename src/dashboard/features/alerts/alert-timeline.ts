@@ -1,4 +1,4 @@
-import type { Alert, Notification } from '../../api/index.ts';
+import type { Alert, Notification } from '../../api/routes.ts';
 
 /** What has happened with an alert, in its order. Pure. */
 

@@ -1,4 +1,4 @@
-import type { NotificationChannel } from '../../api/index.ts';
+import type { NotificationChannel } from '../../api/routes.ts';
 
 /** What each type of channel asks for, in the words of people. A unit test compares it with the schema of the API. */
 

@@ -1,4 +1,4 @@
-import type { NotificationPolicy, WeeklyHours } from '../../api/index.ts';
+import type { NotificationPolicy, WeeklyHours } from '../../api/routes.ts';
 import { kindOf } from './alert-kinds.ts';
 import type { SEVERITIES } from './policy-text.ts';
 

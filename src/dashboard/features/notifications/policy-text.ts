@@ -1,4 +1,4 @@
-import type { NotificationPolicy, WeeklyHours } from '../../api/index.ts';
+import type { NotificationPolicy, WeeklyHours } from '../../api/routes.ts';
 
 /** What a policy does, as sentences. Pure. */
 

@@ -1,4 +1,4 @@
-import type { NotificationSimulation } from '../../api/index.ts';
+import type { NotificationSimulation } from '../../api/routes.ts';
 import { minutesText } from './policy-text.ts';
 
 /** What the simulation answers, as it is shown. Pure. */
