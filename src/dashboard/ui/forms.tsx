@@ -1,5 +1,5 @@
 import { Button, Group, Stack } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { useEffect, useRef, type ReactNode } from 'react';
 import { FormFields, type Fields, type Form } from './fields.tsx';
 import { Action } from './action.tsx';
 import { Failure } from './states.tsx';
@@ -47,6 +47,11 @@ export function FormDialog<V extends object = object>({
     await submit();
     onDone();
   });
+  const buttons = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // A refusal comes in above the buttons, and moves the one that has the focus out of a dialog that is longer than the screen.
+    if (failure !== undefined) buttons.current?.scrollIntoView({ block: 'nearest' });
+  }, [failure]);
   const close = () => {
     forget();
     onClose();
@@ -58,7 +63,7 @@ export function FormDialog<V extends object = object>({
           {form !== undefined && <FormFields form={form} fields={fields} faults={faults} />}
           {children?.(faults)}
           {failure !== undefined && <Failure error={failure} />}
-          <Group justify="flex-end">
+          <Group ref={buttons} justify="flex-end">
             <Button variant="default" onClick={close}>
               Cancel
             </Button>
