@@ -215,7 +215,7 @@ describe('the pages of notifications', () => {
     await dialog.getByText('must be a telephone number').first().waitFor();
     await dialog.getByRole('textbox', { name: 'Telephone' }).fill('+43 1 234');
     await dialog.getByRole('checkbox', { name: 'Critical' }).press('Space');
-    await dialog.getByRole('switch', { name: 'Quiet hours', exact: true }).press('Space');
+    await dialog.getByRole('switch', { name: /^Quiet hours/ }).press('Space');
     await dialog.getByRole('switch', { name: 'Critical alerts are sent in quiet hours' }).press('Space');
     await assertAccessible(page);
     await dialog.getByRole('button', { name: 'Save' }).click();

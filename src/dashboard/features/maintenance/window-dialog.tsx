@@ -1,4 +1,4 @@
-import { MultiSelect, Stack, Table, Text } from '@mantine/core';
+import { MultiSelect, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -129,7 +129,7 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
         },
         [
           { name: 'day', fault: 'start', kind: 'day', label: 'First day', required: true },
-          { name: 'time', kind: 'time', label: 'Begins at', required: true },
+          { name: 'time', control: (field: TimeField) => <BeginsAt {...field} /> },
         ],
         [
           {
@@ -270,6 +270,26 @@ function spanText(startsAt: string, endsAt: string, timeZone: string): string {
 /** Devices whose names are read for a window that has some already. */
 const NAMED_MAX = 30;
 const DEVICES_MAX = 1000;
+
+interface TimeField {
+  value: string;
+  onChange: (time: string) => void;
+  error: string | undefined;
+}
+
+/** A time of the day in the zone of the window, which may be another one than that of this computer. */
+function BeginsAt({ value, onChange, error }: TimeField) {
+  return (
+    <TextInput
+      type="time"
+      label="Begins at"
+      required
+      value={value}
+      error={error}
+      onChange={({ currentTarget }) => onChange(currentTarget.value)}
+    />
+  );
+}
 
 interface DeviceField {
   value: string[];
