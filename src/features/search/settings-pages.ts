@@ -35,6 +35,27 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
     'organizations:read',
   ),
   page(
+    'notification-policies',
+    '/notifications',
+    'Notification policies',
+    'Who is told about which alerts, when and how',
+    'alerts:read',
+  ),
+  page(
+    'notification-channels',
+    '/notifications/channels',
+    'Notification channels',
+    'Mail, Slack, Teams, Discord, PagerDuty, ntfy and webhooks for alerts',
+    'alerts:read',
+  ),
+  page(
+    'maintenance',
+    '/maintenance',
+    'Maintenance windows',
+    'Planned times without alerts and upgrades',
+    'devices:read',
+  ),
+  page(
     'ip-allowlist',
     '/settings/security',
     'IP allowlist',
