@@ -5,6 +5,7 @@ import { isDatabaseAway } from '../../platform/db/database-errors.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { devicesInMaintenance } from '../maintenance-windows/index.ts';
 import type { WorkEngine } from '../work/index.ts';
 import { advanceGroups } from './advance.ts';
 import { firstWaitMs } from './escalation.ts';
@@ -196,7 +197,12 @@ async function takeOrganization(tx: Tx, work: Parts['work'], orgId: string): Pro
   const raised = alerts.filter(
     ({ isRaised, isTold, status }) => isRaised && !isTold && status === 'active' && tenant.isManageable,
   );
-  const wanted = await wantedGroups(tx, { partnerId, orgId }, raised, now);
+  const quiet = await devicesInMaintenance(
+    tx,
+    raised.map(({ subjectId }) => subjectId),
+    'alerts',
+  );
+  const wanted = await wantedGroups(tx, { partnerId, orgId }, { alerts: raised, quiet }, now);
   const groups = await openGroups(
     tx,
     { partnerId, orgId },
@@ -225,11 +231,14 @@ interface WantedGroup {
   alertIds: string[];
 }
 
-/** The conversations that new alerts belong to, by the policies that take them. */
+/**
+ * The conversations that new alerts belong to, by the policies that take them. Those about devices in maintenance have
+ * conversations of their own, which begin when the maintenance ends: an alert that is over by then is told to nobody.
+ */
 async function wantedGroups(
   tx: Tx,
   owner: { partnerId: string; orgId: string },
-  alerts: readonly ChangedAlert[],
+  { alerts, quiet }: { alerts: readonly ChangedAlert[]; quiet: ReadonlyMap<string, { until: Date }> },
   now: Date,
 ): Promise<WantedGroup[]> {
   if (alerts.length === 0) return [];
@@ -238,10 +247,12 @@ async function wantedGroups(
   for (const alert of alerts) {
     const policy = policyFor(policies, { ...alert, orgId: owner.orgId }, now);
     if (policy === undefined) continue;
-    const key = groupKey(policy.groupBy, alert);
+    const until = quiet.get(alert.subjectId)?.until;
+    const usualKey = groupKey(policy.groupBy, alert);
+    const key = until === undefined ? usualKey : `after ${until.toISOString()} ${usualKey}`;
     const known = wanted.get(`${policy.id} ${key}`);
     if (known === undefined) {
-      const beganAt = new Date(now.getTime() + firstWaitMs(policy));
+      const beganAt = new Date((until ?? now).getTime() + firstWaitMs(policy));
       const group = { policyId: policy.id, key, title: alert.title, beganAt };
       wanted.set(`${policy.id} ${key}`, { group, alertIds: [alert.id] });
     } else known.alertIds.push(alert.id);

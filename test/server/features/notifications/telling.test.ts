@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { buildDevice } from '../../../support/factories.ts';
 import { notificationGround } from '../../../support/notifications/notification-ground.ts';
 
 describe('alerts', () => {
@@ -55,6 +56,37 @@ describe('alerts', () => {
     await ground.raise({ severity: 'low' });
     await ground.app.settle();
     expect(await ground.log()).to.deep.equal([]);
+  });
+
+  it('about devices in maintenance are told when it ends, if they are not over by then', async () => {
+    const { id } = await ground.channel('slack', 'patch night');
+    await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [id] }] });
+    const { deviceId } = await buildDevice(ground.app, ground.tenant.orgId);
+    const start = new Date(Date.now() - 600_000).toISOString().slice(0, 16);
+    const planned = await ground.call('POST', '/maintenance-windows', {
+      orgId: ground.tenant.orgId,
+      name: 'Patch night',
+      target: { deviceIds: [deviceId] },
+      timezone: 'UTC',
+      start,
+      durationMinutes: 60,
+    });
+    expect(planned.status, JSON.stringify(planned.body)).to.equal(201);
+    await ground.app.settle();
+    await ground.raise(
+      { deviceId, kind: 'backup_failed', title: 'Backup failed' },
+      { deviceId, kind: 'service_down', title: 'Service is down' },
+      { title: 'Of no device' },
+    );
+    await ground.app.settle();
+    const told = () => ground.receivers.at('/slack/patch%20night').map(({ body }) => body.text);
+    expect(told()).to.deep.equal(['Of no device']);
+    await ground.end('backup_failed', deviceId);
+    await ground.pass(40);
+    expect(told()).to.deep.equal(['Of no device']);
+    await ground.pass(20);
+    expect(told()).to.deep.equal(['Of no device', 'Service is down']);
+    await ground.call('DELETE', `/maintenance-windows/${planned.body.id}`);
   });
 
   it('escalate until somebody acknowledges them', async () => {
