@@ -11,9 +11,11 @@ import type { Server } from '../../server.ts';
 
 /**
  * Settings of a provider's users, created through the API by the demo's administrator: filters and their groups,
- * scripts and their runs, tags, and devices in maintenance. A second run changes nothing.
+ * scripts and their runs, tags, devices in maintenance, who is told about alerts, and a maintenance window. A second run
+ * changes nothing.
  */
 
+const Id = z.object({ id: z.string() });
 const Named = z.object({ id: z.string(), name: z.string() });
 const List = z.object({ data: z.array(Named) });
 const Customers = z.object({ data: z.array(Named.extend({ slug: z.string() })) });
@@ -129,6 +131,8 @@ export async function setUpWork(client: DemoClient): Promise<void> {
   await makeFiltersAndGroups(client, orgIds, devices);
   await makeScripts(client, devices);
   await markDevices(client, devices);
+  await setUpNotifications(client);
+  await planMaintenance(client, orgIds);
 }
 
 async function makeFiltersAndGroups(
@@ -189,6 +193,54 @@ async function markDevices(client: DemoClient, devices: readonly Device[]): Prom
   await change(servers.slice(-MAINTENANCE.devices), { type: 'maintenance', enabled: true, until });
 }
 
+/** Alerts go to a mailbox at once and to the administrator two minutes later, unless somebody acknowledges them before. */
+async function setUpNotifications(client: DemoClient): Promise<void> {
+  const { data: policies } = await client.get('/notification-policies?limit=1', List);
+  if (policies.length > 0) return;
+  const { user } = await client.get('/auth/me', z.object({ user: z.object({ id: z.string() }) }));
+  const channel = await client.post(
+    '/notification-channels',
+    { name: 'Service desk', type: 'email', details: { address: 'service-desk@demo.example' } },
+    Id,
+  );
+  await client.post(
+    '/notification-policies',
+    {
+      name: 'Critical and high alerts',
+      match: { severities: ['critical', 'high'] },
+      steps: [
+        { afterMinutes: 0, channelIds: [channel.id] },
+        { afterMinutes: 2, userIds: [user.id] },
+      ],
+      groupBy: 'site',
+      groupSeconds: 10,
+    },
+    Anything,
+  );
+}
+
+const PATCH_NIGHT = {
+  of: 'harbour-street-school',
+  window: {
+    name: 'Patch night',
+    target: { all: true },
+    timezone: 'Europe/London',
+    start: '2026-01-13T20:00',
+    durationMinutes: 180,
+    repeat: { frequency: 'monthly', nthWeekday: { nth: 2, day: 'tue' } },
+  },
+};
+
+async function planMaintenance(client: DemoClient, orgIds: ReadonlyMap<string, string>): Promise<void> {
+  const { data: windows } = await client.get('/maintenance-windows?limit=100', List);
+  if (namesOf({ data: windows }).has(PATCH_NIGHT.window.name)) return;
+  await client.post(
+    '/maintenance-windows',
+    { orgId: orgIds.get(PATCH_NIGHT.of), ...PATCH_NIGHT.window },
+    Anything,
+  );
+}
+
 const namesOf = ({ data }: z.infer<typeof List>) => new Set(data.map(({ name }) => name));
 const idsOf = (devices: readonly Device[]) => devices.map(({ id }) => id);
 
@@ -198,7 +250,6 @@ const NAME = 'Demo: files of this machine';
 const JOB_TIMEOUT_MS = 120_000;
 
 const Ids = z.object({ data: z.array(z.object({ id: z.string(), name: z.string() })) });
-const Id = z.object({ id: z.string() });
 const ProtectedDevice = z.object({ orgId: z.string(), osType: z.string() });
 const Job = z.object({
   status: z.string(),

@@ -97,6 +97,9 @@ describe('the data of the demo', () => {
       runs: (await get(`/devices/${server.deviceId}/commands`)).data.length,
       status: (await get(`/devices/${server.deviceId}`)).status,
       tags: (await get(`/devices/${server.deviceId}`)).tags,
+      policies: await totalOf('/notification-policies'),
+      channels: await totalOf('/notification-channels'),
+      windows: await totalOf('/maintenance-windows'),
     });
     await eventually(
       () => totalOf('/devices?status=online'),
@@ -106,7 +109,9 @@ describe('the data of the demo', () => {
     const first = await state();
     await setUpWork(client);
     agent.close();
-    const once = { filters: 5, groups: 5, scripts: 4, runs: 1, status: 'maintenance', tags: ['server'] };
+    const told = { policies: 1, channels: 1, windows: 1 };
+    const work = { filters: 5, groups: 5, scripts: 4, runs: 1 };
+    const once = { ...work, ...told, status: 'maintenance', tags: ['server'] };
     expect([first, await state()]).to.deep.equal([once, once]);
     const [group] = (await get('/groups?search=Replacement')).data;
     expect(group.type).to.equal('dynamic');
