@@ -40,7 +40,7 @@ export async function notificationGround(options: TestAppOptions = {}) {
       ...options.env,
     },
     outbound: { ca: TEST_AUTHORITY },
-    notifications: { everyMs: NEVER_MS },
+    notifications: options.notifications ?? { everyMs: NEVER_MS },
   };
   const app = await createTestApp(settings);
   const tenant = await buildTenant(app);
