@@ -412,7 +412,8 @@ describe('the pages of devices', () => {
     await notice(page).waitFor({ state: 'detached' });
 
     await page.getByRole('link', { name: 'Alerts', exact: true }).click();
-    await page.getByRole('link', { name: 'TILL-2 claims the identity of TILL-1' }).click();
+    await page.getByRole('button', { name: 'TILL-2 claims the identity of TILL-1' }).click();
+    await page.getByRole('dialog', { name: 'Alert' }).getByRole('link', { name: 'TILL-2' }).click();
     const machines = notice(page).getByRole('table', { name: 'The two machines' });
     await machines.getByRole('row', { name: 'Serial number SER-B SER-A' }).waitFor();
     await assertAccessible(page);
