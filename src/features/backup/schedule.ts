@@ -1,3 +1,4 @@
+import { clocksAt } from '../../platform/local-time.ts';
 import { DAY_MS, MINUTE_MS } from '../../clock.ts';
 import { z } from 'zod';
 import { ClockTime, TimeZone } from '../../platform/http/fields.ts';
@@ -177,26 +178,6 @@ function cronOf({ frequency, time, windowStart, dayOfWeek, dayOfMonth }: BackupS
 
 /** The clock on the wall in a time zone. */
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
-  let format = formats.get(timeZone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-CA', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: '2-digit',
-      day: '2-digit',
-      hour: '2-digit',
-      minute: '2-digit',
-    });
-    // There are some hundred time zones, so this cannot grow without limit.
-    formats.set(timeZone, format);
-  }
-  return format;
-}
-
 /** @param clock  as in 08:30 */
 function minuteOfDay(clock: string): number {
   const [hours = 0, minutes = 0] = clock.split(':').map(Number);
@@ -213,16 +194,12 @@ export interface LocalTime {
 }
 
 export function localTime(at: Date, timeZone: string): LocalTime {
-  const parts = Object.fromEntries(
-    formatOf(timeZone)
-      .formatToParts(at)
-      .map(({ type, value }) => [type, value]),
-  );
+  const clocks = new Date(clocksAt(at.getTime(), timeZone));
   return {
-    year: Number(parts['year']),
-    month: Number(parts['month']),
-    day: Number(parts['day']),
-    clock: `${parts['hour']}:${parts['minute']}`,
+    year: clocks.getUTCFullYear(),
+    month: clocks.getUTCMonth() + 1,
+    day: clocks.getUTCDate(),
+    clock: clocks.toISOString().slice(11, 16),
   };
 }
 

@@ -1,3 +1,3 @@
 export { withDevicesOfTarget } from './target.queries.ts';
-export { DeviceTarget, type TargetOwner } from './target.schema.ts';
+export { DeviceTarget } from './target.schema.ts';
 export { assertTarget } from './target.service.ts';

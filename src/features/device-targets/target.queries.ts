@@ -3,12 +3,13 @@ import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { visibleDevices, whereMatching, withPatternTimeout } from '../conditions/index.ts';
 import { filterWithin, organizationOfFilter } from '../filters/index.ts';
-import type { DeviceTarget, TargetOwner } from './target.schema.ts';
+import type { Owner } from '../owners/index.ts';
+import type { DeviceTarget } from './target.schema.ts';
 
 /** SQL: the organizations of the owner. The bindings are the partner and, twice, the organization or null. */
 const OWNED = `select o.id from organizations o
   where o.partner_id = ? and o.deleted_at is null and (?::uuid is null or o.id = ?::uuid)`;
-const owned = ({ partnerId, orgId }: TargetOwner) => [partnerId, orgId, orgId];
+const owned = ({ partnerId, orgId }: Owner) => [partnerId, orgId, orgId];
 
 /** The lists of ids that a target can have, and what one of each is. */
 export const LISTS = {
@@ -20,7 +21,7 @@ export const LISTS = {
 /** The positions in the list, counted from 0, of ids that are none of the owner's. */
 export async function positionsOutside(
   tx: Tx,
-  owner: TargetOwner,
+  owner: Owner,
   list: keyof typeof LISTS,
   ids: readonly string[],
 ): Promise<number[]> {
@@ -50,7 +51,7 @@ const SERVER: TenantScope = {
  */
 export async function withDevicesOfTarget<T>(
   tx: Tx,
-  owner: TargetOwner,
+  owner: Owner,
   target: DeviceTarget,
   run: (devices: Query) => PromiseLike<T>,
 ): Promise<T> {

@@ -30,10 +30,3 @@ export const DeviceTarget = z
   )
   .meta({ id: 'DeviceTarget' });
 export type DeviceTarget = z.infer<typeof DeviceTarget>;
-
-/** Whose devices a target can name. */
-export interface TargetOwner {
-  partnerId: string;
-  /** Null for all organizations of the partner. */
-  orgId: string | null;
-}

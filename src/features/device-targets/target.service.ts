@@ -2,7 +2,8 @@ import type { Context } from '../../platform/context.ts';
 import { AppError, invalid } from '../../platform/errors.ts';
 import { conditionsForGroup, organizationOfFilter } from '../filters/index.ts';
 import { LISTS, positionsOutside } from './target.queries.ts';
-import type { DeviceTarget, TargetOwner } from './target.schema.ts';
+import type { Owner } from '../owners/index.ts';
+import type { DeviceTarget } from './target.schema.ts';
 
 const NAMES = Object.keys(LISTS) as (keyof typeof LISTS)[];
 
@@ -12,7 +13,7 @@ const NAMES = Object.keys(LISTS) as (keyof typeof LISTS)[];
  */
 export async function assertTarget(
   ctx: Context,
-  owner: TargetOwner,
+  owner: Owner,
   target: DeviceTarget,
   path: string,
 ): Promise<void> {
@@ -33,7 +34,7 @@ export async function assertTarget(
 /** The filter is locked against deletion until the end of the transaction. */
 async function assertFilter(
   ctx: Context,
-  { orgId: ownerOrgId }: TargetOwner,
+  { orgId: ownerOrgId }: Owner,
   filterId: string,
   path: string,
 ): Promise<void> {

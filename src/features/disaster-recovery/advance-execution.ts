@@ -1,3 +1,4 @@
+import { groupedBy } from '../../platform/grouped-by.ts';
 import { clock } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSavepoint, withSystem } from '../../platform/db/transaction.ts';
@@ -6,7 +7,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { WorkRefused, type RepositoryReaders, recoveryActions } from '../backup/index.ts';
 import { readGuest, cancelMachineRestore } from '../machine-recovery/index.ts';
 import { type AddedCommand, announceCommands, cancelServerCommand } from '../commands/index.ts';
-import { type Decision, decide, type ExecutionNow, groupBy, reportOf } from './decide.ts';
+import { type Decision, decide, type ExecutionNow, reportOf } from './decide.ts';
 import { type DeviceNow, devicesNow } from './disaster-recovery.queries.ts';
 import { RecoveryAction, RecoveryExecution, RecoveryStep } from './disaster-recovery.model.ts';
 import type { StepState } from './execution.schema.ts';
@@ -117,8 +118,8 @@ async function noteEnds(tx: Tx, actions: readonly RecoveryAction[]): Promise<voi
 }
 
 function nowOf(execution: RecoveryExecution, { steps, actions, devices }: State, now: Date): ExecutionNow {
-  const ofStep = groupBy(actions, ({ stepId }) => stepId);
-  const ofGroup = groupBy(steps, ({ groupId }) => groupId);
+  const ofStep = groupedBy(actions, ({ stepId }) => stepId);
+  const ofGroup = groupedBy(steps, ({ groupId }) => groupId);
   return {
     type: execution.executionType,
     isAborting: execution.abortRequestedAt !== null,
@@ -194,7 +195,7 @@ interface Starts {
 /** @returns  how many actions were assigned or refused */
 async function startActions(tx: Tx, { execution, state, decision, parts, notices }: Starts): Promise<number> {
   const byId = new Map(state.actions.map((action) => [action.id, action]));
-  const ofStep = groupBy(state.actions, ({ stepId }) => stepId);
+  const ofStep = groupedBy(state.actions, ({ stepId }) => stepId);
   let moved = 0;
   for (const id of decision.start.slice(0, STARTS_AT_ONCE)) {
     const action = byId.get(id);

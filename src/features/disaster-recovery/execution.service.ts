@@ -1,3 +1,4 @@
+import { groupedBy } from '../../platform/grouped-by.ts';
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { patchRecorded } from '../../platform/db/base-model.ts';
@@ -8,7 +9,7 @@ import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { beginExecution, enqueueAbort } from './begin-execution.ts';
-import { groupState, groupBy, secondsBetween } from './decide.ts';
+import { groupState, secondsBetween } from './decide.ts';
 import { accessibleExecutions } from './disaster-recovery.queries.ts';
 import { RecoveryExecution, RecoveryAction, RecoveryStep } from './disaster-recovery.model.ts';
 import { type ExecutePlan, type ExecutionQuery, STEP_STATES, type StepState } from './execution.schema.ts';
@@ -100,7 +101,7 @@ export async function readExecution(ctx: Pick<Context, 'tx' | 'caller'>, id: str
       steps.map((step) => step.id),
     )
     .orderBy('position');
-  const ofStep = groupBy(actions, ({ stepId }) => stepId);
+  const ofStep = groupedBy(actions, ({ stepId }) => stepId);
   const shown = steps.map((step) => toStepResponse(step, execution, ofStep.get(step.id) ?? []));
   const groups = execution.groups.map((group) => {
     const own = shown.filter(({ groupId }) => groupId === group.id);
@@ -127,7 +128,7 @@ async function stepStates(tx: Tx, executionIds: readonly string[]): Promise<Map<
     .whereIn('execution_id', [...executionIds])
     .select('execution_id', 'group_id', 'state', 'position')
     .orderBy('position');
-  return groupBy(rows, ({ executionId }) => executionId);
+  return groupedBy(rows, ({ executionId }) => executionId);
 }
 
 function toExecutionResponse(execution: RecoveryExecution, steps: readonly StepFacts[]) {

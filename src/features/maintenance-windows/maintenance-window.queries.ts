@@ -1,22 +1,15 @@
 import type { Context } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { inTenant, nameOrder } from '../../platform/db/statement.ts';
+import { nameOrder } from '../../platform/db/statement.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
-import { type TargetOwner, withDevicesOfTarget } from '../device-targets/index.ts';
+import { withDevicesOfTarget } from '../device-targets/index.ts';
+import { whereOwnerAccessible } from '../owners/index.ts';
 import { MaintenanceWindow } from './maintenance-window.model.ts';
 import type { Occurrence } from './occurrences.ts';
 
-/** The windows that the caller may see. Those of a partner need access to all its organizations, because they cover all. */
-export const accessibleWindows = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
-  MaintenanceWindow.query(tx).where((either) => {
-    void either.whereRaw(inTenant(caller, 'maintenance_windows.org_id'));
-    if (caller.partnerId !== null && caller.orgAccess === 'all') {
-      void either.orWhere({
-        'maintenance_windows.partner_id': caller.partnerId,
-        'maintenance_windows.org_id': null,
-      });
-    }
-  });
+/** The windows that the caller may see. */
+export const accessibleWindows = (ctx: Pick<Context, 'tx' | 'caller'>) =>
+  whereOwnerAccessible(MaintenanceWindow.query(ctx.tx), ctx, 'maintenance_windows');
 
 /** @param orgId  only windows that cover devices of this organization: its own, and those of its partner */
 export const accessibleWindowsByName = (ctx: Pick<Context, 'tx' | 'caller'>, orgId: string | undefined) =>
@@ -30,12 +23,6 @@ export const accessibleWindowsByName = (ctx: Pick<Context, 'tx' | 'caller'>, org
       );
     })
     .orderByRaw(`${nameOrder('name')}, id`);
-
-/** Locks the owner of windows, so that a limit of their number holds. */
-export async function lockOwner(tx: Tx, { partnerId, orgId }: TargetOwner): Promise<void> {
-  const [table, id] = orgId === null ? ['partners', partnerId] : ['organizations', orgId];
-  await tx.raw('select from ?? where id = ? for no key update', [table, id]);
-}
 
 /** The devices that have a row of the window. */
 export async function membersOf(tx: Tx, windowId: string): Promise<string[]> {

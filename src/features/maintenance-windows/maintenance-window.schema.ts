@@ -4,7 +4,7 @@ import { instantOrDay, Id, nfcText, noneBefore, Timestamp, TimeZone } from '../.
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { DeviceTarget } from '../device-targets/index.ts';
 import { Weekday } from '../partners/index.ts';
-import { parseLocal } from './local-time.ts';
+import { parseLocal } from '../../platform/local-time.ts';
 import { scheduleFaults } from './occurrences.ts';
 
 const YEAR = String.raw`(19[7-9]\d|[2-9]\d{3})`;

@@ -1,21 +1,17 @@
 import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
-import { assertActsForWholePartner, type Context } from '../../platform/context.ts';
+import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { newId } from '../../platform/ids.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertTarget, type TargetOwner } from '../device-targets/index.ts';
+import { assertTarget } from '../device-targets/index.ts';
+import { lockOwner, type Owner, ownerOf } from '../owners/index.ts';
 import type { FilterReferrer } from '../filters/index.ts';
-import { assertManageable, assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { MaintenanceWindow } from './maintenance-window.model.ts';
-import {
-  accessibleWindows,
-  accessibleWindowsByName,
-  lockOwner,
-  membersOf,
-} from './maintenance-window.queries.ts';
+import { accessibleWindows, accessibleWindowsByName, membersOf } from './maintenance-window.queries.ts';
 import type {
   Calendar,
   CalendarQuery,
@@ -73,7 +69,7 @@ export async function createWindow(
   ctx: Context,
   { orgId, suppress, repeat = null, ...input }: NewMaintenanceWindow,
 ): Promise<WindowResponse> {
-  const owner = await ownerOf(ctx, orgId);
+  const owner = await ownerOf(ctx, orgId, 'plan maintenance of all organizations');
   assertAhead({ ...input, repeat });
   await assertTarget(ctx, owner, input.target, 'body.target');
   await assertBelowLimit(ctx, owner);
@@ -92,21 +88,7 @@ export async function createWindow(
   return toResponse(window);
 }
 
-async function ownerOf(ctx: Context, orgId: string | undefined): Promise<TargetOwner> {
-  const { caller } = ctx;
-  const own = orgId ?? caller.orgId;
-  if (own !== null) {
-    await assertOrganizationAccess(ctx, own);
-    await assertManageable(ctx, own);
-    const { partnerId } = await readOrganization(ctx, own);
-    return { partnerId, orgId: own };
-  }
-  if (caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
-  assertActsForWholePartner(caller, 'plan maintenance of all organizations');
-  return { partnerId: caller.partnerId, orgId: null };
-}
-
-async function assertBelowLimit({ tx }: Context, { partnerId, orgId }: TargetOwner): Promise<void> {
+async function assertBelowLimit({ tx }: Context, { partnerId, orgId }: Owner): Promise<void> {
   await lockOwner(tx, { partnerId, orgId });
   const present = await MaintenanceWindow.query(tx)
     .where({ partner_id: partnerId, org_id: orgId })

@@ -1,6 +1,6 @@
 import { DAY_MS, MINUTE_MS } from '../../clock.ts';
 import { Weekday } from '../partners/index.ts';
-import { dayOf, instantOf, parseLocal } from './local-time.ts';
+import { dayOf, instantOf, parseLocal } from '../../platform/local-time.ts';
 
 /** When a window is in effect: once, or on days that follow from a rule. Pure. */
 

@@ -4,6 +4,7 @@ import { clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
+import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -108,12 +109,12 @@ async function packDevices(db: Db, deviceIds: readonly string[], before: Date): 
   await withSystem(db, 'pack the samples of devices', async (tx) => {
     await holdDevices(tx, deviceIds);
     const arrived = await arrivedSamples(tx, deviceIds, before);
-    const hours = grouped(arrived, hourOf);
+    const hours = groupedBy(arrived, hourOf);
     const known = await lockMinutes(
       tx,
       [...hours.values()].flatMap(([first]) => first ?? []),
     );
-    const earlier = grouped(known, hourOf);
+    const earlier = groupedBy(known, hourOf);
     const packed: StoredBlock[] = [];
     for (const [key, blocks] of hours) {
       const [row] = blocks;
@@ -126,20 +127,6 @@ async function packDevices(db: Db, deviceIds: readonly string[], before: Date): 
 }
 
 const hourOf = ({ deviceId, beginsAt }: StoredBlock) => `${deviceId} ${beginsAt.getTime()}`;
-
-function grouped(
-  rows: readonly StoredBlock[],
-  keyOf: (row: StoredBlock) => string,
-): Map<string, StoredBlock[]> {
-  const groups = new Map<string, StoredBlock[]>();
-  for (const row of rows) {
-    const key = keyOf(row);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [row]);
-    else group.push(row);
-  }
-  return groups;
-}
 
 /** A block that cannot be read is left out, because it would stop the history of all devices. */
 function readable({ block }: StoredBlock) {
@@ -175,7 +162,7 @@ async function sumUpDevices(
   await withSystem(db, 'sum up a day of devices', async (tx) => {
     await holdDevices(tx, deviceIds);
     const days: SummedUpDay[] = [];
-    const rows = grouped(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
+    const rows = groupedBy(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
     for (const [deviceId, minutes] of rows) {
       const blocks = minutes.flatMap((row) =>
         [readable(row)].flat().map((block) => [row.beginsAt.getTime(), block] as const),

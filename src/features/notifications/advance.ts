@@ -1,8 +1,9 @@
+import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { newId } from '../../platform/ids.ts';
 import { shortened } from '../../protocol/index.ts';
 import { cancelUnbegun, Work, type WorkEngine } from '../work/index.ts';
-import { NOTIFICATION } from './delivery.ts';
+import { NOTIFICATION } from './delivery.work.ts';
 import {
   dueSteps,
   type Escalation,
@@ -13,7 +14,6 @@ import {
   type Standing,
   stateOf,
 } from './escalation.ts';
-import { groupedBy } from './grouped-by.ts';
 import { NotificationChannel, NotificationPolicy, type StoredStep } from './notification.model.ts';
 import { peopleAmong } from './notification.queries.ts';
 import type { NotificationReason } from './notification.schema.ts';
@@ -37,7 +37,7 @@ import {
 
 /** Moves locked conversations on: who is told now, what has ended, and when each is looked at next. */
 
-type Enqueuer = Pick<WorkEngine, 'enqueue'>;
+type Enqueuer = Pick<WorkEngine, 'enqueueMany'>;
 
 interface Recipient {
   channelId: string | null;
@@ -224,16 +224,18 @@ async function tell(tx: Tx, work: Enqueuer, tellings: readonly Telling[], now: D
   }
   if (added.length === 0) return;
   await addNotifications(tx, added);
-  for (const { id, orgId, status, channelId, userId, severity } of added) {
-    if (status !== 'pending') continue;
-    const target = channelId ?? userId;
-    await work.enqueue(
-      tx,
-      NOTIFICATION,
-      {},
-      { id, orgId, isUrgent: severity === 'critical', ...(target === null ? {} : { target }) },
-    );
-  }
+  await work.enqueueMany(
+    tx,
+    NOTIFICATION,
+    added
+      .filter(({ status }) => status === 'pending')
+      .map(({ id, orgId, channelId, userId, severity }) => ({
+        id,
+        orgId,
+        target: channelId ?? userId,
+        isUrgent: severity === 'critical',
+      })),
+  );
 }
 
 async function readContents(tx: Tx, tellings: readonly Telling[]): Promise<Map<Telling, Told>> {

@@ -12,6 +12,7 @@ import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
 import { type Encryptor, SealBrokenError, sealContext } from '../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { assertManageable, assertOrganizationAccess, Organization } from '../organizations/index.ts';
+import { lockOwner, ownerOf } from '../owners/index.ts';
 import {
   CHANNEL_FIELDS,
   channelFaults,
@@ -28,11 +29,9 @@ import {
   accessibleChannels,
   accessibleChannelsByName,
   insertTest,
-  lockOwner,
   policyNaming,
   recordChannelOutcome,
 } from './notification.queries.ts';
-import { ownerOf } from './owner.ts';
 import { send, type SendParts } from './send.ts';
 
 /** The number of channels of one organization, and of those of one partner itself. */

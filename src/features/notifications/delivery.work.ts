@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { clock, SECOND_MS } from '../../clock.ts';
+import { clock, DAY_MS, HOUR_MS, SECOND_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
-import type { StepOutcome, WorkEnd, WorkEngine, WorkRun } from '../work/index.ts';
+import { defineWork, type StepOutcome, type WorkEnd, type WorkEngine, type WorkRun } from '../work/index.ts';
 import { openSecret } from './channel.service.ts';
-import { NOTIFICATION } from './delivery.ts';
 import {
   addressOf,
   type DueNotification,
@@ -17,6 +16,23 @@ import {
 import { recordChannelOutcome } from './notification.queries.ts';
 import { MessageContent } from './payloads/message.ts';
 import { type Receiver, send, type SendOutcome, type SendParts } from './send.ts';
+
+/**
+ * Sends one notification, whose id it has. A receiver that does not answer is tried for a day. Each receiver has few
+ * places, so that a slow one holds up only what is for it.
+ */
+export const NOTIFICATION = defineWork({
+  kind: 'notification',
+  input: z.object({}),
+  steps: ['send'],
+  limits: { inProcess: 32, ofPartner: 16, ofTarget: 2 },
+  // The deadline ends the attempts, not their number.
+  attempts: 100,
+  backOff: { firstMs: 5 * SECOND_MS, longestMs: HOUR_MS },
+  deadlineMs: DAY_MS,
+  // The log of notifications has its facts.
+  keptDays: 7,
+});
 
 export interface DeliveryParts extends SendParts {
   db: Db;
@@ -32,7 +48,7 @@ const Result = z.object({
 
 /** Until an earlier message to the same recipient has ended. */
 const EARLIER_WAIT_MS = SECOND_MS;
-const PAUSE_MAX_MS = 3_600_000;
+const PAUSE_MAX_MS = HOUR_MS;
 
 export function addDeliveries(work: WorkEngine, parts: DeliveryParts): void {
   work.add(NOTIFICATION, {

@@ -4,45 +4,24 @@ import { inTenant, nameOrder } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { shortened } from '../../protocol/index.ts';
 import type { AlertSeverity } from '../alerts/index.ts';
+import { type Owner, whereOwnerAccessible } from '../owners/index.ts';
 import type { ChannelType } from './channel.schema.ts';
 import { Notification, NotificationChannel, NotificationPolicy } from './notification.model.ts';
 import type { WeeklyHours } from './policy.schema.ts';
 import { ERROR_MAX, type SendOutcome } from './send.ts';
 
-/** To whom a channel or policy belongs: an organization, or a partner. */
-export interface Owner {
-  partnerId: string;
-  orgId: string | null;
-}
-
 type Reader = Pick<Context, 'tx' | 'caller'>;
 
-/** The channels that the caller may see. Those of a partner need access to all its organizations, whose alerts they get. */
-export const accessibleChannels = ({ tx, caller }: Reader) =>
-  NotificationChannel.query(tx).where((either) => {
-    void either.whereRaw(inTenant(caller, 'notification_channels.org_id'));
-    if (caller.partnerId !== null && caller.orgAccess === 'all') {
-      void either.orWhere({
-        'notification_channels.partner_id': caller.partnerId,
-        'notification_channels.org_id': null,
-      });
-    }
-  });
+/** The channels that the caller may see. */
+export const accessibleChannels = (ctx: Reader) =>
+  whereOwnerAccessible(NotificationChannel.query(ctx.tx), ctx, 'notification_channels');
 
 export const accessibleChannelsByName = (ctx: Reader) =>
   accessibleChannels(ctx).orderByRaw(`${nameOrder('name')}, id`);
 
-/** The same for policies. */
-export const accessiblePolicies = ({ tx, caller }: Reader) =>
-  NotificationPolicy.query(tx).where((either) => {
-    void either.whereRaw(inTenant(caller, 'notification_policies.org_id'));
-    if (caller.partnerId !== null && caller.orgAccess === 'all') {
-      void either.orWhere({
-        'notification_policies.partner_id': caller.partnerId,
-        'notification_policies.org_id': null,
-      });
-    }
-  });
+/** The policies that the caller may see. */
+export const accessiblePolicies = (ctx: Reader) =>
+  whereOwnerAccessible(NotificationPolicy.query(ctx.tx), ctx, 'notification_policies');
 
 export const accessibleNotifications = ({ tx, caller }: Reader) =>
   Notification.query(tx).whereRaw(inTenant(caller, 'notifications.org_id'));
@@ -53,19 +32,6 @@ export const aboutAlert = (alertId: string): [string, string[]] => [
     select group_id from notification_group_alerts where alert_id = ?))`,
   [alertId, alertId],
 ];
-
-/** Locks the owner of channels and policies, so that a limit of their number holds, and their order. */
-export async function lockOwner(tx: Tx, { partnerId, orgId }: Owner): Promise<void> {
-  const [table, id] = orgId === null ? ['partners', partnerId] : ['organizations', orgId];
-  await tx.raw('select from ?? where id = ? for no key update', [table, id]);
-}
-
-export async function partnerOf(tx: Tx, orgId: string): Promise<string> {
-  const { partnerId } = await tx('organizations')
-    .where('id', orgId)
-    .first<{ partnerId: string }>({ partnerId: 'partner_id' });
-  return partnerId;
-}
 
 /** The ids among these of channels that the caller may see, and that a policy of the owner may use. */
 export async function channelsAmong(ctx: Reader, { partnerId, orgId }: Owner, ids: readonly string[]) {

@@ -36,7 +36,7 @@ const TIMING: NotificationTiming = { everyMs: SECOND_MS };
 
 interface Parts {
   db: Db;
-  work: Pick<WorkEngine, 'enqueue'>;
+  work: Pick<WorkEngine, 'enqueueMany'>;
   log: Logger;
 }
 

@@ -1,22 +1,20 @@
+import { groupedBy } from '../../platform/grouped-by.ts';
 import { clock, WEEK_MS } from '../../clock.ts';
 import { type Context, holds } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
-import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { assertManageable, assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
+import { lockOwner, type Owner, ownerOf } from '../owners/index.ts';
 import { suppression, timeline } from './escalation.ts';
-import { groupedBy } from './grouped-by.ts';
 import { NotificationPolicy, type StoredStep } from './notification.model.ts';
 import {
   accessiblePolicies,
   channelsAmong,
   devicePlace,
   channelNames,
-  lockOwner,
   moveBehind,
-  type Owner,
-  partnerOf,
   type Person,
   peopleAmong,
   policiesOfOrganization,
@@ -24,7 +22,6 @@ import {
   sitesAmong,
   wakeGroups,
 } from './notification.queries.ts';
-import { ownerOf } from './owner.ts';
 import { considered } from './policy-match.ts';
 import {
   type NewPolicy,
@@ -135,8 +132,8 @@ const recorded = ({
 }: NotificationPolicy) => ({ name, enabled, match, steps, repeatEveryMinutes, groupBy, groupSeconds, until });
 
 export async function deletePolicy(ctx: Context, id: string) {
+  await lockOwner(ctx.tx, await findPolicy(ctx, id));
   const policy = await lockPolicy(ctx, id);
-  await lockOwner(ctx.tx, policy);
   await policy.$query(ctx.tx).delete();
   await moveBehind(ctx.tx, policy);
   return { success: true as const, policy };
@@ -250,8 +247,8 @@ const SIMULATED_MAX = 500;
 export async function simulate(ctx: Context, input: Simulation): Promise<SimulationAnswer> {
   const { orgId, severity, kind, deviceId, at = clock.date() } = input;
   await assertOrganizationAccess(ctx, orgId);
-  const partnerId = await partnerOf(ctx.tx, orgId);
-  const place = await placeOf(ctx, orgId, deviceId, input.siteId);
+  const { partnerId } = await readOrganization(ctx, orgId);
+  const place = await placeOf(ctx, { partnerId, orgId }, deviceId, input.siteId);
   const policies = await policiesOfOrganization(ctx.tx, { partnerId, orgId });
   const seen = considered(policies, { orgId, severity, kind, siteId: place }, at);
   const last = seen.at(-1);
@@ -288,16 +285,16 @@ export async function simulate(ctx: Context, input: Simulation): Promise<Simulat
 
 async function placeOf(
   ctx: Context,
-  orgId: string,
+  organization: { partnerId: string; orgId: string },
   deviceId?: string,
   siteId?: string,
 ): Promise<string | null> {
   if (siteId !== undefined) {
-    const sites = await sitesAmong(ctx.tx, { partnerId: '', orgId }, [siteId]);
+    const sites = await sitesAmong(ctx.tx, organization, [siteId]);
     if (!sites.has(siteId)) throw invalid('body.siteId', 'must be a site of the organization');
   }
   if (deviceId === undefined) return siteId ?? null;
-  const ofDevice = await devicePlace(ctx.tx, orgId, deviceId);
+  const ofDevice = await devicePlace(ctx.tx, organization.orgId, deviceId);
   if (ofDevice === undefined) throw invalid('body.deviceId', 'must be a device of the organization');
   return siteId ?? ofDevice;
 }

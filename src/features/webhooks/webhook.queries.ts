@@ -4,32 +4,19 @@ import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { newId } from '../../platform/ids.ts';
 import { isManageableSql } from '../organizations/index.ts';
+import { whereOwnerAccessible } from '../owners/index.ts';
 import { type Outcome, FAILING_DAYS, pauseMs, retryWaitMs } from './post.ts';
 import { Webhook, DeliveryWithEvent } from './webhook.model.ts';
 import type { Replay } from './webhook.schema.ts';
 import { shortened } from '../../protocol/index.ts';
 
-/** The webhooks that the caller may see. Those of a partner need access to all its organizations, because they carry the events of all. */
-export const accessibleWebhooks = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
-  Webhook.query(tx).where((either) => {
-    void either.whereRaw(inTenant(caller, 'webhooks.org_id'));
-    if (caller.partnerId !== null && caller.orgAccess === 'all') {
-      void either.orWhere({ 'webhooks.partner_id': caller.partnerId, 'webhooks.org_id': null });
-    }
-  });
+/** The webhooks that the caller may see. */
+export const accessibleWebhooks = (ctx: Pick<Context, 'tx' | 'caller'>) =>
+  whereOwnerAccessible(Webhook.query(ctx.tx), ctx, 'webhooks');
 
 /** The webhooks that the caller may see, by name. */
 export const accessibleWebhooksByName = (ctx: Pick<Context, 'tx' | 'caller'>) =>
   accessibleWebhooks(ctx).orderByRaw(`${nameOrder('name')}, id`);
-
-/** Locks the owner of webhooks, so that a limit of their number holds. */
-export async function lockOwner(
-  tx: Tx,
-  { partnerId, orgId }: Pick<Webhook, 'partnerId' | 'orgId'>,
-): Promise<void> {
-  const [table, id] = orgId === null ? ['partners', partnerId] : ['organizations', orgId];
-  await tx.raw('select from ?? where id = ? for no key update', [table, id]);
-}
 
 /**
  * The deliveries of a webhook with their events, of the organizations that the caller may see.

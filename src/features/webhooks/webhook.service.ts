@@ -1,11 +1,6 @@
 import { clock } from '../../clock.ts';
 import type { RateLimiter, RateLimits } from '../../platform/cluster/rate-limits.ts';
-import {
-  type Context,
-  assertActsForWholePartner,
-  type DetachedContext,
-  holds,
-} from '../../platform/context.ts';
+import { type Context, type DetachedContext, holds } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError, invalid, noFields, notFound } from '../../platform/errors.ts';
@@ -17,6 +12,7 @@ import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { raiseAlert, resolveAlert } from '../alerts/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { lockOwner, type Owner, ownerOf } from '../owners/index.ts';
 import { exceeds } from '../roles/index.ts';
 import { EVENT_TYPES, type EventTypeName, knownTypes, PING, eventType } from './event-catalogue.ts';
 import { post } from './post.ts';
@@ -26,7 +22,6 @@ import {
   failPendingDeliveries,
   accessibleWebhooks,
   accessibleWebhooksByName,
-  lockOwner,
   addReplays,
   deliveriesOf,
   wakeWebhooks,
@@ -68,7 +63,7 @@ async function lockWebhook(ctx: Context, id: string): Promise<Webhook> {
 }
 
 export async function createWebhook(ctx: Context, { orgId, ...input }: NewWebhook, encryptor: Encryptor) {
-  const owner = await ownerOf(ctx, orgId);
+  const owner = await ownerOf(ctx, orgId, 'create partner-wide webhooks');
   assertMayReceive(ctx, input.eventTypes, owner.orgId);
   await assertBelowLimit(ctx, owner);
   const id = newId();
@@ -83,27 +78,6 @@ export async function createWebhook(ctx: Context, { orgId, ...input }: NewWebhoo
     }),
   );
   return { ...toWebhookResponse(webhook), secret };
-}
-
-interface Owner {
-  partnerId: string;
-  orgId: string | null;
-}
-
-async function ownerOf(ctx: Context, orgId: string | undefined): Promise<Owner> {
-  const { caller, tx } = ctx;
-  const own = orgId ?? caller.orgId;
-  if (own !== null) {
-    await assertOrganizationAccess(ctx, own);
-    await assertManageable(ctx, own);
-    const { partnerId } = await tx('organizations')
-      .where('id', own)
-      .first<{ partnerId: string }>({ partnerId: 'partner_id' });
-    return { partnerId, orgId: own };
-  }
-  if (caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
-  assertActsForWholePartner(caller, 'create partner-wide webhooks');
-  return { partnerId: caller.partnerId, orgId: null };
 }
 
 /** A user who decides where events are sent could read them there, and therefore needs the permission to read them. */

@@ -18,8 +18,10 @@ import { behaved, type WorkBehavior, type WorkEnd, type WorkItem, type WorkKind 
 import { WORK_TIMING, WorkDispatcher, type WorkTiming } from './dispatcher.ts';
 import {
   endUnheld,
+  insertPlainWork,
   insertWork,
   lockWork,
+  type PlainWork,
   putOnDevice,
   requestCancelOfWork,
   setPaused,
@@ -108,12 +110,27 @@ export class WorkEngine {
   ): Promise<string | undefined> {
     const id = await insert(tx, kind, input, options);
     if (id === undefined) return undefined;
-    // Other servers find it with their next look.
+    this.#wakeAfter(tx);
+    return id;
+  }
+
+  /** The same for many pieces that need no input, in one statement. */
+  async enqueueMany(
+    tx: Tx,
+    kind: EnqueuedKind<Record<string, never>>,
+    pieces: readonly PlainWork[],
+  ): Promise<void> {
+    if (pieces.length === 0) return;
+    await insertPlainWork(tx, kind, pieces);
+    this.#wakeAfter(tx);
+  }
+
+  /** Other servers find the work with their next look. */
+  #wakeAfter(tx: Tx): void {
     void tx.executionPromise.then(
       () => this.#dispatcher.wake(),
       () => {},
     );
-    return id;
   }
 
   /**

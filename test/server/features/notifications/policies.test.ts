@@ -61,6 +61,23 @@ describe('notification policies', () => {
     expect((await ground.call('GET', `/notification-policies/${created.body.id}`)).body.position).to.equal(0);
   });
 
+  it('can be deleted and ordered at the same moment', async () => {
+    const { orgId } = ground.tenant;
+    const { id: channelId } = await ground.channel('slack');
+    const { id: stays } = await ground.policy({ steps: step(channelId) });
+    for (let round = 0; round < 15; round += 1) {
+      const { id } = await ground.policy({ steps: step(channelId) });
+      const [deleted, ordered] = await Promise.all([
+        ground.call('DELETE', `/notification-policies/${id}`),
+        ground.call('PUT', '/notification-policies/order', { orgId, policyIds: [id, stays] }),
+      ]);
+      expect(deleted.status, JSON.stringify(deleted.body)).to.equal(200);
+      // The policy may be gone by then.
+      expect(ordered.status, JSON.stringify(ordered.body)).to.be.oneOf([200, 400]);
+    }
+    expect((await ground.call('GET', `/notification-policies/${stays}`)).body.position).to.equal(0);
+  });
+
   it('name nobody and nothing of another tenant', async () => {
     const { app, tenant } = ground;
     const foreign = await buildTenant(app);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { clocksAt, instantOf } from '../../../../src/features/maintenance-windows/local-time.ts';
+import { clocksAt, instantOf } from '../../../../src/platform/local-time.ts';
 import {
   nextOccurrence,
   occurrenceAt,

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from '../../clock.ts';
+import { DAY_MS, HOUR_MS } from '../clock.ts';
 
 /**
  * Times on the clocks of a time zone. They are handled as milliseconds, as if they were times of UTC, so that days can be
