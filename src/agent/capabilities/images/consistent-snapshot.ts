@@ -340,10 +340,18 @@ export async function whileFrozen(
   return !watchdog.isNeeded;
 }
 
-/** Runs in its own session, so that it outlives the agent. It does nothing if the file system is already thawed. */
+/** For so many seconds after the limit the watchdog tries to thaw a file system that is not frozen. */
+const LATE_FREEZE_SECONDS = 60;
+
+/**
+ * Runs in its own session, so that it outlives the agent. A busy machine may freeze the file system only after the limit,
+ * so the watchdog tries for a while.
+ */
 async function startWatchdog(mountPoint: string, frozenMs: number) {
-  const script = 'sleep "$1"; exec fsfreeze --unfreeze "$2"';
-  const shell = ['sh', '-c', script, 'sh', String(frozenMs / 1000), mountPoint];
+  const script =
+    'sleep "$1"; n=0; until fsfreeze --unfreeze "$2" || [ $((n += 1)) -gt "$3" ]; do sleep 1; done';
+  const limits = [String(frozenMs / 1000), mountPoint, String(LATE_FREEZE_SECONDS)];
+  const shell = ['sh', '-c', script, 'sh', ...limits];
   const [program = 'sh', ...words] = [...(await ownScope('muster-thaw')), ...shell];
   const child = spawn(program, words, { detached: true, stdio: 'ignore', cwd: '/' });
   child.on('error', () => {});

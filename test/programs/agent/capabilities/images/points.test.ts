@@ -341,5 +341,17 @@ describe('a disk in use, as it was at one moment', function () {
         (text) => text === 'later',
       );
     });
+
+    it('is thawed as well if freezing it takes longer than it may be frozen', async () => {
+      const written = path.join(mountPoint, 'late');
+      const slowly: typeof runSystemProgram = async (name, args, env) => {
+        // After the limit of the watchdog, which has then tried once in vain.
+        if (args.includes('--freeze')) await new Promise((resolve) => setTimeout(resolve, 700));
+        return runSystemProgram(name, args, env);
+      };
+      const isStill = await whileFrozen(mountPoint, slowly, () => writeFile(written, 'late'), 200);
+      expect(isStill).to.equal(false);
+      expect(await readFile(written, 'utf8')).to.equal('late');
+    });
   });
 });
