@@ -1,5 +1,5 @@
-import { AlertRounds } from '../src/features/alerts/alert.work.ts';
-import { raiseOffline, resolveOffline } from '../src/features/alerts/alert-rules.queries.ts';
+import { AlertRounds } from '../src/features/alert-rules/alert-rule.work.ts';
+import { raiseOffline, resolveOffline } from '../src/features/alert-rules/offline.queries.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { quietLog } from '../test/support/quiet-log.ts';
 import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/test-postgres.ts';

@@ -144,11 +144,17 @@ export async function seedTenants(tx: Tx, time: DemoTime): Promise<SeededTenants
       ...created,
     });
     // Notebooks are switched off for a week end; a week is news.
-    await tx('alert_settings').insert({
-      org_id: id,
-      offline_after_minutes: OFFLINE_AFTER_DAYS * 24 * 60,
-      disk_percent: FULL_PERCENT,
-    });
+    await tx('alert_rules')
+      .where({ org_id: id, condition_kind: 'offline' })
+      .update({ condition: JSON.stringify({ kind: 'offline', forMinutes: OFFLINE_AFTER_DAYS * 24 * 60 }) });
+    await tx('alert_rules')
+      .where({ org_id: id, alert_kind: 'disk_full' })
+      .update({
+        condition: tx.raw(
+          `condition || jsonb_build_object('threshold', ?::integer, 'clearThreshold', ?::integer)`,
+          [FULL_PERCENT, FULL_PERCENT - 5],
+        ),
+      });
     const seeded = sites.map((site) => ({ id: newId(), ...site }));
     await tx('sites').insert(
       seeded.map((site) => ({

@@ -2,6 +2,7 @@ import type { BackgroundPart } from '../platform/close-stack.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
 import { assertRegisteredPins, feature as agentUpgrades, isRolledOut } from './agent-upgrades/index.ts';
 import { feature as agents } from './agents/index.ts';
+import { alertRulesUseFilters, feature as alertRules } from './alert-rules/index.ts';
 import { alertSearch, feature as alerts } from './alerts/index.ts';
 import { feature as apiKeys } from './api-keys/index.ts';
 import { feature as audit } from './audit/index.ts';
@@ -65,6 +66,7 @@ export const FEATURES = [
   logs,
   metrics,
   alerts,
+  alertRules,
   maintenanceWindows,
   backupStore,
   // Before `backup`, whose `/backup/restore/:id` would match `/backup/restore/vm`.
@@ -85,7 +87,12 @@ type AnyFeature = (typeof FEATURES)[number];
 type AllRouteParts = AnyFeature['routes'] extends (parts: infer All) => unknown ? All : never;
 /** The contributions of features to each other when importing each other's doors would make a cycle. */
 const CONTRIBUTIONS = {
-  filterReferrers: [groupsUseFilters, backupConfigsUseFilters, maintenanceWindowsUseFilters],
+  filterReferrers: [
+    groupsUseFilters,
+    backupConfigsUseFilters,
+    maintenanceWindowsUseFilters,
+    alertRulesUseFilters,
+  ],
   searchSources: [deviceSearch, scriptSearch, alertSearch],
   cloudReadiness: CLOUD_READINESS,
   checkPins: assertRegisteredPins,

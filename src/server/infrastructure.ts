@@ -18,7 +18,7 @@ import { assertSecretsOpen } from '../platform/secrets/reseal.ts';
 import { createEncryptor, type SecretKeys } from '../platform/secrets/sealed.ts';
 import { poolState } from '../platform/db/pool.ts';
 import type { Config } from '../config.ts';
-import type { RoundTiming } from '../features/alerts/index.ts';
+import type { RoundTiming } from '../features/alert-rules/index.ts';
 import type { NotificationTiming } from '../features/notifications/index.ts';
 import type { DispatcherTiming } from '../features/webhooks/index.ts';
 import type { HubOptions } from '../hub/index.ts';

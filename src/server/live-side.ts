@@ -14,6 +14,7 @@ import {
   recompileOnDefinitionChanges,
 } from '../features/devices/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
+import { FigureWatch, RuleBook } from '../features/alert-rules/index.ts';
 import { createMetricStore } from '../features/metrics/index.ts';
 import type { WorkEngine } from '../features/work/index.ts';
 import type { ReleaseKeys } from '../features/releases/index.ts';
@@ -70,7 +71,15 @@ export async function createLiveSide(
   );
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
-  const metricHistory = createMetricStore({ db, log, metrics });
+  const ruleBook = new RuleBook({ db, log });
+  await closing.start('alert rules in memory', ruleBook);
+  const figureWatch = new FigureWatch({ db, log, book: ruleBook });
+  const metricHistory = createMetricStore({
+    db,
+    log,
+    metrics,
+    onStored: (figures) => figureWatch.sampled(figures),
+  });
 
   const built = createHub({
     httpServer,
@@ -89,7 +98,13 @@ export async function createLiveSide(
       audit,
       log,
       expensive,
-      onHeard: (deviceIds) => groups?.touched(deviceIds, 'heard'),
+      onHeard(records) {
+        groups?.touched(
+          records.map(({ deviceId }) => deviceId),
+          'heard',
+        );
+        figureWatch.heard(records);
+      },
       onPresence(deviceIds) {
         groups?.touched(deviceIds, 'turned');
         work.devicesTurned(deviceIds);
@@ -145,6 +160,8 @@ export async function createLiveSide(
       await board.settle();
       await built.settle();
       await metricHistory.settle();
+      await ruleBook.settle();
+      await figureWatch.settle();
       await groupSync.settle();
       // Shows what the groups have changed.
       await built.settle();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { raiseAlert } from '../../src/features/alerts/index.ts';
+import { raisedAlert } from '../support/raised-alert.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import type { AnyRoute } from '../../src/platform/http/route.ts';
 import { newId } from '../../src/platform/ids.ts';
@@ -78,7 +78,7 @@ export function describeBadInput(title: string, choose: Choice): void {
       const device = await buildDevice(app, tenant.orgId);
       const raised = (kind: string) =>
         withSystem(app.server.database.pool, 'test', (tx) =>
-          raiseAlert(tx, { orgId: tenant.orgId, kind, severity: 'low', title: 'Title', message: 'Message' }),
+          raisedAlert(tx, { orgId: tenant.orgId, kind, severity: 'low', title: 'Title', message: 'Message' }),
         );
       const provider = await app.call('POST', '/sso/providers', {
         token: (await giveSecondFactor(app, tenant.admin)).token,
@@ -106,7 +106,6 @@ export function describeBadInput(title: string, choose: Choice): void {
         '/orgs/organizations/:id/audit-retention': tenant.orgId,
         '/orgs/organizations/:id/log-retention': tenant.orgId,
         '/orgs/organizations/:id/metric-retention': tenant.orgId,
-        '/orgs/organizations/:id/alert-settings': tenant.orgId,
         '/alerts/:id/acknowledge': await raised('first_kind'),
         '/alerts/:id/resolve': await raised('second_kind'),
         '/orgs/partners/:id': tenant.partnerId,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { raiseAlert } from '../../src/features/alerts/index.ts';
+import { raisedAlert } from '../support/raised-alert.ts';
 import { SYSTEM_ROLES } from '../../src/features/users/index.ts';
 import { withSystem } from '../../src/platform/db/transaction.ts';
 import { newId } from '../../src/platform/ids.ts';
@@ -174,11 +174,11 @@ describe('changes in the audit trail', function () {
       before: { minuteDays: 14, hourDays: 730 },
       after: { minuteDays: 7, hourDays: 365 },
     }),
-    'PATCH /orgs/organizations/:id/alert-settings': async () => ({
-      path: `/orgs/organizations/${tenant.orgId}/alert-settings`,
-      body: { diskPercent: 77 },
-      before: { diskPercent: 90 },
-      after: { diskPercent: 77 },
+    'PATCH /alert-rules/:id': async () => ({
+      path: `/alert-rules/${await alertRule()}`,
+      body: { severity: 'critical', cooldownMinutes: 5 },
+      before: { severity: 'high', cooldownMinutes: 0 },
+      after: { severity: 'critical', cooldownMinutes: 5 },
     }),
     'PUT /partners/me/login-branding': async () => ({
       path: '/partners/me/login-branding',
@@ -308,7 +308,7 @@ describe('changes in the audit trail', function () {
   const device = async () => (await buildDevice(app, tenant.orgId)).deviceId;
   const alert = () =>
     withSystem(app.server.database.pool, 'test', (tx) =>
-      raiseAlert(tx, {
+      raisedAlert(tx, {
         orgId: tenant.orgId,
         kind: `kind_${newId().slice(-12)}`,
         severity: 'low',
@@ -316,6 +316,19 @@ describe('changes in the audit trail', function () {
         message: 'Message',
       }),
     );
+  const alertRule = async () =>
+    (
+      await app.call('POST', '/alert-rules', {
+        token: tenant.admin.token,
+        body: {
+          orgId: tenant.orgId,
+          name: `Rule ${newId()}`,
+          severity: 'high',
+          target: { all: true },
+          condition: { kind: 'offline', forMinutes: 60 },
+        },
+      })
+    ).body.id as string;
   const snapshot = async () => {
     const id = newId();
     await asOwner(

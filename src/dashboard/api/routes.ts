@@ -2,6 +2,77 @@
 
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertCondition".
+ */
+export type AlertCondition = ({
+kind: "offline"
+/**
+ * How long the device has not been connected.
+ */
+forMinutes: number
+} | {
+kind: "metric"
+/**
+ * Those of volumes are evaluated for each volume of the device.
+ */
+metric: ("cpuPercent" | "ramPercent" | "swapPercent" | "load" | "diskPercent" | "diskFreeBytes" | "uptimeSeconds" | "networkReceivedPerSecond" | "networkSentPerSecond" | "diskReadPerSecond" | "diskWrittenPerSecond")
+operator: ("greaterThan" | "greaterThanOrEquals" | "lessThan" | "lessThanOrEquals")
+/**
+ * In percent, bytes, bytes a second or seconds, as the metric is.
+ */
+threshold: number
+/**
+ * The condition is met until the figure is beyond this one on the other side, so that figures near the threshold raise no alert after alert. Without it, the threshold itself counts.
+ */
+clearThreshold?: number
+/**
+ * How long the figure has been beyond the threshold without a break. Devices report figures each minute. 0: a single figure is enough.
+ */
+forMinutes: number
+} | {
+kind: "event"
+/**
+ * The log that the event is from, such as System. Exact.
+ */
+log?: string
+category?: ("security" | "hardware" | "application" | "system")
+/**
+ * This level or a worse one.
+ */
+level?: ("info" | "warning" | "error" | "critical")
+/**
+ * Exact, such as Microsoft-Windows-Kernel-Power.
+ */
+source?: string
+/**
+ * As the source numbers its events.
+ */
+eventId?: number
+/**
+ * Part of the message, case-insensitive.
+ */
+text?: string
+count: number
+/**
+ * The time in which so many events happened.
+ */
+withinMinutes: number
+} | {
+kind: "software"
+/**
+ * Part of the name, case-insensitive.
+ */
+name: string
+change: ("installed" | "removed")
+} | {
+kind: "reported"
+/**
+ * What the server reports by itself, such as backup_failed.
+ */
+alertKind: string
+})
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "BackupSources".
  */
 export type BackupSources = (FileSources | ImageSources | DatabaseSources | MssqlSources | HypervSources | KvmSources)
@@ -4374,32 +4445,122 @@ note?: (string | null)
 response: Alert
 }
 /**
- * Read the alert thresholds of an organization
+ * List alert rules by name
  */
-"GET /orgs/organizations/{id}/alert-settings": {
+"GET /alert-rules": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only rules that cover devices of this organization: its own, and those of its partner.
+ */
+orgId?: string
+kind?: ("offline" | "metric" | "event" | "software" | "reported")
+/**
+ * Part of the name, case-insensitive.
+ */
+search?: string
+}
+response: {
+data: AlertRule[]
+pagination: Pagination
+}
+}
+/**
+ * Create an alert rule
+ */
+"POST /alert-rules": {
+body: {
+name: string
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+severity: ("critical" | "high" | "medium" | "low" | "info")
+target: DeviceTarget
+condition: AlertCondition
+/**
+ * Whether the alert resolves by itself when the condition is no longer met. Default true.
+ */
+autoResolve?: (boolean | null)
+/**
+ * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
+ */
+cooldownMinutes?: (number | null)
+/**
+ * Leave it out in partner scope for a rule of the partner.
+ */
+orgId?: (string | null)
+}
+response: AlertRule
+}
+/**
+ * Show which alerts a rule would have raised in the last seven days
+ */
+"POST /alert-rules/preview": {
+body: {
+/**
+ * Leave it out in partner scope for a rule of the partner.
+ */
+orgId?: (string | null)
+target: DeviceTarget
+condition: AlertCondition
+/**
+ * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
+ */
+cooldownMinutes?: (number | null)
+}
+response: AlertRulePreview
+}
+/**
+ * Read an alert rule
+ */
+"GET /alert-rules/{id}": {
 params: {
 id: string
 }
-response: AlertSettings
+response: AlertRule
 }
 /**
- * Change the alert thresholds of an organization
+ * Change, enable or disable an alert rule
  */
-"PATCH /orgs/organizations/{id}/alert-settings": {
+"PATCH /alert-rules/{id}": {
 params: {
 id: string
 }
 body: {
+name?: (string | null)
+enabled?: (boolean | null)
+severity?: (("critical" | "high" | "medium" | "low" | "info") | null)
+target?: (DeviceTarget | null)
+condition?: (AlertCondition | null)
 /**
- * How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: 30.
+ * Whether the alert resolves by itself when the condition is no longer met.
  */
-offlineAfterMinutes?: (number | null)
+autoResolve?: (boolean | null)
 /**
- * How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: 90.
+ * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
  */
-diskPercent?: (number | null)
+cooldownMinutes?: (number | null)
 }
-response: AlertSettings
+response: AlertRule
+}
+/**
+ * Delete an alert rule
+ */
+"DELETE /alert-rules/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
 }
 /**
  * List maintenance windows by name
@@ -10151,6 +10312,10 @@ orgId: string
  */
 deviceId: (string | null)
 kind: string
+/**
+ * The rule that decided about it; null if there is none, or it was deleted.
+ */
+ruleId: (string | null)
 severity: ("critical" | "high" | "medium" | "low" | "info")
 status: ("active" | "acknowledged" | "resolved")
 title: string
@@ -10206,17 +10371,114 @@ info: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "AlertSettings".
+ * via the `definition` "AlertRule".
  */
-export interface AlertSettings {
+export interface AlertRule {
+id: string
 /**
- * How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: 30.
+ * Null: it covers all organizations of the partner.
  */
-offlineAfterMinutes: (number | null)
+orgId: (string | null)
+partnerId: string
+name: string
+enabled: boolean
+severity: ("critical" | "high" | "medium" | "low" | "info")
+target: DeviceTarget
+condition: AlertCondition
 /**
- * How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: 90.
+ * Whether the alert resolves by itself when the condition is no longer met.
  */
-diskPercent: (number | null)
+autoResolve: boolean
+/**
+ * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
+ */
+cooldownMinutes: number
+/**
+ * The kind of the alerts that it raises.
+ */
+alertKind: string
+/**
+ * Alerts of the rule that are not resolved, as far as the caller sees them.
+ */
+openAlerts: number
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceTarget".
+ */
+export interface DeviceTarget {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertRulePreview".
+ */
+export interface AlertRulePreview {
+from: string
+to: string
+/**
+ * The devices of the target.
+ */
+devices: number
+/**
+ * Those whose history was examined.
+ */
+examined: number
+/**
+ * False if there were more devices or alerts than the preview examines.
+ */
+complete: boolean
+/**
+ * The alerts that the rule would have raised.
+ */
+count: number
+/**
+ * The devices about which it would have raised alerts.
+ */
+affected: number
+byDay: {
+/**
+ * In UTC.
+ */
+day: string
+count: number
+}[]
+/**
+ * The newest ones, at most 200.
+ */
+alerts: {
+deviceId: string
+orgId: string
+deviceName: string
+raisedAt: string
+/**
+ * Null if the condition was still met at the end.
+ */
+resolvedAt: (string | null)
+/**
+ * Such as the figure and the volume.
+ */
+what: string
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10260,29 +10522,6 @@ next: (MaintenanceOccurrence | null)
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "DeviceTarget".
- */
-export interface DeviceTarget {
-/**
- * All devices of the owner.
- */
-all?: true
-/**
- * The devices of the filter’s organization that match it, as they are at the time.
- */
-filterId?: string
-/**
- * The devices of these groups, as they are at the time.
- */
-groupIds?: string[]
-/**
- * The devices at these sites, as they are at the time.
- */
-siteIds?: string[]
-deviceIds?: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

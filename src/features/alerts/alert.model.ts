@@ -10,6 +10,8 @@ export class Alert extends BaseModel {
   declare orgId: string;
   declare deviceId: string | null;
   declare kind: string;
+  /** Null if no rule decided about it, or the rule was deleted. */
+  declare ruleId: string | null;
   declare severity: AlertSeverity;
   declare status: AlertStatus;
   declare title: string;

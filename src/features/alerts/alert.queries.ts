@@ -3,14 +3,7 @@ import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { Alert } from './alert.model.ts';
-import {
-  AlertSeverity,
-  type AlertQuery,
-  type AlertStatus,
-  type AlertSettings,
-  DEFAULT_OFFLINE_AFTER_MINUTES,
-  DEFAULT_DISK_PERCENT,
-} from './alert.schema.ts';
+import { AlertSeverity, type AlertQuery, type AlertStatus } from './alert.schema.ts';
 
 export interface NewAlert {
   orgId: string;
@@ -24,16 +17,26 @@ export interface NewAlert {
   details?: Record<string, unknown>;
 }
 
+/** An alert of a rule, which decides about its severity. */
+export interface RuleAlert extends NewAlert {
+  ruleId: string;
+  autoResolve: boolean;
+}
+
 /** A cause that returns within this time after its alert resolved automatically reopens that alert. */
 const SAME_WITHIN = `interval '1 hour'`;
 
 /** Whether an alert occupies its subject and kind: it is open, or resolved by a user while its cause persists. */
 export const STANDS = (a: string) => `(${a}.status <> 'resolved' or ${a}.cause_lasts)`;
 
+/** SQL: the worst severity comes first. */
+export const SEVERITY_RANK = (row: string): string =>
+  `array_position(array[${AlertSeverity.options.map((severity) => `'${severity}'`).join(', ')}], ${row}.severity)`;
+
 /**
  * SQL that raises alerts and returns their ids. There is one standing alert per subject and kind; a repeated cause is
  * counted in it.
- * @param wanted  a query of org_id, device_id, kind, severity, title, message, details, cause_lasts
+ * @param wanted  a query of org_id, device_id, kind, severity, title, message, details, cause_lasts, rule_id, auto_resolve
  */
 export const raiseSql = (wanted: string): string => `
   with wanted as (${wanted}),
@@ -48,17 +51,20 @@ export const raiseSql = (wanted: string): string => `
     from wanted w
   ), again as (
     update alerts a set count = a.count + 1, last_at = now(), updated_at = now(), severity = f.severity, title = f.title,
-      message = f.message, details = f.details, cause_lasts = f.cause_lasts,
-      -- An acknowledged alert stays acknowledged; one that a user resolved becomes active again.
-      status = case when ${RESOLVED_BY_USER} or a.acknowledged_at is null then 'active' else 'acknowledged' end,
-      acknowledged_at = case when not ${RESOLVED_BY_USER} then a.acknowledged_at end,
-      acknowledged_by = case when not ${RESOLVED_BY_USER} then a.acknowledged_by end,
+      message = f.message, details = f.details, cause_lasts = f.cause_lasts, rule_id = f.rule_id,
+      auto_resolve = f.auto_resolve,
+      -- An acknowledged alert stays acknowledged, unless it is worse now; one that a user resolved becomes active again.
+      status = case when ${IS_NEWS} or a.acknowledged_at is null then 'active' else 'acknowledged' end,
+      acknowledged_at = case when not ${IS_NEWS} then a.acknowledged_at end,
+      acknowledged_by = case when not ${IS_NEWS} then a.acknowledged_by end,
       resolved_at = null, resolved_by = null, resolution = null
     from found f where a.id = f.alert_id
     returning a.id
   ), raised as (
-    insert into alerts (id, org_id, device_id, kind, severity, title, message, details, cause_lasts)
-    select new_row_id(), f.org_id, f.device_id, f.kind, f.severity, f.title, f.message, f.details, f.cause_lasts
+    insert into alerts
+      (id, org_id, device_id, kind, severity, title, message, details, cause_lasts, rule_id, auto_resolve)
+    select new_row_id(), f.org_id, f.device_id, f.kind, f.severity, f.title, f.message, f.details, f.cause_lasts,
+      f.rule_id, f.auto_resolve
     from found f where f.alert_id is null
     -- A concurrent transaction has just raised it.
     on conflict (subject_id, kind) where status <> 'resolved' or cause_lasts
@@ -67,49 +73,65 @@ export const raiseSql = (wanted: string): string => `
   )
   select id from again union all select id from raised`;
 
-const RESOLVED_BY_USER = `(a.status = 'resolved' and a.resolution is null)`;
+const IS_NEWS = `(a.status = 'resolved' and a.resolution is null or ${SEVERITY_RANK('f')} < ${SEVERITY_RANK('a')})`;
 
-/** SQL: the columns to set when a cause ends. An open alert is resolved with a reason. */
-export const causeEndedSql = (
-  why: string,
-): string => `cause_lasts = false, status = 'resolved', updated_at = now(),
-  resolved_at = coalesce(a.resolved_at, now()),
-  resolution = case when a.status = 'resolved' then a.resolution else ${why} end`;
+/** SQL: the columns to set when a cause ends. An open alert is resolved with a reason, unless people have to resolve it. */
+export const causeEndedSql = (why: string): string => `cause_lasts = false, updated_at = now(),
+  status = case when a.auto_resolve then 'resolved' else a.status end,
+  resolved_at = case when a.auto_resolve then coalesce(a.resolved_at, now()) else a.resolved_at end,
+  resolution = case when a.status = 'resolved' or not a.auto_resolve then a.resolution else ${why} end`;
 
-/** SQL: new alerts, bound as JSON, as the rows `w`. */
-const RECORDS = `jsonb_to_recordset(?::jsonb) as w ("orgId" uuid, "deviceId" uuid, kind text, severity text, title text,
-      message text, details jsonb)`;
+/** SQL: new alerts, bound as JSON, as the rows `w` with their place in the list. */
+const RECORDS = `rows from (jsonb_to_recordset(?::jsonb) as ("orgId" uuid, "deviceId" uuid, kind text, severity text,
+      title text, message text, details jsonb, "ruleId" uuid, "autoResolve" boolean)) with ordinality
+    as w (org_id, device_id, kind, severity, title, message, details, rule_id, auto_resolve, place)`;
 
-/** SQL: the worst severity comes first. */
-const SEVERITY_RANK = (row: string): string =>
-  `array_position(array[${AlertSeverity.options.map((severity) => `'${severity}'`).join(', ')}], ${row}.severity)`;
+const TEXTS = `left(w.title, 300) as title, left(w.message, 2000) as message, coalesce(w.details, '{}') as details`;
 
 /**
- * Raises an alert, or counts it in the standing one for the same device and kind, and returns its id. Used for causes
- * that the rounds do not observe; the feature must call `resolveAlert` when the cause ends.
+ * Raises an alert that the server reports by itself, or counts it in the standing one for the same device and kind, and
+ * returns its id. The rules for alerts of its kind may give it another severity; undefined if they refuse it. Used for causes that the rounds do not observe;
+ * the feature must call `resolveAlert` when the cause ends.
  */
-export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string> {
+export async function raiseAlert(tx: Tx, alert: NewAlert): Promise<string | undefined> {
   const [id] = await raiseAlerts(tx, [alert]);
-  if (id === undefined) throw new Error(`alert ${alert.kind} was not raised`);
   return id;
 }
 
 /** Raises several alerts, of which no two may be about the same device and kind. */
 export const raiseAlerts = (tx: Tx, alerts: readonly NewAlert[]): Promise<string[]> =>
-  raiseMany(tx, alerts, { causeLasts: false });
+  raiseReported(tx, alerts, { causeLasts: false });
 
-async function raiseMany(
+async function raiseReported(
   tx: Tx,
   alerts: readonly NewAlert[],
   { causeLasts }: { causeLasts: boolean },
 ): Promise<string[]> {
+  const records = JSON.stringify(alerts);
   const { rows } = await tx.raw<{ rows: { id: string }[] }>(
-    raiseSql(`select w."orgId" as org_id, w."deviceId" as device_id, w.kind, w.severity, left(w.title, 300) as title,
-      left(w.message, 2000) as message, coalesce(w.details, '{}') as details, ${String(causeLasts)} as cause_lasts
+    raiseSql(`select w.org_id, w.device_id, w.kind, coalesce(rule.severity, w.severity) as severity, ${TEXTS},
+      ${String(causeLasts)} as cause_lasts, rule.rule_id, coalesce(rule.auto_resolve, true) as auto_resolve
+    from ${RECORDS}
+    join rules_for_reported(?::jsonb) rule on rule.place = w.place
+    where (rule.rule_id is not null or not rule.is_ruled) and ${notCoolingDown('w', 'rule')}`),
+    [records, records],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** SQL: whether an alert may be raised although the rule has raised one before. */
+export const notCoolingDown = (wanted: string, rule: string): string => `not exists (
+      select from alerts a where a.subject_id = coalesce(${wanted}.device_id, ${wanted}.org_id) and a.kind = ${wanted}.kind
+        and a.rule_id = ${rule}.rule_id and a.resolved_at > now() - make_interval(mins => ${rule}.cooldown_minutes))`;
+
+/** Raises alerts of rules, whose causes last until `endCauses` is called for them. Returns how many they were. */
+export async function raiseOfRules(tx: Pick<Tx, 'raw'>, alerts: readonly RuleAlert[]): Promise<number> {
+  const { rows } = await tx.raw<{ rows: unknown[] }>(
+    raiseSql(`select w.org_id, w.device_id, w.kind, w.severity, ${TEXTS}, true as cause_lasts, w.rule_id, w.auto_resolve
     from ${RECORDS}`),
     [JSON.stringify(alerts)],
   );
-  return rows.map(({ id }) => id);
+  return rows.length;
 }
 
 /** Resolves the open alert of a device or organization and kind, if there is one. `why` is shown with it. */
@@ -119,7 +141,7 @@ export async function resolveAlert(
 ): Promise<boolean> {
   const { rowCount } = await tx.raw<{ rowCount: number }>(
     `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.org_id = ? and a.subject_id = ? and a.kind = ? and a.status <> 'resolved'`,
+    where a.org_id = ? and a.subject_id = ? and a.kind = ? and a.status <> 'resolved' and a.auto_resolve`,
     [why, orgId, deviceId ?? orgId, kind],
   );
   return rowCount > 0;
@@ -130,7 +152,7 @@ export async function resolveAlert(
  * before that is not raised again.
  */
 export async function raiseLastingAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
-  await raiseMany(tx, alerts, { causeLasts: true });
+  await raiseReported(tx, alerts, { causeLasts: true });
 }
 
 /** Ends the cause of all alerts of a kind, in all organizations. Those that are open are resolved with the reason. */
@@ -153,7 +175,8 @@ export async function resolveAlerts(
 ): Promise<void> {
   await tx.raw(
     `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.subject_id = any(?::uuid[]) and a.kind = ? and a.status <> 'resolved' and a.details @> ?::jsonb`,
+    where a.subject_id = any(?::uuid[]) and a.kind = ? and a.status <> 'resolved' and a.auto_resolve
+      and a.details @> ?::jsonb`,
     [why, [...deviceIds], kind, JSON.stringify(details)],
   );
 }
@@ -213,13 +236,13 @@ export async function followCauses(
   return { raised: wanted.length, ended };
 }
 
-/** Gives alerts the severity of their cause. One that a user acknowledged or resolved becomes active again if it is now worse. */
+/** Gives alerts without a rule the severity of their cause. One that a user acknowledged or resolved becomes active again if it is now worse. */
 async function followSeverity(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   await tx.raw(
     `with changed as (
       select a.id, w.severity, w.title, w.message, w.details, ${SEVERITY_RANK('w')} < ${SEVERITY_RANK('a')} as is_worse
-      from ${RECORDS} join alerts a on a.subject_id = coalesce(w."deviceId", w."orgId") and a.kind = w.kind
-      where ${STANDS('a')} and a.severity <> w.severity
+      from ${RECORDS} join alerts a on a.subject_id = coalesce(w.device_id, w.org_id) and a.kind = w.kind
+      where ${STANDS('a')} and a.severity <> w.severity and a.rule_id is null
     )
     update alerts a set severity = c.severity, title = left(c.title, 300), message = left(c.message, 2000),
       details = coalesce(c.details, '{}'), last_at = now(), updated_at = now(),
@@ -273,21 +296,4 @@ export async function countAlerts(ctx: Context, orgId: string | undefined) {
     orgId === undefined ? [] : [orgId],
   );
   return rows;
-}
-
-export type NamedSettings = AlertSettings & { name: string };
-
-/** SQL: the thresholds of organization `o` with its settings `s`, if it has any. Null means disabled. */
-export const OFFLINE_AFTER_SQL = `case when s.org_id is null then ${DEFAULT_OFFLINE_AFTER_MINUTES} else s.offline_after_minutes end`;
-export const DISK_PERCENT_SQL = `case when s.org_id is null then ${DEFAULT_DISK_PERCENT} else s.disk_percent end`;
-
-/** The alert settings of an organization, or the defaults; undefined if the caller may not see it. */
-export async function settingsOf(ctx: Context, orgId: string): Promise<NamedSettings | undefined> {
-  const { rows } = await ctx.tx.raw<{ rows: NamedSettings[] }>(
-    `select o.name, ${OFFLINE_AFTER_SQL} as "offlineAfterMinutes", ${DISK_PERCENT_SQL} as "diskPercent"
-    from organizations o left join alert_settings s on s.org_id = o.id
-    where o.id = ? and o.deleted_at is null and ${inTenant(ctx.caller, 'o.id')}`,
-    [orgId],
-  );
-  return rows[0];
 }

@@ -3,8 +3,6 @@ import { pageOf } from '../../platform/http/pagination.ts';
 import { changesOf } from '../../platform/http/changes.ts';
 import { type AuditNote, route, type RouteGroup } from '../../platform/http/route.ts';
 import {
-  AlertSettings,
-  AlertSettingsPatch,
   Alert,
   AlertBulk,
   AlertBulkAnswer,
@@ -13,15 +11,7 @@ import {
   AlertSummary,
   SummaryQuery,
 } from './alert.schema.ts';
-import {
-  changeAlertSettings,
-  readAlertSettings,
-  changeAlert,
-  changeAlerts,
-  listAlerts,
-  readAlert,
-  summarizeAlerts,
-} from './alert.service.ts';
+import { changeAlert, changeAlerts, listAlerts, readAlert, summarizeAlerts } from './alert.service.ts';
 import type { Alert as StoredAlert } from './alert.model.ts';
 import { shortened } from '../../protocol/index.ts';
 
@@ -124,30 +114,6 @@ export const alertRoutes: RouteGroup = {
       errors: ['conflict'],
       handler: ({ ctx, params, body }) => changeAlert(ctx, params.id, 'resolve', body),
       audit: { action: 'alert.resolve', resource: 'alert', note: about },
-    }),
-    route({
-      method: 'get',
-      path: '/orgs/organizations/:id/alert-settings',
-      summary: 'Read the alert thresholds of an organization',
-      access: READ,
-      params: IdParams,
-      response: AlertSettings,
-      handler: ({ ctx, params }) => readAlertSettings(ctx, params.id),
-    }),
-    route({
-      method: 'patch',
-      path: '/orgs/organizations/:id/alert-settings',
-      summary: 'Change the alert thresholds of an organization',
-      access: { scopes: SCOPES, permission: 'organizations:write' },
-      params: IdParams,
-      body: AlertSettingsPatch,
-      response: AlertSettings,
-      handler: ({ ctx, params, body }) => changeAlertSettings(ctx, params.id, body),
-      audit: {
-        action: 'organization.alert_settings.update',
-        resource: 'organization',
-        note: ({ name }, { params }) => ({ orgId: params.id, resourceId: params.id, resourceName: name }),
-      },
     }),
   ],
 };

@@ -17,12 +17,21 @@ export type AlertSeverity = z.infer<typeof AlertSeverity>;
 export const AlertStatus = z.enum(['active', 'acknowledged', 'resolved']);
 export type AlertStatus = z.infer<typeof AlertStatus>;
 
+export const AlertKind = text(64).regex(
+  /^[a-z][a-z0-9_]*$/,
+  'must be a kind of alerts, such as device_offline',
+);
+
 export const Alert = z
   .object({
     id: z.uuid(),
     orgId: z.uuid(),
     deviceId: z.uuid().nullable().describe('Null if the alert concerns the whole organization.'),
     kind: z.string(),
+    ruleId: z
+      .uuid()
+      .nullable()
+      .describe('The rule that decided about it; null if there is none, or it was deleted.'),
     severity: AlertSeverity,
     status: AlertStatus,
     title: z.string(),
@@ -106,31 +115,3 @@ const AlertOutcome = z.object({
 export type AlertOutcome = z.infer<typeof AlertOutcome>;
 
 export const AlertBulkAnswer = z.object({ changed: count, outcomes: z.array(AlertOutcome) });
-
-export const DEFAULT_OFFLINE_AFTER_MINUTES = 30;
-export const DEFAULT_DISK_PERCENT = 90;
-
-const offlineAfterMinutes = z
-  .number()
-  .int()
-  .min(1)
-  .max(43_200)
-  .nullable()
-  .describe(
-    `How many minutes a device may be offline before an alert is raised; null disables these alerts. Default: ${DEFAULT_OFFLINE_AFTER_MINUTES}.`,
-  );
-const diskPercent = z
-  .number()
-  .int()
-  .min(50)
-  .max(100)
-  .nullable()
-  .describe(
-    `How full a disk may be, in percent, before an alert is raised; null disables these alerts. Default: ${DEFAULT_DISK_PERCENT}.`,
-  );
-
-export const AlertSettings = z.object({ offlineAfterMinutes, diskPercent }).meta({ id: 'AlertSettings' });
-export type AlertSettings = z.infer<typeof AlertSettings>;
-
-export const AlertSettingsPatch = z.strictObject({ offlineAfterMinutes, diskPercent }).partial();
-export type AlertSettingsPatch = z.infer<typeof AlertSettingsPatch>;

@@ -1,20 +1,12 @@
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { containing, inTenant } from '../../platform/db/statement.ts';
-import { AppError, notFound, noFields } from '../../platform/errors.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
-import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { haystackOf, type SearchSource } from '../search/index.ts';
 import type { Alert } from './alert.model.ts';
-import {
-  accessibleAlerts,
-  accessibleAlertsWith,
-  changeStatus,
-  countAlerts,
-  type NamedSettings,
-  settingsOf,
-} from './alert.queries.ts';
+import { accessibleAlerts, accessibleAlertsWith, changeStatus, countAlerts } from './alert.queries.ts';
 import type {
   AlertAction,
   AlertBulk,
@@ -24,8 +16,6 @@ import type {
   AlertStatus,
   AlertSummary,
   SummaryQuery,
-  AlertSettings,
-  AlertSettingsPatch,
 } from './alert.schema.ts';
 
 export async function listAlerts(ctx: Context, query: AlertQuery) {
@@ -144,34 +134,6 @@ export async function summarizeAlerts(ctx: Context, { orgId }: SummaryQuery): Pr
     summary.bySeverity[severity] += count;
   }
   return summary;
-}
-
-const COLUMNS = { offlineAfterMinutes: 'offline_after_minutes', diskPercent: 'disk_percent' } as const;
-
-export async function readAlertSettings(ctx: Context, orgId: string): Promise<NamedSettings> {
-  const settings = await settingsOf(ctx, orgId);
-  if (settings === undefined) throw notFound('Organization');
-  return settings;
-}
-
-/** Takes effect with the next full round, some minutes later. */
-export async function changeAlertSettings(ctx: Context, orgId: string, patch: AlertSettingsPatch) {
-  const { name, ...before } = await readAlertSettings(ctx, orgId);
-  const changes = omitUndefined(patch);
-  if (Object.keys(changes).length === 0) throw noFields();
-  const after: AlertSettings = { ...before, ...changes };
-  const columns = { offline_after_minutes: after.offlineAfterMinutes, disk_percent: after.diskPercent };
-  // Fields that were not sent are not written, so that a concurrent change of them is kept.
-  const sent = (['offlineAfterMinutes', 'diskPercent'] as const).flatMap((field) =>
-    changes[field] === undefined ? [] : [COLUMNS[field]],
-  );
-  await ctx
-    .tx('alert_settings')
-    .insert({ org_id: orgId, ...columns, updated_at: clock.date() })
-    .onConflict('org_id')
-    .merge([...sent, 'updated_at']);
-  ctx.recordChange(before, after);
-  return { ...after, name };
 }
 
 export const alertSearch: SearchSource = {

@@ -33,6 +33,10 @@ import { devicesFound } from './device.service.ts';
 
 const NONE_PASSED: AddressHistory = new Map();
 
+/** What a device has sent, over its connection or over HTTP, which has no presence. */
+type HeardRecord = Pick<PresenceRecord, 'deviceId' | 'lastIp' | 'metrics'> &
+  Partial<Pick<PresenceRecord, 'presence'>>;
+
 /** The reads and writes of the hub about devices. */
 export function createDeviceStore({
   db,
@@ -49,15 +53,15 @@ export function createDeviceStore({
   log: Logger;
   /** Limits how many connections reads of whole fleets may hold, so that presence always finds one. */
   expensive?: ExpensiveWork;
-  /** Called with the devices of a batch once it is written. */
-  onHeard?: (deviceIds: readonly string[]) => void;
+  /** Called with the records of a batch once it is written. */
+  onHeard?: (records: readonly HeardRecord[]) => void;
   /** Called with those of them that connected or disconnected. */
   onPresence?: (deviceIds: readonly string[]) => void;
 }): DeviceStore {
   const write = async (
     why: string,
     statement: Statement,
-    records: readonly Pick<PresenceRecord, 'deviceId' | 'lastIp'>[],
+    records: readonly HeardRecord[],
     values: readonly string[],
     passed: AddressHistory = NONE_PASSED,
   ) => {
@@ -83,7 +87,7 @@ export function createDeviceStore({
         return rows;
       }));
     if (written === undefined) audit.committed();
-    onHeard?.(records.map(({ deviceId }) => deviceId));
+    onHeard?.(records);
     const turned = changed.filter(({ hasTurned }) => hasTurned);
     if (turned.length > 0) onPresence?.(turned.map(({ device_id: deviceId }) => deviceId));
   };

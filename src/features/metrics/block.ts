@@ -155,6 +155,16 @@ function usable(series: Series): Series[] {
   return [{ ...series, slots: only(slots), min: only(min), avg: only(avg), max: only(max) }];
 }
 
+/** A figure as the history has it after it was stored and read. */
+export function asStored(metric: MetricName, value: number): number {
+  const { unit } = kindOf(metric);
+  return inFigure(Math.min(Math.round(value / unit), UNITS_MAX), unit);
+}
+
+/** 0.1 times 3 is not 0.3. */
+const inFigure = (units: number, unit: number) =>
+  unit < 1 ? Math.round(units) / Math.round(1 / unit) : units * unit;
+
 function inUnits({ metric, slots }: Series, values: readonly number[], stepSeconds: number): number[] {
   const { unit, isClock } = kindOf(metric);
   return values.map((value, at) => {
@@ -172,8 +182,7 @@ function inFigures(
   const { unit, isClock } = kindOf(metric);
   return values.map((value, at) => {
     const units = isClock === true ? value + (slots[at] ?? 0) * stepSeconds : value;
-    // 0.1 times 3 is not 0.3.
-    return unit < 1 ? Math.round(units) / Math.round(1 / unit) : units * unit;
+    return inFigure(units, unit);
   });
 }
 

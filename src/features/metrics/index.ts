@@ -3,6 +3,7 @@ import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { keepMetricsRegularly } from './metric.job.ts';
 import { metricRoutes } from './metric.routes.ts';
 
+export { asStored, type Series, unpackBlock } from './block.ts';
 export { importHistory } from './metric-import.ts';
 export { createMetricStore } from './metric-store.ts';
 

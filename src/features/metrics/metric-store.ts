@@ -5,7 +5,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import { withSystemStatement } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { packBlock } from './block.ts';
+import { type Block, packBlock } from './block.ts';
 import {
   ADD_SAMPLES,
   addComingPartitions,
@@ -22,6 +22,12 @@ interface Stored {
   deviceId: string;
 }
 
+/** Samples of a device that were stored, as one stretch for each hour. */
+interface StoredFigures {
+  deviceId: string;
+  stretches: readonly (Block & { beginsAt: number })[];
+}
+
 export interface MetricStore extends MetricHistory {
   /** Must be called with devices that have connected or disconnected. */
   presenceTurned(deviceIds: readonly string[]): void;
@@ -34,10 +40,13 @@ export function createMetricStore({
   db,
   log,
   metrics,
+  onStored,
 }: {
   db: Db;
   log: Logger;
   metrics: Metrics;
+  /** Called with samples that were stored, before their devices are told so. Must not reject. */
+  onStored?: (figures: readonly StoredFigures[]) => Promise<void>;
 }): MetricStore {
   const refusals = metrics.counter(
     'muster_metric_samples_refused_total',
@@ -62,6 +71,7 @@ export function createMetricStore({
     async record(reports) {
       const now = clock.now();
       const blocks: StoredBlock[] = [];
+      const figures: StoredFigures[] = [];
       const stored = new Set<string>();
       for (const [at, { deviceId, samples }] of reports.entries()) {
         // Packing takes long enough to hold up heartbeats.
@@ -70,6 +80,12 @@ export function createMetricStore({
         countRefused(refused);
         // Samples that are refused would be so however often they came.
         if (byHour.size === 0) stored.add(deviceId);
+        else {
+          figures.push({
+            deviceId,
+            stretches: [...byHour].map(([beginsAt, block]) => ({ beginsAt, ...block })),
+          });
+        }
         for (const [hour, block] of byHour) {
           blocks.push({ deviceId, beginsAt: new Date(hour), block: packBlock(block, { hasRange: false }) });
         }
@@ -83,6 +99,7 @@ export function createMetricStore({
         () => true,
       );
       for (const { deviceId } of rows ?? []) stored.add(deviceId);
+      await onStored?.(figures.filter(({ deviceId }) => stored.has(deviceId)));
       return stored;
     },
     presenceTurned(deviceIds) {

@@ -1,15 +1,7 @@
 import { z } from 'zod';
-import {
-  ClockTime,
-  Id,
-  nfcText,
-  text,
-  TimeZone,
-  Timestamp,
-  instantOrDay,
-} from '../../platform/http/fields.ts';
+import { ClockTime, Id, nfcText, TimeZone, Timestamp, instantOrDay } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-import { AlertSeverity } from '../alerts/index.ts';
+import { AlertKind, AlertSeverity } from '../alerts/index.ts';
 import { ChannelType } from './channel.schema.ts';
 
 export const STEPS_MAX = 10;
@@ -36,12 +28,10 @@ export const WeeklyHours = z
   .meta({ id: 'WeeklyHours' });
 export type WeeklyHours = z.infer<typeof WeeklyHours>;
 
-const Kind = text(64).regex(/^[a-z][a-z0-9_]*$/, 'must be a kind of alerts, such as device_offline');
-
 export const PolicyMatch = z
   .strictObject({
     severities: z.array(AlertSeverity).min(1).max(5).transform(distinct).optional(),
-    kinds: z.array(Kind).min(1).max(50).transform(distinct).optional(),
+    kinds: z.array(AlertKind).min(1).max(50).transform(distinct).optional(),
     orgIds: z
       .array(Id)
       .min(1)
@@ -208,7 +198,7 @@ export const PolicyOrderAnswer = z.object({ policyIds: z.array(Uuid) });
 export const Simulation = z.strictObject({
   orgId: Id,
   severity: AlertSeverity,
-  kind: Kind,
+  kind: AlertKind,
   siteId: Id.optional(),
   deviceId: Id.optional().describe('Its site is used when `siteId` is left out.'),
   at: instantOrDay().optional().describe('When it is raised; now when it is left out.'),

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { raiseAlert } from '../../../src/features/alerts/index.ts';
+import { raisedAlert } from '../raised-alert.ts';
 import { withSystem } from '../../../src/platform/db/transaction.ts';
 import { eventually } from '../eventually.ts';
 import { buildTenant } from '../factories.ts';
@@ -132,5 +132,5 @@ export interface Shown {
 
 const raise = (app: TestApp, orgId: string, kind: string): Promise<string> =>
   withSystem(app.server.database.pool, 'test data', (tx) =>
-    raiseAlert(tx, { orgId, kind, severity: 'low', title: `Alert ${kind}`, message: 'It is a test.' }),
+    raisedAlert(tx, { orgId, kind, severity: 'low', title: `Alert ${kind}`, message: 'It is a test.' }),
   );

@@ -1,19 +1,15 @@
 import { expect } from 'chai';
-import {
-  followCauses,
-  type NewAlert,
-  raiseAlert,
-  resolveAlert,
-} from '../../../../src/features/alerts/index.ts';
+import { followCauses, type NewAlert, resolveAlert } from '../../../../src/features/alerts/index.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import type { TenantScope } from '../../../../src/platform/db/tenant-scope.ts';
 import { withSystem, withTenant } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { buildDevice, buildOrganization, buildPerson, buildTenant } from '../../../support/factories.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
+import { raisedAlert } from '../../../support/raised-alert.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
-type Wanted = Partial<Parameters<typeof raiseAlert>[1]>;
+type Wanted = Partial<Parameters<typeof raisedAlert>[1]>;
 
 describe('alerts', function () {
   let app: TestApp;
@@ -35,7 +31,7 @@ describe('alerts', function () {
   let kinds = 0;
   const raise = (wanted: Wanted = {}) =>
     inSystem((tx) =>
-      raiseAlert(tx, {
+      raisedAlert(tx, {
         orgId: tenant.orgId,
         kind: `kind_${++kinds}`,
         severity: 'medium',
@@ -49,7 +45,7 @@ describe('alerts', function () {
   describe('raised by a feature', () => {
     it('stand once for a device and kind, count each time, and resolve with a reason', async () => {
       const { deviceId, orgId } = await buildDevice(app, tenant.orgId);
-      const about = { orgId, deviceId, kind: 'backup_failed' };
+      const about = { orgId, deviceId, kind: 'kind_of_a_feature' };
       const id = await raise({ ...about, severity: 'high', details: { job: 1 } });
       expect(await raise({ ...about, severity: 'critical', title: 'Again', details: { job: 2 } })).to.equal(
         id,
@@ -137,7 +133,7 @@ describe('alerts', function () {
       };
       const raiseFor = async (orgId: string) =>
         withTenant(app.server.database.pool, own, (tx) =>
-          raiseAlert(tx, { orgId, kind: 'in_request', severity: 'low', title: 'Title', message: 'Message' }),
+          raisedAlert(tx, { orgId, kind: 'in_request', severity: 'low', title: 'Title', message: 'Message' }),
         );
       const id = await raiseFor(tenant.orgId);
       expect((await get(`/alerts/${id}`)).body.kind).to.equal('in_request');
@@ -384,52 +380,6 @@ describe('alerts', function () {
       });
       expect((await get('/alerts/summary', (await buildTenant(app)).admin)).body.open).to.equal(0);
       expect((await get(`/alerts/summary?orgId=${orgId}`, stranger.admin)).status).to.equal(403);
-    });
-  });
-
-  describe('have settings of an organization', () => {
-    const path = (orgId: string) => `/orgs/organizations/${orgId}/alert-settings`;
-    const patch = (orgId: string, body: unknown, { token } = tenant.admin) =>
-      app.call('PATCH', path(orgId), { token, body });
-
-    it('that have defaults, are changed one by one, and told in the audit trail', async () => {
-      const orgId = await buildOrganization(app, tenant.partnerId);
-      expect((await get(path(orgId))).body).to.deep.equal({ offlineAfterMinutes: 30, diskPercent: 90 });
-      await Promise.all([patch(orgId, { offlineAfterMinutes: 5 }), patch(orgId, { diskPercent: null })]);
-      expect((await get(path(orgId))).body).to.deep.equal({ offlineAfterMinutes: 5, diskPercent: null });
-      const { status, body } = await patch(orgId, { diskPercent: 75 });
-      expect([status, body]).to.deep.equal([200, { offlineAfterMinutes: 5, diskPercent: 75 }]);
-      await app.server.chainWriter.flush();
-      const rows = await inSystem((tx) =>
-        tx('audit_logs')
-          .where({ action: 'organization.alert_settings.update', org_id: orgId })
-          .orderBy('timestamp', 'desc')
-          .select('details'),
-      );
-      expect(rows).to.have.length(3);
-      expect(rows[0].details).to.deep.equal({
-        before: { diskPercent: null },
-        after: { diskPercent: 75 },
-      });
-    });
-
-    it('within bounds, by people who may', async () => {
-      for (const wrong of [
-        { offlineAfterMinutes: 0 },
-        { offlineAfterMinutes: 43_201 },
-        { offlineAfterMinutes: 1.5 },
-        { diskPercent: 49 },
-        { diskPercent: 101 },
-        { diskPercent: '90' },
-        {},
-        { cpuPercent: 90 },
-      ]) {
-        expect((await patch(tenant.orgId, wrong)).status, JSON.stringify(wrong)).to.equal(400);
-      }
-      expect((await patch(tenant.orgId, { diskPercent: 90 }, tenant.technician)).status).to.equal(403);
-      expect((await patch(tenant.orgId, { diskPercent: 90 }, stranger.admin)).status).to.equal(404);
-      expect((await get(path(tenant.orgId), stranger.admin)).status).to.equal(404);
-      expect((await get(path(tenant.orgId), tenant.technician)).status).to.equal(200);
     });
   });
 });

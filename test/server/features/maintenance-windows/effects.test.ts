@@ -9,7 +9,7 @@ import {
 } from '../../../support/agent-upgrades/upgrade-ground.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
-import { alertGround } from '../alerts/alerts-support.ts';
+import { alertGround } from '../../../support/alert-rule-ground.ts';
 import { windowGround } from './windows-support.ts';
 
 describe('a maintenance window that keeps back alerts', () => {

@@ -6,7 +6,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
-import { alertGround } from './alerts-support.ts';
+import { alertGround } from '../../../support/alert-rule-ground.ts';
 
 interface Told {
   id: string;
@@ -22,7 +22,7 @@ interface Told {
   resolvedBy: string | null;
 }
 
-describe('alert rules', function () {
+describe('the alert rules of an organization from the start', function () {
   let app: TestApp;
   let tenant: Awaited<ReturnType<typeof buildTenant>>;
   let ground: ReturnType<typeof alertGround>;
@@ -43,13 +43,35 @@ describe('alert rules', function () {
   };
   const act = (id: string, action: string, body: object = {}) =>
     app.call('POST', `/alerts/${id}/${action}`, { token: tenant.admin.token, body });
-  const choose = async (orgId: string, body: object) => {
-    const { status } = await app.call('PATCH', `/orgs/organizations/${orgId}/alert-settings`, {
-      token: tenant.admin.token,
-      body,
-    });
-    expect(status).to.equal(200);
+  const change = async (orgId: string, alertKind: string, body: object) => {
+    const path = `/alert-rules/${await ground.ruleOf(orgId, alertKind)}`;
+    expect((await app.call('PATCH', path, { token: tenant.admin.token, body })).status).to.equal(200);
   };
+  /** Null: the rule with which the organization begins is disabled. */
+  const offlineAfter = (orgId: string, forMinutes: number | null) =>
+    change(
+      orgId,
+      'device_offline',
+      forMinutes === null
+        ? { enabled: false }
+        : { enabled: true, condition: { kind: 'offline', forMinutes } },
+    );
+  const diskAt = (orgId: string, threshold: number | null) =>
+    change(
+      orgId,
+      'disk_full',
+      threshold === null
+        ? { enabled: false }
+        : {
+            condition: {
+              kind: 'metric',
+              metric: 'diskPercent',
+              operator: 'greaterThanOrEquals',
+              threshold,
+              forMinutes: 0,
+            },
+          },
+    );
   const organization = (row: Record<string, unknown> = {}) => buildOrganization(app, tenant.partnerId, row);
   const device = async (orgId = tenant.orgId) => buildDevice(app, orgId);
 
@@ -144,8 +166,8 @@ describe('alert rules', function () {
 
     it('use the threshold of its organization; null disables the alert', async () => {
       const [quick, never, usual] = [await organization(), await organization(), await organization()];
-      await choose(quick, { offlineAfterMinutes: 2 });
-      await choose(never, { offlineAfterMinutes: null });
+      await offlineAfter(quick, 2);
+      await offlineAfter(never, null);
       const [a, b, c] = [await device(quick), await device(never), await device(usual)];
       for (const one of [a, b, c]) await ground.gone(one, 3);
       await ground.short();
@@ -154,13 +176,13 @@ describe('alert rules', function () {
       await ground.whole();
       expect([(await alertsOf(b)).length, (await alertsOf(c)).length]).to.deep.equal([0, 1]);
       // Switched off, what is open ends; switched on again, the same absence is told of.
-      await choose(usual, { offlineAfterMinutes: null });
+      await offlineAfter(usual, null);
       await ground.whole();
       expect(await only(c)).to.deep.include({
         status: 'resolved',
-        resolution: 'Alerts of this kind were switched off.',
+        resolution: 'No alert rule watches for this any more.',
       });
-      await choose(usual, { offlineAfterMinutes: 60 });
+      await offlineAfter(usual, 60);
       await ground.whole();
       expect(await only(c)).to.deep.include({ status: 'active', count: 2, resolution: null });
       // As a person would say it.
@@ -169,9 +191,9 @@ describe('alert rules', function () {
         [90, '90 minutes'],
         [7200, '5 days'],
       ] as const) {
-        await choose(usual, { offlineAfterMinutes: null });
+        await offlineAfter(usual, null);
         await ground.whole();
-        await choose(usual, { offlineAfterMinutes: minutes });
+        await offlineAfter(usual, minutes);
         await ground.whole();
         expect((await only(c)).message).to.match(new RegExp(`, which is more than ${words}\\.$`));
       }
@@ -256,29 +278,24 @@ describe('alert rules', function () {
       expect((await only(one)).message).to.match(
         /^The disk of DESK-\d+ is 90 % full; the threshold is 90 %\.$/,
       );
-      expect((await only(one)).details).to.deep.include({ diskPercent: 90, thresholdPercent: 90 });
+      expect((await only(one)).details).to.deep.include({ metric: 'diskPercent', value: 90, threshold: 90 });
       expect(await at(99.5)).to.equal('active');
       expect(await at(88)).to.equal('active');
       expect(await at(85)).to.equal('active');
       expect(await at(84.9)).to.equal('resolved');
-      expect(await only(one)).to.deep.include({ resolution: 'The disk is 85 % full.', count: 1 });
+      expect(await only(one)).to.deep.include({ resolution: 'The disk is 84.9 % full.', count: 1 });
       expect(await at(91)).to.equal('active');
       expect((await only(one)).count).to.equal(2);
     });
 
-    it('ignore old measurements, and organizations that disabled the alert', async () => {
-      const [old, off, low] = [
-        await device(),
-        await device(await organization()),
-        await device(await organization()),
-      ];
-      await choose(off.orgId, { diskPercent: null });
-      await choose(low.orgId, { diskPercent: 50 });
-      await ground.disk(old, 99, 16);
+    it('ignore organizations that disabled the rule, and use the threshold of others', async () => {
+      const [off, low] = [await device(await organization()), await device(await organization())];
+      await diskAt(off.orgId, null);
+      await diskAt(low.orgId, 50);
       await ground.disk(off, 100);
       await ground.disk(low, 50.5);
       await ground.whole();
-      expect([await alertsOf(old), await alertsOf(off)]).to.deep.equal([[], []]);
+      expect(await alertsOf(off)).to.deep.equal([]);
       expect((await only(low)).kind).to.equal('disk_full');
     });
 

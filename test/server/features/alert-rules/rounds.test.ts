@@ -4,7 +4,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { connectDevice, graceOver } from '../../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
-import { alertGround } from './alerts-support.ts';
+import { alertGround } from '../../../support/alert-rule-ground.ts';
 
 describe('alert rounds', function () {
   let app: TestApp;
@@ -136,9 +136,9 @@ describe('alert rounds', function () {
   });
 
   it('give the devices of a lost node time to reconnect, even with a short threshold', async () => {
-    await app.call('PATCH', `/orgs/organizations/${tenant.orgId}/alert-settings`, {
+    await app.call('PATCH', `/alert-rules/${await ground.ruleOf(tenant.orgId, 'device_offline')}`, {
       token: tenant.admin.token,
-      body: { offlineAfterMinutes: 1 },
+      body: { condition: { kind: 'offline', forMinutes: 1 } },
     });
     const [lost, closed] = [await device(), await device()];
     await ground.gone(lost, 5, 'node_lost');

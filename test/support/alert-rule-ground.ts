@@ -1,8 +1,9 @@
-import { AlertRounds, type RoundTiming } from '../../../../src/features/alerts/alert.work.ts';
-import { withSystem } from '../../../../src/platform/db/transaction.ts';
-import type { EnrolledDevice } from '../../../support/factories.ts';
-import { quietLog } from '../../../support/quiet-log.ts';
-import type { TestApp } from '../../../support/test-app.ts';
+import { AlertRounds, type RoundTiming } from '../../src/features/alert-rules/alert-rule.work.ts';
+import { FigureWatch, RuleBook } from '../../src/features/alert-rules/index.ts';
+import { withSystem } from '../../src/platform/db/transaction.ts';
+import type { EnrolledDevice } from './factories.ts';
+import { quietLog } from './quiet-log.ts';
+import type { TestApp } from './test-app.ts';
 
 /** A server's rounds, had when the test says so, and time that the test moves by moving what is stored. */
 export function alertGround(app: TestApp) {
@@ -16,8 +17,37 @@ export function alertGround(app: TestApp) {
     new AlertRounds({ db: app.server.database.hubPool, log: quietLog, timing });
   const rounds = newRounds();
 
+  /** A server that has just started, and compares figures with the rules of this moment. */
+  const newWatch = async () => {
+    const parts = { db: app.server.database.hubPool, log: quietLog };
+    const book = new RuleBook(parts);
+    await book.settle();
+    return new FigureWatch({ ...parts, book });
+  };
+  /** The organization has this rule, beside those with which it begins. */
+  const rule = async (token: string, body: object): Promise<string> => {
+    const answer = await app.call('POST', '/alert-rules', {
+      token,
+      body: { severity: 'high', target: { all: true }, name: `Rule ${++named}`, ...body },
+    });
+    if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
+    return answer.body.id;
+  };
+  let named = 0;
+
   return {
     sql,
+    newWatch,
+    rule,
+    /** The first rule of an organization that raises alerts of a kind. */
+    ruleOf: async (orgId: string, alertKind: string): Promise<string> => {
+      const [first] = await sql<{ id: string }>(
+        'select id from alert_rules where org_id = ? and alert_kind = ? order by id',
+        [orgId, alertKind],
+      );
+      if (first === undefined) throw new Error(`There is no rule for ${alertKind}.`);
+      return first.id;
+    },
     newRounds,
     /** A round of what has changed. */
     short: async () => {
@@ -55,14 +85,11 @@ export function alertGround(app: TestApp) {
         [minutes, deviceId],
       );
     },
-    disk: async ({ deviceId }: Pick<EnrolledDevice, 'deviceId'>, percent: number, minutesAgo = 0) => {
-      await sql(
-        `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason, disk_percent, metrics_at)
-        select id, org_id, 1, 'test', 'connected', now(), 'connected', ?, now() - ? * interval '1 minute'
-        from devices where id = ?
-        on conflict (device_id) do update set disk_percent = excluded.disk_percent, metrics_at = excluded.metrics_at`,
-        [percent, minutesAgo, deviceId],
-      );
+    /** The device says over its connection how full its disk is. */
+    disk: async ({ deviceId }: Pick<EnrolledDevice, 'deviceId'>, diskPercent: number) => {
+      const watch = await newWatch();
+      watch.heard([{ deviceId, metrics: { cpuPercent: 1, ramPercent: 1, diskPercent } }]);
+      await watch.settle();
     },
   };
 }

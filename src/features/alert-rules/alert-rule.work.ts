@@ -12,7 +12,7 @@ import {
   sum,
   evaluate,
   organizationIds,
-} from './alert-rules.queries.ts';
+} from './round.queries.ts';
 
 export interface RoundTiming {
   everyMs: number;

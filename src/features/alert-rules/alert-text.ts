@@ -1,0 +1,166 @@
+import type { RuleCondition } from './alert-rule.schema.ts';
+import { isAbove, ruleMetric, type RuleMetricName } from './rule-metrics.ts';
+
+/** What alerts of rules are called, and what they say. Pure. */
+
+/** Rules of these kinds watch for causes of their own, so that each raises alerts of a kind of its own. */
+const OWN_KINDS = { event: 'log_event', software: 'software_change' } as const;
+
+/** The kind of the alerts that a rule raises. Rules that raise the same kind share one alert about a device. */
+export function alertKindOf(ruleId: string, condition: RuleCondition): string {
+  switch (condition.kind) {
+    case 'offline':
+      return 'device_offline';
+    case 'metric': {
+      const [high, low] = ruleMetric(condition.metric).alertKinds;
+      return isAbove(condition) ? high : low;
+    }
+    case 'reported':
+      return condition.alertKind;
+    case 'event':
+    case 'software':
+      return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-12)}`;
+  }
+}
+
+/** What was found on a device. */
+export interface Found {
+  label: string;
+  since: Date;
+  facts: Facts;
+}
+
+/** Of a metric the figure; of events their number and the newest; of software its name and version. */
+export interface Facts {
+  value?: number | undefined;
+  count?: number | undefined;
+  message?: string | undefined;
+  source?: string | undefined;
+  name?: string | undefined;
+  version?: string | undefined;
+}
+
+/** @param found  not empty */
+export function alertText(
+  condition: Exclude<RuleCondition, { kind: 'offline' | 'reported' }>,
+  { rule, device, found }: { rule: string; device: string; found: readonly Found[] },
+): { title: string; message: string; details: Record<string, unknown> } {
+  switch (condition.kind) {
+    case 'metric':
+      return metricText(condition, device, found);
+    case 'event': {
+      const [first] = found;
+      const { count = condition.count, message = '', source = '' } = first?.facts ?? {};
+      const times = count === 1 ? 'An event' : `${count} events in ${inWords(condition.withinMinutes)}`;
+      return {
+        title: `${rule}: ${device}`,
+        message: `${times} on ${device} ${count === 1 ? 'fits' : 'fit'} the rule. The newest is from ${source}: ${message}`,
+        details: { count, source, message, withinMinutes: condition.withinMinutes },
+      };
+    }
+    case 'software': {
+      const all = found.map(({ facts: { name = '', version = '' } }) => ({ name, version }));
+      const names = listOf(
+        all.map(({ name, version }) => [name, version].filter((part) => part !== '').join(' ')),
+      );
+      return {
+        title: `${names} was ${condition.change} on ${device}`,
+        message: `${names} was ${condition.change} on ${device}, which the rule ${rule} watches for.`,
+        details: { change: condition.change, software: all },
+      };
+    }
+  }
+}
+
+type MetricCondition = Extract<RuleCondition, { kind: 'metric' }>;
+
+function metricText(condition: MetricCondition, device: string, found: readonly Found[]) {
+  const { metric, threshold, forMinutes } = condition;
+  const kind = ruleMetric(metric);
+  const figures = found.map(({ label, since, facts: { value = threshold } }) => ({ label, since, value }));
+  const volumes = figures.filter(({ label }) => label !== '');
+  const lasts = forMinutes === 0 ? '' : ` for ${inWords(forMinutes)}`;
+  const said = figures.map(({ label, value }) =>
+    label === '' ? inUnit(metric, value) : `${label} is at ${inUnit(metric, value)}`,
+  );
+  const details = {
+    metric,
+    threshold,
+    ...(volumes.length === 0
+      ? { value: figures[0]?.value }
+      : { volumes: volumes.map(({ label, value }) => ({ volume: label, value })) }),
+    since: figures.map(({ since }) => since.toISOString()).sort()[0],
+    labels: figures.map(({ label }) => label),
+  };
+  const limit = `the threshold is ${inUnit(metric, threshold)}`;
+  if (metric === 'diskPercent' && isAbove(condition)) {
+    const which = volumes.length === 0 ? 'Disk' : `Disk ${listOf(volumes.map(({ label }) => label))}`;
+    const parts = figures.map(({ label, value }) =>
+      label === ''
+        ? `The disk of ${device} is ${inUnit(metric, value)} full`
+        : `The disk ${label} of ${device} is ${inUnit(metric, value)} full`,
+    );
+    return {
+      title: `${which} of ${device} is almost full`,
+      message: `${parts.join('. ')}${lasts}; ${limit}.`,
+      details,
+    };
+  }
+  return {
+    title: `${sentence(kind.words)} of ${device} is ${isAbove(condition) ? 'high' : 'low'}`,
+    message: `The ${kind.words} of ${device} has been at ${listOf(said)}${lasts}; ${limit}.`,
+    details,
+  };
+}
+
+/** Why an alert of a rule about a metric was resolved. */
+export const clearedText = (condition: MetricCondition, label: string, value: number): string =>
+  condition.metric === 'diskPercent'
+    ? `The disk${label === '' ? '' : ` ${label}`} is ${inUnit('diskPercent', value)} full.`
+    : `The ${ruleMetric(condition.metric).words} is at ${inUnit(condition.metric, value)}.`;
+
+const sentence = (words: string) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+
+const LISTED = 3;
+
+/** "a, b and c", or "a, b, c and 4 more". */
+function listOf(names: readonly string[]): string {
+  const shown = names.slice(0, LISTED);
+  const more = names.length - shown.length;
+  if (more > 0) return `${shown.join(', ')} and ${more} more`;
+  const last = shown.at(-1) ?? '';
+  return shown.length < 2 ? last : `${shown.slice(0, -1).join(', ')} and ${last}`;
+}
+
+/** A number of minutes as a person would say it: 10080 are 7 days. */
+export function inWords(minutes: number): string {
+  const counted = (count: number, unit: string) => `${count} ${unit}${count === 1 ? '' : 's'}`;
+  if (minutes % 1440 === 0) return counted(minutes / 1440, 'day');
+  if (minutes % 60 === 0) return counted(minutes / 60, 'hour');
+  return counted(minutes, 'minute');
+}
+
+const BINARY = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
+
+/** A figure as a person would say it. */
+export function inUnit(metric: RuleMetricName, value: number): string {
+  switch (ruleMetric(metric).unit) {
+    case 'percent':
+      return `${rounded(value)} %`;
+    case 'number':
+      return rounded(value);
+    case 'seconds':
+      return value < 7200 ? inWords(Math.round(value / 60)) : `${Math.round(value / 3600)} hours`;
+    case 'bytes':
+      return inBytes(value);
+    case 'bytesPerSecond':
+      return `${inBytes(value)}/s`;
+  }
+}
+
+function inBytes(value: number): string {
+  const power = value < 1 ? 0 : Math.min(BINARY.length - 1, Math.floor(Math.log2(value) / 10));
+  return `${rounded(value / 1024 ** power)} ${BINARY[power]}`;
+}
+
+const rounded = (value: number) => String(Math.round(value * 10) / 10);

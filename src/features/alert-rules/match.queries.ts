@@ -1,0 +1,271 @@
+import { z } from 'zod';
+import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
+import type { Tx } from '../../platform/db/transaction.ts';
+import { AlertSeverity, causeEndedSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import { RuleCondition } from './alert-rule.schema.ts';
+import {
+  type Coverage,
+  covered,
+  inServiceDevice,
+  LAST_ROUND,
+  lookedUp,
+  monitored,
+  NO_TIME,
+} from './offline.queries.ts';
+import { METRIC_ALERT_KINDS } from './rule-metrics.ts';
+
+/** On which devices the conditions of rules are met: `alert_rule_matches`, and the alerts that follow from it. */
+
+/** A device, with one of its matches if it has any. */
+export interface DeviceMatch {
+  deviceId: string;
+  orgId: string;
+  ruleId: string | null;
+  label: string | null;
+  since: Date | null;
+  through: Date | null;
+  isMet: boolean | null;
+}
+
+/** The matches of devices that have not ended. */
+export const READ_MATCHES: Statement = {
+  name: 'alert-rule-matches-read',
+  text: `select d.id as "deviceId", d.org_id as "orgId", m.rule_id as "ruleId", m.label, m.since, m.through,
+      m.met_at is not null as "isMet"
+    from devices d
+    left join alert_rule_matches m on m.org_id = d.org_id and m.device_id = d.id and m.ends_at is null
+    where d.id = any($1::uuid[])`,
+};
+
+/** What the figures of a device have changed. */
+export interface MatchChange {
+  ruleId: string;
+  deviceId: string;
+  label: string;
+  since: number;
+  through: number;
+  value: number;
+  state: 'begun' | 'met' | 'over';
+}
+
+/**
+ * Writes changes of matches. One that is over is deleted; if the condition was met, it ends instead, so that the next
+ * round says why it resolves the alert. Devices that are being moved are passed over: they leave their rules.
+ */
+export const WRITE_MATCHES: Statement = {
+  name: 'alert-rule-matches-write',
+  text: `
+    with sent as materialized (
+      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::float8[], $7::text[])
+        as s (rule_id, device_id, label, since, through, value, state)
+    ), held as materialized (
+      select id, org_id from devices where id = any($2::uuid[]) order by id for key share skip locked
+    ), put as (
+      insert into alert_rule_matches as m (rule_id, org_id, device_id, label, since, through, met_at, facts)
+      select s.rule_id, h.org_id, s.device_id, s.label, s.since, s.through, case s.state when 'met' then now() end,
+        jsonb_build_object('value', s.value)
+      from sent s join held h on h.id = s.device_id join alert_rules r on r.id = s.rule_id
+      where s.state <> 'over' order by s.device_id, s.rule_id, s.label
+      on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
+        met_at = excluded.met_at, ends_at = null, facts = excluded.facts
+    ), ended as (
+      update alert_rule_matches m set ends_at = now(), facts = jsonb_build_object('value', s.value)
+      from sent s where s.state = 'over' and m.device_id = s.device_id and m.rule_id = s.rule_id and m.label = s.label
+        and m.met_at is not null
+    )
+    delete from alert_rule_matches m using sent s
+    where s.state = 'over' and m.device_id = s.device_id and m.rule_id = s.rule_id and m.label = s.label
+      and m.met_at is null`,
+};
+
+/** The parameters of `WRITE_MATCHES`. */
+export const matchValues = (changes: readonly MatchChange[]): string[] => [
+  arrayLiteral(changes.map(({ ruleId }) => ruleId)),
+  arrayLiteral(changes.map(({ deviceId }) => deviceId)),
+  arrayLiteral(changes.map(({ label }) => label)),
+  arrayLiteral(changes.map(({ since }) => new Date(since).toISOString())),
+  arrayLiteral(changes.map(({ through }) => new Date(through).toISOString())),
+  arrayLiteral(changes.map(({ value }) => value)),
+  arrayLiteral(changes.map(({ state }) => state)),
+];
+
+type Session = Pick<Tx, 'raw'>;
+
+const bindings = ({ only, except = [] }: Coverage) => ({
+  ...(only === undefined ? {} : { only }),
+  except: [...except],
+});
+
+/** The number of rules and devices whose events one statement counts. */
+const CHECKS_AT_ONCE = 500;
+/** The number of events of one device that a check considers: the newest. */
+const EVENTS_CONSIDERED = 10_000;
+
+/** Counts the events of rules that new events fit. Returns how many rules and devices were checked. */
+export async function countEvents(tx: Session, coverage: Coverage): Promise<number> {
+  const { rows } = await tx.raw<{ rows: { checked: number }[] }>(
+    `with taken as (
+      delete from alert_rule_checks where (device_id, rule_id) in (
+        select c.device_id, c.rule_id from alert_rule_checks c where true ${covered('c.org_id', coverage)}
+        order by c.device_id, c.rule_id limit ${CHECKS_AT_ONCE} for update skip locked)
+      returning rule_id, org_id, device_id, earliest
+    ), due as materialized (
+      select t.*, r.condition, (r.condition ->> 'count')::bigint as wanted,
+        make_interval(mins => (r.condition ->> 'withinMinutes')::integer) as within
+      from taken t join alert_rules r on r.id = t.rule_id and r.enabled and r.condition_kind = 'event'
+    ), put as (
+      insert into alert_rule_matches as m (rule_id, org_id, device_id, since, through, met_at, ends_at, facts)
+      select d.rule_id, d.org_id, d.device_id, hit.since, hit.through, now(), now() + d.within,
+        jsonb_build_object('count', hit.count, 'source', hit.source, 'message', left(hit.message, 1000))
+      from due d cross join lateral (
+        select * from (
+          select e."timestamp" as through, e.source, e.message, count(*) over recent as count,
+            min(e."timestamp") over recent as since
+          from (
+            select l."timestamp", l.source, l.message from device_event_logs l
+            where l.org_id = d.org_id and l.device_id = d.device_id and l."timestamp" >= d.earliest - d.within
+              and event_fits(d.condition, l.level, l.category, l.source, l.event_id, l.message, l.details)
+            order by l."timestamp" desc limit ${EVENTS_CONSIDERED}
+          ) e
+          window recent as (order by e."timestamp" range between d.within preceding and current row)
+        ) counted where counted.count >= d.wanted order by counted.through desc limit 1
+      ) hit order by d.device_id, d.rule_id
+      on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
+        met_at = case when m.ends_at > now() then m.met_at else excluded.met_at end,
+        ends_at = excluded.ends_at, facts = excluded.facts
+    )
+    select count(*)::int as checked from taken`,
+    bindings(coverage),
+  );
+  return rows[0]?.checked ?? 0;
+}
+countEvents.batch = CHECKS_AT_ONCE;
+
+/** SQL: whether the condition of the match is met now. */
+const IS_MET = 'm.met_at is not null and (m.ends_at is null or m.ends_at > now())';
+
+const Facts = z.object({
+  value: z.number().optional(),
+  count: z.number().optional(),
+  message: z.string().optional(),
+  source: z.string().optional(),
+  name: z.string().optional(),
+  version: z
+    .string()
+    .nullish()
+    .transform((version) => version ?? undefined),
+});
+
+const DueAlert = z.object({
+  orgId: z.string(),
+  deviceId: z.string(),
+  kind: z.string(),
+  ruleId: z.string(),
+  rule: z.string(),
+  severity: AlertSeverity,
+  condition: RuleCondition,
+  autoResolve: z.boolean(),
+  device: z.string(),
+  found: z.array(z.object({ label: z.string(), since: z.coerce.date(), facts: Facts })).min(1),
+});
+export type DueAlert = z.infer<typeof DueAlert>;
+
+/**
+ * The alerts that have to be raised, at most `atMost`, each of the worst rule whose condition is met. Alerts that stand are
+ * among them if they are worse now, or about a further volume.
+ * @param isWhole  whether all matches are examined, and not only those since the last round
+ */
+export async function dueAlerts(
+  tx: Session,
+  { isWhole, atMost }: { isWhole: boolean; atMost: number },
+  coverage: Coverage,
+): Promise<DueAlert[]> {
+  const { rows } = await tx.raw<{ rows: unknown[] }>(
+    `with monitored as materialized (${monitored(coverage)}),
+    touched as materialized (
+      select distinct m.device_id, r.alert_kind from alert_rule_matches m join alert_rules r on r.id = m.rule_id
+      where ${IS_MET} ${isWhole ? '' : `and m.met_at > ${LAST_ROUND}`} ${covered('m.org_id', coverage)}
+    ), best as (
+      select distinct on (p.device_id, p.kind) p.org_id, p.device_id, p.kind, p.rule_id, p.name as rule, p.severity,
+        p.condition, p.auto_resolve, p.cooldown_minutes, d.name as device
+      from touched t
+      join lateral (
+        select m.org_id, m.device_id, r.alert_kind as kind, r.id as rule_id, r.name, r.severity, r.condition, r.target,
+          r.auto_resolve, r.cooldown_minutes, r.created_at
+        from alert_rule_matches m join alert_rules r on r.id = m.rule_id and r.alert_kind = t.alert_kind and r.enabled
+        where m.device_id = t.device_id and ${IS_MET}
+      ) p on true
+      join monitored o on o.id = p.org_id
+      cross join ${inServiceDevice(NO_TIME)} d
+      where d.org_id = p.org_id and target_covers(p.target, p.org_id, d.site_id, p.device_id)
+      order by p.device_id, p.kind, ${SEVERITY_RANK('p')}, p.created_at, p.rule_id
+    )
+    select b.org_id as "orgId", b.device_id as "deviceId", b.kind, b.rule_id as "ruleId", b.rule, b.severity, b.condition,
+      b.auto_resolve as "autoResolve", b.device, found.list as found
+    from best b
+    cross join lateral (
+      select jsonb_agg(jsonb_build_object('label', m.label, 'since', m.since, 'facts', m.facts) order by m.label) as list,
+        jsonb_agg(m.label) as labels
+      from alert_rule_matches m where m.device_id = b.device_id and m.rule_id = b.rule_id and ${IS_MET}
+    ) found
+    left join ${lookedUp(`select a.id, a.severity, a.cause_lasts, coalesce(a.details -> 'labels', '[]') as labels
+      from alerts a where a.subject_id = b.device_id and a.kind = b.kind and ${STANDS('a')}`)} a on true
+    where (a.id is null or not a.cause_lasts or ${SEVERITY_RANK('b')} < ${SEVERITY_RANK('a')}
+        or not a.labels @> found.labels)
+      and ${notCoolingDown('b', 'b')}
+    limit ${atMost}`,
+    bindings(coverage),
+  );
+  // A rule that this release does not know raises nothing, and stops no other.
+  return rows.flatMap((row) => DueAlert.safeParse(row).data ?? []);
+}
+
+const OverAlert = z.object({
+  id: z.string(),
+  isOutOfService: z.boolean(),
+  /** The match that ended last; null if the rule does not watch for it any more. */
+  last: z.object({ condition: z.unknown(), label: z.string(), value: z.number().nullable() }).nullable(),
+});
+export type OverAlert = z.infer<typeof OverAlert>;
+
+/** Alerts that were raised by a release without rules end after this time, unless a rule has taken them over. */
+const TAKEN_OVER_WITHIN = `interval '1 day'`;
+
+/** The alerts whose condition is not met any more by any rule, at most `atMost`. */
+export async function overAlerts(tx: Session, atMost: number, coverage: Coverage): Promise<OverAlert[]> {
+  const { rows } = await tx.raw<{ rows: unknown[] }>(
+    `select a.id, coalesce(d.condition = 'decommissioned', true) as "isOutOfService", (
+        select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'value')
+        from alert_rule_matches m join alert_rules r on r.id = m.rule_id
+        where m.device_id = a.device_id and m.rule_id = a.rule_id and m.ends_at <= now()
+        order by m.ends_at desc limit 1) as last
+    from alerts a left join devices d on d.id = a.device_id
+    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '^(log_event|software_change)_[0-9a-f]{12}$')
+      and (a.rule_id is not null or a.last_at < now() - ${TAKEN_OVER_WITHIN})
+      ${covered('a.org_id', coverage)}
+      and (d.id is null or d.condition = 'decommissioned' or not exists (
+        select from alert_rule_matches m join alert_rules r on r.id = m.rule_id
+        where m.org_id = a.org_id and m.device_id = a.device_id and ${IS_MET} and r.alert_kind = a.kind and r.enabled
+          and target_covers(r.target, a.org_id, d.site_id, d.id)))
+    limit ${atMost}`,
+    { ...bindings(coverage), metricKinds: [...METRIC_ALERT_KINDS] },
+  );
+  return rows.map((row) => OverAlert.parse(row));
+}
+
+/** Ends the causes of alerts, each with its reason. */
+export async function endCauses(tx: Session, ended: readonly { id: string; why: string }[]): Promise<void> {
+  await tx.raw(
+    `update alerts a set ${causeEndedSql('left(w.why, 300)')}
+    from jsonb_to_recordset(?::jsonb) as w (id uuid, why text) where a.id = w.id`,
+    [JSON.stringify(ended)],
+  );
+}
+
+/** Matches that have ended are needed no more once a round has resolved their alerts. */
+export async function forgetEnded(tx: Session, coverage: Coverage): Promise<void> {
+  await tx.raw(
+    `delete from alert_rule_matches m where m.ends_at <= now() ${covered('m.org_id', coverage)}`,
+    bindings(coverage),
+  );
+}

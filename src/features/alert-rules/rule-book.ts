@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { clock, MINUTE_MS } from '../../clock.ts';
+import type { Db } from '../../platform/db/pool.ts';
+import { withSystem } from '../../platform/db/transaction.ts';
+import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { RuleCondition, type ConditionOf } from './alert-rule.schema.ts';
+import { monitored } from './offline.queries.ts';
+
+/** How late this server learns of a changed rule. */
+const EVERY_MS = 2000;
+/** Organizations that are new, suspended or active again are noticed this late. */
+const AGAIN_MS = MINUTE_MS;
+
+/** A rule about a metric, with what each figure is compared with. */
+export interface MetricRule {
+  id: string;
+  condition: ConditionOf<'metric'>;
+}
+
+const NONE: readonly MetricRule[] = [];
+
+/** The enabled rules about metrics, in memory, so that figures are compared without asking the database. */
+export class RuleBook {
+  readonly #db: Db;
+  readonly #log: Logger;
+  readonly #checks: RepeatedCheck;
+  #revision: string | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+  #byOrganization: ReadonlyMap<string, readonly MetricRule[]> = new Map();
+
+  constructor({ db, log }: { db: Db; log: Logger }) {
+    this.#db = db;
+    this.#log = log;
+    this.#checks = new RepeatedCheck({
+      everyMs: EVERY_MS,
+      check: () => this.#refresh(),
+      onFailing: (error) => log.warn({ err: error }, 'alerts.rules_not_read'),
+    });
+  }
+
+  start(): void {
+    this.#checks.start();
+  }
+
+  settle(): Promise<void> {
+    return this.#checks.settle();
+  }
+
+  close(): Promise<void> {
+    return this.#checks.close();
+  }
+
+  /** The rules that cover devices of an organization, its own and those of its partner. */
+  metricRulesOf(orgId: string): readonly MetricRule[] {
+    return this.#byOrganization.get(orgId) ?? NONE;
+  }
+
+  async #refresh(): Promise<void> {
+    const revision = await readRevision(this.#db);
+    const isOld = clock.monotonic() - this.#readAt > AGAIN_MS;
+    if (revision === this.#revision && !isOld) return;
+    const rules = new Map<string, MetricRule>();
+    const byOrganization = new Map<string, MetricRule[]>();
+    for (const { orgId, ...row } of await readMetricRules(this.#db)) {
+      const rule = rules.get(row.id) ?? this.#parsed(row);
+      if (rule === undefined) continue;
+      rules.set(row.id, rule);
+      const known = byOrganization.get(orgId);
+      if (known === undefined) byOrganization.set(orgId, [rule]);
+      else known.push(rule);
+    }
+    this.#byOrganization = byOrganization;
+    this.#revision = revision;
+    this.#readAt = clock.monotonic();
+  }
+
+  /** A rule that this release cannot read is passed over. */
+  #parsed({ id, condition }: { id: string; condition: unknown }): MetricRule | undefined {
+    const parsed = RuleCondition.safeParse(condition).data;
+    if (parsed?.kind === 'metric') return { id, condition: parsed };
+    this.#log.warn({ ruleId: id }, 'alerts.rule_not_readable');
+    return undefined;
+  }
+}
+
+async function readRevision(db: Db): Promise<string> {
+  const { rows } = await withSystem(db, 'notice that alert rules have changed', (tx) =>
+    tx.raw<{ rows: { revision: string }[] }>(
+      `select count(*) || ' ' || coalesce(max(updated_at)::text, '') as revision from alert_rules`,
+    ),
+  );
+  return z.string().parse(rows[0]?.revision);
+}
+
+async function readMetricRules(db: Db): Promise<{ orgId: string; id: string; condition: unknown }[]> {
+  const { rows } = await withSystem(db, 'read the alert rules about metrics', (tx) =>
+    tx.raw<{ rows: { orgId: string; id: string; condition: unknown }[] }>(
+      `select o.id as "orgId", r.id, r.condition from alert_rules r
+      join (${monitored({})}) o on o.partner_id = r.partner_id and (r.org_id is null or r.org_id = o.id)
+      where r.condition_kind = 'metric' and r.enabled`,
+    ),
+  );
+  return rows;
+}

@@ -1,0 +1,165 @@
+import { asStored, type Series } from '../metrics/index.ts';
+
+/** What rules can watch of the figures that devices report. */
+
+interface RuleMetricKind {
+  /** As alerts call it. */
+  words: string;
+  unit: 'percent' | 'bytes' | 'bytesPerSecond' | 'seconds' | 'number';
+  /** The kinds of the alerts of rules that watch for high and for low figures. */
+  alertKinds: readonly [high: string, low: string];
+  /** Evaluated for each volume of a device. */
+  isOfVolumes?: true;
+}
+
+export const RULE_METRICS = {
+  cpuPercent: { words: 'processor use', unit: 'percent', alertKinds: ['cpu_high', 'cpu_low'] },
+  ramPercent: { words: 'memory use', unit: 'percent', alertKinds: ['memory_high', 'memory_low'] },
+  swapPercent: { words: 'swap use', unit: 'percent', alertKinds: ['swap_high', 'swap_low'] },
+  load: { words: 'load', unit: 'number', alertKinds: ['load_high', 'load_low'] },
+  diskPercent: {
+    words: 'disk use',
+    unit: 'percent',
+    alertKinds: ['disk_full', 'disk_use_low'],
+    isOfVolumes: true,
+  },
+  diskFreeBytes: {
+    words: 'free disk space',
+    unit: 'bytes',
+    alertKinds: ['disk_space_high', 'disk_space_low'],
+    isOfVolumes: true,
+  },
+  uptimeSeconds: { words: 'uptime', unit: 'seconds', alertKinds: ['uptime_long', 'uptime_short'] },
+  networkReceivedPerSecond: {
+    words: 'received network traffic',
+    unit: 'bytesPerSecond',
+    alertKinds: ['network_receive_high', 'network_receive_low'],
+  },
+  networkSentPerSecond: {
+    words: 'sent network traffic',
+    unit: 'bytesPerSecond',
+    alertKinds: ['network_send_high', 'network_send_low'],
+  },
+  diskReadPerSecond: {
+    words: 'disk reads',
+    unit: 'bytesPerSecond',
+    alertKinds: ['disk_read_high', 'disk_read_low'],
+  },
+  diskWrittenPerSecond: {
+    words: 'disk writes',
+    unit: 'bytesPerSecond',
+    alertKinds: ['disk_write_high', 'disk_write_low'],
+  },
+} as const satisfies Readonly<Record<string, RuleMetricKind>>;
+
+export type RuleMetricName = keyof typeof RULE_METRICS;
+export const RULE_METRIC_NAMES = Object.keys(RULE_METRICS) as [RuleMetricName, ...RuleMetricName[]];
+
+export const ruleMetric = (name: RuleMetricName): RuleMetricKind => RULE_METRICS[name];
+
+interface Thresholds {
+  metric: RuleMetricName;
+  operator: 'greaterThan' | 'greaterThanOrEquals' | 'lessThan' | 'lessThanOrEquals';
+  threshold: number;
+  clearThreshold?: number | undefined;
+}
+
+export const isAbove = ({ operator }: Pick<Thresholds, 'operator'>): boolean =>
+  operator === 'greaterThan' || operator === 'greaterThanOrEquals';
+
+/** What is wrong with the thresholds of a condition. */
+export function thresholdFault(
+  condition: Thresholds,
+): { field: 'threshold' | 'clearThreshold'; message: string } | undefined {
+  const { metric, threshold, clearThreshold } = condition;
+  if (ruleMetric(metric).unit === 'percent' && threshold > 100) {
+    return { field: 'threshold', message: 'must be at most 100, because it is in percent' };
+  }
+  if (clearThreshold === undefined) return undefined;
+  if (isAbove(condition) && clearThreshold > threshold) {
+    return { field: 'clearThreshold', message: 'must not be above the threshold' };
+  }
+  if (!isAbove(condition) && clearThreshold < threshold) {
+    return { field: 'clearThreshold', message: 'must not be below the threshold' };
+  }
+  return undefined;
+}
+
+/** Whether a figure is beyond the threshold. */
+export function isBeyond({ operator, threshold }: Thresholds, value: number): boolean {
+  switch (operator) {
+    case 'greaterThan':
+      return value > threshold;
+    case 'greaterThanOrEquals':
+      return value >= threshold;
+    case 'lessThan':
+      return value < threshold;
+    case 'lessThanOrEquals':
+      return value <= threshold;
+  }
+}
+
+/** Whether a condition that was met no longer is. */
+export function isCleared(condition: Thresholds, value: number): boolean {
+  const { clearThreshold } = condition;
+  if (clearThreshold === undefined) return !isBeyond(condition, value);
+  return isAbove(condition) ? value < clearThreshold : value > clearThreshold;
+}
+
+/** One figure of a device, in the unit of its metric. */
+export interface Point {
+  /** In ms. */
+  at: number;
+  value: number;
+}
+
+/** The figures of one metric and volume, the oldest first. */
+export interface Figures {
+  label: string;
+  points: readonly Point[];
+}
+
+/** A stretch of the metric history. */
+export interface TimedSeries {
+  beginsAt: number;
+  stepSeconds: number;
+  series: readonly Series[];
+}
+
+/** The figures that a rule about the metric evaluates: as they are stored, so that those that arrive and those of the history are the same. */
+export function figuresOf(metric: RuleMetricName, { beginsAt, stepSeconds, series }: TimedSeries): Figures[] {
+  const timeOf = (slot: number) => beginsAt + slot * stepSeconds * 1000;
+  if (metric !== 'diskPercent' && metric !== 'diskFreeBytes') {
+    return series
+      .filter((one) => one.metric === metric)
+      .map(({ label, slots, avg }) => ({
+        label,
+        points: slots.map((slot, place) => ({ at: timeOf(slot), value: asStored(metric, avg[place] ?? 0) })),
+      }));
+  }
+  const totals = new Map(
+    series.filter((one) => one.metric === 'volumeTotalBytes').map((one) => [one.label, one]),
+  );
+  return series
+    .filter((one) => one.metric === 'volumeUsedBytes')
+    .flatMap(({ label, slots, avg }) => {
+      const total = totals.get(label);
+      if (total === undefined) return [];
+      const sizes = new Map(
+        total.slots.map((slot, place) => [slot, asStored('volumeTotalBytes', total.avg[place] ?? 0)]),
+      );
+      const points = slots.flatMap((slot, place) => {
+        const size = sizes.get(slot) ?? 0;
+        if (size <= 0) return [];
+        const used = asStored('volumeUsedBytes', avg[place] ?? 0);
+        const value = metric === 'diskPercent' ? (100 * used) / size : Math.max(0, size - used);
+        return [{ at: timeOf(slot), value }];
+      });
+      return points.length === 0 ? [] : [{ label, points }];
+    });
+}
+
+/** The kinds of all alerts that rules about metrics raise. */
+export const METRIC_ALERT_KINDS: readonly string[] = Object.values(RULE_METRICS).flatMap(
+  ({ alertKinds }) => alertKinds,
+);
