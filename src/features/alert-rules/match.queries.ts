@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { AlertSeverity, causeEndedSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import { AlertSeverity, endCausesSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
 import { RuleCondition } from './alert-rule.schema.ts';
 import {
   type Coverage,
@@ -256,8 +256,10 @@ export async function overAlerts(tx: Session, atMost: number, coverage: Coverage
 /** Ends the causes of alerts, each with its reason. */
 export async function endCauses(tx: Session, ended: readonly { id: string; why: string }[]): Promise<void> {
   await tx.raw(
-    `update alerts a set ${causeEndedSql('left(w.why, 300)')}
-    from jsonb_to_recordset(?::jsonb) as w (id uuid, why text) where a.id = w.id`,
+    endCausesSql(
+      'left(w.why, 300)',
+      'from jsonb_to_recordset(?::jsonb) as w (id uuid, why text) where a.id = w.id',
+    ),
     [JSON.stringify(ended)],
   );
 }
