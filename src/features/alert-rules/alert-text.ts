@@ -6,6 +6,9 @@ import { isAbove, ruleMetric, type RuleMetricName } from './rule-metrics.ts';
 /** Rules of these kinds watch for causes of their own, so that each raises alerts of a kind of its own. */
 const OWN_KINDS = { event: 'log_event', software: 'software_change' } as const;
 
+/** The random end of an id. */
+const KIND_LENGTH = 12;
+
 /** The kind of the alerts that a rule raises. Rules that raise the same kind share one alert about a device. */
 export function alertKindOf(ruleId: string, condition: RuleCondition): string {
   switch (condition.kind) {
@@ -19,7 +22,7 @@ export function alertKindOf(ruleId: string, condition: RuleCondition): string {
       return condition.alertKind;
     case 'event':
     case 'software':
-      return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-12)}`;
+      return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-KIND_LENGTH)}`;
   }
 }
 

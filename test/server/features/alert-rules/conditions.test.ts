@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { raiseAlert, resolveAlert } from '../../../../src/features/alerts/index.ts';
+import type { FigureWatch } from '../../../../src/features/alert-rules/index.ts';
 import { createMetricStore } from '../../../../src/features/metrics/index.ts';
 import { createMetrics } from '../../../../src/platform/metrics.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
@@ -56,8 +57,8 @@ describe('the conditions of alert rules', () => {
 
   describe('about metrics', () => {
     /** Another server takes each message, as if the one before it had died. */
-    const sample = async (samples: object[], { deviceId } = device) => {
-      const watch = await ground.newWatch();
+    const sample = async (samples: object[], { deviceId } = device, by?: FigureWatch) => {
+      const watch = by ?? (await ground.newWatch());
       const store = createMetricStore({
         db: app.server.database.hubPool,
         log: quietLog,
@@ -230,7 +231,8 @@ describe('the conditions of alert rules', () => {
         const isPeak = n % 15 < (n % 30 < 15 ? 5 : 2);
         return at(50 - n, { cpuPercent: isPeak ? 90.06 + (n % 3) : 40.123 });
       });
-      for (const figure of figures) await sample([figure]);
+      const server = await ground.newWatch();
+      for (const figure of figures) await sample([figure], device, server);
       const real = await alerts();
       const raised = real.reduce((sum, { count }) => sum + count, 0);
       expect(raised).to.equal(2);
