@@ -122,6 +122,21 @@ describe('the conditions of alert rules', () => {
       expect(await statuses()).to.deep.equal(['active']);
     });
 
+    it('are raised and resolved though all of it came in one message', async () => {
+      await rule({ ...CPU, forMinutes: 0 });
+      await sample([at(10, { cpuPercent: 5 }), at(9, { cpuPercent: 95 }), at(8, { cpuPercent: 6.5 })]);
+      expect(await statuses()).to.deep.equal(['active']);
+      await ground.sql('update alert_rule_matches set ends_at = now() where device_id = ?', [
+        device.deviceId,
+      ]);
+      await ground.short();
+      expect(await only()).to.deep.include({
+        status: 'resolved',
+        resolution: 'The processor use is at 6.5 %.',
+      });
+      expect((await only()).message).to.include('has been at 95 %;');
+    });
+
     it('are followed for each volume, in one alert that counts each further one', async () => {
       await rule({
         kind: 'metric',
