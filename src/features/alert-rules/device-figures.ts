@@ -2,50 +2,36 @@ import type { Metrics } from '../../protocol/index.ts';
 import { type Figures, figuresOf, type RuleMetricName, type TimedSeries } from './rule-metrics.ts';
 
 /** The figures that came from one device together. Pure. */
-export abstract class DeviceFigures {
+export interface DeviceFigures {
   readonly orgId: string;
   /** Whether the device names its volumes. */
-  abstract readonly namesVolumes: boolean;
-  readonly #known = new Map<RuleMetricName, readonly Figures[] | undefined>();
-
-  constructor(orgId: string) {
-    this.orgId = orgId;
-  }
-
-  /** Each with at least one point; undefined if the device says nothing about the metric. */
-  of(metric: RuleMetricName): readonly Figures[] | undefined {
-    if (!this.#known.has(metric)) this.#known.set(metric, this.read(metric));
-    return this.#known.get(metric);
-  }
-
-  rangeOf(metric: RuleMetricName): { min: number; max: number } | undefined {
-    const figures = this.of(metric);
-    if (figures === undefined) return undefined;
-    let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    for (const { points } of figures) {
-      for (const { value } of points) {
-        if (value < min) min = value;
-        if (value > max) max = value;
-      }
-    }
-    return { min, max };
-  }
-
+  readonly namesVolumes: boolean;
   /** When the first and the last of them were taken, in ms. */
-  abstract readonly span: { first: number; last: number };
-
-  protected abstract read(metric: RuleMetricName): readonly Figures[] | undefined;
+  readonly span: { first: number; last: number };
+  /** Each with at least one point; undefined if the device says nothing about the metric. */
+  of(metric: RuleMetricName): readonly Figures[] | undefined;
+  /** The least and the greatest figure of a metric, a little wider where that is cheaper. */
+  rangeOf(metric: RuleMetricName): Range | undefined;
 }
 
+interface Range {
+  min: number;
+  max: number;
+}
+
+/** More than storing a figure changes it, as a part of it. */
+const ROUNDING = 0.01;
+
 /** Samples. */
-export class SampledFigures extends DeviceFigures {
+export class SampledFigures implements DeviceFigures {
+  readonly orgId: string;
   readonly namesVolumes = true;
   readonly span: { first: number; last: number };
   readonly #stretches: readonly TimedSeries[];
 
   /** @param stretches  the oldest first */
   constructor(orgId: string, stretches: readonly TimedSeries[]) {
-    super(orgId);
+    this.orgId = orgId;
     this.#stretches = stretches;
     let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (const { beginsAt, stepSeconds, series } of stretches) {
@@ -66,7 +52,24 @@ export class SampledFigures extends DeviceFigures {
     );
   }
 
-  protected read(metric: RuleMetricName): readonly Figures[] | undefined {
+  /** Most devices are within all thresholds, so this makes no lists. */
+  rangeOf(metric: RuleMetricName): Range | undefined {
+    if (metric === 'diskPercent' || metric === 'diskFreeBytes') return rangeOfFigures(this.of(metric));
+    let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const { series } of this.#stretches) {
+      for (const one of series) {
+        if (one.metric !== metric) continue;
+        for (const value of one.avg) {
+          if (value < min) min = value;
+          if (value > max) max = value;
+        }
+      }
+    }
+    const slack = ROUNDING + max * ROUNDING;
+    return min > max ? undefined : { min: min - slack, max: max + slack };
+  }
+
+  of(metric: RuleMetricName): readonly Figures[] | undefined {
     const [first, ...others] = this.#stretches.map((stretch) => figuresOf(metric, stretch));
     if (first === undefined) return undefined;
     if (others.length === 0) return first.length === 0 ? undefined : first;
@@ -81,19 +84,36 @@ export class SampledFigures extends DeviceFigures {
   }
 }
 
+function rangeOfFigures(figures: readonly Figures[] | undefined): Range | undefined {
+  if (figures === undefined) return undefined;
+  let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { points } of figures) {
+    for (const { value } of points) {
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+  }
+  return { min, max };
+}
+
 /** The figures of a heartbeat. */
-export class HeardFigures extends DeviceFigures {
+export class HeardFigures implements DeviceFigures {
+  readonly orgId: string;
   readonly namesVolumes = false;
   readonly span: { first: number; last: number };
   readonly #metrics: Metrics;
 
   constructor(orgId: string, at: number, metrics: Metrics) {
-    super(orgId);
+    this.orgId = orgId;
     this.span = { first: at, last: at };
     this.#metrics = metrics;
   }
 
-  protected read(metric: RuleMetricName): readonly Figures[] | undefined {
+  rangeOf(metric: RuleMetricName): Range | undefined {
+    return rangeOfFigures(this.of(metric));
+  }
+
+  of(metric: RuleMetricName): readonly Figures[] | undefined {
     if (metric !== 'cpuPercent' && metric !== 'ramPercent' && metric !== 'diskPercent') return undefined;
     return [{ label: '', points: [{ at: this.span.last, value: this.#metrics[metric] }] }];
   }

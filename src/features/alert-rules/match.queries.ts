@@ -28,8 +28,12 @@ export interface DeviceMatch {
 /** The matches of devices that have not ended. */
 export const READ_MATCHES: Statement = {
   name: 'alert-rule-matches-read',
-  text: `select device_id as "deviceId", rule_id as "ruleId", label, since, through, met_at is not null as "isMet"
-    from alert_rule_matches where device_id = any($1::uuid[]) and ends_at is null`,
+  // Joined, because a list of ids as a parameter makes Postgres read the whole table.
+  text: `select m.device_id as "deviceId", m.rule_id as "ruleId", m.label, m.since, m.through,
+      m.met_at is not null as "isMet"
+    from unnest($1::uuid[]) as asked (id)
+    cross join lateral (select * from alert_rule_matches m where m.device_id = asked.id offset 0) m
+    where m.ends_at is null`,
 };
 
 /** The organizations of devices. */
