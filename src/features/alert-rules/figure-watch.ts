@@ -206,9 +206,9 @@ type Matches = ReadonlyMap<string, StoredMatch>;
 const matchesOf = (rows: readonly DeviceMatch[], through: (stored: number) => number): Matches =>
   new Map(
     rows.map(({ label, since, isMet, ...row }) => {
-      const writtenThrough = row.through.getTime();
+      const writtenThrough = row.through;
       const match = {
-        since: since.getTime(),
+        since,
         through: through(writtenThrough),
         isMet,
         value: 0,
