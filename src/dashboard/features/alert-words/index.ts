@@ -7,5 +7,5 @@ export {
   REPORTED_KINDS,
   wordsOfKind,
 } from './alert-kinds.ts';
-export { minutesText } from './minutes.ts';
+export { counted, minutesText } from './minutes.ts';
 export { SEVERITIES, type Severity } from './severities.ts';

@@ -1,7 +1,9 @@
 const HOUR = 60;
 const DAY = 24 * HOUR;
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+/** "1 device", "12 devices". */
+export const counted = (count: number, noun: string): string =>
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
 /** "15 minutes", "90 minutes", "1 hour", "2 hours 15 minutes", "2 days". */
 export function minutesText(minutes: number): string {

@@ -53,7 +53,8 @@ function Whole({ id }: { id: string }) {
 }
 
 function Details({ alert }: { alert: Alert }) {
-  const { id, orgId, deviceId, title, message, kind, ruleId, severity, status, count, note, resolution } = alert;
+  const { id, orgId, deviceId, title, message, kind, ruleId, severity, status, count, note, resolution } =
+    alert;
   const names = useNames();
   const rule = useRule(ruleId);
   const refusal = useRefusal('alerts:write');
