@@ -5,6 +5,7 @@ import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { alertGround } from '../../support/alert-rule-ground.ts';
 import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
+import { Keyboard } from '../../support/keyboard.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
 describe('the page of alert rules', () => {
@@ -178,6 +179,36 @@ describe('the page of alert rules', () => {
     expect(new URL(page.url()).searchParams.get('q')).to.equal('Disk almost full');
     await act(page, row, 'Delete');
     await page.getByRole('dialog').getByText('Its open alert is resolved.').waitFor();
+  });
+
+  it('is used by keys alone, without losing the focus', async () => {
+    const page = await dashboard.open('/alerts/rules', { person: tenant.admin });
+    const row = rowOf(page, 'Backup failed');
+    await row.getByText('Reported by Muster').waitFor();
+    const keys = new Keyboard(page);
+    const enabled = row.getByRole('switch', { name: '“Backup failed” is enabled' });
+    await keys.toggle(enabled);
+    await row.getByRole('switch', { checked: false }).waitFor();
+    await keys.hasFocus(enabled);
+    await keys.toggle(enabled);
+    await row.getByRole('switch', { checked: true }).waitFor();
+
+    const menu = row.getByRole('button', { name: 'Actions of “Backup failed”' });
+    await keys.use(menu);
+    await keys.take('ArrowDown', page.getByRole('menuitem', { name: 'Duplicate' }));
+    const dialog = page.getByRole('dialog');
+    await keys.choose(dialog.getByRole('combobox', { name: 'Raises an alert because of' }), 'Software');
+    await keys.fill(dialog.getByRole('textbox', { name: 'Program' }), 'TeamViewer');
+    await keys.use(dialog.getByRole('button', { name: 'Create rule' }));
+    const copy = rowOf(page, 'Backup failed (copy)');
+    await copy.getByText('Software installed: TeamViewer').waitFor();
+    await keys.hasFocus(menu);
+
+    await keys.use(copy.getByRole('button', { name: /^Actions of/ }));
+    await keys.take('ArrowDown', page.getByRole('menuitem', { name: 'Delete' }));
+    await keys.use(dialog.getByRole('button', { name: 'Delete' }));
+    await copy.waitFor({ state: 'detached' });
+    await keys.hasFocus();
   });
 
   it('lets a viewer read the rules, and says why nothing can be changed', async () => {

@@ -84,7 +84,7 @@ export function RulesPage() {
             </TwoLines>
           ),
         },
-        { header: 'For', cell: (rule) => <Wrapped>{ownerName(rule)}</Wrapped> },
+        { header: 'Organization', cell: (rule) => <Wrapped>{ownerName(rule)}</Wrapped> },
         { header: 'Devices', cell: ({ target }) => <Wrapped>{targetText(target, names)}</Wrapped> },
         { header: 'Severity', width: 105, cell: ({ severity }) => <SeverityBadge severity={severity} /> },
         { header: 'Open alerts', width: 85, align: 'right', cell: (rule) => <OpenAlerts rule={rule} /> },
