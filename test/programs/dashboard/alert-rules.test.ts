@@ -4,6 +4,7 @@ import type { AlertRulePreview } from '../../../src/dashboard/api/routes.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { alertGround } from '../../support/alert-rule-ground.ts';
+import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
 import { Keyboard } from '../../support/keyboard.ts';
 import { asOwner } from '../../support/test-postgres.ts';
@@ -179,6 +180,24 @@ describe('the page of alert rules', () => {
     expect(new URL(page.url()).searchParams.get('q')).to.equal('Disk almost full');
     await act(page, row, 'Delete');
     await page.getByRole('dialog').getByText('Its open alert is resolved.').waitFor();
+  });
+
+  it('says nothing of the rule of an alert where the person may not read it', async () => {
+    const page = await dashboard.open('/alerts', { person: tenant.admin });
+    dashboard.allow(/status of 404/);
+    const asked: string[] = [];
+    await page.route('**/alert-rules/*', async (given) => {
+      asked.push(given.request().url());
+      await given.fulfill({ status: 404, json: { error: 'Alert rule not found', code: 'NOT_FOUND' } });
+    });
+    await page.getByRole('button', { name: 'Disk of TILL-1 is almost full' }).click();
+    const facts = page.getByRole('dialog', { name: 'Alert' }).getByRole('table', { name: 'The alert' });
+    await facts.getByText('Disk full').waitFor();
+    await eventually(
+      () => asked.length,
+      (count) => count > 0,
+    );
+    expect(await facts.getByText('Rule', { exact: true }).count()).to.equal(0);
   });
 
   it('is used by keys alone, without losing the focus', async () => {
