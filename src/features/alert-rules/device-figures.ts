@@ -28,6 +28,7 @@ export class SampledFigures implements DeviceFigures {
   readonly namesVolumes = true;
   readonly span: { first: number; last: number };
   readonly #stretches: readonly TimedSeries[];
+  #known: Map<RuleMetricName, readonly Figures[] | undefined> | undefined;
 
   /** @param stretches  the oldest first */
   constructor(orgId: string, stretches: readonly TimedSeries[]) {
@@ -70,6 +71,12 @@ export class SampledFigures implements DeviceFigures {
   }
 
   of(metric: RuleMetricName): readonly Figures[] | undefined {
+    this.#known ??= new Map();
+    if (!this.#known.has(metric)) this.#known.set(metric, this.#read(metric));
+    return this.#known.get(metric);
+  }
+
+  #read(metric: RuleMetricName): readonly Figures[] | undefined {
     const [first, ...others] = this.#stretches.map((stretch) => figuresOf(metric, stretch));
     if (first === undefined) return undefined;
     if (others.length === 0) return first.length === 0 ? undefined : first;
