@@ -69,6 +69,11 @@ const HANDLE: {
     const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
     if (!actor.post({ kind: 'samples', samples, ack })) answer(BUSY);
   },
+  'services:report'(actor, report, answer) {
+    // The agent sends what is not stored again.
+    const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
+    if (!actor.post({ kind: 'services', report, ack })) answer(BUSY);
+  },
 };
 
 /** Receives the messages of one agent, limits their number and parses them for the actor. */
