@@ -1,5 +1,11 @@
 import type { Context } from '../../platform/context.ts';
-import { arrayLiteral, containing, inTenant, nameOrder, type Statement } from '../../platform/db/statement.ts';
+import {
+  arrayLiteral,
+  containing,
+  inTenant,
+  nameOrder,
+  type Statement,
+} from '../../platform/db/statement.ts';
 import { DeviceServiceReportRow, DeviceServiceRow } from './device-service.model.ts';
 import type { DeviceServiceQuery } from './device-service.schema.ts';
 import type { DeviceChanges } from './merge-reports.ts';
@@ -94,7 +100,9 @@ export function serviceValues(changes: readonly DeviceChanges[]): string[] {
   const services = changes.flatMap(({ deviceId, services: listed }) =>
     listed.map((service) => ({ deviceId, ...service })),
   );
-  const removed = changes.flatMap(({ deviceId, removed: names }) => names.map((name) => ({ deviceId, name })));
+  const removed = changes.flatMap(({ deviceId, removed: names }) =>
+    names.map((name) => ({ deviceId, name })),
+  );
   return [
     arrayLiteral(changes.map(({ deviceId }) => deviceId)),
     arrayLiteral(changes.map(({ manager }) => manager)),

@@ -29,7 +29,9 @@ export const DeviceServicePage = pageOf(DeviceService).extend({
   manager: ServiceManager.nullable().describe(
     'What manages the services of the device; `none` on one without, null if its agent has never reported any.',
   ),
-  reportedAt: Timestamp.nullable().describe('When the device reported a change, or all of its services, last.'),
+  reportedAt: Timestamp.nullable().describe(
+    'When the device reported a change, or all of its services, last.',
+  ),
   unlisted: z.number().int().describe('How many services the device has beyond those that are kept.'),
 });
 export type DeviceServicePage = z.input<typeof DeviceServicePage>;

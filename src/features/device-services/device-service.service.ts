@@ -20,7 +20,13 @@ export async function listServices(
   };
 }
 
-const shown = ({ name, displayName, state, startMode, since }: Awaited<ReturnType<typeof servicesOf>>[0]) => ({
+const shown = ({
+  name,
+  displayName,
+  state,
+  startMode,
+  since,
+}: Awaited<ReturnType<typeof servicesOf>>[0]) => ({
   name,
   displayName: displayName === '' ? null : displayName,
   state,

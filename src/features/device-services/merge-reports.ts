@@ -23,7 +23,11 @@ export function mergeReports(reports: readonly DeviceServiceReport[]): DeviceCha
     const known: Known = before?.known ?? new Map();
     for (const name of report.removed ?? []) if (name !== null) known.set(name, undefined);
     for (const service of report.services) if (service !== null) known.set(service.name, service);
-    merged.set(deviceId, { last: one, isComplete: report.isComplete || (before?.isComplete ?? false), known });
+    merged.set(deviceId, {
+      last: one,
+      isComplete: report.isComplete || (before?.isComplete ?? false),
+      known,
+    });
   }
   return [...merged.values()].map(({ last: { deviceId, report }, isComplete, known }) => ({
     deviceId,

@@ -73,10 +73,12 @@ export function reportOf(
   const changed = [...now.services.values()].filter((one) => !isSame(told?.get(one.service.name), one));
   const removed = [...(told?.keys() ?? [])].filter((name) => !now.services.has(name));
   if (!isComplete && changed.length + removed.length === 0 && known.total === now.total) return undefined;
-  const services = changed.map(({ service, since }): ReportedService => ({
-    ...service,
-    ...(since === undefined ? {} : { since: timeOf(since) }),
-  }));
+  const services = changed.map(
+    ({ service, since }): ReportedService => ({
+      ...service,
+      ...(since === undefined ? {} : { since: timeOf(since) }),
+    }),
+  );
   return {
     manager: now.manager,
     isComplete,

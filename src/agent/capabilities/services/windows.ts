@@ -99,7 +99,9 @@ const START_MODES: Readonly<Record<string, StartMode>> = {
   Disabled: 'disabled',
 };
 
-const Answer = z.array(z.object({ name: z.string(), title: z.string().nullish(), start: z.string().nullish() }));
+const Answer = z.array(
+  z.object({ name: z.string(), title: z.string().nullish(), start: z.string().nullish() }),
+);
 
 export function parseServiceDetails(output: string): ServiceDetails {
   return new Map(
