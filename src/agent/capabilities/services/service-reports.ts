@@ -1,3 +1,4 @@
+import os from 'node:os';
 import { clock, DAY_MS, MINUTE_MS, SECOND_MS, type Timer } from '../../../clock.ts';
 import { HubRefused, type SendServices } from '../../core/answer-channel.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
@@ -9,12 +10,15 @@ export interface ServiceReportsOptions {
   read: () => Promise<ServiceList>;
   serverClock: ServerClock;
   warn: (message: string) => void;
+  /** When the services are read first, and as long again by chance. Default: soon, but not while the machine starts. */
+  firstMs?: number;
   /** For tests: a number from 0 to 1. */
   random?: () => number;
 }
 
-/** After the start of the agent, and so of most machines, services are still starting. */
-const FIRST_MS = 20 * SECOND_MS;
+const FIRST_MS = 5 * SECOND_MS;
+/** For so long after the start of a machine, services may still have to start. */
+const STARTING_MS = 3 * MINUTE_MS;
 const EVERY_MS = MINUTE_MS;
 const AT_LEAST_EVERY_MS = 10 * MINUTE_MS;
 /** Reading takes at most this part of the time: 100 ms a minute. A slower machine is read less often. */
@@ -48,7 +52,8 @@ export class ServiceReports {
   }
 
   start(): void {
-    this.#readIn(FIRST_MS * (1 + this.#random()));
+    const { firstMs = Math.max(FIRST_MS, STARTING_MS - uptimeMs()) } = this.#options;
+    this.#readIn(firstMs * (1 + this.#random()));
   }
 
   /** Must be called with each new connection. @param send  valid until the connection ends */
@@ -142,5 +147,14 @@ export class ServiceReports {
   #warnOnce(message: string): void {
     if (message !== this.#lastWarning) this.#options.warn(message);
     this.#lastWarning = message;
+  }
+}
+
+function uptimeMs(): number {
+  try {
+    return os.uptime() * SECOND_MS;
+  } catch {
+    // Some containers forbid it.
+    return STARTING_MS;
   }
 }

@@ -32,6 +32,7 @@ describe('the reports of an agent about services', () => {
       },
       serverClock: new ServerClock(),
       warn: (message) => void warnings.push(message),
+      firstMs: 20_000,
       random: () => 0,
     });
     reports.start();
