@@ -240,7 +240,7 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
     delete body['allUsers'];
     body['retention'] = { keepDays: 7 };
   }
-  Object.assign(body, ofNotifications(row, given));
+  Object.assign(body, ofAlerts(row, given));
   // Mail has no secret.
   if (row.path.startsWith('/notification-channels')) delete body['secret'];
   // Of logs only.
@@ -251,7 +251,7 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
 }
 
 /** What these fields mean elsewhere is something else. */
-function ofNotifications({ path }: AnyRoute, { personId }: Ids): Body {
+function ofAlerts({ path }: AnyRoute, { personId }: Ids): Body {
   const quietHours = { from: '22:00', to: '06:00', timezone: 'UTC' };
   if (path === '/users/me/notification-settings') {
     return { address: 'ada@example.com', phone: '+44 20 7946 0000', quietHours };
@@ -259,6 +259,7 @@ function ofNotifications({ path }: AnyRoute, { personId }: Ids): Body {
   if (path.startsWith('/notification-channels')) return { details: { address: 'ada@example.com' } };
   if (path === '/notification-policies/simulate') return { kind: 'device_offline' };
   if (path === '/notification-policies/order') return { policyIds: [] };
+  if (path.startsWith('/alert-rules')) return { condition: { kind: 'offline', forMinutes: 5 } };
   if (path.startsWith('/notification-policies')) {
     const steps = [{ afterMinutes: 0, userIds: [personId] }];
     return { steps, match: { severities: ['critical'] }, until: 'acknowledged' };

@@ -20,6 +20,7 @@ const PATHS: Record<string, RegExp> = {
   scripts: /^\/scripts/,
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
+  alert_rules: /^\/alert-rules/,
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
   notification_policies: /^\/notification-policies/,
@@ -86,6 +87,12 @@ describe('a change of a partner as a whole', () => {
     start: '2100-01-01T00:00',
     durationMinutes: 60,
   };
+  const RULE = {
+    name: 'Of all',
+    severity: 'high',
+    target: { all: true },
+    condition: { kind: 'offline', forMinutes: 5 },
+  };
   const CHANNEL = { name: 'Of all', type: 'email', details: { address: 'ada@example.com' } };
   const policyBody = (name: string) => ({ name, steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }] });
   const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
@@ -93,6 +100,7 @@ describe('a change of a partner as a whole', () => {
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
+  const alertRule = once(() => make('/alert-rules', RULE));
   const channel = once(() => make('/notification-channels', CHANNEL));
   const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
@@ -144,6 +152,16 @@ describe('a change of a partner as a whole', () => {
     'POST /maintenance-windows/:id/end': async () => ({
       path: `/maintenance-windows/${await maintenance()}/end`,
     }),
+    'POST /alert-rules': async () => ({ path: '/alert-rules', body: { ...RULE, name: 'Another' } }),
+    'POST /alert-rules/preview': async () => ({
+      path: '/alert-rules/preview',
+      body: { target: RULE.target, condition: RULE.condition },
+    }),
+    'PATCH /alert-rules/:id': async () => ({
+      path: `/alert-rules/${await alertRule()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /alert-rules/:id': async () => ({ path: `/alert-rules/${await alertRule()}` }),
     'POST /notification-channels': async () => ({
       path: '/notification-channels',
       body: { ...CHANNEL, name: 'Another' },

@@ -10523,7 +10523,7 @@ devices: number
  */
 examined: number
 /**
- * False if there were more devices or alerts than the preview examines.
+ * False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.
  */
 complete: boolean
 /**

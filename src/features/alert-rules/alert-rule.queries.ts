@@ -1,7 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { containing, inTenant, nameOrder } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { causeEndedSql } from '../alerts/index.ts';
+import { endCausesSql } from '../alerts/index.ts';
 import { type Owner, whereOwnerAccessible } from '../owners/index.ts';
 import { AlertRule } from './alert-rule.model.ts';
 import type { AlertRuleQuery } from './alert-rule.schema.ts';
@@ -54,8 +54,10 @@ export async function endCausesOfRule(
   why: string,
 ): Promise<void> {
   await tx.raw(
-    `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.rule_id = ? and (a.cause_lasts or a.status <> 'resolved' and a.auto_resolve)`,
+    endCausesSql(
+      'left(?, 300)',
+      `where a.rule_id = ? and (a.cause_lasts or a.status <> 'resolved' and a.auto_resolve)`,
+    ),
     [why, ruleId],
   );
 }

@@ -177,7 +177,11 @@ export const RulePreview = z
     to: Timestamp,
     devices: z.number().int().describe('The devices of the target.'),
     examined: z.number().int().describe('Those whose history was examined.'),
-    complete: z.boolean().describe('False if there were more devices or alerts than the preview examines.'),
+    complete: z
+      .boolean()
+      .describe(
+        'False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.',
+      ),
     count: z.number().int().describe('The alerts that the rule would have raised.'),
     affected: z.number().int().describe('The devices about which it would have raised alerts.'),
     byDay: z.array(z.object({ day: z.string().describe('In UTC.'), count: z.number().int() })),

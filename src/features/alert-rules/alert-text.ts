@@ -6,6 +6,9 @@ import { isAbove, ruleMetric, type RuleMetricName } from './rule-metrics.ts';
 /** Rules of these kinds watch for causes of their own, so that each raises alerts of a kind of its own. */
 const OWN_KINDS = { event: 'log_event', software: 'software_change', service: 'service_state' } as const;
 
+/** The random end of an id. */
+const KIND_LENGTH = 12;
+
 /** The kind of the alerts that a rule raises. Rules that raise the same kind share one alert about a device. */
 export function alertKindOf(ruleId: string, condition: RuleCondition): string {
   switch (condition.kind) {
@@ -20,7 +23,7 @@ export function alertKindOf(ruleId: string, condition: RuleCondition): string {
     case 'event':
     case 'software':
     case 'service':
-      return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-12)}`;
+      return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-KIND_LENGTH)}`;
   }
 }
 
@@ -65,9 +68,10 @@ export function alertText(
       const names = listOf(
         all.map(({ name, version }) => [name, version].filter((part) => part !== '').join(' ')),
       );
+      const happened = `${names} ${all.length > 1 ? 'were' : 'was'} ${condition.change} on ${device}`;
       return {
-        title: `${names} was ${condition.change} on ${device}`,
-        message: `${names} was ${condition.change} on ${device}, which the rule ${rule} watches for.`,
+        title: happened,
+        message: `${happened}, which the rule ${rule} watches for.`,
         details: { change: condition.change, software: all },
       };
     }
@@ -127,7 +131,7 @@ function metricText(condition: MetricCondition, device: string, found: readonly 
   const volumes = figures.filter(({ label }) => label !== '');
   const lasts = forMinutes === 0 ? '' : ` for ${inWords(forMinutes)}`;
   const said = figures.map(({ label, value }) =>
-    label === '' ? inUnit(metric, value) : `${label} is at ${inUnit(metric, value)}`,
+    label === '' ? inUnit(metric, value) : `${inUnit(metric, value)} on ${label}`,
   );
   const details = {
     metric,
@@ -140,14 +144,15 @@ function metricText(condition: MetricCondition, device: string, found: readonly 
   };
   const limit = `the threshold is ${inUnit(metric, threshold)}`;
   if (metric === 'diskPercent' && isAbove(condition)) {
-    const which = volumes.length === 0 ? 'Disk' : `Disk ${listOf(volumes.map(({ label }) => label))}`;
+    const names = listOf(volumes.map(({ label }) => label));
+    const which = volumes.length === 0 ? 'Disk' : `Disk${volumes.length === 1 ? '' : 's'} ${names}`;
     const parts = figures.map(({ label, value }) =>
       label === ''
         ? `The disk of ${device} is ${inUnit(metric, value)} full`
         : `The disk ${label} of ${device} is ${inUnit(metric, value)} full`,
     );
     return {
-      title: `${which} of ${device} is almost full`,
+      title: `${which} of ${device} ${volumes.length > 1 ? 'are' : 'is'} almost full`,
       message: `${parts.join('. ')}${lasts}; ${limit}.`,
       details,
     };

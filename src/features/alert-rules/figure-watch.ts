@@ -241,7 +241,9 @@ function changesOf(watched: Watched, device: DeviceFigures, matches: Matches): M
   const present = new Set(figures.map(({ label }) => label));
   for (const [label, { since, through, value }] of matches) {
     // The volume is gone.
-    if (!present.has(label)) changes.push({ ...key, label, since, through, value, state: 'over' });
+    if (!present.has(label)) {
+      changes.push({ ...key, label, since, through, value, cleared: null, state: 'over' });
+    }
   }
   return changes;
 }
@@ -252,14 +254,20 @@ function changeOf(
   points: Figures['points'],
 ): Omit<MatchChange, 'ruleId' | 'deviceId' | 'label'> | undefined {
   const { match, turns } = followFigures(condition, before, points);
-  if (match === undefined) {
-    if (before === undefined) return undefined;
-    const { at = before.through, value = before.value } = turns.at(-1) ?? {};
-    return { since: before.since, through: at, value, state: 'over' };
+  if (match !== undefined) {
+    const { isMet, ...rest } = match;
+    // A condition that goes on being met is not written again.
+    const isKnown = before?.isMet === true && isMet && turns.length === 0;
+    if (isKnown || match.through === before?.through) return undefined;
+    return { ...rest, cleared: null, state: isMet ? 'met' : 'begun' };
   }
-  // A condition that goes on being met is not written again.
-  if (before?.isMet === true && match.isMet && turns.length === 0) return undefined;
-  if (before !== undefined && match.through === before.through) return undefined;
-  const { isMet, ...rest } = match;
-  return { ...rest, state: isMet ? 'met' : 'begun' };
+  const cleared = turns.at(-1);
+  const met = before?.isMet === true ? undefined : turns.findLast(({ isMet }) => isMet);
+  if (met !== undefined && cleared !== undefined) {
+    const { since, value } = met;
+    return { since, through: cleared.at, value, cleared: cleared.value, state: 'passed' };
+  }
+  if (before === undefined) return undefined;
+  const { since, through, value } = before;
+  return { since, through: cleared?.at ?? through, value, cleared: cleared?.value ?? null, state: 'over' };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { AlertSeverity, causeEndedSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import { AlertSeverity, endCausesSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
 import { RuleCondition } from './alert-rule.schema.ts';
 import {
   type Coverage,
@@ -37,6 +37,9 @@ export const READ_MATCHES: Statement = {
     where d.id = any($1::uuid[])`,
 };
 
+/** Longer than two rounds are apart. */
+const NEXT_ROUND = `interval '75 seconds'`;
+
 /** What the figures of a device have changed. */
 export interface MatchChange {
   ruleId: string;
@@ -45,31 +48,35 @@ export interface MatchChange {
   since: number;
   through: number;
   value: number;
-  state: 'begun' | 'met' | 'over';
+  /** The figure that ended it. */
+  cleared: number | null;
+  /** `passed`: the condition was met and is over again, all in figures that came together. */
+  state: 'begun' | 'met' | 'passed' | 'over';
 }
 
 /**
  * Writes changes of matches. One that is over is deleted; if the condition was met, it ends instead, so that the next
- * round says why it resolves the alert. Devices that are being moved are passed over: they leave their rules.
+ * round says why it resolves the alert. One that has passed ends after the next round has raised an alert for it. Devices that are being moved are passed over: they leave their rules.
  */
 export const WRITE_MATCHES: Statement = {
   name: 'alert-rule-matches-write',
   text: `
     with sent as materialized (
-      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::float8[], $7::text[])
-        as s (rule_id, device_id, label, since, through, value, state)
+      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::float8[], $7::float8[],
+        $8::text[]) as s (rule_id, device_id, label, since, through, value, cleared, state)
     ), held as materialized (
       select id, org_id from devices where id = any($2::uuid[]) order by id for key share skip locked
     ), put as (
-      insert into alert_rule_matches as m (rule_id, org_id, device_id, label, since, through, met_at, facts)
-      select s.rule_id, h.org_id, s.device_id, s.label, s.since, s.through, case s.state when 'met' then now() end,
-        jsonb_build_object('value', s.value)
+      insert into alert_rule_matches as m (rule_id, org_id, device_id, label, since, through, met_at, ends_at, facts)
+      select s.rule_id, h.org_id, s.device_id, s.label, s.since, s.through,
+        case when s.state in ('met', 'passed') then now() end, case s.state when 'passed' then now() + ${NEXT_ROUND} end,
+        jsonb_build_object('value', s.value, 'cleared', s.cleared)
       from sent s join held h on h.id = s.device_id join alert_rules r on r.id = s.rule_id
       where s.state <> 'over' order by s.device_id, s.rule_id, s.label
       on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
-        met_at = excluded.met_at, ends_at = null, facts = excluded.facts
+        met_at = excluded.met_at, ends_at = excluded.ends_at, facts = excluded.facts
     ), ended as (
-      update alert_rule_matches m set ends_at = now(), facts = jsonb_build_object('value', s.value)
+      update alert_rule_matches m set ends_at = now(), facts = m.facts || jsonb_build_object('cleared', s.cleared)
       from sent s where s.state = 'over' and m.device_id = s.device_id and m.rule_id = s.rule_id and m.label = s.label
         and m.met_at is not null
     )
@@ -86,6 +93,7 @@ export const matchValues = (changes: readonly MatchChange[]): string[] => [
   arrayLiteral(changes.map(({ since }) => new Date(since).toISOString())),
   arrayLiteral(changes.map(({ through }) => new Date(through).toISOString())),
   arrayLiteral(changes.map(({ value }) => value)),
+  arrayLiteral(changes.map(({ cleared }) => cleared)),
   arrayLiteral(changes.map(({ state }) => state)),
 ];
 
@@ -244,7 +252,7 @@ const TAKEN_OVER_WITHIN = `interval '1 day'`;
 export async function overAlerts(tx: Session, atMost: number, coverage: Coverage): Promise<OverAlert[]> {
   const { rows } = await tx.raw<{ rows: unknown[] }>(
     `select a.id, coalesce(d.condition = 'decommissioned', true) as "isOutOfService", (
-        select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'value',
+        select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'cleared',
           'name', m.facts -> 'name', 'state', m.facts -> 'state')
         from alert_rule_matches m join alert_rules r on r.id = m.rule_id
         where m.device_id = a.device_id and m.rule_id = a.rule_id and m.ends_at <= now()
@@ -266,8 +274,10 @@ export async function overAlerts(tx: Session, atMost: number, coverage: Coverage
 /** Ends the causes of alerts, each with its reason. */
 export async function endCauses(tx: Session, ended: readonly { id: string; why: string }[]): Promise<void> {
   await tx.raw(
-    `update alerts a set ${causeEndedSql('left(w.why, 300)')}
-    from jsonb_to_recordset(?::jsonb) as w (id uuid, why text) where a.id = w.id`,
+    endCausesSql(
+      'left(w.why, 300)',
+      'from jsonb_to_recordset(?::jsonb) as w (id uuid, why text) where a.id = w.id',
+    ),
     [JSON.stringify(ended)],
   );
 }

@@ -1,4 +1,4 @@
-import { causeEndedSql, notCoolingDown, raiseSql, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import { endCausesSql, notCoolingDown, raiseSql, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
 
 /**
  * The rules about offline devices, as SQL statements over the whole fleet. They have two forms. The incremental form
@@ -148,20 +148,26 @@ const ALL_BACK = `
     and case when p.state = 'connected' then ${GONE_AT} <= now() - ${STABLE_FOR} else ${GONE_AT} > now() end`)} p
   where a.kind = '${OFFLINE}' and a.cause_lasts`;
 
-export const resolveOffline = (isWhole: boolean, coverage: Coverage = {}): string => `
-  update alerts a set ${causeEndedSql(`'The device is connected again.'`)}
-  where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK})) ${covered('a.org_id', coverage)}`;
+export const resolveOffline = (isWhole: boolean, coverage: Coverage = {}): string =>
+  endCausesSql(
+    `'The device is connected again.'`,
+    `where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK})) ${covered('a.org_id', coverage)}`,
+  );
 
 /** Resolves alerts about offline devices that are out of service, and those that no rule stands behind any more. */
 export const resolveUnwatched = (coverage: Coverage = {}): string[] => [
-  `update alerts a set ${causeEndedSql(`'The device is out of service.'`)}
-  from devices d
-  where a.kind = '${OFFLINE}' and a.cause_lasts and d.id = a.subject_id and d.condition = 'decommissioned'
-    ${covered('a.org_id', coverage)}`,
+  endCausesSql(
+    `'The device is out of service.'`,
+    `from devices d
+    where a.kind = '${OFFLINE}' and a.cause_lasts and d.id = a.subject_id and d.condition = 'decommissioned'
+      ${covered('a.org_id', coverage)}`,
+  ),
   `with rules as materialized (${offlineRules(coverage)})
-  update alerts a set ${causeEndedSql(`'No alert rule watches for this any more.'`)}
-  from (${monitored(coverage)}) o, devices d
-  where a.kind = '${OFFLINE}' and a.cause_lasts and o.id = a.org_id and d.id = a.subject_id
-    and not exists (
-      select from rules r where r.org_id = a.org_id and target_covers(r.target, a.org_id, d.site_id, d.id))`,
+  ${endCausesSql(
+    `'No alert rule watches for this any more.'`,
+    `from (${monitored(coverage)}) o, devices d
+    where a.kind = '${OFFLINE}' and a.cause_lasts and o.id = a.org_id and d.id = a.subject_id
+      and not exists (
+        select from rules r where r.org_id = a.org_id and target_covers(r.target, a.org_id, d.site_id, d.id))`,
+  )}`,
 ];

@@ -1,11 +1,9 @@
-import { z } from 'zod';
 import { clock, MINUTE_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystem } from '../../platform/db/transaction.ts';
 import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { RuleCondition, type ConditionOf } from './alert-rule.schema.ts';
-import { monitored } from './offline.queries.ts';
+import { readMetricRules, readRevision } from './rule-book.queries.ts';
 
 /** How late this server learns of a changed rule. */
 const EVERY_MS = 2000;
@@ -82,24 +80,4 @@ export class RuleBook {
     this.#log.warn({ ruleId: id }, 'alerts.rule_not_readable');
     return undefined;
   }
-}
-
-async function readRevision(db: Db): Promise<string> {
-  const { rows } = await withSystem(db, 'notice that alert rules have changed', (tx) =>
-    tx.raw<{ rows: { revision: string }[] }>(
-      `select count(*) || ' ' || coalesce(max(updated_at)::text, '') as revision from alert_rules`,
-    ),
-  );
-  return z.string().parse(rows[0]?.revision);
-}
-
-async function readMetricRules(db: Db): Promise<{ orgId: string; id: string; condition: unknown }[]> {
-  const { rows } = await withSystem(db, 'read the alert rules about metrics', (tx) =>
-    tx.raw<{ rows: { orgId: string; id: string; condition: unknown }[] }>(
-      `select o.id as "orgId", r.id, r.condition from alert_rules r
-      join (${monitored({})}) o on o.partner_id = r.partner_id and (r.org_id is null or r.org_id = o.id)
-      where r.condition_kind = 'metric' and r.enabled`,
-    ),
-  );
-  return rows;
 }

@@ -75,8 +75,15 @@ export const raiseSql = (wanted: string): string => `
 
 const IS_NEWS = `(a.status = 'resolved' and a.resolution is null or ${SEVERITY_RANK('f')} < ${SEVERITY_RANK('a')})`;
 
-/** SQL: the columns to set when a cause ends. An open alert is resolved with a reason, unless people have to resolve it. */
-export const causeEndedSql = (why: string): string => `cause_lasts = false, updated_at = now(),
+/**
+ * SQL that ends the causes of alerts `a`. Those that are open are resolved with a reason, unless people have to resolve them.
+ * @param why    an expression for the reason
+ * @param which  the rest of the statement: other tables and the condition
+ */
+export const endCausesSql = (why: string, which: string): string =>
+  `update alerts a set ${causeEndedSql(why)} ${which}`;
+
+const causeEndedSql = (why: string): string => `cause_lasts = false, updated_at = now(),
   status = case when a.auto_resolve then 'resolved' else a.status end,
   resolved_at = case when a.auto_resolve then coalesce(a.resolved_at, now()) else a.resolved_at end,
   resolution = case when a.status = 'resolved' or not a.auto_resolve then a.resolution else ${why} end`;
@@ -140,8 +147,10 @@ export async function resolveAlert(
   { orgId, deviceId, kind, why }: Pick<NewAlert, 'orgId' | 'deviceId' | 'kind'> & { why: string },
 ): Promise<boolean> {
   const { rowCount } = await tx.raw<{ rowCount: number }>(
-    `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.org_id = ? and a.subject_id = ? and a.kind = ? and a.status <> 'resolved' and a.auto_resolve`,
+    endCausesSql(
+      'left(?, 300)',
+      `where a.org_id = ? and a.subject_id = ? and a.kind = ? and a.status <> 'resolved' and a.auto_resolve`,
+    ),
     [why, orgId, deviceId ?? orgId, kind],
   );
   return rowCount > 0;
@@ -157,10 +166,7 @@ export async function raiseLastingAlerts(tx: Tx, alerts: readonly NewAlert[]): P
 
 /** Ends the cause of all alerts of a kind, in all organizations. Those that are open are resolved with the reason. */
 export async function endLastingAlerts(tx: Tx, { kind, why }: { kind: string; why: string }): Promise<void> {
-  await tx.raw(`update alerts a set ${causeEndedSql('left(?, 300)')} where a.kind = ? and a.cause_lasts`, [
-    why,
-    kind,
-  ]);
+  await tx.raw(endCausesSql('left(?, 300)', `where a.kind = ? and a.cause_lasts`), [why, kind]);
 }
 
 /** Resolves the open alerts of several devices. @param details  only alerts that have these are resolved */
@@ -174,9 +180,11 @@ export async function resolveAlerts(
   }: { kind: string; deviceIds: readonly string[]; details: Record<string, unknown>; why: string },
 ): Promise<void> {
   await tx.raw(
-    `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.subject_id = any(?::uuid[]) and a.kind = ? and a.status <> 'resolved' and a.auto_resolve
+    endCausesSql(
+      'left(?, 300)',
+      `where a.subject_id = any(?::uuid[]) and a.kind = ? and a.status <> 'resolved' and a.auto_resolve
       and a.details @> ?::jsonb`,
+    ),
     [why, [...deviceIds], kind, JSON.stringify(details)],
   );
 }
@@ -221,8 +229,7 @@ export async function followCauses(
 ): Promise<{ raised: number; ended: number }> {
   const subjects = alerts.map(({ orgId, deviceId }) => deviceId ?? orgId);
   const { rowCount: ended } = await tx.raw<{ rowCount: number }>(
-    `update alerts a set ${causeEndedSql('left(?, 300)')}
-    where a.kind = ? and a.cause_lasts and a.subject_id <> all(?::uuid[])`,
+    endCausesSql('left(?, 300)', `where a.kind = ? and a.cause_lasts and a.subject_id <> all(?::uuid[])`),
     [why, kind, subjects],
   );
   const { rows } = await tx.raw<{ rows: { subject_id: string }[] }>(

@@ -6,7 +6,7 @@ import { alertRetention } from './alert.model.ts';
 export { AlertKind, AlertSeverity, AlertStatus } from './alert.schema.ts';
 export { alertSearch } from './alert.service.ts';
 export {
-  causeEndedSql,
+  endCausesSql,
   endLastingAlerts,
   followCauses,
   type NewAlert,

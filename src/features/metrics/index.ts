@@ -3,9 +3,12 @@ import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { keepMetricsRegularly } from './metric.job.ts';
 import { metricRoutes } from './metric.routes.ts';
 
-export { asStored, type Series, unpackBlock } from './block.ts';
+export { asStored, type Series } from './block.ts';
 export { importHistory } from './metric-import.ts';
+export type { Turn } from './gaps.ts';
+export type { MetricName } from './metric.ts';
 export { createMetricStore } from './metric-store.ts';
+export { minutesOfDevices, turnsOfDevices } from './metric.service.ts';
 
 /** Whole partitions are dropped. */
 const byPartition = (table: string) =>

@@ -209,23 +209,24 @@ export async function noteSummedUp(db: Db, until: Date): Promise<void> {
   );
 }
 
-/** The samples of a device in a stretch of time that are not summed up, packed or not; the later of a minute comes last. */
+/** The samples of devices in a stretch of time that are not summed up, packed or not; the later of a minute comes last. */
 export async function detailsOf(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
-  deviceId: string,
+  deviceIds: readonly string[],
   { from, to }: { from: Date; to: Date },
 ): Promise<StoredBlock[]> {
   const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
     `select "deviceId", "beginsAt", block from (
       select ${BLOCK}, '-infinity'::timestamptz as arrived_at from metric_minutes
-      where device_id = ? and ${inTenant(caller, 'org_id')} and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
+      where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
+        and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
       union all
       select ${BLOCK}, arrived_at from metric_samples
-      where device_id = ? and ${inTenant(caller, 'org_id')} and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
-        and arrived_at >= ?::timestamptz - interval '1 hour'
-    ) as found order by "beginsAt", arrived_at`,
+      where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
+        and begins_at >= ?::timestamptz and begins_at < ?::timestamptz and arrived_at >= ?::timestamptz - interval '1 hour'
+    ) as found order by "deviceId", "beginsAt", arrived_at`,
     // Nothing arrives before it is sampled, but for clocks that differ, so that earlier partitions are passed over.
-    [deviceId, from, to, deviceId, from, to, from],
+    [[...deviceIds], from, to, [...deviceIds], from, to, from],
   );
   return rows;
 }
@@ -248,23 +249,28 @@ export async function summedUp(
 }
 
 export interface PresenceChange {
+  deviceId: string;
   at: Date;
   reason: string;
   state: 'connected' | 'disconnected';
 }
 
-/** The changes of a device's presence in a stretch of time, and the last one before it. */
+/** The changes of the presence of devices in a stretch of time, each with the last one before it, in order. */
 export async function presenceChanges(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
-  deviceId: string,
+  deviceIds: readonly string[],
   { from, to }: { from: Date; to: Date },
 ): Promise<PresenceChange[]> {
   const { rows } = await tx.raw<{ rows: PresenceChange[] }>(
-    `select at, state, reason from presence_changes
-    where device_id = ? and ${inTenant(caller, 'org_id')} and at < ?::timestamptz and at >= coalesce(
-      (select max(at) from presence_changes where device_id = ? and at <= ?::timestamptz), ?::timestamptz)
-    order by at`,
-    [deviceId, to, deviceId, from, from],
+    `select c.device_id as "deviceId", c.at, c.state, c.reason from unnest(?::uuid[]) as wanted (id)
+    cross join lateral (
+      select max(p.at) as at from presence_changes p where p.device_id = wanted.id and p.at <= ?::timestamptz
+    ) former
+    join presence_changes c on c.device_id = wanted.id and c.at < ?::timestamptz
+      and c.at >= coalesce(former.at, ?::timestamptz)
+    where ${inTenant(caller, 'c.org_id')}
+    order by c.device_id, c.at`,
+    [[...deviceIds], from, to, from],
   );
   return rows;
 }

@@ -3,6 +3,7 @@ import { clock, DAY_MS, HOUR_MS } from '../../clock.ts';
 import { PresenceReason } from '../../protocol/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { invalid } from '../../platform/errors.ts';
+import { groupedBy } from '../../platform/grouped-by.ts';
 import { findDevice } from '../devices/index.ts';
 import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
@@ -95,7 +96,7 @@ async function readHistory(
     const kept = Math.max(details.getTime(), clock.now() - KEPT_DAYS.minuteDays * DAY_MS);
     details = new Date(newest === undefined ? kept : Math.max(kept, newest + DAY_MS));
   }
-  const minutes = await detailsOf(ctx, id, { from: details, to: last });
+  const minutes = await detailsOf(ctx, [id], { from: details, to: last });
   for (const { beginsAt, blocks } of byHour(minutes, wants)) add(beginsAt, blocks);
   return { series: summary.series, sampled };
 }
@@ -142,12 +143,49 @@ function shown({ metric, label, slots, min, avg, max }: Series, from: number, st
   };
 }
 
-async function turnsOf(ctx: Context, id: string, { from, to }: Gap): Promise<Turn[]> {
-  const changes = await presenceChanges(ctx, id, { from: new Date(from), to: new Date(to) });
-  return changes.flatMap(({ at, state, reason }) => {
+async function turnsOf(ctx: Context, id: string, range: Gap): Promise<Turn[]> {
+  return (await turnsOfDevices(ctx, [id], range)).get(id) ?? [];
+}
+
+/** When devices connected and disconnected in a stretch of time, and their last such turn before it. */
+export async function turnsOfDevices(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  deviceIds: readonly string[],
+  { from, to }: Gap,
+): Promise<Map<string, Turn[]>> {
+  const turns = new Map<string, Turn[]>();
+  for (const { deviceId, at, state, reason } of await presenceChanges(ctx, deviceIds, {
+    from: new Date(from),
+    to: new Date(to),
+  })) {
     const known = PresenceReason.safeParse(reason);
-    return known.success ? [{ at: at.getTime(), state, reason: known.data }] : [];
-  });
+    if (!known.success) continue;
+    const turn = { at: at.getTime(), state, reason: known.data };
+    const ofDevice = turns.get(deviceId);
+    if (ofDevice === undefined) turns.set(deviceId, [turn]);
+    else ofDevice.push(turn);
+  }
+  return turns;
+}
+
+/** The figures of devices for each minute of a stretch of time, as one block for each hour, in order. */
+export async function minutesOfDevices(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  deviceIds: readonly string[],
+  { from, to }: { from: Date; to: Date },
+  wants: (metric: MetricName) => boolean,
+): Promise<Map<string, (Block & { beginsAt: number })[]>> {
+  const rows = await detailsOf(ctx, deviceIds, { from, to });
+  const devices = new Map<string, (Block & { beginsAt: number })[]>();
+  for (const [deviceId, ofDevice] of groupedBy(rows, (row) => row.deviceId)) {
+    const hours = byHour(ofDevice, wants);
+    devices.set(
+      deviceId,
+      hours.map(({ beginsAt, blocks }) => ({ beginsAt, ...mergeBlocks(blocks) })),
+    );
+    await othersTurn();
+  }
+  return devices;
 }
 
 /** As many devices are looked at. */

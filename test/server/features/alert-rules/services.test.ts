@@ -278,6 +278,23 @@ describe('alert rules about services', function () {
     expect((await alerts()).filter(({ status }) => status === 'active')).to.have.length(1);
   });
 
+  it('are previewed by what is so now, which is not all that has been', async () => {
+    await spooler('stopped', 30);
+    await report({ services: [{ name: 'BITS', state: 'stopped' }] });
+    const { status, body } = await app.call('POST', '/alert-rules/preview', {
+      token: tenant.admin.token,
+      body: {
+        orgId: tenant.orgId,
+        target: { all: true },
+        condition: { kind: 'service', name: 'Print Spooler', state: 'stopped', forMinutes: 10 },
+      },
+    });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body).to.deep.include({ count: 1, affected: 1, devices: 1, examined: 1, complete: false });
+    expect(body.alerts[0]).to.deep.include({ what: 'Print Spooler is stopped', resolvedAt: null });
+    expect(Date.now() - Date.parse(body.alerts[0].raisedAt)).to.be.closeTo(20 * MINUTE, MINUTE);
+  });
+
   it('are refused with a field that is not theirs, and listed by their kind', async () => {
     const wrong = await app.call('POST', '/alert-rules', {
       token: tenant.admin.token,
