@@ -46,6 +46,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   agent_logs: { level: 'info' },
   device_event_logs: { level: 'info', category: 'system' },
   software_changes: { change: 'installed' },
+  device_services: { state: 'running', start_mode: 'automatic' },
+  device_service_reports: { manager: 'systemd' },
   alert_rules: { severity: 'high', condition_kind: 'offline', alert_kind: 'device_offline' },
   alerts: { kind: 'device_offline', severity: 'high' },
   device_groups: { type: 'static', filter_id: null },

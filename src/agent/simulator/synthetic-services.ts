@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from '../../clock.ts';
 import type { OsType, StartMode } from '../../protocol/index.ts';
-import type { Service, ServiceList } from '../capabilities/services/machine-services.ts';
+import type { Service, ServiceList } from '../capabilities/services/service-reader.ts';
 import { mix, osOf } from './synthetic-machine.ts';
 
 /** The services of a simulated machine. They depend on its number and the time only. */

@@ -1,5 +1,5 @@
 import type { ServiceState, StartMode } from '../../../protocol/index.ts';
-import type { Service, ServiceDetails, ServiceReader } from './machine-services.ts';
+import type { Service, ServiceDetails, ServiceReader } from './service-reader.ts';
 
 const PROGRAM_MS = 20_000;
 /** Without colors, headings and marks; old systems have no output in JSON. */

@@ -1,4 +1,4 @@
-import type { Service, ServiceReader } from './machine-services.ts';
+import type { Service, ServiceReader } from './service-reader.ts';
 
 const PROGRAM_MS = 20_000;
 

@@ -6,7 +6,7 @@ import {
   type ServiceReport,
 } from '../../../protocol/index.ts';
 import { printable } from '../../core/plain-text.ts';
-import type { Service, ServiceList } from './machine-services.ts';
+import type { Service, ServiceList } from './service-reader.ts';
 
 /** What is reported of the services that were read. Pure. */
 

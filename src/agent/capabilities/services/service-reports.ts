@@ -2,7 +2,7 @@ import os from 'node:os';
 import { clock, DAY_MS, MINUTE_MS, SECOND_MS, type Timer } from '../../../clock.ts';
 import { HubRefused, type SendServices } from '../../core/answer-channel.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
-import type { ServiceList } from './machine-services.ts';
+import type { ServiceList } from './service-reader.ts';
 import { reportOf, seen, type SeenServices } from './service-changes.ts';
 
 export interface ServiceReportsOptions {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ServiceState, StartMode } from '../../../protocol/index.ts';
 import { runPowerShell } from '../../os/machine-sources.ts';
-import type { Service, ServiceDetails, ServiceReader } from './machine-services.ts';
+import type { Service, ServiceDetails, ServiceReader } from './service-reader.ts';
 
 const PROGRAM_MS = 20_000;
 const POWERSHELL_MS = 50_000;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Service } from '../../../../../src/agent/capabilities/services/machine-services.ts';
+import type { Service } from '../../../../../src/agent/capabilities/services/service-reader.ts';
 import {
   reportOf,
   seen,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Service } from '../../../../../src/agent/capabilities/services/machine-services.ts';
+import type { Service } from '../../../../../src/agent/capabilities/services/service-reader.ts';
 import { ServiceReports } from '../../../../../src/agent/capabilities/services/service-reports.ts';
 import { HubRefused } from '../../../../../src/agent/core/answer-channel.ts';
 import { ServerClock } from '../../../../../src/agent/core/server-clock.ts';
