@@ -90,6 +90,8 @@ const NO_UPDATE = new Set([
   'maintenance_members',
   'alert_rule_checks',
   'watched_filter_members',
+  'device_services',
+  'device_service_reports',
   'notifications',
   'notification_group_alerts',
   'metric_samples',

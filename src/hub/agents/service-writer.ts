@@ -22,8 +22,8 @@ export const createServiceWriter = ({
     // A complete report has hundreds of services, and a statement should not hold its locks for long.
     batch: 50,
     sizeOf: ({ report }) => 1 + report.services.length + (report.removed?.length ?? 0),
-    // Some fifty megabytes, and the complete reports of a thousand machines. Agents send theirs again.
-    waitingMax: 200_000,
+    // Agents wait ten seconds for the acknowledgement, in which so many new services are written. Others come later.
+    waitingMax: 60_000,
     // An agent reports changes once a minute.
     budget: { requests: 40, windowMs: 600_000 },
   });
