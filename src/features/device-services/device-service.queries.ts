@@ -22,7 +22,7 @@ export function servicesOf(ctx: Context, { id, orgId }: DeviceRef, { search, sta
     .orderByRaw(nameOrder('name'));
   if (search !== undefined) {
     const pattern = containing(search);
-    void services.where((either) => either.whereILike('name', pattern).orWhereILike('display_name', pattern));
+    void services.whereRaw('(name ilike ? or display_name ilike ?)', [pattern, pattern]);
   }
   if (state !== undefined) void services.whereRaw('state = any(?::text[])', [state]);
   return services;

@@ -34,6 +34,8 @@ export class MachineServices {
     const { manager } = this.#reader;
     const services = await this.#reader.states(this.#sources);
     if (services === undefined) return { manager: 'none', services: [] };
+    // No system that runs has none, so the output was not understood.
+    if (services.length === 0) throw new Error('The service manager listed no services.');
     await this.#refreshDetails(services);
     return {
       manager,

@@ -84,12 +84,15 @@ export function reportOf(
     isComplete,
     // Without the names for people, the longest list fits.
     services:
-      Buffer.byteLength(JSON.stringify(services)) <= BYTES_MAX
-        ? services
-        : services.map(({ displayName: _, ...service }) => service),
+      Buffer.byteLength(JSON.stringify(services)) <= BYTES_MAX ? services : services.map(withoutDisplayName),
     ...(removed.length === 0 ? {} : { removed }),
     ...(now.total > now.services.size ? { total: now.total } : {}),
   };
+}
+
+function withoutDisplayName(service: ReportedService): ReportedService {
+  const { displayName: _displayName, ...rest } = service;
+  return rest;
 }
 
 const isSame = (one: SeenService | undefined, other: SeenService): boolean =>

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import { alertGround } from '../../../support/alert-rule-ground.ts';
-import { buildDevice, buildOrganization, buildSite, buildTenant } from '../../../support/factories.ts';
-import type { EnrolledDevice } from '../../../support/factories.ts';
+import {
+  buildDevice,
+  buildOrganization,
+  buildSite,
+  buildTenant,
+  type EnrolledDevice,
+} from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
@@ -220,9 +225,11 @@ describe('alert rules about services', function () {
     expect(await alerts()).to.have.length(1);
     const owner = (sql: string) => asOwner(app.database.ownerUrl, sql);
     await owner('alter table device_services disable trigger device_services_changed');
-    await spooler('running').finally(() =>
-      owner('alter table device_services enable trigger device_services_changed'),
-    );
+    try {
+      await spooler('running');
+    } finally {
+      await owner('alter table device_services enable trigger device_services_changed');
+    }
     await ground.short();
     expect((await alerts())[0]?.status).to.equal('active');
     await ground.whole();

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
-import { buildDevice, buildOrganization, buildSite, buildTenant } from '../../../support/factories.ts';
-import type { EnrolledDevice } from '../../../support/factories.ts';
+import {
+  buildDevice,
+  buildOrganization,
+  buildSite,
+  buildTenant,
+  type EnrolledDevice,
+} from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';

@@ -231,5 +231,11 @@ describe('the services of a machine', () => {
         (error: Error) => error.message,
       );
     expect(fault).to.equal('It failed.');
+    units = [];
+    const empty = await new MachineServices(sources()).read().then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    expect(empty).to.equal('The service manager listed no services.');
   });
 });
