@@ -36,7 +36,8 @@ export async function matchServices(tx: Session, isWhole: boolean, coverage: Cov
       where service_state_fits(r.condition, s.state)
       order by s.device_id, r.id, left(s.name, 100), s.name
     ), ended as (
-      update alert_rule_matches m set ends_at = now() from rules r
+      -- Columns of times round, and this round has to see the end as past.
+      update alert_rule_matches m set ends_at = date_trunc('milliseconds', now()) from rules r
       where m.rule_id = r.id and m.org_id = r.org_id and m.ends_at is null
         and (m.device_id, m.rule_id, m.label) not in (select device_id, rule_id, label from fitting)
     ), missing as (
