@@ -98,8 +98,8 @@ async function seed(): Promise<void> {
     insert into organizations (id, partner_id, name, slug)
       select gen_random_uuid(), (select id from partners where slug = 'p' || (1 + n % 20)), 'O' || n, 'o' || n
       from generate_series(1, ${ORGANIZATIONS}) n;
-    insert into alert_settings (org_id, offline_after_minutes, disk_percent)
-      select id, (array[5, 15, 60, 1440, null])[1 + (substr(slug, 2)::int / 4) % 5], 95 from organizations where substr(slug, 2)::int % 4 = 0;
+    select add_first_alert_rules(id, partner_id, case when substr(slug, 2)::int % 4 = 0
+      then (array[5, 15, 60, 1440, null])[1 + (substr(slug, 2)::int / 4) % 5] else 30 end, 95) from organizations;
     insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
       select new_row_id(), o.id, o.id, 'desk-' || o.slug || '-' || n, 'windows', '11', 'x64', '1.0.0', now()
       from organizations o, generate_series(1, ${DEVICES / ORGANIZATIONS}) n;

@@ -4414,6 +4414,10 @@ severity?: string
  */
 kind?: string
 deviceId?: string
+/**
+ * Only those that this alert rule decided about.
+ */
+ruleId?: string
 orgId?: string
 /**
  * Raised at or after: an instant, or a day (UTC).

@@ -1,4 +1,5 @@
 import { agentPages } from './agents/index.ts';
+import { alertRulePages } from './alert-rules/index.ts';
 import { alertPages } from './alerts/index.ts';
 import { backupPages } from './backup/index.ts';
 import { cloudBackupPages } from './cloud-backup/index.ts';
@@ -34,6 +35,7 @@ export const signedInPages = [
   ...softwarePages,
   ...scriptPages,
   ...alertPages,
+  ...alertRulePages,
   ...maintenancePages,
   ...notificationPages,
   ...backupPages,

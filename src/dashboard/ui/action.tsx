@@ -90,17 +90,43 @@ function useRun(run: () => Promise<unknown>) {
 
 /** An action that asks before it acts, and shows the failure in the same place. */
 export function ConfirmAction({
+  refusal,
+  children,
   title,
   question,
   confirm,
   run,
-  color = 'red',
-  refusal,
-  children,
+  color,
   ...button
-}: Omit<ButtonProps, 'color'> & {
-  icon?: Icon;
-  inRow?: boolean;
+}: Omit<ButtonProps, 'color'> &
+  Omit<Confirmation, 'opened' | 'onClose'> & {
+    icon?: Icon;
+    inRow?: boolean;
+    refusal?: string | undefined;
+    children: ReactNode;
+  }) {
+  const [isOpen, { open, close }] = useDisclosure(false);
+  return (
+    <>
+      <Action {...button} refusal={refusal} onClick={open}>
+        {children}
+      </Action>
+      <ConfirmDialog
+        opened={isOpen}
+        onClose={close}
+        title={title}
+        question={question}
+        confirm={confirm}
+        run={run}
+        {...(color === undefined ? {} : { color })}
+      />
+    </>
+  );
+}
+
+interface Confirmation {
+  opened: boolean;
+  onClose: () => void;
   title: string;
   /** Says what will happen, and whether it can be undone. */
   question: ReactNode;
@@ -108,36 +134,39 @@ export function ConfirmAction({
   confirm: string;
   run: () => Promise<unknown>;
   color?: string;
-  refusal?: string | undefined;
-  children: ReactNode;
-}) {
-  const [isOpen, { open, close }] = useDisclosure(false);
+}
+
+/** The question of a `ConfirmAction`, for an action that is no button, such as one in a menu. */
+export function ConfirmDialog({
+  opened,
+  onClose,
+  title,
+  question,
+  confirm,
+  run,
+  color = 'red',
+}: Confirmation) {
   const { isBusy, error, act } = useRun(async () => {
     await run();
-    close();
+    onClose();
   });
   return (
-    <>
-      <Action {...button} refusal={refusal} onClick={open}>
-        {children}
-      </Action>
-      <Modal opened={isOpen} onClose={close} title={title} centered>
-        <Stack>
-          <Text component="div" size="sm">
-            {question}
-          </Text>
-          {error !== undefined && <Failure error={error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button color={color} loading={isBusy} onClick={act} data-autofocus>
-              {confirm}
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </>
+    <Modal opened={opened} onClose={onClose} title={title} centered>
+      <Stack>
+        <Text component="div" size="sm">
+          {question}
+        </Text>
+        {error !== undefined && <Failure error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button color={color} loading={isBusy} onClick={act} data-autofocus>
+            {confirm}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
   );
 }
 

@@ -137,7 +137,7 @@ interface Props<F, E> {
 }
 
 /** The controls of a form, each with the rule that its value breaks. */
-export function FormFields<V extends object>(props: Props<Form<V>, Field<V>>): ReactNode;
+export function FormFields<V extends object>(props: Props<Form<V>, Field<NoInfer<V>>>): ReactNode;
 export function FormFields({ form, fields, faults }: Props<Form<object>, Drawn>): ReactNode {
   const rows = fields.flatMap((entry) => (entry === false ? [] : [[entry].flat()]));
   const first = rows.flat().find((field) => field !== false && isTyped(field));

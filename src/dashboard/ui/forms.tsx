@@ -39,7 +39,7 @@ export function FormDialog<V extends object = object>({
   refusal?: string | undefined;
   size?: string;
   form?: Form<V>;
-  fields?: Fields<V>;
+  fields?: Fields<NoInfer<V>>;
   children?: (faults: Record<string, string>) => ReactNode;
 }) {
   const { onSubmit, isBusy, failure, faults, forget } = useSubmit(async () => {

@@ -1,33 +1,34 @@
 import { clock, MINUTE_MS } from '../../clock.ts';
 import type { PresenceRecord } from '../../hub/ports.ts';
+import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystemStatement } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { ConditionOf } from './alert-rule.schema.ts';
+import type { Metrics } from '../../protocol/index.ts';
+import { type DeviceFigures, HeardFigures, SampledFigures } from './device-figures.ts';
 import {
   type DeviceMatch,
   type MatchChange,
   matchValues,
   READ_MATCHES,
+  READ_ORGANIZATIONS,
   WRITE_MATCHES,
 } from './match.queries.ts';
-import { followFigures, type Match } from './metric-match.ts';
+import { BREAK_MS, followFigures, type Match } from './metric-match.ts';
 import type { RuleBook } from './rule-book.ts';
-import {
-  type Figures,
-  figuresOf,
-  ruleMetric,
-  type RuleMetricName,
-  type TimedSeries,
-} from './rule-metrics.ts';
+import { type Figures, ruleMetric, type TimedSeries } from './rule-metrics.ts';
+import type { MetricRule } from './rule-set.ts';
 
 /** Devices that send samples do so each five minutes at most. Others are judged by their heartbeats. */
 const SAMPLES_COUNT_MS = 15 * MINUTE_MS;
+/** While a condition begins to be met, its row is written this often. In between, memory knows the last figures. */
+const WRITTEN_EVERY_MS = 20 * MINUTE_MS;
 
-type HeardFigures = Pick<PresenceRecord, 'deviceId' | 'metrics'> & Partial<Pick<PresenceRecord, 'presence'>>;
+type HeardRecord = Pick<PresenceRecord, 'deviceId' | 'metrics'> & Partial<Pick<PresenceRecord, 'presence'>>;
 
-interface SampledFigures {
+interface SampledDevice {
   deviceId: string;
+  orgId: string;
   /** The oldest first. */
   stretches: readonly TimedSeries[];
 }
@@ -38,18 +39,25 @@ interface Parts {
   book: Pick<RuleBook, 'metricRulesOf'>;
 }
 
+/** What this server remembers of a device. It may be forgotten at any time. */
+interface Remembered {
+  /** When it sent samples, by monotonic time. */
+  sampledAt: number | undefined;
+  /** When its last figures were taken. */
+  lastAt: number;
+}
+
 /**
  * Compares the figures that devices report with the rules about metrics, and stores on which devices a condition is met.
- * Nothing about a device is kept in memory between two reports: how long a figure is beyond its threshold survives a
- * restart, and a device that connects to another server.
+ * What is stored is enough: how long a figure is beyond its threshold survives a restart, and a device that connects to
+ * another server.
  */
 export class FigureWatch {
   readonly #parts: Parts;
-  /** When each device sent samples last, by monotonic time. */
-  readonly #sampledAt = new Map<string, number>();
+  readonly #remembered = new Map<string, Remembered>();
   #forgottenAt = clock.monotonic();
   /** The newest heartbeat of each device that was not compared yet. */
-  #heard = new Map<string, { at: number; metrics: NonNullable<HeardFigures['metrics']> }>();
+  #heard = new Map<string, { at: number; metrics: Metrics }>();
   #following: Promise<void> = Promise.resolve();
   #isFollowing = false;
 
@@ -58,28 +66,25 @@ export class FigureWatch {
   }
 
   /** Compares samples that were stored. A failure costs the comparison and nothing else: the next figures come soon. */
-  async sampled(reports: readonly SampledFigures[]): Promise<void> {
-    const now = clock.monotonic();
-    for (const { deviceId } of reports) this.#sampledAt.set(deviceId, now);
-    this.#forget(now);
-    const figures = new Map<string, DeviceFigures>();
-    for (const { deviceId, stretches } of reports) {
+  async sampled(devices: readonly SampledDevice[]): Promise<void> {
+    const figures = new Map<string, SampledFigures>();
+    for (const { deviceId, orgId, stretches } of devices) {
       const known = figures.get(deviceId);
-      if (known instanceof SampledDevice) known.add(stretches);
-      else figures.set(deviceId, new SampledDevice(stretches));
+      figures.set(deviceId, known?.and(stretches) ?? new SampledFigures(orgId, stretches));
     }
-    await this.#follow(figures);
+    await this.#follow(figures, clock.monotonic());
+    this.#forget();
   }
 
   /** Compares the figures of heartbeats, for devices that send no samples. Returns at once. */
-  heard(records: readonly HeardFigures[]): void {
+  heard(records: readonly HeardRecord[]): void {
     const at = clock.now();
     const since = clock.monotonic() - SAMPLES_COUNT_MS;
     for (const { deviceId, metrics, presence } of records) {
       // The end of a connection is recorded with the figures of the last heartbeat.
       if (metrics === null || presence?.state === 'disconnected') continue;
-      if ((this.#sampledAt.get(deviceId) ?? Number.NEGATIVE_INFINITY) > since) continue;
-      this.#heard.set(deviceId, { at, metrics });
+      const sampledAt = this.#remembered.get(deviceId)?.sampledAt;
+      if (sampledAt === undefined || sampledAt < since) this.#heard.set(deviceId, { at, metrics });
     }
     if (this.#isFollowing || this.#heard.size === 0) return;
     this.#isFollowing = true;
@@ -94,43 +99,50 @@ export class FigureWatch {
   }
 
   async #followHeard(): Promise<void> {
+    const { db, log } = this.#parts;
     while (this.#heard.size > 0) {
-      const figures = new Map<string, DeviceFigures>();
-      for (const [deviceId, { at, metrics }] of this.#heard) {
-        figures.set(deviceId, new HeardDevice(at, metrics));
-      }
+      const heard = this.#heard;
       this.#heard = new Map();
-      await this.#follow(figures);
+      const figures = new Map<string, HeardFigures>();
+      try {
+        const devices = await withSystemStatement<{ deviceId: string; orgId: string }>(
+          db,
+          'read the organizations of devices',
+          { ...READ_ORGANIZATIONS, values: [[...heard.keys()]] },
+          () => true,
+        );
+        for (const { deviceId, orgId } of devices ?? []) {
+          const heartbeat = heard.get(deviceId);
+          if (heartbeat === undefined) continue;
+          figures.set(deviceId, new HeardFigures(orgId, heartbeat.at, heartbeat.metrics));
+        }
+      } catch (error) {
+        log.warn({ err: error, devices: heard.size }, 'alerts.figures_not_compared');
+      }
+      await this.#follow(figures, undefined);
     }
   }
 
-  #forget(now: number): void {
-    if (now - this.#forgottenAt < SAMPLES_COUNT_MS) return;
-    this.#forgottenAt = now;
-    for (const [deviceId, at] of this.#sampledAt) {
-      if (now - at > SAMPLES_COUNT_MS) this.#sampledAt.delete(deviceId);
-    }
-  }
-
-  async #follow(figures: ReadonlyMap<string, DeviceFigures>): Promise<void> {
-    const { db, log, book } = this.#parts;
+  /** @param sampledAt  the present in monotonic time if the figures are samples */
+  async #follow(figures: ReadonlyMap<string, DeviceFigures>, sampledAt: number | undefined): Promise<void> {
+    const { db, log } = this.#parts;
+    if (figures.size === 0) return;
     try {
-      const known = await withSystemStatement<DeviceMatch>(
+      const rows = await withSystemStatement<DeviceMatch>(
         db,
         'read which conditions are met on devices',
         { ...READ_MATCHES, values: [[...figures.keys()]] },
         () => true,
       );
-      const devices = byDevice(known ?? []);
-      const changes = [...devices].flatMap(([deviceId, { orgId, matches }]) => {
-        const device = figures.get(deviceId);
-        if (device === undefined) return [];
-        return book
-          .metricRulesOf(orgId)
-          .flatMap(({ id, condition }) =>
-            changesOf({ ruleId: id, deviceId, condition }, device, matches.get(id) ?? NO_MATCHES),
-          );
-      });
+      const matches = groupedBy(rows ?? [], ({ deviceId }) => deviceId);
+      const changes: MatchChange[] = [];
+      for (const [deviceId, device] of figures) {
+        changes.push(...this.#changesOf(deviceId, device, matches.get(deviceId) ?? []));
+        this.#remembered.set(deviceId, {
+          sampledAt: sampledAt ?? this.#remembered.get(deviceId)?.sampledAt,
+          lastAt: device.span.last,
+        });
+      }
       if (changes.length === 0) return;
       await withSystemStatement(
         db,
@@ -142,97 +154,82 @@ export class FigureWatch {
       log.warn({ err: error, devices: figures.size }, 'alerts.figures_not_compared');
     }
   }
-}
 
-interface DeviceFigures {
-  /** Undefined if the device says nothing about the metric. */
-  of(metric: RuleMetricName): readonly Figures[] | undefined;
-  /** Whether the device names its volumes. */
-  readonly namesVolumes: boolean;
-}
-
-class SampledDevice implements DeviceFigures {
-  readonly namesVolumes = true;
-  readonly #stretches: TimedSeries[];
-  readonly #known = new Map<RuleMetricName, readonly Figures[] | undefined>();
-
-  constructor(stretches: readonly TimedSeries[]) {
-    this.#stretches = [...stretches];
-  }
-
-  add(stretches: readonly TimedSeries[]): void {
-    this.#stretches.push(...stretches);
-  }
-
-  of(metric: RuleMetricName): readonly Figures[] | undefined {
-    if (!this.#known.has(metric)) this.#known.set(metric, this.#read(metric));
-    return this.#known.get(metric);
-  }
-
-  #read(metric: RuleMetricName): readonly Figures[] | undefined {
-    const [first, ...others] = this.#stretches.map((stretch) => figuresOf(metric, stretch));
-    if (first === undefined) return undefined;
-    if (others.length === 0) return first.length === 0 ? undefined : first;
-    const points = new Map<string, Figures['points'][number][]>();
-    for (const { label, points: some } of [first, ...others].flat()) {
-      points.set(label, [...(points.get(label) ?? []), ...some]);
+  #changesOf(deviceId: string, device: DeviceFigures, rows: readonly DeviceMatch[]): MatchChange[] {
+    const rules = this.#parts.book.metricRulesOf(device.orgId);
+    const beyond = rules.beyond((metric) => device.rangeOf(metric));
+    if (beyond.length === 0 && rows.length === 0) return [];
+    const through = this.#seenThrough(deviceId, device);
+    const matches = groupedBy(rows, ({ ruleId }) => ruleId);
+    const followed = new Set(beyond);
+    for (const ruleId of matches.keys()) {
+      const rule = rules.get(ruleId);
+      if (rule !== undefined) followed.add(rule);
     }
-    if (points.size === 0) return undefined;
-    return [...points].map(([label, all]) => ({ label, points: all.sort((a, b) => a.at - b.at) }));
+    return [...followed].flatMap((rule) =>
+      changesOfRule(deviceId, rule, device, matchesOf(matches.get(rule.id) ?? [], through)),
+    );
+  }
+
+  /**
+   * Up to when the figures of a device are known to follow each other, by what this server remembers. If it remembers
+   * nothing, because it has just started or the device was connected to another one, the time that was written last is
+   * not far behind.
+   */
+  #seenThrough(deviceId: string, { span }: DeviceFigures): (stored: number) => number {
+    const lastAt = this.#remembered.get(deviceId)?.lastAt;
+    return (stored) => {
+      if (lastAt !== undefined && lastAt >= stored) return lastAt;
+      const isNear = span.first > stored && span.first - stored <= WRITTEN_EVERY_MS + BREAK_MS;
+      return isNear ? Math.max(stored, span.first - BREAK_MS) : stored;
+    };
+  }
+
+  #forget(): void {
+    const now = clock.monotonic();
+    if (now - this.#forgottenAt < SAMPLES_COUNT_MS) return;
+    this.#forgottenAt = now;
+    for (const [deviceId, { lastAt }] of this.#remembered) {
+      if (clock.now() - lastAt > SAMPLES_COUNT_MS) this.#remembered.delete(deviceId);
+    }
   }
 }
 
-class HeardDevice implements DeviceFigures {
-  readonly namesVolumes = false;
-  readonly #at: number;
-  readonly #metrics: NonNullable<HeardFigures['metrics']>;
-
-  constructor(at: number, metrics: NonNullable<HeardFigures['metrics']>) {
-    this.#at = at;
-    this.#metrics = metrics;
-  }
-
-  of(metric: RuleMetricName): readonly Figures[] | undefined {
-    if (metric !== 'cpuPercent' && metric !== 'ramPercent' && metric !== 'diskPercent') return undefined;
-    return [{ label: '', points: [{ at: this.#at, value: this.#metrics[metric] }] }];
-  }
+interface StoredMatch extends Match {
+  /** Until when the row says that it was seen. */
+  writtenThrough: number;
 }
 
-type Matches = ReadonlyMap<string, Match>;
-const NO_MATCHES: Matches = new Map();
+/** By label. */
+type Matches = ReadonlyMap<string, StoredMatch>;
 
-/** The matches of each device by rule and label. */
-function byDevice(rows: readonly DeviceMatch[]) {
-  const devices = new Map<string, { orgId: string; matches: Map<string, Map<string, Match>> }>();
-  for (const { deviceId, orgId, ruleId, label, since, through, isMet } of rows) {
-    const device = devices.get(deviceId) ?? { orgId, matches: new Map<string, Map<string, Match>>() };
-    devices.set(deviceId, device);
-    if (ruleId === null || since === null || through === null) continue;
-    const ofRule = device.matches.get(ruleId) ?? new Map<string, Match>();
-    device.matches.set(ruleId, ofRule);
-    ofRule.set(label ?? '', {
-      since: since.getTime(),
-      through: through.getTime(),
-      isMet: isMet === true,
-      value: 0,
-    });
-  }
-  return devices;
-}
+const matchesOf = (rows: readonly DeviceMatch[], through: (stored: number) => number): Matches =>
+  new Map(
+    rows.map(({ label, since, isMet, ...row }) => {
+      const writtenThrough = row.through;
+      const match = {
+        since,
+        through: through(writtenThrough),
+        isMet,
+        value: 0,
+        writtenThrough,
+      };
+      return [label, match];
+    }),
+  );
 
-interface Watched {
-  ruleId: string;
-  deviceId: string;
-  condition: ConditionOf<'metric'>;
-}
-
-function changesOf(watched: Watched, device: DeviceFigures, matches: Matches): MatchChange[] {
-  const { condition, ...key } = watched;
+function changesOfRule(
+  deviceId: string,
+  { id: ruleId, condition }: MetricRule,
+  device: DeviceFigures,
+  matches: Matches,
+): MatchChange[] {
   const figures = device.of(condition.metric);
   if (figures === undefined) return [];
   const isOfVolumes = ruleMetric(condition.metric).isOfVolumes === true;
   // Just after a start of the server, a heartbeat may come before the first samples.
   if (isOfVolumes && !device.namesVolumes && [...matches.keys()].some((label) => label !== '')) return [];
+  const key = { ruleId, deviceId };
   const changes = figures.flatMap(({ label, points }) => {
     const change = changeOf(condition, matches.get(label), points);
     return change === undefined ? [] : [{ ...key, label, ...change }];
@@ -249,17 +246,18 @@ function changesOf(watched: Watched, device: DeviceFigures, matches: Matches): M
 }
 
 function changeOf(
-  condition: ConditionOf<'metric'>,
-  before: Match | undefined,
+  condition: MetricRule['condition'],
+  before: StoredMatch | undefined,
   points: Figures['points'],
 ): Omit<MatchChange, 'ruleId' | 'deviceId' | 'label'> | undefined {
   const { match, turns } = followFigures(condition, before, points);
   if (match !== undefined) {
-    const { isMet, ...rest } = match;
-    // A condition that goes on being met is not written again.
-    const isKnown = before?.isMet === true && isMet && turns.length === 0;
-    if (isKnown || match.through === before?.through) return undefined;
-    return { ...rest, cleared: null, state: isMet ? 'met' : 'begun' };
+    const { isMet, since, through, value } = match;
+    if (before !== undefined && turns.length === 0 && before.since === since) {
+      // A condition that goes on being met is not written again, and one that begins to be met seldom.
+      if (isMet || through - before.writtenThrough < WRITTEN_EVERY_MS) return undefined;
+    }
+    return { since, through, value, cleared: null, state: isMet ? 'met' : 'begun' };
   }
   const cleared = turns.at(-1);
   const met = before?.isMet === true ? undefined : turns.findLast(({ isMet }) => isMet);

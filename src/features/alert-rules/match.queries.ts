@@ -16,25 +16,32 @@ import { METRIC_ALERT_KINDS } from './rule-metrics.ts';
 
 /** On which devices the conditions of rules are met: `alert_rule_matches`, and the alerts that follow from it. */
 
-/** A device, with one of its matches if it has any. */
 export interface DeviceMatch {
   deviceId: string;
-  orgId: string;
-  ruleId: string | null;
-  label: string | null;
-  since: Date | null;
-  through: Date | null;
-  isMet: boolean | null;
+  ruleId: string;
+  label: string;
+  /** In ms, which is cheaper to read than a date. */
+  since: number;
+  through: number;
+  isMet: boolean;
 }
 
 /** The matches of devices that have not ended. */
 export const READ_MATCHES: Statement = {
   name: 'alert-rule-matches-read',
-  text: `select d.id as "deviceId", d.org_id as "orgId", m.rule_id as "ruleId", m.label, m.since, m.through,
+  // Joined, because a list of ids as a parameter makes Postgres read the whole table.
+  text: `select m.device_id as "deviceId", m.rule_id as "ruleId", m.label,
+      extract(epoch from m.since)::float8 * 1000 as since, extract(epoch from m.through)::float8 * 1000 as through,
       m.met_at is not null as "isMet"
-    from devices d
-    left join alert_rule_matches m on m.org_id = d.org_id and m.device_id = d.id and m.ends_at is null
-    where d.id = any($1::uuid[])`,
+    from unnest($1::uuid[]) as asked (id)
+    cross join lateral (select * from alert_rule_matches m where m.device_id = asked.id offset 0) m
+    where m.ends_at is null`,
+};
+
+/** The organizations of devices. */
+export const READ_ORGANIZATIONS: Statement = {
+  name: 'alert-rule-organizations-read',
+  text: `select id as "deviceId", org_id as "orgId" from devices where id = any($1::uuid[])`,
 };
 
 /** Longer than two rounds are apart. */
@@ -200,11 +207,11 @@ export async function dueAlerts(
       from touched t
       join lateral (
         select m.org_id, m.device_id, r.alert_kind as kind, r.id as rule_id, r.name, r.severity, r.condition, r.target,
-          r.auto_resolve, r.cooldown_minutes, r.created_at
+          r.auto_resolve, r.cooldown_minutes, r.created_at, r.org_id as rule_org_id, r.partner_id
         from alert_rule_matches m join alert_rules r on r.id = m.rule_id and r.alert_kind = t.alert_kind and r.enabled
         where m.device_id = t.device_id and ${IS_MET}
       ) p on true
-      join monitored o on o.id = p.org_id
+      join monitored o on o.id = p.org_id and o.partner_id = p.partner_id and coalesce(p.rule_org_id = o.id, true)
       cross join ${inServiceDevice(NO_TIME)} d
       where d.org_id = p.org_id and target_covers(p.target, p.org_id, d.site_id, p.device_id)
       order by p.device_id, p.kind, ${SEVERITY_RANK('p')}, p.created_at, p.rule_id

@@ -8,7 +8,7 @@ import { isBeyond, isCleared, type Point } from './rule-metrics.ts';
  */
 
 /** After a longer time without figures, the minutes of a condition that was not met yet count anew. */
-const BREAK_MS = 5 * MINUTE_MS;
+export const BREAK_MS = 5 * MINUTE_MS;
 
 /** Figures beyond the threshold, up to now. Times are in ms. */
 export interface Match {

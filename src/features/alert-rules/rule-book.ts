@@ -2,21 +2,16 @@ import { clock, MINUTE_MS } from '../../clock.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { RuleCondition, type ConditionOf } from './alert-rule.schema.ts';
+import { RuleCondition } from './alert-rule.schema.ts';
 import { readMetricRules, readRevision } from './rule-book.queries.ts';
+import { type MetricRule, RuleSet } from './rule-set.ts';
 
 /** How late this server learns of a changed rule. */
 const EVERY_MS = 2000;
 /** Organizations that are new, suspended or active again are noticed this late. */
 const AGAIN_MS = MINUTE_MS;
 
-/** A rule about a metric, with what each figure is compared with. */
-export interface MetricRule {
-  id: string;
-  condition: ConditionOf<'metric'>;
-}
-
-const NONE: readonly MetricRule[] = [];
+const NONE = new RuleSet([]);
 
 /** The enabled rules about metrics, in memory, so that figures are compared without asking the database. */
 export class RuleBook {
@@ -25,7 +20,7 @@ export class RuleBook {
   readonly #checks: RepeatedCheck;
   #revision: string | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
-  #byOrganization: ReadonlyMap<string, readonly MetricRule[]> = new Map();
+  #byOrganization: ReadonlyMap<string, RuleSet> = new Map();
 
   constructor({ db, log }: { db: Db; log: Logger }) {
     this.#db = db;
@@ -50,7 +45,7 @@ export class RuleBook {
   }
 
   /** The rules that cover devices of an organization, its own and those of its partner. */
-  metricRulesOf(orgId: string): readonly MetricRule[] {
+  metricRulesOf(orgId: string): RuleSet {
     return this.#byOrganization.get(orgId) ?? NONE;
   }
 
@@ -68,7 +63,7 @@ export class RuleBook {
       if (known === undefined) byOrganization.set(orgId, [rule]);
       else known.push(rule);
     }
-    this.#byOrganization = byOrganization;
+    this.#byOrganization = new Map([...byOrganization].map(([orgId, all]) => [orgId, new RuleSet(all)]));
     this.#revision = revision;
     this.#readAt = clock.monotonic();
   }

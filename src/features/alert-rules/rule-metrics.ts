@@ -137,26 +137,25 @@ export function figuresOf(metric: RuleMetricName, { beginsAt, stepSeconds, serie
         points: slots.map((slot, place) => ({ at: timeOf(slot), value: asStored(metric, avg[place] ?? 0) })),
       }));
   }
-  const totals = new Map(
-    series.filter((one) => one.metric === 'volumeTotalBytes').map((one) => [one.label, one]),
-  );
-  return series
-    .filter((one) => one.metric === 'volumeUsedBytes')
-    .flatMap(({ label, slots, avg }) => {
-      const total = totals.get(label);
-      if (total === undefined) return [];
-      const sizes = new Map(
-        total.slots.map((slot, place) => [slot, asStored('volumeTotalBytes', total.avg[place] ?? 0)]),
-      );
-      const points = slots.flatMap((slot, place) => {
-        const size = sizes.get(slot) ?? 0;
-        if (size <= 0) return [];
-        const used = asStored('volumeUsedBytes', avg[place] ?? 0);
-        const value = metric === 'diskPercent' ? (100 * used) / size : Math.max(0, size - used);
-        return [{ at: timeOf(slot), value }];
-      });
-      return points.length === 0 ? [] : [{ label, points }];
-    });
+  return series.flatMap((used) => {
+    if (used.metric !== 'volumeUsedBytes') return [];
+    const total = series.find(
+      ({ metric: other, label }) => other === 'volumeTotalBytes' && label === used.label,
+    );
+    if (total === undefined) return [];
+    const points: Point[] = [];
+    let place = 0;
+    for (const [at, slot] of used.slots.entries()) {
+      // Slots ascend.
+      while ((total.slots[place] ?? Number.POSITIVE_INFINITY) < slot) place += 1;
+      const size = total.slots[place] === slot ? asStored('volumeTotalBytes', total.avg[place] ?? 0) : 0;
+      if (size <= 0) continue;
+      const taken = asStored('volumeUsedBytes', used.avg[at] ?? 0);
+      const value = metric === 'diskPercent' ? (100 * taken) / size : Math.max(0, size - taken);
+      points.push({ at: timeOf(slot), value });
+    }
+    return points.length === 0 ? [] : [{ label: used.label, points }];
+  });
 }
 
 /** The kinds of all alerts that rules about metrics raise. */

@@ -59,6 +59,7 @@ export const AlertQuery = PageQuery.extend({
   severity: listOf(AlertSeverity),
   kind: text(64).optional().describe('Exact, such as device_offline.'),
   deviceId: z.uuid().optional(),
+  ruleId: z.uuid().optional().describe('Only those that this alert rule decided about.'),
   orgId: z.uuid().optional(),
   from: instantOrDay('begin').optional().describe('Raised at or after: an instant, or a day (UTC).'),
   to: instantOrDay('end').optional().describe('Raised at or before: an instant, or a day (UTC).'),

@@ -30,6 +30,7 @@ export async function listAlerts(ctx: Context, query: AlertQuery) {
   // The subject of such an alert is its device, and only the subject is indexed.
   if (query.deviceId !== undefined) void alerts.where('subject_id', query.deviceId).whereNotNull('device_id');
   if (query.kind !== undefined) void alerts.where('kind', query.kind);
+  if (query.ruleId !== undefined) void alerts.where('rule_id', query.ruleId);
   if (query.from !== undefined) void alerts.where('raised_at', '>=', query.from);
   if (query.to !== undefined) void alerts.where('raised_at', '<=', query.to);
   if (query.search !== undefined) {

@@ -20,11 +20,13 @@ const REPORTS_AT_ONCE = 50;
 
 interface Stored {
   deviceId: string;
+  orgId: string;
 }
 
 /** Samples of a device that were stored, as one stretch for each hour. */
 interface StoredFigures {
   deviceId: string;
+  orgId: string;
   stretches: readonly (Block & { beginsAt: number })[];
 }
 
@@ -71,7 +73,7 @@ export function createMetricStore({
     async record(reports) {
       const now = clock.now();
       const blocks: StoredBlock[] = [];
-      const figures: StoredFigures[] = [];
+      const figures: Omit<StoredFigures, 'orgId'>[] = [];
       const stored = new Set<string>();
       for (const [at, { deviceId, samples }] of reports.entries()) {
         // Packing takes long enough to hold up heartbeats.
@@ -98,8 +100,17 @@ export function createMetricStore({
         { ...ADD_SAMPLES, values: blockValues(blocks) },
         () => true,
       );
-      for (const { deviceId } of rows ?? []) stored.add(deviceId);
-      await onStored?.(figures.filter(({ deviceId }) => stored.has(deviceId)));
+      const organizations = new Map<string, string>();
+      for (const { deviceId, orgId } of rows ?? []) {
+        stored.add(deviceId);
+        organizations.set(deviceId, orgId);
+      }
+      await onStored?.(
+        figures.flatMap((device) => {
+          const orgId = organizations.get(device.deviceId);
+          return orgId === undefined ? [] : [{ ...device, orgId }];
+        }),
+      );
       return stored;
     },
     presenceTurned(deviceIds) {

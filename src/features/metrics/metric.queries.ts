@@ -71,7 +71,7 @@ export const ADD_SAMPLES: Statement = {
       from unnest($1::uuid[], $2::timestamptz[], $3::bytea[]) as s (device_id, begins_at, block)
       join held h on h.id = s.device_id
     )
-    select id as "deviceId" from held`,
+    select id as "deviceId", org_id as "orgId" from held`,
 };
 
 /** The parameters of `ADD_SAMPLES`. */

@@ -115,10 +115,10 @@ export const SETTINGS_PAGES: readonly SettingsPage[] = [
   ),
   page('filters', '/filters', 'Saved filters', 'Saved conditions that find devices', 'filters:read'),
   page(
-    'alerts',
-    '/settings/alerts',
-    'Alert thresholds',
-    'When alerts are raised for offline devices and full disks',
+    'alert-rules',
+    '/alerts/rules',
+    'Alert rules',
+    'On which conditions alerts are raised, about which devices, and how severe they are',
     'alerts:read',
   ),
   page(

@@ -9,6 +9,7 @@ const alert = (change: Partial<Alert> = {}): Alert => ({
   orgId: 'an-organization',
   deviceId: null,
   kind: 'disk_full',
+  ruleId: null,
   severity: 'high',
   status: 'active',
   title: 'A disk is full',

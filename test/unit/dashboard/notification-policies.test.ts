@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { NotificationPolicy, NotificationSimulation } from '../../../src/dashboard/api/routes.ts';
-import { ALERT_KINDS, kindOf } from '../../../src/dashboard/features/notifications/alert-kinds.ts';
+import {
+  ALERT_KINDS,
+  kindOf,
+  minutesText,
+  wordsOfKind,
+} from '../../../src/dashboard/features/alert-words/index.ts';
 import {
   CHANNEL_TYPE_CHOICES,
   CHANNEL_TYPES,
@@ -12,12 +17,10 @@ import {
   policyBody,
   policyFormOf,
   stepFormsOf,
-  wordsOf,
 } from '../../../src/dashboard/features/notifications/policy-form.ts';
 import {
   daysText,
   hoursText,
-  minutesText,
   policyText,
 } from '../../../src/dashboard/features/notifications/policy-text.ts';
 import { nextMoment, tellingsOf } from '../../../src/dashboard/features/notifications/simulation.ts';
@@ -110,7 +113,7 @@ describe('times of notification policies', () => {
       '2 hours',
       '2 hours 15 minutes',
       '1 day',
-      '1 day 2 hours',
+      '1 day 2 hours 10 minutes',
       '2 days',
     ]);
   });
@@ -167,7 +170,7 @@ describe('the form of a notification policy', () => {
   });
 
   it('shows kinds as words, and finds them again', () => {
-    expect(ALERT_KINDS.map((kind) => kindOf(wordsOf(kind)))).to.deep.equal([...ALERT_KINDS]);
+    expect(ALERT_KINDS.map((kind) => kindOf(wordsOfKind(kind)))).to.deep.equal([...ALERT_KINDS]);
     expect(kindOf('  Disk  full ')).to.equal('disk_full');
   });
 });

@@ -10,7 +10,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { apiQuery, useApiChange, type Alert, type Notification } from '../../api/index.ts';
+import { apiQuery, useApiChange, type Alert, type AlertRule, type Notification } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { useMe, useRefusal } from '../../session.ts';
 import {
@@ -18,13 +18,13 @@ import {
   FactTable,
   Failure,
   formatCounted,
-  formatWord,
   Loaded,
   PartNote,
   RunAction,
   TextLink,
   When,
 } from '../../ui/index.ts';
+import { alertKindText } from '../alert-words/index.ts';
 import { AlertStatus, DeviceLink, SeverityBadge } from './alert-parts.tsx';
 import { alertTimeline, NOTIFICATION_REASONS, toldText, type AlertStep } from './alert-timeline.ts';
 
@@ -53,8 +53,10 @@ function Whole({ id }: { id: string }) {
 }
 
 function Details({ alert }: { alert: Alert }) {
-  const { id, orgId, deviceId, title, message, kind, severity, status, count, note, resolution } = alert;
+  const { id, orgId, deviceId, title, message, kind, ruleId, severity, status, count, note, resolution } =
+    alert;
   const names = useNames();
+  const rule = useRule(ruleId);
   const refusal = useRefusal('alerts:write');
   const acknowledge = useApiChange('POST /alerts/{id}/acknowledge', { refreshes: READS });
   const resolve = useApiChange('POST /alerts/{id}/resolve', { refreshes: READS });
@@ -80,7 +82,15 @@ function Details({ alert }: { alert: Alert }) {
         facts={[
           ['Organization', names.organization(orgId)],
           ['Device', deviceId === null ? undefined : <DeviceLink key="device" id={deviceId} />],
-          ['Kind', formatWord(kind)],
+          ['Kind', alertKindText(kind)],
+          [
+            'Rule',
+            rule && (
+              <TextLink key="rule" inherit underline="always" to="/alerts/rules" search={{ q: rule.name }}>
+                {rule.name}
+              </TextLink>
+            ),
+          ],
           ['Raised', <When key="raised" at={alert.raisedAt} />],
           ['Occurred', count > 1 ? formatCounted(count, 'time') : undefined],
           ['Note', note],
@@ -111,6 +121,16 @@ function Details({ alert }: { alert: Alert }) {
       <History alert={alert} />
     </Stack>
   );
+}
+
+/** The rule that decided about an alert. A person of an organization may not read the rules of its provider. */
+function useRule(id: string | null): AlertRule | undefined {
+  const rule = useQuery({
+    ...apiQuery('GET /alert-rules/{id}', { params: { id: id ?? '' } }),
+    enabled: id !== null,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return rule.data;
 }
 
 const LIMIT = '100';

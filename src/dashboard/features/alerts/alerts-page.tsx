@@ -1,7 +1,8 @@
-import { Text } from '@mantine/core';
+import { Pill, Text } from '@mantine/core';
 import { IconCheck, IconChecks } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useApiChange, useList, type Alert } from '../../api/index.ts';
+import { apiQuery, useApiChange, useList, type Alert } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
 import { useRefusal } from '../../session.ts';
@@ -17,6 +18,7 @@ import {
 } from '../../ui/index.ts';
 import { AlertDrawer } from './alert-drawer.tsx';
 import { AlertStatus, SeverityBadge } from './alert-parts.tsx';
+import { AlertsFrame } from './alerts-frame.tsx';
 
 const route = getRouteApi('/signed-in/alerts');
 const OPEN = ['active', 'acknowledged'] as const;
@@ -25,7 +27,7 @@ const REFRESH_MS = 15_000;
 /** The alerts of Muster. They close themselves when their cause is gone. */
 export function AlertsPage() {
   const address = useAddress(route.useSearch());
-  const { q, status = OPEN, severity, page = 1, alert: opened } = address.search;
+  const { q, status = OPEN, severity, rule, page = 1, alert: opened } = address.search;
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const refusal = useRefusal('alerts:write');
@@ -37,6 +39,7 @@ export function AlertsPage() {
         status: status.join(','),
         severity: severity?.join(','),
         search: q,
+        ruleId: rule,
         page: String(page),
         orgId,
       },
@@ -49,6 +52,7 @@ export function AlertsPage() {
   const noneChosen = chosen.size === 0 ? 'Select alerts in the list first.' : undefined;
   return (
     <ListPage
+      frame={AlertsFrame}
       title="Alerts"
       actions={
         <>
@@ -91,10 +95,17 @@ export function AlertsPage() {
           label: 'Severity',
           options: ['critical', 'high', 'medium', 'low', 'info'],
         },
+        {
+          kind: 'own',
+          name: 'rule',
+          control: rule !== undefined && (
+            <RuleFilter key={rule} id={rule} onRemove={() => address.narrow({ rule: undefined })} />
+          ),
+        },
       ]}
       empty={{
         title: 'No alerts',
-        text: 'Nothing needs attention. Muster raises an alert when a device stays offline, a disk fills up, a backup fails, or an upgrade is rolled back.',
+        text: 'Nothing needs attention. Rules say when Muster raises an alert, such as when a device stays offline, a disk fills up or a backup fails.',
       }}
       columns={[
         column<Alert>(({ title }) => `"${title}"`),
@@ -115,6 +126,22 @@ export function AlertsPage() {
     >
       <AlertDrawer opened={opened} onClose={() => address.set({ alert: undefined })} />
     </ListPage>
+  );
+}
+
+/** Says that only the alerts of one rule are listed. */
+function RuleFilter({ id, onRemove }: { id: string; onRemove: () => void }) {
+  const rule = useQuery(apiQuery('GET /alert-rules/{id}', { params: { id } }));
+  const name = rule.data === undefined ? 'Of one rule' : `Of the rule “${rule.data.name}”`;
+  return (
+    <Pill
+      size="md"
+      withRemoveButton
+      onRemove={onRemove}
+      removeButtonProps={{ 'aria-label': 'Alerts of all rules', tabIndex: 0, 'aria-hidden': false }}
+    >
+      {name}
+    </Pill>
   );
 }
 

@@ -11,6 +11,8 @@ const AlertsSearch = z.object({
     .array(z.enum(['critical', 'high', 'medium', 'low', 'info']))
     .optional()
     .catch(undefined),
+  /** Only the alerts of one rule, to which the list of the rules leads. */
+  rule: z.uuid().optional().catch(undefined),
   q: z.string().optional().catch(undefined),
   page: z.number().int().positive().optional().catch(undefined),
   /** The alert whose details are shown. Messages lead to it, whether the list has it or not. */

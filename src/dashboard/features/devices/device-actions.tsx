@@ -11,11 +11,10 @@ import {
   IconRestore,
   IconTags,
   IconTool,
-  type Icon,
 } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useApiChange, type Device } from '../../api/index.ts';
-import { Action, formatTime, Modal } from '../../ui/index.ts';
+import { Action, formatTime, MenuEntry, Modal } from '../../ui/index.ts';
 import { DialogForm, MaintenanceForm, MoveForm, REFRESHES, RenameForm, TagsForm } from './device-dialogs.tsx';
 import { useDeviceRefusals } from './use-device.ts';
 import { useDeviceAddress } from './tab-parts.tsx';
@@ -86,42 +85,46 @@ export function DeviceActions({ device }: { device: Device }) {
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Entry icon={IconPencil} refusal={refusals.write} onClick={() => setDialog('rename')}>
+          <MenuEntry icon={IconPencil} refusal={refusals.write} onClick={() => setDialog('rename')}>
             Rename
-          </Entry>
-          <Entry icon={IconTags} refusal={refusals.write} onClick={() => setDialog('tags')}>
+          </MenuEntry>
+          <MenuEntry icon={IconTags} refusal={refusals.write} onClick={() => setDialog('tags')}>
             Tags
-          </Entry>
-          <Entry icon={IconArrowsMove} refusal={refusals.write} onClick={() => setDialog('move')}>
+          </MenuEntry>
+          <MenuEntry icon={IconArrowsMove} refusal={refusals.write} onClick={() => setDialog('move')}>
             Move
-          </Entry>
-          <Entry icon={IconDownload} refusal={refusals.write} onClick={setAutoUpdate}>
+          </MenuEntry>
+          <MenuEntry icon={IconDownload} refusal={refusals.write} onClick={setAutoUpdate}>
             {device.autoUpdate ? 'Turn automatic updates off' : 'Turn automatic updates on'}
-          </Entry>
+          </MenuEntry>
           <Menu.Divider />
-          <Entry icon={IconRefresh} refusal={refusals.command('agent.refresh-inventory')} onClick={refresh}>
+          <MenuEntry
+            icon={IconRefresh}
+            refusal={refusals.command('agent.refresh-inventory')}
+            onClick={refresh}
+          >
             Refresh inventory
-          </Entry>
-          <Entry
+          </MenuEntry>
+          <MenuEntry
             icon={IconPower}
             refusal={refusals.command('agent.reboot')}
             onClick={() => setDialog('reboot')}
           >
             Restart the machine
-          </Entry>
+          </MenuEntry>
           <Menu.Divider />
           {device.status === 'decommissioned' ? (
-            <Entry icon={IconRestore} refusal={refusals.restore} onClick={() => setDialog('restore')}>
+            <MenuEntry icon={IconRestore} refusal={refusals.restore} onClick={() => setDialog('restore')}>
               Put back in service
-            </Entry>
+            </MenuEntry>
           ) : (
-            <Entry
+            <MenuEntry
               icon={IconArchive}
               refusal={refusals.decommission}
               onClick={() => setDialog('decommission')}
             >
               Decommission
-            </Entry>
+            </MenuEntry>
           )}
         </Menu.Dropdown>
       </Menu>
@@ -215,28 +218,3 @@ function DialogContent({ dialog, device, onClose }: { dialog: Dialog; device: De
 
 const showFailure = (error: Error) =>
   notifications.show({ color: 'red', message: error.message, autoClose: 10_000 });
-
-function Entry({
-  icon: Shown,
-  refusal,
-  onClick,
-  children,
-}: {
-  icon: Icon;
-  refusal: string | undefined;
-  onClick: () => void;
-  children: string;
-}) {
-  const refused = refusal !== undefined;
-  return (
-    <Menu.Item
-      leftSection={<Shown size={16} aria-hidden />}
-      closeMenuOnClick={!refused}
-      aria-disabled={refused}
-      {...(refused ? { c: 'dimmed' } : { onClick })}
-    >
-      {children}
-      {refused && <Text size="xs">{refusal}</Text>}
-    </Menu.Item>
-  );
-}

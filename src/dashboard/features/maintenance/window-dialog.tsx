@@ -1,12 +1,12 @@
-import { MultiSelect, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Stack, Table, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
-import { apiQuery, call, type MaintenanceWindow, useApiChange, useList } from '../../api/index.ts';
-import { choicesOf, useOrganizations, useSites } from '../../directory.ts';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { call, type MaintenanceWindow, useApiChange } from '../../api/index.ts';
+import { choicesOf, useOrganizations } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
-import { useMe, useRefusal } from '../../session.ts';
+import { useMe } from '../../session.ts';
 import { asError, FormDialog, formatDuration, TIME_ZONES, useForm, useNow } from '../../ui/index.ts';
+import { NO_TARGET, targetFormOf, targetOf, useTargetFields } from '../device-targets/index.ts';
 import {
   DAYS,
   DAYS_OF_MONTH,
@@ -14,9 +14,6 @@ import {
   OWN_ZONE,
   REPEATS,
   scheduleOf,
-  TARGETS,
-  targetFields,
-  targetOf,
   type Times,
   timesOf,
 } from './window-form.ts';
@@ -35,18 +32,14 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
   const form = useForm(() => ({
     name: window?.name ?? '',
     owner: window === undefined ? (scopeOrgId ?? me.orgId ?? ALL) : (window.orgId ?? ALL),
-    ...targetFields(window?.target),
+    ...targetFormOf(window?.target),
     ...timesOf(window, new Date(now)),
     alerts: window?.suppress.alerts ?? true,
     upgrades: window?.suppress.upgrades ?? true,
   }));
   const { name, owner, alerts, upgrades, ...values } = form.values;
   const orgId = owner === ALL ? undefined : owner;
-  const sites = useSites(orgId);
-  const groups = useList('GET /groups', { query: { orgId, limit: '100' } });
-  const mayReadFilters = useRefusal('filters:read');
-  const filters = useQuery({ ...apiQuery('GET /filters'), enabled: mayReadFilters === undefined });
-  const offered = (filters.data?.data ?? []).filter((one) => orgId === undefined || one.orgId === orgId);
+  const targets = useTargetFields(orgId, values);
   const create = useApiChange('POST /maintenance-windows', { refreshes: WINDOW_READS });
   const change = useApiChange('PATCH /maintenance-windows/{id}', { refreshes: WINDOW_READS });
   const submit = async () => {
@@ -62,7 +55,7 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
       await change.mutateAsync({ params: { id: window.id }, body });
     }
   };
-  const { target, repeat } = values;
+  const { repeat } = values;
   return (
     <FormDialog
       size="lg"
@@ -90,43 +83,9 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
               ...(me.scope === 'partner' ? [{ value: ALL, label: 'All organizations' }] : []),
               ...choicesOf(organizations),
             ],
-            resets: { filterId: undefined, groupIds: [], siteIds: [], deviceIds: [] },
+            resets: NO_TARGET,
           },
-        { name: 'target', kind: 'choice', label: 'Devices', options: TARGETS },
-        target === 'filter' && {
-          name: 'filterId',
-          fault: 'target.filterId',
-          kind: 'choice',
-          label: 'Filter',
-          description: 'Of the devices of its organization, those that match at the time.',
-          required: true,
-          isSearchable: true,
-          options: choicesOf(offered),
-          nothingFound: 'There is no such filter.',
-          empty: undefined,
-          refusal: mayReadFilters,
-        },
-        target === 'groups' && {
-          name: 'groupIds',
-          fault: 'target.groupIds',
-          kind: 'choices',
-          label: 'Groups',
-          required: true,
-          options: choicesOf(groups.data?.data ?? []),
-        },
-        target === 'sites' && {
-          name: 'siteIds',
-          fault: 'target.siteIds',
-          kind: 'choices',
-          label: 'Sites',
-          required: true,
-          options: choicesOf(sites),
-        },
-        target === 'devices' && {
-          name: 'deviceIds',
-          fault: 'target.deviceIds',
-          control: (field: DeviceField) => <DeviceChoice {...field} orgId={orgId} />,
-        },
+        ...targets,
         [
           { name: 'day', fault: 'start', kind: 'day', label: 'First day', required: true },
           { name: 'time', control: (field: TimeField) => <BeginsAt {...field} /> },
@@ -267,10 +226,6 @@ function spanText(startsAt: string, endsAt: string, timeZone: string): string {
   return format.formatRange(new Date(startsAt), new Date(endsAt));
 }
 
-/** Devices whose names are read for a window that has some already. */
-const NAMED_MAX = 30;
-const DEVICES_MAX = 1000;
-
 interface TimeField {
   value: string;
   onChange: (time: string) => void;
@@ -287,58 +242,6 @@ function BeginsAt({ value, onChange, error }: TimeField) {
       value={value}
       error={error}
       onChange={({ currentTarget }) => onChange(currentTarget.value)}
-    />
-  );
-}
-
-interface DeviceField {
-  value: string[];
-  onChange: (ids: string[]) => void;
-  error: string | undefined;
-}
-
-/** Single devices, searched on the server. */
-function DeviceChoice({ value, onChange, error, orgId }: DeviceField & { orgId: string | undefined }) {
-  const [text, setText] = useState('');
-  const [search] = useDebouncedValue(text.trim(), 250);
-  const [known, setKnown] = useState<ReadonlyMap<string, string>>(new Map());
-  const [first] = useState(() => value.slice(0, NAMED_MAX));
-  const named = useQueries({
-    queries: first.map((id) => apiQuery('GET /devices/{id}', { params: { id } })),
-  });
-  const devices = useList('GET /devices', {
-    query: { orgId, limit: '30', search: search === '' ? undefined : search },
-  });
-  const found = (devices.data?.data ?? []).map(({ id, hostname, displayName }) => ({
-    value: id,
-    label: displayName ?? hostname,
-  }));
-  const names = new Map([
-    ...named.flatMap(({ data }) =>
-      data === undefined ? [] : [[data.id, data.displayName ?? data.hostname] as const],
-    ),
-    ...known,
-  ]);
-  const chosen = value.map((id) => ({ value: id, label: names.get(id) ?? `Device ${id.slice(-8)}` }));
-  const data = [...chosen, ...found.filter((one) => !value.includes(one.value))];
-  return (
-    <MultiSelect
-      label="Devices"
-      required
-      searchable
-      maxValues={DEVICES_MAX}
-      data={data}
-      // The server has searched; what was chosen stays.
-      filter={({ options }) => options}
-      searchValue={text}
-      onSearchChange={setText}
-      value={value}
-      onChange={(ids) => {
-        setKnown(new Map([...known, ...data.map(({ value: id, label }) => [id, label] as const)]));
-        onChange(ids);
-      }}
-      nothingFoundMessage={devices.isFetching ? 'Searching …' : 'No device has this name.'}
-      error={error}
     />
   );
 }

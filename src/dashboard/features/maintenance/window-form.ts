@@ -1,5 +1,5 @@
-import type { DeviceTarget, MaintenanceRepeat, MaintenanceWindow } from '../../api/index.ts';
-import { formatCounted, formatDuration } from '../../ui/index.ts';
+import type { MaintenanceRepeat, MaintenanceWindow } from '../../api/index.ts';
+import { formatDuration } from '../../ui/index.ts';
 
 /** Windows as forms and lists have them: the parts of a rule in fields of their own, and rules in words. */
 
@@ -36,14 +36,6 @@ export const REPEATS = [
   { value: 'monthlyWeekday', label: 'Every month, on a weekday' },
 ] as const;
 
-export const TARGETS = [
-  { value: 'all', label: 'All devices' },
-  { value: 'filter', label: 'The devices that a filter finds' },
-  { value: 'groups', label: 'The devices of groups' },
-  { value: 'sites', label: 'The devices at sites' },
-  { value: 'devices', label: 'Single devices' },
-] as const;
-
 /** The times of a window, in the fields of the form. */
 export interface Times {
   timezone: string;
@@ -56,14 +48,6 @@ export interface Times {
   nth: string;
   weekday: Day;
   until: string | undefined;
-}
-
-export interface Target {
-  target: (typeof TARGETS)[number]['value'];
-  filterId: string | undefined;
-  groupIds: string[];
-  siteIds: string[];
-  deviceIds: string[];
 }
 
 export const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -134,44 +118,6 @@ function ruleOf({ repeat, days, dayOfMonth, nth, weekday, until }: Times): Maint
   }
 }
 
-export function targetFields(target: DeviceTarget | undefined): Target {
-  const { filterId, groupIds, siteIds, deviceIds } = target ?? {};
-  const kind =
-    filterId != null
-      ? 'filter'
-      : groupIds != null
-        ? 'groups'
-        : siteIds != null
-          ? 'sites'
-          : deviceIds != null
-            ? 'devices'
-            : 'all';
-  return {
-    target: kind,
-    filterId: filterId ?? undefined,
-    groupIds: [...(groupIds ?? [])],
-    siteIds: [...(siteIds ?? [])],
-    deviceIds: [...(deviceIds ?? [])],
-  };
-}
-
-export function targetOf({ target, filterId = '', groupIds, siteIds, deviceIds }: Target): DeviceTarget {
-  switch (target) {
-    case 'all':
-      return { all: true };
-    case 'filter':
-      return { filterId };
-    case 'groups':
-      return { groupIds };
-    case 'sites':
-      return { siteIds };
-    case 'devices':
-      return { deviceIds };
-    default:
-      return target satisfies never;
-  }
-}
-
 const labelIn = (options: readonly { value: string; label: string }[], value: unknown): string =>
   options.find((option) => option.value === String(value))?.label ?? String(value);
 
@@ -198,14 +144,6 @@ function ruleText({ frequency, days, dayOfMonth, nthWeekday }: MaintenanceRepeat
     return `The ${labelIn(NTHS, nthWeekday.nth).toLowerCase()} ${labelIn(DAYS, nthWeekday.day)} of every month`;
   }
   return `${labelIn(DAYS_OF_MONTH, dayOfMonth)} of every month`;
-}
-
-export function targetText({ filterId, groupIds, siteIds, deviceIds }: DeviceTarget): string {
-  if (filterId != null) return 'By a filter';
-  if (groupIds != null) return formatCounted(groupIds.length, 'group');
-  if (siteIds != null) return formatCounted(siteIds.length, 'site');
-  if (deviceIds != null) return formatCounted(deviceIds.length, 'device');
-  return 'All devices';
 }
 
 /** What stays quiet, in words. */

@@ -22,9 +22,10 @@ import {
   TwoLines,
   useAddress,
 } from '../../ui/index.ts';
+import { targetText } from '../device-targets/index.ts';
 import { MaintenanceFrame } from './maintenance-frame.tsx';
 import { WINDOW_READS, WindowDialog } from './window-dialog.tsx';
-import { quietText, scheduleText, targetText } from './window-form.ts';
+import { quietText, scheduleText } from './window-form.ts';
 
 const route = getRouteApi('/signed-in/maintenance');
 /** Windows begin and end by themselves. */

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { useApiChange, type NotificationChannel } from '../../api/index.ts';
 import { FormDialog, useForm } from '../../ui/index.ts';
 import { CHANNEL_TYPE_CHOICES, CHANNEL_TYPES, newSigningSecret, type ChannelType } from './channel-types.ts';
-import { ownerBody, useFirstOwner, useOwnerChoice } from './owner.ts';
+import { ownerBody, useFirstOwner, useOwnerChoice } from '../owners/index.ts';
 import { CHANNEL_READS } from './reads.ts';
 
 const NO_DETAILS = { address: '', url: '', server: '', topic: '' };

@@ -24,7 +24,7 @@ import {
 import { ChannelDialog } from './channel-dialog.tsx';
 import { CHANNEL_TYPES, channelAddress } from './channel-types.ts';
 import { NotificationsFrame } from './notifications-frame.tsx';
-import { useOwnerName } from './owner.ts';
+import { useOwnerName } from '../owners/index.ts';
 import { CHANNEL_READS } from './reads.ts';
 
 const route = getRouteApi('/signed-in/notifications/channels');

@@ -6,7 +6,7 @@ import { useNames } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
 import { useMe, useRefusal } from '../../session.ts';
 import { Action, Empty, FormDialog, Loading, useForm } from '../../ui/index.ts';
-import { ownerBody, useFirstOwner, useOwnerChoice, useSeesProvider } from './owner.ts';
+import { ownerBody, useFirstOwner, useOwnerChoice, useSeesProvider } from '../owners/index.ts';
 import { CHANNEL_READS, POLICY_READS } from './reads.ts';
 
 /** Stands where there is no policy: says what that means, and makes the first one. */

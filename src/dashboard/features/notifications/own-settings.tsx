@@ -5,7 +5,8 @@ import { apiQuery, useApiChange, type NotificationSettings } from '../../api/ind
 import { useMe } from '../../session.ts';
 import { Action, FactTable, FormDialog, Loaded, useForm } from '../../ui/index.ts';
 import { HoursField } from './hours-field.tsx';
-import { asBeginning, hoursText, SEVERITIES } from './policy-text.ts';
+import { SEVERITIES } from '../alert-words/index.ts';
+import { asBeginning, hoursText } from './policy-text.ts';
 import { SeveritiesField } from './severities-field.tsx';
 
 const READS = ['GET /users/me/notification-settings'] as const;

@@ -10,7 +10,7 @@ import { useMe, useRefusal } from '../../session.ts';
 import { Action, ConfirmAction, Failure, List, Notice, StateBadge, useAddress } from '../../ui/index.ts';
 import { FirstPolicy } from './first-policy.tsx';
 import { NotificationsFrame } from './notifications-frame.tsx';
-import { useOwnerName, useSeesProvider } from './owner.ts';
+import { useOwnerName, useSeesProvider } from '../owners/index.ts';
 import { PolicyDialog } from './policy-dialog.tsx';
 import { MovePolicy } from './move-policy.tsx';
 import { policyText } from './policy-text.ts';

@@ -3,24 +3,17 @@ import { useState } from 'react';
 import { useApiChange, type NotificationPolicy } from '../../api/index.ts';
 import { choicesOf, useOrganizations, useSites } from '../../directory.ts';
 import { FormDialog, useForm } from '../../ui/index.ts';
-import { ALERT_KINDS } from './alert-kinds.ts';
+import { ALERT_KINDS, wordsOfKind } from '../alert-words/index.ts';
 import { HoursField } from './hours-field.tsx';
-import { OF_PROVIDER, ownerBody, useFirstOwner, useOwnerChoice } from './owner.ts';
-import {
-  policyBody,
-  policyFormOf,
-  stepFormsOf,
-  wordsOf,
-  type PolicyForm,
-  type StepForm,
-} from './policy-form.ts';
+import { OF_PROVIDER, ownerBody, useFirstOwner, useOwnerChoice } from '../owners/index.ts';
+import { policyBody, policyFormOf, stepFormsOf, type PolicyForm, type StepForm } from './policy-form.ts';
 import { asBeginning, everyText } from './policy-text.ts';
 import { POLICY_READS } from './reads.ts';
 import { SeveritiesField } from './severities-field.tsx';
 import { StepsField } from './steps-field.tsx';
 
 const OFFICE_HOURS = { days: [1, 2, 3, 4, 5], from: '08:00', to: '18:00' };
-const KINDS = ALERT_KINDS.map(wordsOf);
+const KINDS = ALERT_KINDS.map(wordsOfKind);
 
 /** Creates a policy, or changes one: which alerts it takes, and whom it tells when. */
 export function PolicyDialog({

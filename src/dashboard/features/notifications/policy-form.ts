@@ -1,6 +1,5 @@
 import type { NotificationPolicy, WeeklyHours } from '../../api/routes.ts';
-import { kindOf } from './alert-kinds.ts';
-import type { SEVERITIES } from './policy-text.ts';
+import { kindOf, wordsOfKind, type Severity } from '../alert-words/index.ts';
 
 /** The fields of a policy, and how they become what the API takes. Pure. */
 
@@ -15,7 +14,7 @@ export interface StepForm {
 export interface PolicyForm {
   owner: string | undefined;
   name: string;
-  severities: (typeof SEVERITIES)[number][];
+  severities: Severity[];
   /** As words: "Device offline". */
   kinds: string[];
   orgIds: string[];
@@ -34,7 +33,7 @@ export const policyFormOf = (policy: NotificationPolicy | undefined): PolicyForm
   owner: undefined,
   name: policy?.name ?? '',
   severities: policy?.match.severities ?? (policy === undefined ? ['critical', 'high'] : []),
-  kinds: (policy?.match.kinds ?? []).map(wordsOf),
+  kinds: (policy?.match.kinds ?? []).map(wordsOfKind),
   orgIds: policy?.match.orgIds ?? [],
   siteIds: policy?.match.siteIds ?? [],
   hours: policy?.match.hours ?? null,
@@ -43,11 +42,6 @@ export const policyFormOf = (policy: NotificationPolicy | undefined): PolicyForm
   repeatEveryMinutes: policy === undefined ? 60 : policy.repeatEveryMinutes,
   until: policy?.until ?? 'acknowledged',
 });
-
-export const wordsOf = (kind: string): string => {
-  const words = kind.replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** The first step, or one some minutes after those that there are. */
 export function nextStep(steps: readonly StepForm[]): StepForm {

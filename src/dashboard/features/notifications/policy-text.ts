@@ -1,10 +1,8 @@
 import type { NotificationPolicy, WeeklyHours } from '../../api/routes.ts';
+import { alertKindInSentence, minutesText, SEVERITIES } from '../alert-words/index.ts';
 
 /** What a policy does, as sentences. Pure. */
 
-type Severity = NonNullable<NotificationPolicy['match']['severities']>[number];
-
-export const SEVERITIES: readonly Severity[] = ['critical', 'high', 'medium', 'low', 'info'];
 export const DAY_NAMES = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 /** The days of a week that begins with Monday, as the API numbers them. */
 export const WEEK = [1, 2, 3, 4, 5, 6, 0] as const;
@@ -16,7 +14,6 @@ const NAMED_MAX = 3;
 
 const and = new Intl.ListFormat('en-GB', { type: 'conjunction' });
 const listed = (names: readonly string[]): string => and.format(names);
-const wordsOf = (code: string): string => code.replaceAll('_', ' ');
 export const asBeginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** "A, B, C and 4 other organizations". */
@@ -24,19 +21,6 @@ function shortList(names: readonly string[], noun: string): string {
   const others = names.length - NAMED_MAX;
   if (others <= 1) return listed(names);
   return listed([...names.slice(0, NAMED_MAX), `${others} other ${noun}s`]);
-}
-
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
-/** "15 minutes", "90 minutes", "1 hour", "2 hours 15 minutes", "2 days". */
-export function minutesText(minutes: number): string {
-  const [unit, noun, rest] = minutes < DAY ? [HOUR, 'hour', 1] : [DAY, 'day', HOUR];
-  if (minutes < 2 * HOUR && minutes !== HOUR) return counted(minutes, 'minute');
-  const left = Math.floor((minutes % unit) / rest);
-  return [
-    counted(Math.floor(minutes / unit), noun),
-    ...(left === 0 ? [] : [counted(left, rest === 1 ? 'minute' : 'hour')]),
-  ].join(' ');
 }
 
 /** "each hour", "every 2 hours". */
@@ -74,7 +58,7 @@ function subjectText(
   const { severities, kinds, orgIds, siteIds, hours } = match;
   const chosen = SEVERITIES.filter((severity) => severities?.includes(severity));
   const isAll = chosen.length === 0 || chosen.length === SEVERITIES.length;
-  const about = kinds === undefined ? '' : ` (${shortList(kinds.map(wordsOf), 'kind')})`;
+  const about = kinds === undefined ? '' : ` (${shortList(kinds.map(alertKindInSentence), 'kind')})`;
   const organizations =
     orgId === null ? orgIds?.map((id) => names.organization(id)) : [names.organization(orgId)];
   const whose =

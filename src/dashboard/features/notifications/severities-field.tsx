@@ -1,8 +1,6 @@
 import { Input } from '@mantine/core';
 import { ChipChoice } from '../../ui/index.ts';
-import { SEVERITIES } from './policy-text.ts';
-
-type Severity = (typeof SEVERITIES)[number];
+import { SEVERITIES, type Severity } from '../alert-words/index.ts';
 
 /** Some severities; none is as good as all. */
 export function SeveritiesField({

@@ -1,5 +1,5 @@
 import type { NotificationSimulation } from '../../api/routes.ts';
-import { minutesText } from './policy-text.ts';
+import { minutesText } from '../alert-words/index.ts';
 
 /** What the simulation answers, as it is shown. Pure. */
 

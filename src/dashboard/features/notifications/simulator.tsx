@@ -5,9 +5,8 @@ import { call, type Input, type NotificationSimulation } from '../../api/index.t
 import { choicesOf, useFirstOrganization, useOrganizations, useSites } from '../../directory.ts';
 import { Failure, formatTime, formatWord, Loading, Notice, Panel, StateBadge } from '../../ui/index.ts';
 import { DeviceSelect } from '../backup/index.ts';
-import { ALERT_KINDS } from './alert-kinds.ts';
-import { wordsOf } from './policy-form.ts';
-import { DAY_NAMES, SEVERITIES, WEEK } from './policy-text.ts';
+import { ALERT_KINDS, SEVERITIES, wordsOfKind } from '../alert-words/index.ts';
+import { DAY_NAMES, WEEK } from './policy-text.ts';
 import { nextMoment, tellingsOf, type Telling } from './simulation.ts';
 
 type Simulation = Input<'POST /notification-policies/simulate'>['body'];
@@ -79,7 +78,7 @@ export function Simulator({ version }: { version: string }) {
               label="Kind"
               searchable
               allowDeselect={false}
-              data={ALERT_KINDS.map((value) => ({ value, label: wordsOf(value) }))}
+              data={ALERT_KINDS.map((value) => ({ value, label: wordsOfKind(value) }))}
               value={values.kind}
               onChange={(kind) => kind !== null && set({ kind })}
             />

@@ -3,7 +3,7 @@ import { IconPlus, IconTrash } from '@tabler/icons-react';
 import type { NotificationPolicy } from '../../api/index.ts';
 import { choicesOf } from '../../directory.ts';
 import { Notice, TextLink } from '../../ui/index.ts';
-import { useChannelsOf, usePeopleOf } from './owner.ts';
+import { useChannelsOf, usePeopleOf } from './recipients.ts';
 import { nextStep, type StepForm } from './policy-form.ts';
 
 const STEPS_MAX = 10;

@@ -250,8 +250,8 @@ const PLACES: readonly Place[] = [
   { to: '/enrollment', label: 'Enrollment', what: 'keys for new machines', requires: 'agents:read' },
   { to: '/settings/sso', label: 'Single sign-on', what: 'identity providers', requires: 'sso:read' },
   {
-    to: '/settings/alerts',
-    label: 'Alert thresholds',
+    to: '/alerts/rules',
+    label: 'Alert rules',
     what: 'when an alert is raised',
     requires: 'alerts:read',
   },

@@ -23,13 +23,6 @@ const brandingRoute = createRoute({
   component: lazyRouteComponent(() => import('./branding-page.tsx'), 'BrandingPage'),
 });
 
-const alertsRoute = createRoute({
-  getParentRoute: () => signedInRoute,
-  path: '/settings/alerts',
-  staticData: { title: 'Alert thresholds', permission: 'alerts:read' },
-  component: lazyRouteComponent(() => import('./alert-thresholds-page.tsx'), 'AlertThresholdsPage'),
-});
-
 const retentionRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/settings/retention',
@@ -84,7 +77,6 @@ export const settingsPages = [
   companyRoute,
   securityRoute,
   brandingRoute,
-  alertsRoute,
   retentionRoute,
   customFieldsRoute,
   ssoRoute,

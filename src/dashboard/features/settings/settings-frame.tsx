@@ -16,7 +16,7 @@ const PAGES: readonly (Place & { requires?: Requirement })[] = [
   { to: '/settings/security', label: 'Security', requires: PARTNER_ONLY },
   { to: '/settings/sso', label: 'Single sign-on', requires: 'sso:read' },
   { to: '/settings/branding', label: 'Branding', requires: PARTNER_ONLY },
-  { to: '/settings/alerts', label: 'Alert thresholds', requires: 'alerts:read' },
+  { to: '/alerts/rules', label: 'Alert rules', requires: 'alerts:read' },
   { to: '/settings/retention', label: 'Retention' },
   { to: '/settings/custom-fields', label: 'Custom fields', requires: 'devices:read' },
   { to: '/settings/webhooks', label: 'Webhooks', requires: 'webhooks:read' },

@@ -1,0 +1,46 @@
+import type { AlertRulePreview } from '../../api/routes.ts';
+import { counted } from '../alert-words/index.ts';
+
+/** What a preview of a rule says, in words and bars. Pure. */
+
+/** "Would have raised 12 alerts about 4 devices." */
+export function previewText({ devices, count, affected }: AlertRulePreview): string {
+  if (devices === 0) return 'The rule covers no devices.';
+  if (count === 0) return 'Would have raised no alerts.';
+  return `Would have raised ${counted(count, 'alert')} about ${counted(affected, 'device')}.`;
+}
+
+/** What the preview leaves out; `undefined` if that is nothing. */
+export function incompleteText({ complete, devices, examined }: AlertRulePreview): string | undefined {
+  if (complete) return undefined;
+  return examined < devices
+    ? `The preview is incomplete: it examined ${examined.toLocaleString('en')} of ${counted(devices, 'device')}. The rule may raise more alerts.`
+    : 'The preview is incomplete: there were more alerts than it examines.';
+}
+
+export interface DayBar {
+  /** "2026-11-29". */
+  day: string;
+  /** "Sun 29". */
+  label: string;
+  count: number;
+  /** The height beside the highest one, from 0 to 1. */
+  share: number;
+}
+
+const DAY_MS = 86_400_000;
+const dayName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric' });
+
+/** The days from the begin to the end of a preview, those without alerts as well. */
+export function dayBars({ from, to, byDay }: Pick<AlertRulePreview, 'from' | 'to' | 'byDay'>): DayBar[] {
+  const counts = new Map(byDay.map(({ day, count }) => [day, count]));
+  const most = Math.max(1, ...counts.values());
+  const bars: DayBar[] = [];
+  const last = Date.parse(to);
+  for (let at = Date.parse(`${from.slice(0, 10)}T00:00:00Z`); at <= last; at += DAY_MS) {
+    const day = new Date(at).toISOString().slice(0, 10);
+    const count = counts.get(day) ?? 0;
+    bars.push({ day, label: dayName.format(at), count, share: count / most });
+  }
+  return bars;
+}

@@ -1,0 +1,90 @@
+/** Kinds of alerts and their words. Pure. */
+
+/** What Muster reports by itself, without a condition that a rule evaluates. */
+export const REPORTED_KINDS = [
+  'backup_failed',
+  'backup_missed',
+  'backup_stalled',
+  'backup_empty',
+  'backup_size_drop',
+  'backup_sla_breach',
+  'backup_chain_broken',
+  'backup_destination_full',
+  'backup_vault_behind',
+  'backup_verification_failed',
+  'cloud_backup_failed',
+  'cloud_backup_missed',
+  'recovery_failed',
+  'upgrade_failed',
+  'machine_identity_conflict',
+  'sso_provider_failing',
+  'webhook_disabled',
+  'log_budget_spent',
+  'oldest_logs_removed',
+] as const;
+
+/** The kinds of alerts about figures of a device, whose codes do not say it in words that people use. */
+const FIGURE_WORDS = {
+  cpu_high: 'High processor use',
+  cpu_low: 'Low processor use',
+  memory_high: 'High memory use',
+  memory_low: 'Low memory use',
+  swap_high: 'High swap use',
+  swap_low: 'Low swap use',
+  load_high: 'High load',
+  load_low: 'Low load',
+  disk_full: 'Disk full',
+  disk_use_low: 'Low disk use',
+  disk_space_high: 'Much free disk space',
+  disk_space_low: 'Low disk space',
+  uptime_long: 'Long uptime',
+  uptime_short: 'Short uptime',
+  network_receive_high: 'High received network traffic',
+  network_receive_low: 'Low received network traffic',
+  network_send_high: 'High sent network traffic',
+  network_send_low: 'Low sent network traffic',
+  disk_read_high: 'High disk reads',
+  disk_read_low: 'Low disk reads',
+  disk_write_high: 'High disk writes',
+  disk_write_low: 'Low disk writes',
+} as const;
+
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(FIGURE_WORDS),
+  ['backup_sla_breach', 'Backup SLA breach'],
+  ['sso_provider_failing', 'SSO provider failing'],
+]);
+const KINDS: ReadonlyMap<string, string> = new Map(
+  [...WORDS].map(([kind, words]) => [words.toLowerCase(), kind]),
+);
+
+/** The kinds of alerts that Muster raises. The API takes others as well, which later releases may raise. */
+export const ALERT_KINDS: readonly string[] = [
+  'device_offline',
+  ...Object.keys(FIGURE_WORDS),
+  ...REPORTED_KINDS,
+];
+
+/** "disk_space_low" → "Low disk space". `kindOf` turns the words into the kind again. */
+export function wordsOfKind(kind: string): string {
+  const words = kind.replaceAll('_', ' ');
+  return WORDS.get(kind) ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** "Low disk space" → "disk_space_low", so that people type words. */
+export function kindOf(words: string): string {
+  const typed = words.trim().toLowerCase().replaceAll(/\s+/g, ' ');
+  return KINDS.get(typed) ?? typed.replaceAll(/[ -]+/g, '_');
+}
+
+/** Each rule about events and about software raises alerts of a kind of its own, whose code ends in digits of its id. */
+const OF_ONE_RULE = /^(log_event|software_change)_[0-9a-f]{12}$/;
+
+/** As alerts show their kind: "Log event", "Low disk space". */
+export const alertKindText = (kind: string): string => wordsOfKind(OF_ONE_RULE.exec(kind)?.[1] ?? kind);
+
+/** The same within a sentence: "low disk space", "SSO provider failing". */
+export function alertKindInSentence(kind: string): string {
+  const text = alertKindText(kind);
+  return /^[A-Z]{2}/.test(text) ? text : text.charAt(0).toLowerCase() + text.slice(1);
+}

@@ -1,0 +1,11 @@
+/** The words that alerts, alert rules and notifications have in common. Pure, so that pure files may import them. */
+export {
+  ALERT_KINDS,
+  alertKindInSentence,
+  alertKindText,
+  kindOf,
+  REPORTED_KINDS,
+  wordsOfKind,
+} from './alert-kinds.ts';
+export { counted, minutesText } from './minutes.ts';
+export { SEVERITIES, type Severity } from './severities.ts';

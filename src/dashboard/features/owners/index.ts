@@ -1,0 +1,8 @@
+export {
+  OF_PROVIDER,
+  ownerBody,
+  useFirstOwner,
+  useOwnerChoice,
+  useOwnerName,
+  useSeesProvider,
+} from './owner.ts';
