@@ -33,6 +33,8 @@ import { LogShipping } from './capabilities/log-shipping/log-shipping.ts';
 import { shippedLogs } from './capabilities/log-shipping/machine-events.ts';
 import { MachineSampler } from './capabilities/metrics/machine-sampler.ts';
 import { SampleReports } from './capabilities/metrics/sample-reports.ts';
+import { MachineServices } from './capabilities/services/machine-services.ts';
+import { ServiceReports } from './capabilities/services/service-reports.ts';
 import { powerHandlers, machineRebooter } from './capabilities/power.ts';
 import { recoveryCheckHandlers } from './capabilities/recovery-checks.ts';
 import { scriptHandlers, findInterpreters, ScriptFolder } from './capabilities/scripts.ts';
@@ -211,6 +213,10 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     file: path.join(folder, 'samples.json'),
     warn,
   });
+  const machineServices = new MachineServices(machineSources());
+  const services = settings.sendInventory
+    ? new ServiceReports({ read: () => machineServices.read(), serverClock, warn })
+    : undefined;
   let isConnected = false;
   const connection = new AgentConnection({
     server,
@@ -240,6 +246,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     onConnected(reports) {
       updates?.connected(reports.status);
       metrics.connected(reports.samples);
+      services?.connected(reports.services);
     },
     onHeartbeatAck: (answer) => updates?.acknowledged(answer),
     onState(state) {
@@ -248,7 +255,10 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       status.put(state);
       const line = stateLines.next(state);
       if (line !== undefined) log.write(line.level, 'connection', line.message);
-      if (state.state !== 'connected') metrics.disconnected();
+      if (state.state !== 'connected') {
+        metrics.disconnected();
+        services?.disconnected();
+      }
       shipping?.onState(state);
       inventory?.onState(state);
       onState(state);
@@ -256,6 +266,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
   });
   await durable.start();
   await metrics.start();
+  services?.start();
   watchdog?.answerChecks(() => selfCheck({ queries, checkLedger: () => durable.check() }));
   const rotation = rotateByAge(dataDir, () => isConnected);
   connection.start();
@@ -265,6 +276,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       engineWatch.stop();
       connection.stop();
       await metrics.stop();
+      services?.stop();
       await updates?.stop();
       await durable.stop();
       machineRestores.close();

@@ -13,6 +13,7 @@ import { CLOUD_READINESS, feature as cloudBackup } from './cloud-backup/index.ts
 import { feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
 import { feature as databaseBackup } from './database-backup/index.ts';
+import { feature as deviceServices } from './device-services/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
 import { feature as filters } from './filters/index.ts';
@@ -57,6 +58,7 @@ export const FEATURES = [
   devices,
   customFields,
   inventory,
+  deviceServices,
   groups,
   filters,
   scripts,

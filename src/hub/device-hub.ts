@@ -17,6 +17,7 @@ import type {
   FleetStore,
   LogReads,
   MetricHistory,
+  DeviceServices,
   People,
 } from './ports.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
@@ -119,6 +120,8 @@ export interface HubOptions {
   upgrades?: { offers: UpgradeOffers; history: UpgradeHistory };
   /** Keeps the samples of devices. Without it, agents keep theirs. */
   metricHistory?: MetricHistory;
+  /** Keeps the services of devices. Without it, agents keep theirs. */
+  deviceServices?: DeviceServices;
   /** The audit trail of live log reads. Without it they are not recorded. */
   logReads?: LogReads;
   people: People;

@@ -40,6 +40,7 @@ import { PresenceWriter } from './presence/presence-writer.ts';
 import { NO_UPGRADE_OFFERS } from './ports.ts';
 import { UpgradeReportWriter } from './agents/upgrade-report-writer.ts';
 import { createSampleWriter } from './agents/sample-writer.ts';
+import { createServiceWriter } from './agents/service-writer.ts';
 import {
   AddressAdmission,
   type AddressLimits,
@@ -176,6 +177,11 @@ export function createHub(options: HubOptions): Hub {
     log,
     onRefused: (count) => metrics.refusedRecords.inc({ records: 'metric samples' }, count),
   });
+  const services = createServiceWriter({
+    store: options.deviceServices,
+    log,
+    onRefused: (count) => metrics.refusedRecords.inc({ records: 'services' }, count),
+  });
   const reporting = new ReportingDevices();
   offers.onDeviceChanged((deviceId) => {
     registry.get(deviceId)?.forgetOffer();
@@ -247,6 +253,7 @@ export function createHub(options: HubOptions): Hub {
     dispatcher,
     upgrades,
     samples,
+    services,
     jobs,
     guard,
     log,
@@ -431,6 +438,7 @@ export function createHub(options: HubOptions): Hub {
       await dispatcher.settle();
       await upgrades?.settle();
       await samples.settle();
+      await services.settle();
       await writer.settle();
       await reports.settle();
       await longWork?.settle();
@@ -450,6 +458,7 @@ export function createHub(options: HubOptions): Hub {
       await dispatcher.close();
       await upgrades?.close();
       await samples.close();
+      await services.close();
       jobs.close();
       await longWork?.close();
       await io.close();

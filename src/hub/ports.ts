@@ -15,6 +15,7 @@ import {
   type Presence,
   type MachineIdentity,
   type MetricSamples,
+  type ServiceReport,
   type Heartbeat,
   type Metrics,
   type DeviceStatus,
@@ -123,6 +124,21 @@ export interface MetricHistory {
    * @returns the devices whose samples are stored; the others have to send theirs again
    */
   record(reports: readonly MetricReport[]): Promise<ReadonlySet<string>>;
+}
+
+/** What a device reported about its services. */
+export interface DeviceServiceReport {
+  deviceId: string;
+  report: ServiceReport;
+}
+
+/** The services of devices. */
+export interface DeviceServices {
+  /**
+   * Stores reports of any devices, in the order of their arrival.
+   * @returns the devices whose reports are stored; the others have to send theirs again
+   */
+  record(reports: readonly DeviceServiceReport[]): Promise<ReadonlySet<string>>;
 }
 
 const NOTHING: Offer = { upgrade: [], revision: 0, until: Number.POSITIVE_INFINITY };

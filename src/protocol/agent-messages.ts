@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CommandSecrets } from './commands/index.ts';
 import { HostName, MachineIdentity } from './machine-identity.ts';
 import { MetricSamples } from './metric-history.ts';
+import { ServiceReport } from './services.ts';
 import { Instant, reportedLine, reportedName, reportedText, text, storableText } from './primitives.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 
@@ -223,6 +224,7 @@ export const AGENT_EVENTS = {
   'command:result': CommandResult,
   'update:status': UpdateStatus,
   'metrics:samples': MetricSamples,
+  'services:report': ServiceReport,
 } as const;
 export type AgentEvent = keyof typeof AGENT_EVENTS;
 
@@ -236,6 +238,7 @@ export interface AgentToHub {
   'command:result': (message: CommandResult, ack: Ack<OkAck>) => void;
   'update:status': (message: UpdateStatus, ack: Ack<OkAck>) => void;
   'metrics:samples': (message: MetricSamples, ack: Ack<OkAck>) => void;
+  'services:report': (message: ServiceReport, ack: Ack<OkAck>) => void;
 }
 
 /** The events that the hub sends to an agent. */

@@ -14,6 +14,7 @@ export * from './event-logs.ts';
 export { FailedSource } from './primitives.ts';
 export * from './inventory.ts';
 export * from './metric-history.ts';
+export * from './services.ts';
 export * from './machine-identity.ts';
 export * from './recovery.ts';
 export * from './reference/index.ts';

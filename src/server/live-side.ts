@@ -13,6 +13,7 @@ import {
   createFleetStore,
   recompileOnDefinitionChanges,
 } from '../features/devices/index.ts';
+import { createServiceStore } from '../features/device-services/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
 import { FigureWatch, RuleBook } from '../features/alert-rules/index.ts';
 import { createMetricStore } from '../features/metrics/index.ts';
@@ -123,6 +124,7 @@ export async function createLiveSide(
     }),
     upgrades: { offers: board, history: upgradeHistory },
     metricHistory,
+    deviceServices: createServiceStore(db),
     logReads,
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,

@@ -37,9 +37,16 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   'backup-store': ['c2c_stores'],
   // The list of commands names the script that each of them runs.
   commands: ['scripts'],
-  // Rounds compare what stands with what has to be raised, leave out the devices of maintenance windows, and count events, all
+  // Rounds compare what stands with what has to be raised, leave out the devices of maintenance windows, count events, and look up services, all
   // in sets. A preview does the same with the past. A filter that is used is looked up with the rules that use it.
-  'alert-rules': ['alerts', 'maintenance_members', 'device_event_logs', 'software_changes', 'saved_filters'],
+  'alert-rules': [
+    'alerts',
+    'maintenance_members',
+    'device_event_logs',
+    'software_changes',
+    'device_services',
+    'saved_filters',
+  ],
   // A condition becomes one SQL predicate over everything that a device is known by. What a list of devices shows of each is
   // selected with it.
   conditions: ['device_group_members', 'device_software', 'software_titles', 'maintenance_members'],

@@ -10,6 +10,7 @@ import {
   ErrorAck,
   type MetricSamples,
   OkAck,
+  type ServiceReport,
   type UpdateStatus,
 } from '../../protocol/index.ts';
 import { AgentError } from './agent-error.ts';
@@ -26,11 +27,14 @@ export interface AnswerChannel {
 export type SendStatus = (status: UpdateStatus) => Promise<void>;
 /** The same for samples of the machine's figures. Rejects with `HubRefused` if the hub does not take them. */
 export type SendSamples = (samples: MetricSamples) => Promise<void>;
+/** The same for services of the machine. */
+export type SendServices = (report: ServiceReport) => Promise<void>;
 
 /** What an agent sends of its own accord. */
 export interface ReportChannel {
   status: SendStatus;
   samples: SendSamples;
+  services: SendServices;
 }
 
 const RESEND_MS = 500;
@@ -42,7 +46,7 @@ export function channelOver(
   socket: Socket,
   ackMs: number,
 ): { answers: AnswerChannel; reports: ReportChannel } {
-  type Message = CommandRows | CommandProgress | CommandResult | UpdateStatus | MetricSamples;
+  type Message = CommandRows | CommandProgress | CommandResult | UpdateStatus | MetricSamples | ServiceReport;
   const deliver = async (event: string, message: Message) => {
     while (socket.connected) {
       let againMs = RESEND_MS;
@@ -72,6 +76,7 @@ export function channelOver(
   const reports: ReportChannel = {
     status: (status) => deliver('update:status', status),
     samples: (samples) => deliver('metrics:samples', samples),
+    services: (report) => deliver('services:report', report),
   };
   return { answers, reports };
 }

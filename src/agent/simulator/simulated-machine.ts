@@ -12,6 +12,7 @@ import {
   sendInventoryTo,
   inventoryHandlers,
 } from '../capabilities/inventory/inventory-reports.ts';
+import { ServiceReports } from '../capabilities/services/service-reports.ts';
 import { powerHandlers } from '../capabilities/power.ts';
 import { updateHandlers } from '../capabilities/update/updater.ts';
 import { AgentError } from '../core/agent-error.ts';
@@ -27,6 +28,7 @@ import type { DurableHandlers } from '../work/handler.ts';
 import type { Journal } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
+import { syntheticServices } from './synthetic-services.ts';
 import { syntheticSample, SyntheticSamples } from './synthetic-samples.ts';
 import {
   type Circumstances,
@@ -57,6 +59,8 @@ const SYNTHETIC_IDS = 100;
 /** How long a poor connection holds, and how long it is gone: longer than the grace period of the server. */
 const CONNECTED_MS = { least: 40_000, more: 50_000 };
 const GONE_MS = { least: 9000, more: 14_000 };
+/** Soon, because a simulated machine has no services that are still starting. */
+const SERVICES_FIRST_MS = 1000;
 /** Duration of an agent's restart. */
 const RESTART_MS = 3000;
 
@@ -70,6 +74,7 @@ export class SimulatedMachine {
   readonly #durable: DurableRunner;
   readonly #upgrades: SyntheticUpgrades | undefined;
   readonly #samples: SyntheticSamples | undefined;
+  readonly #services: ServiceReports | undefined;
   #agentVersion: string;
   #connection: AgentConnection | undefined;
   #timer: Timer | undefined;
@@ -119,11 +124,20 @@ export class SimulatedMachine {
         now: () => this.#serverClock.now(),
       });
     }
+    if (circumstances.reportsServices) {
+      this.#services = new ServiceReports({
+        read: async () => syntheticServices(index, clock.now(), circumstances),
+        serverClock: this.#serverClock,
+        warn: () => {},
+        firstMs: SERVICES_FIRST_MS,
+      });
+    }
   }
 
   /** Resolves when the machine has connected for the first time, or was stopped. */
   async start(): Promise<void> {
     await this.#inventory.start();
+    this.#services?.start();
     await this.#connect();
     if (this.#options.circumstances.hasPoorConnection) this.#loseConnectionSoon();
   }
@@ -133,6 +147,7 @@ export class SimulatedMachine {
     clock.clear(this.#timer);
     this.#upgrades?.stop();
     this.#samples?.stop();
+    this.#services?.stop();
     this.#connection?.stop();
     // An inventory that is not delivered before the program ends is sent after the next start.
     void this.#inventory.stop();
@@ -163,13 +178,15 @@ export class SimulatedMachine {
           ...this.#settings,
         }),
         onHeartbeatAck: (answer) => this.#upgrades?.acknowledged(answer),
-        onConnected: ({ status, samples }) => {
+        onConnected: ({ status, samples, services }) => {
           this.#upgrades?.connected(status);
           this.#samples?.connected(samples);
+          this.#services?.connected(services);
         },
         onState: (now) => {
           this.#inventory.onState(now);
           const { state } = now;
+          if (state !== 'connected') this.#services?.disconnected();
           if (state === 'connected' || state === 'stopped') resolve();
         },
       });

@@ -133,12 +133,17 @@ export interface Circumstances {
   installsReleases: boolean;
   /** The machine sends samples of its figures. */
   sendsSamples: boolean;
+  /** The machine reports its services. */
+  reportsServices: boolean;
+  /** One of its services stops now and then. */
+  hasUnreliableService: boolean;
   /** A new release fails on it, so it rolls back. */
   rollsBack: boolean;
 }
 
 const POOR_CONNECTIONS: readonly number[] = [9, 31, 58, 84];
 const ROLLS_BACK_ONE_IN = 37;
+const UNRELIABLE_SERVICE_ONE_IN = 30;
 /** One of the first machines has a failing disk, so that a small fleet has one too. */
 const FAILING_DISK = firstWindowsFrom(3);
 
@@ -153,6 +158,8 @@ export const circumstancesOf = (index: number, isEventful: boolean): Circumstanc
   hasPoorConnection: isEventful && POOR_CONNECTIONS.includes(index),
   installsReleases: isEventful,
   sendsSamples: isEventful,
+  reportsServices: isEventful,
+  hasUnreliableService: isEventful && mix(index, 60) % UNRELIABLE_SERVICE_ONE_IN === 0,
   rollsBack: isEventful && mix(index, 41) % ROLLS_BACK_ONE_IN === 0,
 });
 

@@ -65,6 +65,20 @@ kind: "software"
 name: string
 change: ("installed" | "removed")
 } | {
+kind: "service"
+/**
+ * The name or the display name of the service. Exact, but ignoring case.
+ */
+name: string
+/**
+ * `failed` is a service that has ended with an error. It counts as `stopped` as well.
+ */
+state: ("stopped" | "running" | "failed")
+/**
+ * How long the service has been in that state, so that one that is restarted raises no alert. Devices look once a minute. Default 0.
+ */
+forMinutes?: number
+} | {
 kind: "reported"
 /**
  * What the server reports by itself, such as backup_failed.
@@ -3145,6 +3159,48 @@ pagination: Pagination
 }
 }
 /**
+ * List the services of a device, by name
+ */
+"GET /devices/{id}/services": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Part of the name or of the display name, ignoring case.
+ */
+search?: string
+/**
+ * Any of running, stopped, failed, starting, stopping, paused, separated by commas.
+ */
+state?: string
+}
+response: {
+data: DeviceService[]
+pagination: Pagination
+/**
+ * What manages the services of the device; `none` on one without, null if its agent has never reported any.
+ */
+manager: (("systemd" | "windows" | "launchd" | "none") | null)
+/**
+ * When the device reported a change, or all of its services, last.
+ */
+reportedAt: (string | null)
+/**
+ * How many services the device has beyond those that are kept.
+ */
+unlisted: number
+}
+}
+/**
  * List device groups of one or all accessible organizations
  */
 "GET /groups": {
@@ -4465,7 +4521,7 @@ limit?: string
  * Only rules that cover devices of this organization: its own, and those of its partner.
  */
 orgId?: string
-kind?: ("offline" | "metric" | "event" | "software" | "reported")
+kind?: ("offline" | "metric" | "event" | "software" | "service" | "reported")
 /**
  * Part of the name, case-insensitive.
  */
@@ -9912,6 +9968,29 @@ deviceCount: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceService".
+ */
+export interface DeviceService {
+/**
+ * As the service manager names it; of systemd without the ending `.service`.
+ */
+name: string
+displayName: (string | null)
+/**
+ * `failed`: it has ended with an error.
+ */
+state: ("running" | "stopped" | "failed" | "starting" | "stopping" | "paused")
+/**
+ * Null if it is not known.
+ */
+startMode: (("automatic" | "manual" | "disabled") | null)
+/**
+ * Since when it is in that state. A service that was in it before the first report has the time of that report.
+ */
+since: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "Group".
  */
 export interface Group {
@@ -10448,7 +10527,7 @@ devices: number
  */
 examined: number
 /**
- * False if there were more devices or alerts than the preview examines.
+ * False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.
  */
 complete: boolean
 /**

@@ -75,6 +75,19 @@ const SoftwareCondition = z.strictObject({
   change: z.enum(['installed', 'removed']),
 });
 
+const ServiceCondition = z.strictObject({
+  kind: z.literal('service'),
+  name: nfcText(200).describe('The name or the display name of the service. Exact, but ignoring case.'),
+  state: z
+    .enum(['stopped', 'running', 'failed'])
+    .describe('`failed` is a service that has ended with an error. It counts as `stopped` as well.'),
+  forMinutes: minutes(0, DAY_MINUTES)
+    .optional()
+    .describe(
+      'How long the service has been in that state, so that one that is restarted raises no alert. Devices look once a minute. Default 0.',
+    ),
+});
+
 const ReportedCondition = z.strictObject({
   kind: z.literal('reported'),
   alertKind: AlertKind.describe('What the server reports by itself, such as backup_failed.'),
@@ -86,6 +99,7 @@ export const RuleCondition = z
     MetricCondition,
     EventCondition,
     SoftwareCondition,
+    ServiceCondition,
     ReportedCondition,
   ])
   .meta({ id: 'AlertCondition' });
@@ -144,7 +158,7 @@ export const AlertRuleQuery = PageQuery.extend({
   orgId: Id.optional().describe(
     'Only rules that cover devices of this organization: its own, and those of its partner.',
   ),
-  kind: z.enum(['offline', 'metric', 'event', 'software', 'reported']).optional(),
+  kind: z.enum(['offline', 'metric', 'event', 'software', 'service', 'reported']).optional(),
   search: text(100).optional().describe('Part of the name, case-insensitive.'),
 });
 export type AlertRuleQuery = z.infer<typeof AlertRuleQuery>;
@@ -163,7 +177,11 @@ export const RulePreview = z
     to: Timestamp,
     devices: z.number().int().describe('The devices of the target.'),
     examined: z.number().int().describe('Those whose history was examined.'),
-    complete: z.boolean().describe('False if there were more devices or alerts than the preview examines.'),
+    complete: z
+      .boolean()
+      .describe(
+        'False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.',
+      ),
     count: z.number().int().describe('The alerts that the rule would have raised.'),
     affected: z.number().int().describe('The devices about which it would have raised alerts.'),
     byDay: z.array(z.object({ day: z.string().describe('In UTC.'), count: z.number().int() })),

@@ -4,7 +4,7 @@ import { isAbove, ruleMetric, type RuleMetricName } from './rule-metrics.ts';
 /** What alerts of rules are called, and what they say. Pure. */
 
 /** Rules of these kinds watch for causes of their own, so that each raises alerts of a kind of its own. */
-const OWN_KINDS = { event: 'log_event', software: 'software_change' } as const;
+const OWN_KINDS = { event: 'log_event', software: 'software_change', service: 'service_state' } as const;
 
 /** The random end of an id. */
 const KIND_LENGTH = 12;
@@ -22,6 +22,7 @@ export function alertKindOf(ruleId: string, condition: RuleCondition): string {
       return condition.alertKind;
     case 'event':
     case 'software':
+    case 'service':
       return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-KIND_LENGTH)}`;
   }
 }
@@ -33,7 +34,7 @@ export interface Found {
   facts: Facts;
 }
 
-/** Of a metric the figure; of events their number and the newest; of software its name and version. */
+/** Of a metric the figure; of events their number and the newest; of software its name and version; of a service its name and state. */
 export interface Facts {
   value?: number | undefined;
   count?: number | undefined;
@@ -41,6 +42,7 @@ export interface Facts {
   source?: string | undefined;
   name?: string | undefined;
   version?: string | undefined;
+  state?: string | undefined;
 }
 
 /** @param found  not empty */
@@ -73,6 +75,50 @@ export function alertText(
         details: { change: condition.change, software: all },
       };
     }
+    case 'service':
+      return serviceText(condition, { rule, device, found });
+  }
+}
+
+type ServiceCondition = Extract<RuleCondition, { kind: 'service' }>;
+
+function serviceText(
+  condition: ServiceCondition,
+  { rule, device, found }: { rule: string; device: string; found: readonly Found[] },
+) {
+  const services = found.map(({ label, since, facts: { name = label, state = condition.state } }) => ({
+    name,
+    state,
+    since: since.toISOString(),
+  }));
+  const names = listOf(services.map(({ name }) => name));
+  const since = services.map((service) => service.since).sort()[0] ?? '';
+  const isOne = services.length === 1;
+  const hasFailed = services.every(({ state }) => state === 'failed');
+  const has = isOne ? 'has' : 'have';
+  return {
+    title: hasFailed
+      ? `${names} ${has} failed on ${device}`
+      : `${names} ${isOne ? 'is' : 'are'} ${condition.state} on ${device}`,
+    message: `${names} ${has} ${hasFailed ? 'failed' : `been ${condition.state}`} on ${device}, since ${inUtc(since)}. The rule ${rule} watches for it.`,
+    details: { state: condition.state, services, since },
+  };
+}
+
+/** Such as 2026-01-31 08:00 UTC. */
+const inUtc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
+
+/** Why an alert about a service was resolved. */
+export function serviceClearedText(name: string, state: string): string {
+  switch (state) {
+    case 'running':
+      return `${name} is running.`;
+    case 'removed':
+      return `The device does not have ${name} any more.`;
+    case 'stopped':
+      return `${name} is stopped.`;
+    default:
+      return `${name} is not in that state any more.`;
   }
 }
 

@@ -165,6 +165,7 @@ const Facts = z.object({
   message: z.string().optional(),
   source: z.string().optional(),
   name: z.string().optional(),
+  state: z.string().optional(),
   version: z
     .string()
     .nullish()
@@ -239,7 +240,15 @@ const OverAlert = z.object({
   id: z.string(),
   isOutOfService: z.boolean(),
   /** The match that ended last; null if the rule does not watch for it any more. */
-  last: z.object({ condition: z.unknown(), label: z.string(), value: z.number().nullable() }).nullable(),
+  last: z
+    .object({
+      condition: z.unknown(),
+      label: z.string(),
+      value: z.number().nullable(),
+      name: z.string().nullable(),
+      state: z.string().nullable(),
+    })
+    .nullable(),
 });
 export type OverAlert = z.infer<typeof OverAlert>;
 
@@ -250,12 +259,13 @@ const TAKEN_OVER_WITHIN = `interval '1 day'`;
 export async function overAlerts(tx: Session, atMost: number, coverage: Coverage): Promise<OverAlert[]> {
   const { rows } = await tx.raw<{ rows: unknown[] }>(
     `select a.id, coalesce(d.condition = 'decommissioned', true) as "isOutOfService", (
-        select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'cleared')
+        select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'cleared',
+          'name', m.facts -> 'name', 'state', m.facts -> 'state')
         from alert_rule_matches m join alert_rules r on r.id = m.rule_id
         where m.device_id = a.device_id and m.rule_id = a.rule_id and m.ends_at <= now()
         order by m.ends_at desc limit 1) as last
     from alerts a left join devices d on d.id = a.device_id
-    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '^(log_event|software_change)_[0-9a-f]{12}$')
+    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '^(log_event|software_change|service_state)_[0-9a-f]{12}$')
       and (a.rule_id is not null or a.last_at < now() - ${TAKEN_OVER_WITHIN})
       ${covered('a.org_id', coverage)}
       and (d.id is null or d.condition = 'decommissioned' or not exists (

@@ -84,6 +84,26 @@ export async function fittingSoftwareChanges(
   return rows;
 }
 
+/** The services of devices that have been in the state of a condition for long enough. @returns since when they have */
+export async function fittingServices(
+  { tx, caller }: Reader,
+  deviceIds: readonly string[],
+  condition: ConditionOf<'service'>,
+  { from, to }: { from: Date; to: Date },
+): Promise<PastEvent[]> {
+  const { rows } = await tx.raw<{ rows: PastEvent[] }>(
+    `select * from (
+      select s.device_id as "deviceId", s.since + make_interval(mins => ?::integer) as at,
+        coalesce(nullif(s.display_name, ''), s.name) || ' is ' || s.state as what
+      from devices d join device_services s on s.org_id = d.org_id and s.device_id = d.id
+      where d.id = any(?::uuid[]) and ${inTenant(caller, 'd.org_id')}
+        and service_fits(?::jsonb, s.name, s.display_name, s.state)
+    ) fitting where at >= ?::timestamptz and at < ?::timestamptz order by "deviceId", at`,
+    [condition.forMinutes ?? 0, [...deviceIds], JSON.stringify(condition), from, to],
+  );
+  return rows;
+}
+
 const PastReport = z.object({
   deviceId: z.string(),
   orgId: z.string(),

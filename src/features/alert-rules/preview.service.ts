@@ -18,6 +18,7 @@ import {
 import {
   devicesOfTarget,
   fittingEvents,
+  fittingServices,
   fittingSoftwareChanges,
   pastReports,
   type PreviewedDevice,
@@ -30,7 +31,7 @@ const DEVICES_MAX = 5000;
 const DEVICES_WITH_FIGURES_MAX = 300;
 /** A preview ends after this time, and says so. */
 const BUDGET_MS = 8000;
-const DEVICES_AT_ONCE = { metric: 10, offline: 500, event: 100, software: 500 };
+const DEVICES_AT_ONCE = { metric: 10, offline: 500, event: 100, software: 500, service: 500 };
 const EVENTS_MAX = 20_000;
 const REPORTS_MAX = 5000;
 const SHOWN_MAX = 200;
@@ -147,6 +148,15 @@ async function turnsOf(
         all.map(({ at, name, isMet, what }) => ({ at: at.getTime(), key: name, isMet, what })),
       );
       return { turns, isCut: changes.length === EVENTS_MAX };
+    }
+    case 'service': {
+      // Only since when services are in their present state is known, so there may have been more.
+      const services = await fittingServices(ctx, ids, condition, range);
+      const byDevice = groupedBy(services, ({ deviceId }) => deviceId);
+      const turns = mapped(byDevice, (all) =>
+        all.map(({ at, what }) => ({ at: at.getTime(), key: what, isMet: true, what })),
+      );
+      return { turns, isCut: true };
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import { raiseOfRules } from '../alerts/index.ts';
-import { alertText, clearedText } from './alert-text.ts';
+import { alertText, clearedText, serviceClearedText } from './alert-text.ts';
 import { RuleCondition } from './alert-rule.schema.ts';
 import {
   countEvents,
@@ -10,6 +10,7 @@ import {
   overAlerts,
   type OverAlert,
 } from './match.queries.ts';
+import { confirmServices, matchServices } from './service-match.queries.ts';
 import {
   BATCH_SIZE,
   type Coverage,
@@ -98,6 +99,8 @@ export async function evaluate(
   if (!isEarly) raised += await inBatches(BATCH_SIZE, () => run(raiseOffline(isWhole, coverage)));
   if (isWhole) for (const sql of resolveUnwatched(coverage)) resolved += await run(sql);
   await inBatches(countEvents.batch, () => countEvents(tx, coverage));
+  await matchServices(tx, isWhole, coverage);
+  await confirmServices(tx, coverage);
   resolved += await inBatches(MATCHES_AT_ONCE, () => resolveOver(tx, coverage));
   raised += await inBatches(MATCHES_AT_ONCE, () => raiseDue(tx, isWhole, coverage));
   await forgetEnded(tx, coverage);
@@ -141,6 +144,10 @@ function whyOver({ isOutOfService, last }: OverAlert): string {
       return condition.change === 'installed'
         ? 'The software was removed.'
         : 'The software is installed again.';
+    case 'service':
+      return last === null || last.state === null
+        ? 'The service is not in that state any more.'
+        : serviceClearedText(last.name ?? last.label, last.state);
     default:
       return 'No alert rule watches for this any more.';
   }

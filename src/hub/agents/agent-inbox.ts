@@ -29,6 +29,9 @@ const ANSWERS_MAX = 20_000;
 
 type Messages = { [E in AgentEvent]: z.infer<(typeof AGENT_EVENTS)[E]> };
 
+/** After this time and up to as long again, an agent reports services again that could not be stored. */
+const SERVICES_LATER_MS = 20_000;
+
 const OK: OkAck = { ok: true };
 const NO_SUCH_COMPONENT: ErrorAck = {
   ok: false,
@@ -68,6 +71,15 @@ const HANDLE: {
     // The agent keeps samples until they are stored.
     const ack = (isStored: boolean) => answer(isStored ? OK : BUSY);
     if (!actor.post({ kind: 'samples', samples, ack })) answer(BUSY);
+  },
+  'services:report'(actor, report, answer) {
+    // The agent sends what is not stored again. Complete reports of a fleet must not all be repeated twice a second.
+    const later: ErrorAck = {
+      ...BUSY,
+      error: { ...BUSY.error, retryAfterMs: Math.round(SERVICES_LATER_MS * (1 + Math.random())) },
+    };
+    const ack = (isStored: boolean) => answer(isStored ? OK : later);
+    if (!actor.post({ kind: 'services', report, ack })) answer(later);
   },
 };
 

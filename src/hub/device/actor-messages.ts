@@ -11,6 +11,7 @@ import {
   type HeartbeatAck,
   type HubReconnect,
   type MetricSamples,
+  type ServiceReport,
   type UpdateStatus,
   type UpgradableComponent,
   AgentErrorCode,
@@ -60,7 +61,8 @@ export type ActorMessage =
   | { kind: 'progress'; progress: CommandProgress }
   | { kind: 'result'; result: CommandResult; ack: (isStored: boolean) => void }
   | { kind: 'upgrade'; status: ReportedUpgrade; at: number; ack: (isStored: boolean) => void }
-  | { kind: 'samples'; samples: MetricSamples['samples']; ack: (isStored: boolean) => void };
+  | { kind: 'samples'; samples: MetricSamples['samples']; ack: (isStored: boolean) => void }
+  | { kind: 'services'; report: ServiceReport; ack: (isStored: boolean) => void };
 
 /** A phase of an upgrade, of a component that devices upgrade. */
 export type ReportedUpgrade = UpdateStatus & { component: UpgradableComponent };
@@ -74,7 +76,8 @@ export const BUSY: ErrorAck = {
 export function rejectMessage(message: ActorMessage): void {
   if (message.kind === 'query') message.query.settle({ ok: false, reason: 'disconnected' });
   if (message.kind === 'heartbeat') message.ack(BUSY);
-  if (message.kind === 'result' || message.kind === 'upgrade' || message.kind === 'samples') {
+  const { kind } = message;
+  if (kind === 'result' || kind === 'upgrade' || kind === 'samples' || kind === 'services') {
     message.ack(false);
   }
 }

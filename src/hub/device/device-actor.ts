@@ -5,6 +5,7 @@ import type {
   HubReconnect,
   MachineIdentity,
   MetricSamples,
+  ServiceReport,
   PresenceReason,
 } from '../../protocol/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
@@ -58,6 +59,8 @@ export interface ActorEvents {
   upgrade(deviceId: string, status: ReportedUpgrade, onStored: (isStored: boolean) => void): void;
   /** @param onStored  called with `true` when the samples are stored, with `false` when they have to be sent again */
   samples(deviceId: string, samples: MetricSamples['samples'], onStored: (isStored: boolean) => void): void;
+  /** @param onStored  called with `true` when the report is stored, with `false` when it has to be sent again */
+  services(deviceId: string, report: ServiceReport, onStored: (isStored: boolean) => void): void;
   /** Output of a command, or rows with an id that is no open query of this device. */
   rows(deviceId: string, rows: CommandRows): void;
   /** The connection was alive when another one replaced it. */
@@ -306,6 +309,9 @@ export class DeviceActor {
         // Of a device that waits for approval nothing is kept.
         if (this.isPending) return message.ack(false);
         return this.#events.samples(this.deviceId, message.samples, message.ack);
+      case 'services':
+        if (this.isPending) return message.ack(false);
+        return this.#events.services(this.deviceId, message.report, message.ack);
       case 'progress':
         if (this.#queries?.has(message.progress.id) === true) return;
         return this.#events.command(progressEvent(this.deviceId, message.progress));

@@ -1,4 +1,4 @@
-import { JobOutput, type CommandRows, type MetricSamples } from '../../protocol/index.ts';
+import { JobOutput, type CommandRows, type MetricSamples, type ServiceReport } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { IdentityGuard } from '../agents/identity-guard.ts';
 import type { Directory } from '../cluster/directory.ts';
@@ -8,7 +8,13 @@ import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
 import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import type { JobFeed } from '../commands/job-feed.ts';
-import type { CommandEvent, DeviceFacts, MetricReport, PresenceRecord } from '../ports.ts';
+import type {
+  CommandEvent,
+  DeviceFacts,
+  DeviceServiceReport,
+  MetricReport,
+  PresenceRecord,
+} from '../ports.ts';
 import type { AcknowledgedWriter } from '../agents/acknowledged-writer.ts';
 import type { ReportedUpgrade } from '../device/actor-messages.ts';
 import type { UpgradeReportWriter } from '../agents/upgrade-report-writer.ts';
@@ -25,6 +31,7 @@ interface Parts {
   dispatcher: CommandDispatcher;
   upgrades: UpgradeReportWriter | undefined;
   samples: Pick<AcknowledgedWriter<MetricReport, unknown>, 'record'>;
+  services: Pick<AcknowledgedWriter<DeviceServiceReport, unknown>, 'record'>;
   jobs: JobFeed;
   guard: IdentityGuard;
   log: Logger;
@@ -75,6 +82,10 @@ export class ActorReports implements ActorEvents {
 
   samples(deviceId: string, samples: MetricSamples['samples'], onStored: (isStored: boolean) => void): void {
     this.#parts.samples.record({ deviceId, samples }, onStored);
+  }
+
+  services(deviceId: string, report: ServiceReport, onStored: (isStored: boolean) => void): void {
+    this.#parts.services.record({ deviceId, report }, onStored);
   }
 
   rows(deviceId: string, { id, seq, rows }: CommandRows): void {

@@ -134,6 +134,26 @@ const FROM_AGENTS: Record<keyof AgentToHub, Described> = {
     ack: OkAck,
     ackExample: OK,
   },
+  'services:report': {
+    summary:
+      'Reports the services of the machine: all of them when the agent has started and once a day, otherwise those that have changed since the report that was acknowledged last. The agent looks once a minute, or less often if that takes long. A hub that does not know services answers with `UNKNOWN_EVENT`; the agent then reports none until it connects again.',
+    payload: AGENT_EVENTS['services:report'],
+    example: {
+      manager: 'windows',
+      isComplete: false,
+      services: [
+        {
+          name: 'Spooler',
+          displayName: 'Print Spooler',
+          state: 'stopped',
+          startMode: 'automatic',
+          since: '2026-01-31T08:00:00.000Z',
+        },
+      ],
+    },
+    ack: OkAck,
+    ackExample: OK,
+  },
 };
 
 const TO_AGENTS: Record<keyof HubToAgent, Described> = {

@@ -65,6 +65,10 @@ const TABS: Record<DeviceTab, { label: string; permission?: string; Content: Com
     label: 'Software',
     Content: tab(async () => (await import('./list-tabs.tsx')).SoftwareTab),
   },
+  services: {
+    label: 'Services',
+    Content: tab(async () => (await import('./services-tab.tsx')).ServicesTab),
+  },
   'agent-logs': {
     label: 'Agent logs',
     Content: tab(async () => (await import('./list-tabs.tsx')).AgentLogsTab),

@@ -3,6 +3,7 @@ export const DEVICE_TABS = [
   'summary',
   'metrics',
   'software',
+  'services',
   'agent-logs',
   'commands',
   'alerts',

@@ -16,7 +16,7 @@ import { asOwner } from '../../../support/test-postgres.ts';
 import { Keyboard } from '../../../support/keyboard.ts';
 
 /** Commands are walked through above. */
-const TABS = ['Software', 'Agent logs', 'Alerts', 'Upgrades', 'Audit'];
+const TABS = ['Software', 'Services', 'Agent logs', 'Alerts', 'Upgrades', 'Audit'];
 
 describe('the pages of devices', () => {
   const dashboard = useDashboard();
@@ -313,6 +313,29 @@ describe('the pages of devices', () => {
     expect(page.url()).to.match(/tab=audit/);
     await page.reload();
     await page.getByRole('tab', { name: 'Audit', exact: true, selected: true }).waitFor();
+  });
+
+  it('show the services of a device, those in one state, and that it has more than are kept', async () => {
+    const page = await dashboard.open(`/devices/${here.deviceId}?tab=services`, { person: tenant.admin });
+    await page.getByText('No services were reported').waitFor();
+    await agent.send('services:report', {
+      manager: 'systemd',
+      isComplete: true,
+      total: 1002,
+      services: [
+        { name: 'nginx', displayName: 'The web server', state: 'failed', startMode: 'automatic' },
+        { name: 'cron', state: 'running' },
+      ],
+    });
+    await page.reload();
+    const failed = row(page, 'The web server');
+    await failed.getByText('Failed').waitFor();
+    await failed.getByText('Automatic').waitFor();
+    await page.getByText('The device has 1,000 more services than an agent reports.').waitFor();
+    await assertAccessible(page);
+    await page.goto(`/devices/${here.deviceId}?tab=services&level=["running"]`);
+    await row(page, 'cron').getByText('Running').waitFor();
+    expect(await row(page, 'The web server').count()).to.equal(0);
   });
 
   it('have tabs through which the arrow keys lead without opening each of them', async () => {

@@ -242,6 +242,8 @@ describe('a device that is moved', () => {
       `insert into backup_vm_restores (id, org_id, device_id, kind, hypervisor, vm_name, spec, operation, command_id,
         holds_snapshot, expires_at)
       values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
+      `insert into device_services (org_id, device_id, name, state, since) values (?, ?, 'nginx', 'running', now())`,
+      `insert into device_service_reports (org_id, device_id, manager, reported_at) values (?, ?, 'systemd', now())`,
       `insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at)
       select gen_random_uuid(), org_id, device_id, id, 'bare_metal', repeat('0', 64), now()
       from backup_snapshots where org_id = ? and device_id = ?`,

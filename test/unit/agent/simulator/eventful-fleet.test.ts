@@ -7,7 +7,8 @@ import {
 } from '../../../../src/agent/simulator/synthetic-machine.ts';
 import { SyntheticLogs } from '../../../../src/agent/simulator/synthetic-logs.ts';
 import { SyntheticUpgrades } from '../../../../src/agent/simulator/simulated-machine.ts';
-import { Heartbeat, LogEntry, type UpdateStatus } from '../../../../src/protocol/index.ts';
+import { syntheticServices } from '../../../../src/agent/simulator/synthetic-services.ts';
+import { Heartbeat, LogEntry, ServiceReport, type UpdateStatus } from '../../../../src/protocol/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 const FLEET = Array.from({ length: 120 }, (_none, index) => index);
@@ -36,6 +37,7 @@ describe('an eventful fleet of simulated machines', () => {
     expect(osOf(failing[0]!)).to.equal('windows');
     expect(eventful.filter(({ hasPoorConnection }) => hasPoorConnection)).to.have.length(4);
     expect(eventful.filter(({ rollsBack }) => rollsBack).length).to.be.within(1, 20);
+    expect(eventful.filter((one) => one.hasUnreliableService).length).to.be.within(1, 20);
     const quiet = FLEET.flatMap((index) => Object.values(circumstancesOf(index, false)));
     expect(new Set(quiet)).to.deep.equal(new Set([false]));
   });
@@ -49,6 +51,22 @@ describe('an eventful fleet of simulated machines', () => {
     const figures = { agentVersion: '1.3.0', hasFailingDisk: true };
     const { metrics } = Heartbeat.parse(syntheticHeartbeat(index, Date.now(), figures));
     expect(metrics?.diskPercent).to.be.greaterThan(90);
+  });
+
+  it('has services that the server accepts, of which one stops for some minutes of each hour', () => {
+    const at = Date.UTC(2026, 0, 1);
+    for (const index of FLEET.slice(0, 20)) {
+      const states = Array.from({ length: 60 }, (_none, minute) => {
+        const { manager, services } = syntheticServices(index, at + minute * 60_000, {
+          hasUnreliableService: true,
+        });
+        expect(ServiceReport.safeParse({ manager, isComplete: true, services }).success).to.equal(true);
+        return services[0]?.state;
+      });
+      expect(states.filter((state) => state !== 'running')).to.have.length(8);
+      const [steady] = syntheticServices(index, at, { hasUnreliableService: false }).services;
+      expect(steady?.state).to.equal('running');
+    }
   });
 
   it('calls its machines by their site', () => {

@@ -73,6 +73,22 @@ describe('the inbox of an agent', () => {
   const status = { component: 'agent', targetVersion: '2.0.0', phase: 'downloading' };
 
   describe('passes on', () => {
+    it('asks for services that cannot be stored later, and not with all others', () => {
+      const report = { manager: 'none', isComplete: true, services: [] };
+      const answers = send('services:report', report);
+      expect(answers).to.deep.equal([]);
+      const [message] = posted;
+      if (message?.kind !== 'services') throw new Error('It was not posted.');
+      message.ack(false);
+      takes = false;
+      const [refused] = send('services:report', report);
+      for (const answer of [answers[0], refused]) {
+        const { error } = answer as { error: { code: string; retryAfterMs: number } };
+        expect(error.code).to.equal('DEVICE_BUSY');
+        expect(error.retryAfterMs).to.be.within(20_000, 40_000);
+      }
+    });
+
     it('heartbeats with the time at which they came', () => {
       clock.tick(5);
       const answers = send('heartbeat', HEARTBEAT);

@@ -67,6 +67,23 @@ describe('the life of a device actor', () => {
     expect(heartbeat(scene)).to.deep.equal([{ ok: true, at: AT, nextInMs: 60_000, upgrade: [upgrade] }]);
   });
 
+  it('keeps the services of a device only once it is approved', () => {
+    const scene = actorScene();
+    const waiting = actorScene({ identity: { ...scene.actor.identity, isPending: true } });
+    const stored = [scene, waiting].map((each) => {
+      let isStored: boolean | undefined;
+      each.actor.claimed(7);
+      each.actor.post({
+        kind: 'services',
+        report: { manager: 'none', isComplete: true, services: [] },
+        ack: (answer) => (isStored = answer),
+      });
+      return isStored;
+    });
+    expect(stored).to.deep.equal([true, false]);
+    expect([scene.services.length, waiting.services.length]).to.deep.equal([1, 0]);
+  });
+
   it('asks the agent once whether it is there, for all who ask at the same time', async () => {
     let asked = 0;
     let prove = (_answers: boolean) => {};

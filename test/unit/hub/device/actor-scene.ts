@@ -40,6 +40,7 @@ export interface ActorScene {
   jobRows: { deviceId: string; rows: CommandRows }[];
   upgrades: unknown[];
   samples: unknown[];
+  services: unknown[];
   outcomes: Map<string, LiveQueryOutcome[]>;
   queryRows: Map<string, unknown[]>;
   ask(id: string, options?: { type?: CommandType; maxRows?: number; payload?: unknown }): boolean;
@@ -66,6 +67,7 @@ export function actorScene(
     jobRows: [],
     upgrades: [],
     samples: [],
+    services: [],
     outcomes: new Map(),
     queryRows: new Map(),
     ask(id, { type = 'eventlogs.query', maxRows = 1000, payload = { name: 'System' } } = {}) {
@@ -133,6 +135,10 @@ export function actorScene(
       },
       upgrade(deviceId, status, onStored) {
         notes.upgrades.push({ deviceId, status });
+        onStored(true);
+      },
+      services(deviceId, report, onStored) {
+        notes.services.push({ deviceId, report });
         onStored(true);
       },
       samples(deviceId, samples, onStored) {

@@ -127,6 +127,7 @@ function scene(
       rows: () => {},
       upgrade: () => {},
       samples: () => {},
+      services: () => {},
     },
     offers: NO_UPGRADE_OFFERS,
     limits: { heartbeatMs: 60_000, graceMs: GRACE_MS, maxQueries: 4 },

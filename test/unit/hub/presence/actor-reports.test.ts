@@ -61,6 +61,7 @@ describe('the reports of device actors', () => {
             record: (...args: unknown[]) => void calls.push(['upgrade', ...args]),
           } as unknown as UpgradeReportWriter)
         : undefined,
+      services: { record: (...args: unknown[]) => void calls.push(['services', ...args]) },
       samples: { record: (...args: unknown[]) => void calls.push(['samples', ...args]) },
       jobs: { output: (...args: unknown[]) => void calls.push(['output', ...args]) } as unknown as JobFeed,
     });
