@@ -1,10 +1,15 @@
+import type { RuleFamily } from '../alerts/index.ts';
 import type { RuleCondition } from './alert-rule.schema.ts';
 import { isAbove, ruleMetric, type RuleMetricName } from './rule-metrics.ts';
 
 /** What alerts of rules are called, and what they say. Pure. */
 
 /** Rules of these kinds watch for causes of their own, so that each raises alerts of a kind of its own. */
-const OWN_KINDS = { event: 'log_event', software: 'software_change', service: 'service_state' } as const;
+const OWN_KINDS = {
+  event: 'log_event',
+  software: 'software_change',
+  service: 'service_state',
+} as const satisfies Partial<Record<RuleCondition['kind'], RuleFamily>>;
 
 /** The random end of an id. */
 const KIND_LENGTH = 12;
@@ -24,6 +29,8 @@ export function alertKindOf(ruleId: string, condition: RuleCondition): string {
     case 'software':
     case 'service':
       return `${OWN_KINDS[condition.kind]}_${ruleId.replaceAll('-', '').slice(-KIND_LENGTH)}`;
+    default:
+      return condition satisfies never;
   }
 }
 
@@ -77,6 +84,8 @@ export function alertText(
     }
     case 'service':
       return serviceText(condition, { rule, device, found });
+    default:
+      return condition satisfies never;
   }
 }
 
@@ -195,7 +204,8 @@ const BINARY = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
 
 /** A figure as a person would say it. */
 export function inUnit(metric: RuleMetricName, value: number): string {
-  switch (ruleMetric(metric).unit) {
+  const { unit } = ruleMetric(metric);
+  switch (unit) {
     case 'percent':
       return `${rounded(value)} %`;
     case 'number':
@@ -206,6 +216,8 @@ export function inUnit(metric: RuleMetricName, value: number): string {
       return inBytes(value);
     case 'bytesPerSecond':
       return `${inBytes(value)}/s`;
+    default:
+      return unit satisfies never;
   }
 }
 

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import { AlertSeverity, endCausesSql, notCoolingDown, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import {
+  AlertSeverity,
+  endCausesSql,
+  KIND_OF_ONE_RULE,
+  notCoolingDown,
+  SEVERITY_RANK,
+  STANDS,
+} from '../alerts/index.ts';
 import { RuleCondition } from './alert-rule.schema.ts';
 import {
   type Coverage,
@@ -265,7 +272,7 @@ export async function overAlerts(tx: Session, atMost: number, coverage: Coverage
         where m.device_id = a.device_id and m.rule_id = a.rule_id and m.ends_at <= now()
         order by m.ends_at desc limit 1) as last
     from alerts a left join devices d on d.id = a.device_id
-    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '^(log_event|software_change|service_state)_[0-9a-f]{12}$')
+    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '${KIND_OF_ONE_RULE}')
       and (a.rule_id is not null or a.last_at < now() - ${TAKEN_OVER_WITHIN})
       ${covered('a.org_id', coverage)}
       and (d.id is null or d.condition = 'decommissioned' or not exists (

@@ -158,6 +158,8 @@ async function turnsOf(
       );
       return { turns, isCut: true };
     }
+    default:
+      return condition satisfies never;
   }
 }
 
@@ -180,8 +182,7 @@ async function turnsOfFigures(
     for (const { label, points } of stretches.flatMap((stretch) => figuresOf(condition.metric, stretch))) {
       const known = figures.get(label) ?? [];
       figures.set(label, known);
-      for (const point of points)
-        if (point.at >= from.getTime() && point.at < to.getTime()) known.push(point);
+      known.push(...points.filter(({ at }) => at >= from.getTime() && at < to.getTime()));
     }
     return metricTurns(
       condition,

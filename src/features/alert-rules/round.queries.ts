@@ -122,11 +122,8 @@ async function raiseDue(tx: Session, isWhole: boolean, coverage: Coverage): Prom
 
 async function resolveOver(tx: Session, coverage: Coverage): Promise<number> {
   const over = await overAlerts(tx, MATCHES_AT_ONCE, coverage);
-  if (over.length > 0)
-    await endCauses(
-      tx,
-      over.map((alert) => ({ id: alert.id, why: whyOver(alert) })),
-    );
+  const ended = over.map((alert) => ({ id: alert.id, why: whyOver(alert) }));
+  if (ended.length > 0) await endCauses(tx, ended);
   return over.length;
 }
 

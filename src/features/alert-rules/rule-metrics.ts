@@ -96,6 +96,8 @@ export function isBeyond({ operator, threshold }: Thresholds, value: number): bo
       return value < threshold;
     case 'lessThanOrEquals':
       return value <= threshold;
+    default:
+      return operator satisfies never;
   }
 }
 

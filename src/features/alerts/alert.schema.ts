@@ -22,6 +22,18 @@ export const AlertKind = text(64).regex(
   'must be a kind of alerts, such as device_offline',
 );
 
+/**
+ * The kinds of alerts of rules that watch for causes of their own: each rule raises a kind of its own, which ends in twelve
+ * digits of its id.
+ */
+export const RULE_FAMILIES = ['log_event', 'software_change', 'service_state'] as const;
+export type RuleFamily = (typeof RULE_FAMILIES)[number];
+/** A regular expression for JavaScript and Postgres. */
+export const KIND_OF_ONE_RULE = `^(${RULE_FAMILIES.join('|')})_[0-9a-f]{12}$`;
+
+/** The kind without what tells rules of a family apart. */
+export const kindFamily = (kind: string): string => new RegExp(KIND_OF_ONE_RULE).exec(kind)?.[1] ?? kind;
+
 export const Alert = z
   .object({
     id: z.uuid(),

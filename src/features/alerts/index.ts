@@ -3,7 +3,14 @@ import { defineFeature } from '../feature.ts';
 import { alertRoutes } from './alert.routes.ts';
 import { alertRetention } from './alert.model.ts';
 
-export { AlertKind, AlertSeverity, AlertStatus } from './alert.schema.ts';
+export {
+  AlertKind,
+  AlertSeverity,
+  AlertStatus,
+  KIND_OF_ONE_RULE,
+  kindFamily,
+  type RuleFamily,
+} from './alert.schema.ts';
 export { alertSearch } from './alert.service.ts';
 export {
   endCausesSql,
@@ -18,7 +25,6 @@ export {
   raiseSql,
   resolveAlert,
   resolveAlerts,
-  type RuleAlert,
   SEVERITY_RANK,
   standingAlert,
   type StandingCause,

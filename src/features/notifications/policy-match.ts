@@ -1,4 +1,4 @@
-import type { AlertSeverity } from '../alerts/index.ts';
+import { type AlertSeverity, kindFamily } from '../alerts/index.ts';
 import type { GroupBy, PolicyMatch } from './policy.schema.ts';
 import { isWithinHours } from './weekly-hours.ts';
 
@@ -19,7 +19,8 @@ export function matchFault(
   at: Date,
 ): string | undefined {
   if (severities !== undefined && !severities.includes(severity)) return 'It is for other severities.';
-  if (kinds !== undefined && !kinds.includes(kind)) return 'It is for other kinds of alerts.';
+  if (kinds !== undefined && !kinds.includes(kind) && !kinds.includes(kindFamily(kind)))
+    return 'It is for other kinds of alerts.';
   if (orgIds !== undefined && !orgIds.includes(orgId)) return 'It is for other organizations.';
   if (siteIds !== undefined && (siteId === null || !siteIds.includes(siteId))) {
     return 'It is for other sites.';

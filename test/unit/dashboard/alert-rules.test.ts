@@ -72,6 +72,12 @@ describe('the condition of a rule in its form', () => {
       name: text,
       change: fc.constantFrom('installed' as const, 'removed' as const),
     }),
+    fc.record({
+      kind: fc.constant('service' as const),
+      name: text,
+      state: fc.constantFrom('stopped' as const, 'running' as const, 'failed' as const),
+      forMinutes: fc.integer({ min: 0, max: 1440 }),
+    }),
     fc.record({ kind: fc.constant('reported' as const), alertKind: text }),
   );
 

@@ -252,6 +252,41 @@ const FIELDS: {
     ],
   ],
 
+  service: ({ values }) => [
+    {
+      name: 'name',
+      label: 'Service',
+      description: 'Its name or display name, whole; upper and lower case are the same.',
+      placeholder: 'Spooler',
+      required: true,
+      maxLength: 200,
+    },
+    [
+      {
+        name: 'state',
+        kind: 'choice',
+        label: 'Is',
+        description: 'One that has failed is stopped as well.',
+        options: [
+          { value: 'stopped', label: 'Stopped' },
+          { value: 'failed', label: 'Failed' },
+          { value: 'running', label: 'Running' },
+        ],
+      },
+      {
+        name: 'forMinutes',
+        kind: 'number',
+        label: 'Lasts for',
+        description: inWords(values.forMinutes) ?? 'One that is restarted meanwhile raises no alert.',
+        suffix: ' min',
+        min: 0,
+        max: 1440,
+        required: true,
+        empty: undefined,
+      },
+    ],
+  ],
+
   reported: ({ values }) => [
     {
       name: 'alertKind',

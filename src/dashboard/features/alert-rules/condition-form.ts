@@ -47,6 +47,7 @@ export interface ConditionForms {
     withinMinutes: number | undefined;
   };
   software: { name: string; change: Conditions['software']['change'] };
+  service: { name: string; state: Conditions['service']['state']; forMinutes: number | undefined };
   reported: { alertKind: string };
 }
 
@@ -162,6 +163,17 @@ export const CONDITIONS: { readonly [K in ConditionKind]: ConditionEntry<K> } = 
     conditionOf: ({ name, change }) => ({ kind: 'software', name, change }),
     text: ({ name, change }) => `Software ${change}: ${name}`,
   },
+  service: {
+    label: 'A service',
+    help: 'A service of the machine is stopped, or runs although it should not. Devices look once a minute.',
+    first: { name: '', state: 'stopped', forMinutes: 2 },
+    formOf: ({ name, state, forMinutes }) => ({ name, state, forMinutes: forMinutes ?? 0 }),
+    conditionOf: ({ name, state, forMinutes = 0 }) => ({ kind: 'service', name, state, forMinutes }),
+    text: ({ name, state, forMinutes }) => {
+      const lasts = forMinutes == null || forMinutes === 0 ? '' : ` for ${minutesText(forMinutes)}`;
+      return `Service ${state}${lasts}: ${name}`;
+    },
+  },
   reported: {
     label: 'Reported by Muster',
     help: 'What Muster notices by itself. Without a rule, it raises an alert about every device; once there is one, only about the devices of enabled rules.',
@@ -196,6 +208,7 @@ export function conditionFormsOf(condition: AlertCondition | undefined): Conditi
     metric: CONDITIONS.metric.first,
     event: CONDITIONS.event.first,
     software: CONDITIONS.software.first,
+    service: CONDITIONS.service.first,
     reported: CONDITIONS.reported.first,
   };
   return condition === undefined

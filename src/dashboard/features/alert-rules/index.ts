@@ -7,7 +7,10 @@ const rulesRoute = createRoute({
   path: '/alerts/rules',
   validateSearch: z.object({
     q: z.string().optional().catch(undefined),
-    kind: z.enum(['metric', 'offline', 'event', 'software', 'reported']).optional().catch(undefined),
+    kind: z
+      .enum(['metric', 'offline', 'event', 'software', 'service', 'reported'])
+      .optional()
+      .catch(undefined),
     page: z.number().int().positive().optional().catch(undefined),
   }),
   staticData: { title: 'Alert rules', permission: 'alerts:read' },

@@ -49,6 +49,9 @@ const FIGURE_WORDS = {
   disk_write_low: 'Low disk writes',
 } as const;
 
+/** The kinds of alerts of rules that watch for causes of their own. A policy for one takes those of all such rules. */
+const RULE_FAMILIES = ['log_event', 'software_change', 'service_state'] as const;
+
 const WORDS: ReadonlyMap<string, string> = new Map([
   ...Object.entries(FIGURE_WORDS),
   ['backup_sla_breach', 'Backup SLA breach'],
@@ -62,6 +65,7 @@ const KINDS: ReadonlyMap<string, string> = new Map(
 export const ALERT_KINDS: readonly string[] = [
   'device_offline',
   ...Object.keys(FIGURE_WORDS),
+  ...RULE_FAMILIES,
   ...REPORTED_KINDS,
 ];
 
@@ -77,8 +81,8 @@ export function kindOf(words: string): string {
   return KINDS.get(typed) ?? typed.replaceAll(/[ -]+/g, '_');
 }
 
-/** Each rule about events and about software raises alerts of a kind of its own, whose code ends in digits of its id. */
-const OF_ONE_RULE = /^(log_event|software_change)_[0-9a-f]{12}$/;
+/** Each rule of these conditions raises alerts of a kind of its own, whose code ends in digits of its id. */
+const OF_ONE_RULE = new RegExp(`^(${RULE_FAMILIES.join('|')})_[0-9a-f]{12}$`);
 
 /** As alerts show their kind: "Log event", "Low disk space". */
 export const alertKindText = (kind: string): string => wordsOfKind(OF_ONE_RULE.exec(kind)?.[1] ?? kind);
