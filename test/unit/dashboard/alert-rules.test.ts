@@ -119,7 +119,11 @@ describe('the condition of a rule in its form', () => {
     const first = conditionFormsOf(undefined);
     for (const kind of CONDITION_KINDS) {
       // A program has no name that makes sense for everybody.
-      const forms = { ...first, software: { ...first.software, name: 'TeamViewer' } };
+      const forms = {
+        ...first,
+        software: { ...first.software, name: 'TeamViewer' },
+        service: { ...first.service, name: 'Spooler' },
+      };
       expect(RuleCondition.safeParse(conditionOf(kind, forms)).error, kind).to.equal(undefined);
     }
     for (const { value } of METRIC_CHOICES) {

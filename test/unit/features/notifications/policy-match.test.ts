@@ -134,6 +134,15 @@ describe('the policy that takes an alert', () => {
     );
   });
 
+  it('by kinds takes those of all rules of a family, or of one', () => {
+    const raised = { orgId: 'o1', severity: 'high', kind: 'log_event_0123456789ab', siteId: null } as const;
+    const faultOf = (kind: string) => matchFault({ kinds: [kind] }, raised, new Date());
+    expect(faultOf('log_event')).to.equal(undefined);
+    expect(faultOf('log_event_0123456789ab')).to.equal(undefined);
+    expect(faultOf('log_event_ba9876543210')).to.match(/other kinds/);
+    expect(faultOf('software_change')).to.match(/other kinds/);
+  });
+
   it('with sites is none of an alert that concerns a whole organization', () => {
     const one = { orgId: 'o1', severity: 'high', kind: 'a', siteId: null } as const;
     expect(matchFault({ siteIds: ['s1'] }, one, AT)).to.equal('It is for other sites.');
