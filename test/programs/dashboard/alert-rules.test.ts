@@ -207,10 +207,11 @@ describe('the page of alert rules', () => {
     const keys = new Keyboard(page);
     const enabled = row.getByRole('switch', { name: '“Backup failed” is enabled' });
     await keys.toggle(enabled);
-    await row.getByRole('switch', { checked: false }).waitFor();
+    const saved = page.locator('[aria-busy="false"]');
+    await row.getByRole('switch', { checked: false }).and(saved).waitFor();
     await keys.hasFocus(enabled);
     await keys.toggle(enabled);
-    await row.getByRole('switch', { checked: true }).waitFor();
+    await row.getByRole('switch', { checked: true }).and(saved).waitFor();
 
     const menu = row.getByRole('button', { name: 'Actions of “Backup failed”' });
     await keys.use(menu);

@@ -161,6 +161,7 @@ function EnabledSwitch({
       <Switch
         aria-label={`“${name}” is enabled`}
         aria-disabled={isRefused}
+        aria-busy={wanted !== undefined}
         {...(isRefused ? { 'aria-description': refusal } : {})}
         checked={wanted ?? enabled}
         onChange={({ currentTarget: { checked } }) => {
