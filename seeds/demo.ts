@@ -1,6 +1,6 @@
 import { clock } from '../src/clock.ts';
 import type { Tx } from '../src/platform/db/transaction.ts';
-import { lookForFullDisksSoon, seedAlertHistory } from './demo/alert-history.ts';
+import { seedAlertHistory } from './demo/alert-history.ts';
 import { seedAuditHistory } from './demo/audit-history.ts';
 import { seedAwayDevices } from './demo/away-devices.ts';
 import { type DemoEmail, seedPeople } from './demo/people.ts';
@@ -41,5 +41,4 @@ export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>
 /** What goes on from now on by itself. The agents are connected, and the releases are published. */
 export async function setInMotion(tx: Tx): Promise<void> {
   await startDemoRollout(tx);
-  await lookForFullDisksSoon(tx);
 }

@@ -38,6 +38,9 @@ export async function seedAlertHistory(
     return device === undefined ? [] : [pastAlert(device, nth, { by, time })];
   }).flat();
   await tx('alerts').insert([...standing, ...past]);
+  await tx.raw(
+    `update alerts set rule_id = r.id from alert_rules r where r.org_id = alerts.org_id and r.alert_kind = alerts.kind`,
+  );
 }
 
 /** Some of them somebody has seen. */
@@ -120,9 +123,4 @@ function fullDisk(device: AwayDevice, nth: number) {
     message: `The disk of ${device.hostname} is ${percent} % full; the threshold is 90 %.`,
     details: JSON.stringify({ diskPercent: percent, thresholdPercent: 90 }),
   };
-}
-
-/** The server looks for full disks every ten minutes; in the demo it looks with its next round, half a minute later. */
-export async function lookForFullDisksSoon(tx: Tx): Promise<void> {
-  await tx('alert_rounds').update({ whole_at: '-infinity' });
 }

@@ -133,6 +133,7 @@ export async function setUpWork(client: DemoClient): Promise<void> {
   await markDevices(client, devices);
   await setUpNotifications(client);
   await planMaintenance(client, orgIds);
+  await addAlertRules(client);
 }
 
 async function makeFiltersAndGroups(
@@ -239,6 +240,52 @@ async function planMaintenance(client: DemoClient, orgIds: ReadonlyMap<string, s
     { orgId: orgIds.get(PATCH_NIGHT.of), ...PATCH_NIGHT.window },
     Anything,
   );
+}
+
+/** Beside those with which every organization begins. */
+const RULES = [
+  {
+    name: 'Disk nearly out of space',
+    severity: 'critical',
+    condition: {
+      kind: 'metric',
+      metric: 'diskPercent',
+      operator: 'greaterThanOrEquals',
+      threshold: 97,
+      clearThreshold: 95,
+      forMinutes: 0,
+    },
+  },
+  {
+    name: 'Processor busy',
+    severity: 'medium',
+    condition: {
+      kind: 'metric',
+      metric: 'cpuPercent',
+      operator: 'greaterThan',
+      threshold: 90,
+      clearThreshold: 75,
+      forMinutes: 10,
+    },
+  },
+  {
+    name: 'Print spooler stopped',
+    severity: 'medium',
+    condition: { kind: 'service', name: 'Spooler', state: 'stopped', forMinutes: 2 },
+  },
+  {
+    name: 'Remote access installed',
+    severity: 'low',
+    condition: { kind: 'software', name: 'TeamViewer', change: 'installed' },
+  },
+];
+
+async function addAlertRules(client: DemoClient): Promise<void> {
+  const known = namesOf(await client.get('/alert-rules?limit=100', List));
+  for (const rule of RULES) {
+    if (known.has(rule.name)) continue;
+    await client.post('/alert-rules', { ...rule, target: { all: true } }, Anything);
+  }
 }
 
 const namesOf = ({ data }: z.infer<typeof List>) => new Set(data.map(({ name }) => name));

@@ -10527,7 +10527,7 @@ devices: number
  */
 examined: number
 /**
- * False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.
+ * False if there were more devices or alerts than the preview examines, or an organization keeps the figures of each minute for less than seven days. Of services only the present states are known, and since when, so it is false for a rule about one.
  */
 complete: boolean
 /**
@@ -10638,7 +10638,7 @@ until?: string
  */
 export interface MaintenanceSuppression {
 /**
- * No alerts are raised for offline devices and full disks. Devices have 10 minutes after the end to come back.
+ * No alerts of rules are raised, for offline devices, figures, events, software and services. Devices have 10 minutes after the end to come back.
  */
 alerts: boolean
 /**

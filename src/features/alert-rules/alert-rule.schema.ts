@@ -180,7 +180,7 @@ export const RulePreview = z
     complete: z
       .boolean()
       .describe(
-        'False if there were more devices or alerts than the preview examines. Of services only the present states are known, and since when, so it is false for a rule about one.',
+        'False if there were more devices or alerts than the preview examines, or an organization keeps the figures of each minute for less than seven days. Of services only the present states are known, and since when, so it is false for a rule about one.',
       ),
     count: z.number().int().describe('The alerts that the rule would have raised.'),
     affected: z.number().int().describe('The devices about which it would have raised alerts.'),

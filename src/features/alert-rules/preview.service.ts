@@ -3,7 +3,7 @@ import { assertActsForWholePartner, type Context, type DetachedContext } from '.
 import { invalid } from '../../platform/errors.ts';
 import { groupedBy } from '../../platform/grouped-by.ts';
 import { assertTarget } from '../device-targets/index.ts';
-import { type MetricName, minutesOfDevices, turnsOfDevices } from '../metrics/index.ts';
+import { fewestMinuteDays, type MetricName, minutesOfDevices, turnsOfDevices } from '../metrics/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import type { Owner } from '../owners/index.ts';
 import type { ConditionOf, RuleCondition, RulePreview, RulePreviewRequest } from './alert-rule.schema.ts';
@@ -25,7 +25,8 @@ import {
 } from './preview.queries.ts';
 import { type Figures, figuresOf } from './rule-metrics.ts';
 
-const PREVIEWED_MS = 7 * DAY_MS;
+const PREVIEWED_DAYS = 7;
+const PREVIEWED_MS = PREVIEWED_DAYS * DAY_MS;
 /** The most devices that a preview examines. Figures take a hundred times as long to read as anything else. */
 const DEVICES_MAX = 5000;
 const DEVICES_WITH_FIGURES_MAX = 300;
@@ -97,7 +98,14 @@ async function previewDevices(
 ): Promise<Found> {
   const atMost = condition.kind === 'metric' ? DEVICES_WITH_FIGURES_MAX : DEVICES_MAX;
   const { devices, total } = await ctx.withTenant((tenant) => devicesOfTarget(tenant, owner, target, atMost));
-  const found: Found = { alerts: [], devices: total, examined: 0, complete: devices.length === total };
+  const isKept =
+    condition.kind !== 'metric' || (await ctx.withTenant((tenant) => keepsFigures(tenant, devices)));
+  const found: Found = {
+    alerts: [],
+    devices: total,
+    examined: 0,
+    complete: devices.length === total && isKept,
+  };
   const startedAt = clock.monotonic();
   const size = DEVICES_AT_ONCE[condition.kind];
   for (let from = 0; from < devices.length; from += size) {
@@ -112,6 +120,12 @@ async function previewDevices(
     if (isCut) found.complete = false;
   }
   return found;
+}
+
+/** Whether the organizations of the devices keep the figures of each minute for as long as a preview looks back. */
+async function keepsFigures(ctx: Context, devices: readonly PreviewedDevice[]): Promise<boolean> {
+  const days = await fewestMinuteDays(ctx, [...new Set(devices.map(({ orgId }) => orgId))]);
+  return days === undefined || days >= PREVIEWED_DAYS;
 }
 
 /** The changes of the condition on devices. `isCut`: more happened than a preview reads. */

@@ -69,7 +69,7 @@ const Suppress = z
     alerts: z
       .boolean()
       .describe(
-        'No alerts are raised for offline devices and full disks. Devices have 10 minutes after the end to come back.',
+        'No alerts of rules are raised, for offline devices, figures, events, software and services. Devices have 10 minutes after the end to come back.',
       ),
     upgrades: z.boolean().describe('Agents are offered no upgrades.'),
   })

@@ -248,6 +248,19 @@ export async function summedUp(
   return rows;
 }
 
+/** The fewest days for which any of the organizations keeps figures of each minute; undefined if none has chosen less. */
+export async function fewestMinuteDays(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  orgIds: readonly string[],
+): Promise<number | undefined> {
+  const { rows } = await tx.raw<{ rows: { days: number | null }[] }>(
+    `select min(minute_days) as days from metric_retention
+    where org_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}`,
+    [[...orgIds]],
+  );
+  return rows[0]?.days ?? undefined;
+}
+
 export interface PresenceChange {
   deviceId: string;
   at: Date;

@@ -19,8 +19,9 @@ export function matchFault(
   at: Date,
 ): string | undefined {
   if (severities !== undefined && !severities.includes(severity)) return 'It is for other severities.';
-  if (kinds !== undefined && !kinds.includes(kind) && !kinds.includes(kindFamily(kind)))
+  if (kinds !== undefined && !kinds.includes(kind) && !kinds.includes(kindFamily(kind))) {
     return 'It is for other kinds of alerts.';
+  }
   if (orgIds !== undefined && !orgIds.includes(orgId)) return 'It is for other organizations.';
   if (siteIds !== undefined && (siteId === null || !siteIds.includes(siteId))) {
     return 'It is for other sites.';

@@ -163,6 +163,14 @@ describe('the page of alert rules', () => {
     expect(asked[1]).to.have.nested.property('condition.threshold', 95);
   });
 
+  it('asks the server what a rule that has no name yet would have done', async () => {
+    const page = await dashboard.open('/alerts/rules', { person: tenant.admin });
+    await page.getByRole('button', { name: 'New rule' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Preview the last 7 days' }).click();
+    await dialog.getByText(/^Would have raised /).waitFor();
+  });
+
   it('leads from a rule to its open alerts, and from an alert to its rule', async () => {
     const ground = alertGround(dashboard.app);
     await ground.disk(device, 97);

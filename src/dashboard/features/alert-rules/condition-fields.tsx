@@ -28,7 +28,7 @@ export function ConditionPart({
   faults: Readonly<Record<string, string>>;
 }) {
   return (
-    <Stack gap="sm">
+    <Stack gap="sm" data-condition>
       <Select
         label="Raises an alert because of"
         description={CONDITIONS[kind].help}

@@ -20,7 +20,7 @@ export function PreviewPanel({ body }: { body: Asked }) {
   const current = JSON.stringify(body);
   const isOutdated = asked !== undefined && asked !== current;
   const ask = (form: HTMLFormElement | null) => {
-    if (form?.reportValidity() === false) return;
+    if (form !== null && !hasCondition(form)) return;
     setAsked(current);
     preview.mutate({ body });
   };
@@ -47,6 +47,12 @@ export function PreviewPanel({ body }: { body: Asked }) {
     </Stack>
   );
 }
+
+/** Whether the condition is filled in. A preview needs no name, and the API says what is missing of the devices. */
+const hasCondition = (form: HTMLFormElement) =>
+  [...form.querySelectorAll<HTMLInputElement>('[data-condition] input')].every((input) =>
+    input.reportValidity(),
+  );
 
 function Outcome({ preview }: { preview: AlertRulePreview }) {
   const names = useNames();

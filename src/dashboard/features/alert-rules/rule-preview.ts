@@ -15,7 +15,7 @@ export function incompleteText({ complete, devices, examined }: AlertRulePreview
   if (complete) return undefined;
   return examined < devices
     ? `The preview is incomplete: it examined ${examined.toLocaleString('en')} of ${counted(devices, 'device')}. The rule may raise more alerts.`
-    : 'The preview is incomplete: there were more alerts than it examines.';
+    : 'The preview is incomplete: more happened than it examines, or than is kept of the last 7 days.';
 }
 
 export interface DayBar {

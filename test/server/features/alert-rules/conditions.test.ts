@@ -267,6 +267,20 @@ describe('the conditions of alert rules', () => {
     });
   });
 
+  it('are previewed incompletely where figures are kept for less than a week, which is said', async () => {
+    await app.call('PUT', `/orgs/organizations/${tenant.orgId}/metric-retention`, {
+      token: tenant.admin.token,
+      body: { minuteDays: 3, quarterDays: 90, hourDays: 365 },
+    });
+    const body = {
+      orgId: tenant.orgId,
+      target: { all: true },
+      condition: { kind: 'metric', metric: 'load', operator: 'greaterThan', threshold: 9, forMinutes: 0 },
+    };
+    const preview = await app.call('POST', '/alert-rules/preview', { token: tenant.admin.token, body });
+    expect(preview.body).to.deep.include({ devices: 1, examined: 1, complete: false, count: 0 });
+  });
+
   describe('about events', () => {
     let events = 0;
     const event = (more: object = {}) => ({

@@ -15,7 +15,13 @@ import { asOwner } from '../../../support/test-postgres.ts';
 import { deviceGround, pathsOf, type Tenant } from './devices-support.ts';
 
 /** What ends with the move: membership of groups, which its answer names, and of maintenance windows. */
-const ENDS = ['device_group_members', 'maintenance_members'];
+const ENDS = [
+  'device_group_members',
+  'maintenance_members',
+  'alert_rule_matches',
+  'alert_rule_checks',
+  'watched_filter_members',
+];
 
 /** Work of a cloud directory belongs to no device. */
 const OF_NO_DEVICE = ['c2c_job_facts', 'c2c_outcomes', 'c2c_restored_items'];
