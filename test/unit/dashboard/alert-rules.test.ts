@@ -299,7 +299,7 @@ describe('the preview of a rule', () => {
     expect(incompleteText({ ...preview, complete: false, examined: 500 })).to.equal(
       'The preview is incomplete: it examined 500 of 1,200 devices. The rule may raise more alerts.',
     );
-    expect(incompleteText({ ...preview, complete: false })).to.include('more alerts than it examines');
+    expect(incompleteText({ ...preview, complete: false })).to.include('more happened than it examines');
   });
 
   it('has a bar for each day, also for those without alerts', () => {

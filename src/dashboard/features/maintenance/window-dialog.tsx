@@ -144,8 +144,9 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
         {
           name: 'alerts',
           kind: 'switch',
-          label: 'Raise no alerts for offline devices and full disks',
-          description: 'After the end, devices have 10 minutes to come back.',
+          label: 'Raise no alerts by rules',
+          description:
+            'What Muster reports by itself, such as a failed backup, is raised. After the end, devices have 10 minutes to come back.',
         },
         { name: 'upgrades', kind: 'switch', label: 'Upgrade no agents' },
         { note: 'preview', text: <Preview times={values} /> },
