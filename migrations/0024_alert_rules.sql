@@ -27,7 +27,9 @@ create table alert_rules (
 );
 create unique index alert_rules_name on alert_rules (coalesce(org_id, partner_id), lower(name));
 create index alert_rules_of_owner on alert_rules (partner_id, org_id);
-create index alert_rules_by_alert_kind on alert_rules (alert_kind, partner_id);
+-- What covers an organization: its own rules and those of its partner.
+create index alert_rules_by_condition on alert_rules (condition_kind, (coalesce(org_id, partner_id))) where enabled;
+create index alert_rules_by_alert_kind on alert_rules (alert_kind, (coalesce(org_id, partner_id)));
 create index alert_rules_of_creator on alert_rules (created_by) where created_by is not null;
 select protect_table('alert_rules',
   'org_id = any((select app_org_ids())::uuid[]) or (org_id is null and partner_id = (select app_partner_wide()))');
@@ -80,6 +82,7 @@ create table alert_rule_checks (
   device_id uuid not null,
   -- The time of the first of these events.
   earliest timestamptz(3) not null,
+  noted_at timestamptz(3) not null default now(),
   primary key (device_id, rule_id),
   foreign key (org_id, device_id) references devices (org_id, id) on delete cascade
 );
@@ -107,8 +110,8 @@ begin
   insert into alert_rule_checks (rule_id, org_id, device_id, earliest)
   select r.id, a.org_id, a.device_id, min(a."timestamp")
   from added a join organizations o on o.id = a.org_id
-  join alert_rules r on r.condition_kind = 'event' and r.enabled and r.partner_id = o.partner_id
-    and (r.org_id is null or r.org_id = o.id)
+  join alert_rules r on r.condition_kind = 'event' and r.enabled
+    and coalesce(r.org_id, r.partner_id) = any(array[o.id, o.partner_id])
   where event_fits(r.condition, a.level, a.category, a.source, a.event_id, a.message, a.details)
   group by r.id, a.org_id, a.device_id order by a.device_id, r.id
   on conflict (device_id, rule_id) do update set earliest = least(alert_rule_checks.earliest, excluded.earliest);
@@ -128,8 +131,8 @@ begin
     r.id, a.org_id, a.device_id, left(a.name, 100), a.at, a.at, now(),
     jsonb_build_object('name', a.name, 'version', coalesce(nullif(a.version, ''), a.previous_version))
   from added a join organizations o on o.id = a.org_id
-  join alert_rules r on r.condition_kind = 'software' and r.enabled and r.partner_id = o.partner_id
-    and (r.org_id is null or r.org_id = o.id)
+  join alert_rules r on r.condition_kind = 'software' and r.enabled
+    and coalesce(r.org_id, r.partner_id) = any(array[o.id, o.partner_id])
   where a.change = r.condition ->> 'change'
     and position(lower(r.condition ->> 'name') in lower(a.name)) > 0
   order by a.device_id, r.id, left(a.name, 100), a.id desc
@@ -199,12 +202,12 @@ language sql stable security definer set search_path = pg_catalog, public as $$
     as w (org_id, device_id, kind, place)
   join organizations o on o.id = w.org_id
   left join devices d on d.org_id = w.org_id and d.id = w.device_id
-  left join alert_rules r on r.condition_kind = 'reported' and r.alert_kind = w.kind and r.partner_id = o.partner_id
-    and (r.org_id is null or r.org_id = o.id)
+  left join alert_rules r on r.condition_kind = 'reported' and r.alert_kind = w.kind
+    and coalesce(r.org_id, r.partner_id) = any(array[o.id, o.partner_id])
   left join lateral (
     select b.id, b.severity, b.auto_resolve, b.cooldown_minutes from alert_rules b
-    where b.condition_kind = 'reported' and b.alert_kind = w.kind and b.partner_id = o.partner_id
-      and (b.org_id is null or b.org_id = o.id) and b.enabled
+    where b.condition_kind = 'reported' and b.alert_kind = w.kind and b.enabled
+      and coalesce(b.org_id, b.partner_id) = any(array[o.id, o.partner_id])
       and target_covers(b.target, w.org_id, d.site_id, w.device_id)
     order by array_position(array['critical', 'high', 'medium', 'low', 'info'], b.severity), b.created_at, b.id limit 1
   ) best on true

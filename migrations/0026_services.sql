@@ -76,8 +76,8 @@ begin
     case when coalesce((r.condition ->> 'forMinutes')::integer, 0) = 0 then now() end,
     service_facts(c.name, c.display_name, c.state)
   from changed c join organizations o on o.id = c.org_id
-  join alert_rules r on r.condition_kind = 'service' and r.enabled and r.partner_id = o.partner_id
-    and (r.org_id is null or r.org_id = o.id)
+  join alert_rules r on r.condition_kind = 'service' and r.enabled
+    and coalesce(r.org_id, r.partner_id) = any(array[o.id, o.partner_id])
   where service_fits(r.condition, c.name, c.display_name, c.state)
   order by c.device_id, r.id, left(c.name, 100), c.name
   -- A service that was stopped and then counts as failed was not there in between. A state that began anew lasts anew.

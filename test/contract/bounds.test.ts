@@ -198,6 +198,7 @@ const UNSAID: Listed<keyof typeof REASONS> = {
     'sealed IV_BYTES': ['format'],
     'sealed TAG_BYTES': ['format'],
     'series SERIES_MAX': ['refused'],
+    'sort CHANGES_MAX': ['next'],
     'start STARTS_AT_ONCE': ['next'],
     'text URL_MAX': ['refused'],
     'toSorted SERIES_MAX': ['refused'],

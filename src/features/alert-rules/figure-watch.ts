@@ -24,6 +24,9 @@ const SAMPLES_COUNT_MS = 15 * MINUTE_MS;
 /** While a condition begins to be met, its row is written this often. In between, memory knows the last figures. */
 const WRITTEN_EVERY_MS = 20 * MINUTE_MS;
 
+/** So many matches of one device are written at once, the ends first. Others follow with the next figures. */
+const CHANGES_MAX = 500;
+
 type HeardRecord = Pick<PresenceRecord, 'deviceId' | 'metrics'> & Partial<Pick<PresenceRecord, 'presence'>>;
 
 interface SampledDevice {
@@ -166,9 +169,12 @@ export class FigureWatch {
       const rule = rules.get(ruleId);
       if (rule !== undefined) followed.add(rule);
     }
-    return [...followed].flatMap((rule) =>
+    const changes = [...followed].flatMap((rule) =>
       changesOfRule(deviceId, rule, device, matchesOf(matches.get(rule.id) ?? [], through)),
     );
+    if (changes.length <= CHANGES_MAX) return changes;
+    const isOver = ({ state }: MatchChange) => (state === 'over' ? 0 : 1);
+    return changes.sort((a, b) => isOver(a) - isOver(b)).slice(0, CHANGES_MAX);
   }
 
   /**

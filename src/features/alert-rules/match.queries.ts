@@ -118,18 +118,26 @@ const bindings = ({ only, except = [] }: Coverage) => ({
   except: [...except],
 });
 
-/** The number of rules and devices whose events one statement counts. */
-const CHECKS_AT_ONCE = 500;
-/** The number of events of one device that a check considers: the newest. */
-const EVENTS_CONSIDERED = 10_000;
+/** The number of rules and devices whose events one round counts: what others have waits for the next. */
+const CHECKS_OF_ORGANIZATION = 20;
+const CHECKS_AT_ONCE = 200;
+/** The number of events of one device that a check reads, and of those that fit: the newest. */
+const EVENTS_READ = 5000;
+const EVENTS_COUNTED = 2000;
 
-/** Counts the events of rules that new events fit. Returns how many rules and devices were checked. */
-export async function countEvents(tx: Session, coverage: Coverage): Promise<number> {
-  const { rows } = await tx.raw<{ rows: { checked: number }[] }>(
-    `with taken as (
+/**
+ * Counts the events of rules that new events fit. How long that takes is bounded, also if an organization has many rules
+ * and its devices send floods of events, and each organization has its turn.
+ */
+export async function countEvents(tx: Session, coverage: Coverage): Promise<void> {
+  await tx.raw(
+    `with waiting as materialized (
+      select c.device_id, c.rule_id, row_number() over (partition by c.org_id order by c.noted_at, c.device_id, c.rule_id) as turn
+      from alert_rule_checks c where true ${covered('c.org_id', coverage)}
+    ), taken as (
       delete from alert_rule_checks where (device_id, rule_id) in (
-        select c.device_id, c.rule_id from alert_rule_checks c where true ${covered('c.org_id', coverage)}
-        order by c.device_id, c.rule_id limit ${CHECKS_AT_ONCE} for update skip locked)
+        select device_id, rule_id from waiting where turn <= ${CHECKS_OF_ORGANIZATION}
+        order by turn, device_id, rule_id limit ${CHECKS_AT_ONCE})
       returning rule_id, org_id, device_id, earliest
     ), due as materialized (
       select t.*, r.condition, (r.condition ->> 'count')::bigint as wanted,
@@ -144,10 +152,13 @@ export async function countEvents(tx: Session, coverage: Coverage): Promise<numb
           select e."timestamp" as through, e.source, e.message, count(*) over recent as count,
             min(e."timestamp") over recent as since
           from (
-            select l."timestamp", l.source, l.message from device_event_logs l
-            where l.org_id = d.org_id and l.device_id = d.device_id and l."timestamp" >= d.earliest - d.within
-              and event_fits(d.condition, l.level, l.category, l.source, l.event_id, l.message, l.details)
-            order by l."timestamp" desc limit ${EVENTS_CONSIDERED}
+            select l."timestamp", l.source, l.message from (
+              select * from device_event_logs l
+              where l.org_id = d.org_id and l.device_id = d.device_id and l."timestamp" >= d.earliest - d.within
+              order by l."timestamp" desc limit ${EVENTS_READ}
+            ) l
+            where event_fits(d.condition, l.level, l.category, l.source, l.event_id, l.message, l.details)
+            order by l."timestamp" desc limit ${EVENTS_COUNTED}
           ) e
           window recent as (order by e."timestamp" range between d.within preceding and current row)
         ) counted where counted.count >= d.wanted order by counted.through desc limit 1
@@ -156,12 +167,10 @@ export async function countEvents(tx: Session, coverage: Coverage): Promise<numb
         met_at = case when m.ends_at > now() then m.met_at else excluded.met_at end,
         ends_at = excluded.ends_at, facts = excluded.facts
     )
-    select count(*)::int as checked from taken`,
+    select from taken`,
     bindings(coverage),
   );
-  return rows[0]?.checked ?? 0;
 }
-countEvents.batch = CHECKS_AT_ONCE;
 
 /** SQL: whether the condition of the match is met now. */
 const IS_MET = 'm.met_at is not null and (m.ends_at is null or m.ends_at > now())';

@@ -98,7 +98,7 @@ export async function evaluate(
   let resolved = await run(resolveOffline(isWhole, coverage));
   if (!isEarly) raised += await inBatches(BATCH_SIZE, () => run(raiseOffline(isWhole, coverage)));
   if (isWhole) for (const sql of resolveUnwatched(coverage)) resolved += await run(sql);
-  await inBatches(countEvents.batch, () => countEvents(tx, coverage));
+  await countEvents(tx, coverage);
   await matchServices(tx, isWhole, coverage);
   await confirmServices(tx, coverage);
   resolved += await inBatches(MATCHES_AT_ONCE, () => resolveOver(tx, coverage));
