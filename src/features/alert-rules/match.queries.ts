@@ -305,10 +305,15 @@ export async function endCauses(tx: Session, ended: readonly { id: string; why: 
   );
 }
 
-/** Matches that have ended are needed no more once a round has resolved their alerts. */
+/**
+ * Matches that have ended are needed no more once a round has resolved their alerts. Those that are being written go with
+ * the next round: the round and what writes would otherwise wait for each other.
+ */
 export async function forgetEnded(tx: Session, coverage: Coverage): Promise<void> {
   await tx.raw(
-    `delete from alert_rule_matches m where m.ends_at <= now() ${covered('m.org_id', coverage)}`,
+    `delete from alert_rule_matches where (device_id, rule_id, label) in (
+      select m.device_id, m.rule_id, m.label from alert_rule_matches m
+      where m.ends_at <= now() ${covered('m.org_id', coverage)} for update skip locked)`,
     bindings(coverage),
   );
 }
