@@ -381,7 +381,10 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
   {
     why: 'One round checks the devices of all organizations.',
     files: {
-      'features/alerts/alert.work.ts': 1,
+      'features/alert-rules/alert-rule.work.ts': 1,
+      'features/alert-rules/figure-watch.ts': 2,
+      'features/alert-rules/rule-book.queries.ts': 2,
+      'features/alert-rules/watched-filters.ts': 2,
     },
   },
   {
@@ -637,6 +640,8 @@ describe('the way across tenants', () => {
         // What ends with a person, a provider or a device is not seen by whoever ends it.
         { name: 'drop_partitions', public: false, owner },
         { name: 'end_open_links', public: false },
+        // What a device reports meets rules of the partner, which its organization does not see.
+        { name: 'end_service_matches', public: false },
         { name: 'end_sessions_of_provider', public: false },
         { name: 'end_store_credentials_of_device', public: false },
         // Adds a job with the deed of a tenant, who sees none.
@@ -648,13 +653,18 @@ describe('the way across tenants', () => {
         // Whoever ends work may not see what waits for it.
         { name: 'free_dependent_work', public: false },
         { name: 'lock_device_caps', public: false },
+        { name: 'match_service_rules', public: false },
+        { name: 'match_software_rules', public: false },
         // The history of a device follows it, whoever moves it.
         { name: 'move_metric_history', public: false },
+        { name: 'note_alert_rule_checks', public: false },
         // A person who causes an alert may not see whom it is told to, nor those whom a policy of theirs names.
         { name: 'notification_alerts_changed', public: false },
         { name: 'notification_alerts_raised', public: false },
         { name: 'notification_channel_names', public: false },
         { name: 'notification_people', public: false },
+        // Rules of its own, which whoever creates an organization need not be allowed to write.
+        { name: 'organization_begins_with_alert_rules', public: false },
         // Of the partner's record, its organizations' members read this and nothing else.
         { name: 'partner_agent_updates', public: false },
         { name: 'person_holder', public: false },
@@ -665,6 +675,7 @@ describe('the way across tenants', () => {
         // With the end of a command its secrets, which no tenant reads.
         { name: 'remove_command_secrets', public: false },
         { name: 'role_in_use', public: false },
+        { name: 'rules_for_reported', public: false },
         { name: 'session_holder', public: false },
         // Answers with a yes or no.
         { name: 'site_exists', public: true },
