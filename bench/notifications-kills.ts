@@ -94,7 +94,8 @@ const receiver = await startHttpsServer((request, response) => {
   });
 });
 
-process.env[BUNDLED_PROGRAMS_VARIABLE] = await bundlePrograms();
+const bundles = await bundlePrograms();
+process.env[BUNDLED_PROGRAMS_VARIABLE] = bundles;
 const folder = await mkdtemp(path.join(tmpdir(), 'muster-kills-'));
 const database = await createTestDatabase({ durable: true });
 const redis = await startRedis();
@@ -167,6 +168,7 @@ interface Held {
 }
 const held: Held[] = [];
 let killsWhileSending = 0;
+let endedByThemselves = 0;
 const starting: Promise<unknown>[] = [];
 
 /** kill -9 of a random server that runs; it starts again at once. */
@@ -177,6 +179,10 @@ async function killOne(): Promise<void> {
   if (chosen === undefined) throw new Error('No server runs.');
   const { node, server } = chosen;
   node.server = undefined;
+  if (server.child.exitCode !== null) {
+    endedByThemselves += 1;
+    console.error(`${node.name} ended by itself: ${server.output().slice(-1000)}`);
+  }
   const killedAt = new Date();
   await killProgram(server);
   countLog(server);
@@ -321,6 +327,7 @@ try {
   console.table({
     'seconds with kills / until all was sent after the last': `${seconds(killedFor)} / ${seconds(drainedFor)}`,
     'kills / kills that found a server with messages': `${KILLS} / ${killsWhileSending}`,
+    'servers that ended by themselves': endedByThemselves,
     'start of a server in s, p50 / p95 / longest': spread(startMs),
     'messages expected / received': `${raised.length} / ${received.size}`,
     lost: lost,
@@ -346,5 +353,5 @@ try {
   await redis.remove();
   await database.drop();
   await stopTestPostgres();
-  await rm(folder, { recursive: true, force: true });
+  for (const made of [folder, bundles]) await rm(made, { recursive: true, force: true });
 }
