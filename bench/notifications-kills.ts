@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { raiseAlerts } from '../src/features/alerts/index.ts';
+import { type NewAlert, raiseAlerts } from '../src/features/alerts/index.ts';
 import { openPool } from '../src/platform/db/pool.ts';
 import { withSystem } from '../src/platform/db/transaction.ts';
 import { BUNDLED_PROGRAMS_VARIABLE, bundlePrograms } from '../test/support/bundled-programs.ts';
@@ -26,9 +26,11 @@ import { asOwner, createTestDatabase, stopTestPostgres } from '../test/support/t
 
 const ALERTS = Number(process.env['BENCH_ALERTS'] ?? 10_000);
 const KILLS = Number(process.env['BENCH_KILLS'] ?? 50);
-const KILL_EVERY_MS = 6000;
-const BATCH = 100;
-const BATCH_EVERY_MS = (KILLS * KILL_EVERY_MS * BATCH) / ALERTS;
+/** Both servers run for so long between two kills. */
+const RUN_MS = { least: 1000, spread: 4000 };
+/** Between two kills. */
+const BATCHES = 4;
+const BATCH_EVERY_MS = 1000;
 /** Each has two policies and two channels of its own. */
 const CUSTOMERS = 4;
 const CHANNELS = ['webhook', 'pagerduty'] as const;
@@ -173,7 +175,6 @@ const starting: Promise<unknown>[] = [];
 
 /** kill -9 of a random server that runs; it starts again at once. */
 async function killOne(): Promise<void> {
-  if (nodes.every(({ server }) => server === undefined)) await Promise.race(starting.slice(-NODES.length));
   const running = nodes.flatMap((node) => (node.server === undefined ? [] : [{ node, server: node.server }]));
   const chosen = running[Math.floor(Math.random() * running.length)];
   if (chosen === undefined) throw new Error('No server runs.');
@@ -239,33 +240,38 @@ interface Raised {
   at: number;
 }
 
-/** All alerts, in batches. Each is a message of its own. */
-async function raiseAll(orgIds: readonly string[]): Promise<Raised[]> {
-  const raised: Raised[] = [];
-  const startedAt = performance.now();
-  for (let first = 0; first < ALERTS; first += BATCH) {
-    const batch = Array.from({ length: BATCH }, (_none, nth) => {
+const raised: Raised[] = [];
+
+/** The alerts that go with one kill, in batches. Each is a message of its own. */
+async function raiseSome(orgIds: readonly string[]): Promise<void> {
+  for (let batches = 0; batches < BATCHES; batches += 1) {
+    const alerts = Array.from({ length: ALERTS / KILLS / BATCHES }, (_none, nth) => {
       const channel = nth % 2 === 0 ? 'webhook' : 'pagerduty';
+      const kind = `kill_${raised.length + nth}`;
       return {
-        channel,
-        kind: `kill_${first + nth}`,
-        orgId: orgIds[(nth >> 1) % orgIds.length] ?? '',
-      } as const;
+        name: nameOf(channel, kind),
+        alert: alertOf(channel, kind, orgIds[(nth >> 1) % orgIds.length] ?? ''),
+      };
     });
-    const alerts = batch.map(({ channel, kind, orgId }) => ({
-      orgId,
-      kind,
-      severity: SEVERITIES[channel],
-      title: kind,
-      message: 'It is a measurement.',
-    }));
-    await withSystem(pool, 'raise alerts', (tx) => raiseAlerts(tx, alerts));
+    await withSystem(pool, 'raise alerts', (tx) =>
+      raiseAlerts(
+        tx,
+        alerts.map(({ alert }) => alert),
+      ),
+    );
     const at = performance.now();
-    raised.push(...batch.map(({ channel, kind }) => ({ name: nameOf(channel, kind), at })));
-    await pause(Math.max(0, startedAt + (first / BATCH + 1) * BATCH_EVERY_MS - performance.now()));
+    raised.push(...alerts.map(({ name }) => ({ name, at })));
+    await pause(BATCH_EVERY_MS);
   }
-  return raised;
 }
+
+const alertOf = (channel: (typeof CHANNELS)[number], kind: string, orgId: string): NewAlert => ({
+  orgId,
+  kind,
+  severity: SEVERITIES[channel],
+  title: kind,
+  message: 'It is a measurement.',
+});
 
 const seconds = (ms: number) => Math.round(ms / 100) / 10;
 const spread = (values: readonly number[]) => {
@@ -285,19 +291,14 @@ try {
   for (let nth = 0; nth < CUSTOMERS; nth += 1) orgIds.push(await customer(url, partnerId, token));
 
   const startedAt = performance.now();
-  const raising = raiseAll(orgIds);
-  // Awaited below, unless the kills fail first.
-  raising.catch(() => undefined);
   for (let nth = 1; nth <= KILLS; nth += 1) {
-    await pause(Math.max(0, startedAt + nth * KILL_EVERY_MS * (0.9 + Math.random() / 5) - performance.now()));
-    await killOne();
+    await Promise.all([raiseSome(orgIds), pause(RUN_MS.least + Math.random() * RUN_MS.spread).then(killOne)]);
     if (nth % 5 === 0) {
       const after = seconds(performance.now() - startedAt);
       console.log(`${nth} kills, ${received.size} messages received after ${after} s`);
     }
+    await Promise.all(starting.splice(0));
   }
-  const raised = await raising;
-  await Promise.all(starting);
   const killedFor = performance.now() - startedAt;
   const left = await drained();
   const drainedFor = performance.now() - startedAt - killedFor;
