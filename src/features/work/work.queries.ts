@@ -41,14 +41,14 @@ const LOOK: Statement = {
 };
 
 /**
- * Work whose process is gone is ready again, a little later with each attempt, so that work that kills its process does
- * not do so without end. Work that waits beyond its deadline becomes due, and its next claim ends it.
+ * Work whose process is gone is ready again and keeps its place among what waits, the first time. After that it is ready a
+ * little later with each attempt, so that work that kills its process does not do so without end. Work that waits beyond its deadline becomes due, and its next claim ends it.
  */
 const TAKE_OVER: Statement = {
   name: 'work-take-over',
   text: `with lost as (
     update work set stage = 'ready', holder_id = null, fence = fence + 1, updated_at = now(),
-      due_at = now() + make_interval(secs => 10 * greatest(attempt - 1, 0))
+      due_at = case when attempt > 1 then now() + make_interval(secs => 10 * (attempt - 1)) else due_at end
     where id in (
       select w.id from work w where w.stage = 'leased' and not exists (
         select from work_holders h where h.id = w.holder_id and h.alive_until > clock_timestamp())

@@ -85,6 +85,9 @@ export async function openRedis(
     // A command that was sent before the connection broke may have taken effect: it fails and is not sent twice.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
+    // The client would not catch the failure of a subscription that it repeats, which would end the process. The bus
+    // subscribes again itself.
+    autoResubscribe: false,
     retryStrategy: retryAfterMs,
     // After a failover this connection may lead to a server that is now a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),

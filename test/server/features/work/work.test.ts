@@ -850,6 +850,41 @@ describe('work', () => {
       await Promise.all([first.stop(), second.stop()]);
     });
 
+    it('keeps its place before what was added after it', async () => {
+      const kind = kindOf({ limits: { inProcess: 1 } });
+      const [first, second] = [bench.server({ pollMs: 3_600_000 }), bench.server()];
+      const begun = gate();
+      const late = gate();
+      first.engine.add(kind, {
+        steps: {
+          async begin() {
+            begun.open();
+            await late.opened;
+            return { end: { status: 'completed' } };
+          },
+        },
+      });
+      const order: number[] = [];
+      second.engine.add(kind, {
+        steps: {
+          async begin({ input }) {
+            order.push(input.n);
+            return { end: { status: 'completed' } };
+          },
+        },
+      });
+      first.engine.start();
+      await first.enqueue(kind, { n: 1 });
+      await begun.opened;
+      await second.enqueue(kind, { n: 2 });
+      await second.enqueue(kind, { n: 3 });
+      await bench.owner(`update work_holders set alive_until = now() - interval '1 s'`);
+      await second.engine.settle();
+      expect(order).to.deep.equal([1, 2, 3]);
+      late.open();
+      await Promise.all([first.stop(), second.stop()]);
+    });
+
     it('stores no more facts of a step that holds its claim while it stores them', async () => {
       const kind = kindOf({ limits: { inProcess: 1 } });
       const [first, second] = [bench.server({ pollMs: 3_600_000 }), bench.server()];
