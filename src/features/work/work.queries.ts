@@ -42,7 +42,8 @@ const LOOK: Statement = {
 
 /**
  * Work whose process is gone is ready again and keeps its place among what waits, the first time. After that it is ready a
- * little later with each attempt, so that work that kills its process does not do so without end. Work that waits beyond its deadline becomes due, and its next claim ends it.
+ * little later with each attempt, so that work that kills its process does not do so without end. Work that waits beyond
+ * its deadline becomes due, and its next claim ends it.
  */
 const TAKE_OVER: Statement = {
   name: 'work-take-over',
