@@ -399,16 +399,10 @@ const TEMPORARY = ['TRIAL_RUNNING', 'NO_ANSWER', 'FAILED'];
 
 /** Resolves when the promise has resolved, after `ms`, and when `signal` is aborted. */
 async function settledWithin(promise: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
   const timer = new AbortController();
-  const end = () => timer.abort();
-  signal.addEventListener('abort', end);
-  try {
-    await Promise.race([promise, clock.sleep(ms, { signal: timer.signal }).catch(() => {})]);
-  } finally {
-    signal.removeEventListener('abort', end);
-    end();
-  }
+  const ends = AbortSignal.any([timer.signal, signal]);
+  await Promise.race([promise, clock.sleep(ms, { signal: ends }).catch(() => {})]);
+  timer.abort();
 }
 
 type Send = (status: UpdateStatus) => Promise<void>;
