@@ -42,9 +42,12 @@ export class TestClock implements TimeSource {
     else systemTime.clear(timer);
   }
 
-  /** How many timers are pending, for a test that nothing is left behind. */
+  /**
+   * How many timers are pending that would keep a program running, for a test that nothing is left behind. Those of a server
+   * that test files of this process share would not, and come and go at any moment.
+   */
   get pending(): number {
-    return this.#pending.size;
+    return [...this.#pending].filter(({ holdsProgram }) => holdsProgram).length;
   }
 
   /** From now on time passes by `advance` alone. */
@@ -150,6 +153,10 @@ class TestTimer implements Timer {
 
   get order(): number {
     return this.#parts.order;
+  }
+
+  get holdsProgram(): boolean {
+    return this.#holdsProgram;
   }
 
   unref(): this {

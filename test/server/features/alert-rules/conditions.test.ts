@@ -242,9 +242,9 @@ describe('the conditions of alert rules', () => {
       const condition = { ...CPU, forMinutes: 3 };
       await rule(condition);
       // Half a load, with a peak every quarter of an hour, of which some are too short, and figures that are not round.
-      const figures = Array.from({ length: 48 }, (_, n) => {
+      const figures = Array.from({ length: 36 }, (_, n) => {
         const isPeak = n % 15 < (n % 30 < 15 ? 5 : 2);
-        return at(50 - n, { cpuPercent: isPeak ? 90.06 + (n % 3) : 40.123 });
+        return at(38 - n, { cpuPercent: isPeak ? 90.06 + (n % 3) : 40.123 });
       });
       const server = await ground.newWatch();
       for (const figure of figures) await sample([figure], device, server);
