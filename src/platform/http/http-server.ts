@@ -98,16 +98,20 @@ const hasBody = ({ headers }: IncomingMessage) =>
 const requestLimits = new WeakMap<IncomingMessage, Timer>();
 
 function limitRequest(request: IncomingMessage, response: ServerResponse, requestMs: number): void {
+  const { socket } = request;
   const limit = clock.setTimeout(() => {
     if (request.complete) return;
-    const { socket } = request;
     if (response.headersSent) socket.destroy();
     else refuse(socket, refusalOf('ERR_HTTP_REQUEST_TIMEOUT'));
   }, requestMs);
   requestLimits.set(request, limit);
-  const end = () => clock.clear(limit);
+  const end = () => {
+    clock.clear(limit);
+    socket.off('close', end);
+  };
   request.once('end', end);
-  request.once('close', end);
+  // Not that of the request: one that was answered before its body had come emits neither, if the connection ends then.
+  socket.once('close', end);
 }
 
 /**
