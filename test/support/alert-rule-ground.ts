@@ -22,6 +22,8 @@ export function alertGround(app: TestApp) {
     const parts = { db: app.server.database.hubPool, log: quietLog };
     const book = new RuleBook(parts);
     await book.settle();
+    // It would go on reading the rules after the test.
+    await book.close();
     return new FigureWatch({ ...parts, book });
   };
   /** The organization has this rule, beside those with which it begins. */

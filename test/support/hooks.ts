@@ -52,6 +52,14 @@ function judgeAtTheEnd(test: Mocha.Test | undefined): void {
  */
 const isUnit = (suite: Mocha.Suite | undefined) => /[\\/]test[\\/]unit[\\/]/.test(suite?.file ?? '');
 
+/** Nothing that earlier files of this process have started may set timers while a unit counts its own. */
+async function beginUnits(): Promise<void> {
+  await closeShared();
+  if (testClock.pending > 0) {
+    throw new Error(`${testClock.pending} timers are left of what an earlier test file did not close`);
+  }
+}
+
 export const mochaHooks = {
   async beforeAll(this: Mocha.Context) {
     const suites = this.test?.parent?.suites ?? [];
@@ -62,9 +70,9 @@ export const mochaHooks = {
         testClock.reset();
         forgetBreaches();
       });
-      if (isUnit(suites[at + 1])) suite.afterAll(closeShared);
+      if (isUnit(suites[at + 1])) suite.afterAll(beginUnits);
     }
-    if (isUnit(suites[0])) await closeShared();
+    if (isUnit(suites[0])) await beginUnits();
   },
   beforeEach(this: Mocha.Context) {
     judgeAtTheEnd(this.currentTest);

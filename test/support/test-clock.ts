@@ -42,12 +42,9 @@ export class TestClock implements TimeSource {
     else systemTime.clear(timer);
   }
 
-  /**
-   * How many timers are pending that would keep a program running, for a test that nothing is left behind. Those of a server
-   * that test files of this process share would not, and come and go at any moment.
-   */
+  /** How many timers are pending, for a test that nothing is left behind. */
   get pending(): number {
-    return [...this.#pending].filter(({ holdsProgram }) => holdsProgram).length;
+    return this.#pending.size;
   }
 
   /** From now on time passes by `advance` alone. */
@@ -153,10 +150,6 @@ class TestTimer implements Timer {
 
   get order(): number {
     return this.#parts.order;
-  }
-
-  get holdsProgram(): boolean {
-    return this.#holdsProgram;
   }
 
   unref(): this {
