@@ -52,6 +52,9 @@ eventId?: number
  * Part of the message, case-insensitive.
  */
 text?: string
+/**
+ * The number of events that fit. Of a device that sends floods of events, the newest 5,000 of the time are read.
+ */
 count: number
 /**
  * The time in which so many events happened.

@@ -47,17 +47,18 @@ export async function forgetMatches({ tx }: Pick<Context, 'tx'>, ruleId: string)
   await tx.raw('delete from alert_rule_matches where rule_id = ?', [ruleId]);
 }
 
-/** Ends the causes of all alerts of a rule. */
+/** Ends the causes of all alerts of a rule. Those of what the server reports last whatever happens to their rule. */
 export async function endCausesOfRule(
   { tx }: Pick<Context, 'tx'>,
-  ruleId: string,
+  { id, conditionKind }: Pick<AlertRule, 'id' | 'conditionKind'>,
   why: string,
 ): Promise<void> {
+  if (conditionKind === 'reported') return;
   await tx.raw(
     endCausesSql(
       'left(?, 300)',
       `where a.rule_id = ? and (a.cause_lasts or a.status <> 'resolved' and a.auto_resolve)`,
     ),
-    [why, ruleId],
+    [why, id],
   );
 }

@@ -95,7 +95,8 @@ export const alertRuleRoutes: RouteGroup = {
       method: 'delete',
       path: '/alert-rules/:id',
       summary: 'Delete an alert rule',
-      description: 'Its open alerts are resolved.',
+      description:
+        'Its open alerts are resolved. Those of what Muster reports by itself stay open: what was reported has not ended.',
       access: WRITE,
       params: IdParams,
       response: z.object({ success: z.literal(true) }),

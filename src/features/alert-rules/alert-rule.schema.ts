@@ -60,7 +60,14 @@ const EventCondition = z
       .optional()
       .describe('As the source numbers its events.'),
     text: nfcText(200).optional().describe('Part of the message, case-insensitive.'),
-    count: z.number().int().min(1).max(1000),
+    count: z
+      .number()
+      .int()
+      .min(1)
+      .max(1000)
+      .describe(
+        'The number of events that fit. Of a device that sends floods of events, the newest 5,000 of the time are read.',
+      ),
     withinMinutes: minutes(1, DAY_MINUTES).describe('The time in which so many events happened.'),
   })
   .refine(

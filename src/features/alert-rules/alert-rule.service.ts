@@ -93,6 +93,7 @@ export async function updateRule(ctx: Context, id: string, patch: AlertRulePatch
   if (Object.keys(changes).length === 0) throw noFields();
   if (changes.target !== undefined) await assertTarget(ctx, rule, changes.target, 'body.target');
   const before = recorded(rule);
+  const { alertKind, conditionKind } = rule;
   const { condition = rule.condition } = changes;
   const updated = await named(
     rule.$query(ctx.tx).patchAndFetch({
@@ -103,8 +104,8 @@ export async function updateRule(ctx: Context, id: string, patch: AlertRulePatch
   );
   // A changed threshold is followed by the next figures. What else was found belongs to the former condition.
   if (!updated.enabled || !isSameCause(before.condition, condition)) await forgetMatches(ctx, id);
-  if (updated.alertKind !== rule.alertKind) {
-    await endCausesOfRule(ctx, id, 'The rule was changed.');
+  if (updated.alertKind !== alertKind) {
+    await endCausesOfRule(ctx, { id, conditionKind }, 'The rule was changed.');
   }
   ctx.recordChange(before, recorded(updated));
   return toResponse(ctx, updated);
@@ -127,7 +128,7 @@ const recorded = ({
 
 export async function deleteRule(ctx: Context, id: string) {
   const rule = await lockRule(ctx, id);
-  await endCausesOfRule(ctx, id, 'The rule was deleted.');
+  await endCausesOfRule(ctx, rule, 'The rule was deleted.');
   await rule.$query(ctx.tx).delete();
   return { success: true as const, rule };
 }

@@ -149,7 +149,6 @@ function metricText(condition: MetricCondition, device: string, found: readonly 
       ? { value: figures[0]?.value }
       : { volumes: volumes.map(({ label, value }) => ({ volume: label, value })) }),
     since: figures.map(({ since }) => since.toISOString()).sort()[0],
-    labels: figures.map(({ label }) => label),
   };
   const limit = `the threshold is ${inUnit(metric, threshold)}`;
   if (metric === 'diskPercent' && isAbove(condition)) {

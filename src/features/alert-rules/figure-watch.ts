@@ -76,7 +76,6 @@ export class FigureWatch {
       figures.set(deviceId, known?.and(stretches) ?? new SampledFigures(orgId, stretches));
     }
     await this.#follow(figures, clock.monotonic());
-    this.#forget();
   }
 
   /** Compares the figures of heartbeats, for devices that send no samples. Returns at once. */
@@ -130,6 +129,7 @@ export class FigureWatch {
   async #follow(figures: ReadonlyMap<string, DeviceFigures>, sampledAt: number | undefined): Promise<void> {
     const { db, log } = this.#parts;
     if (figures.size === 0) return;
+    this.#forget();
     try {
       const rows = await withSystemStatement<DeviceMatch>(
         db,
@@ -211,17 +211,10 @@ type Matches = ReadonlyMap<string, StoredMatch>;
 
 const matchesOf = (rows: readonly DeviceMatch[], through: (stored: number) => number): Matches =>
   new Map(
-    rows.map(({ label, since, isMet, ...row }) => {
-      const writtenThrough = row.through;
-      const match = {
-        since,
-        through: through(writtenThrough),
-        isMet,
-        value: 0,
-        writtenThrough,
-      };
-      return [label, match];
-    }),
+    rows.map(({ label, since, isMet, through: writtenThrough }) => [
+      label,
+      { since, through: through(writtenThrough), isMet, value: 0, writtenThrough },
+    ]),
   );
 
 function changesOfRule(

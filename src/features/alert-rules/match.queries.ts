@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
-import type { Tx } from '../../platform/db/transaction.ts';
 import {
   AlertSeverity,
   endCausesSql,
@@ -12,13 +11,15 @@ import {
 import { RuleCondition } from './alert-rule.schema.ts';
 import {
   type Coverage,
+  coverageBindings,
   covered,
   inServiceDevice,
   LAST_ROUND,
   lookedUp,
   monitored,
   NO_TIME,
-} from './offline.queries.ts';
+  type Session,
+} from './round-parts.queries.ts';
 import { METRIC_ALERT_KINDS } from './rule-metrics.ts';
 
 /** On which devices the conditions of rules are met: `alert_rule_matches`, and the alerts that follow from it. */
@@ -70,7 +71,8 @@ export interface MatchChange {
 
 /**
  * Writes changes of matches. One that is over is deleted; if the condition was met, it ends instead, so that the next
- * round says why it resolves the alert. One that has passed ends after the next round has raised an alert for it. Devices that are being moved are passed over: they leave their rules.
+ * round says why it resolves the alert. One that has passed ends after the next round has raised an alert for it. Devices
+ * that are being moved are passed over: they leave their rules.
  */
 export const WRITE_MATCHES: Statement = {
   name: 'alert-rule-matches-write',
@@ -110,67 +112,6 @@ export const matchValues = (changes: readonly MatchChange[]): string[] => [
   arrayLiteral(changes.map(({ cleared }) => cleared)),
   arrayLiteral(changes.map(({ state }) => state)),
 ];
-
-type Session = Pick<Tx, 'raw'>;
-
-const bindings = ({ only, except = [] }: Coverage) => ({
-  ...(only === undefined ? {} : { only }),
-  except: [...except],
-});
-
-/** The number of rules and devices whose events one round counts: what others have waits for the next. */
-const CHECKS_OF_ORGANIZATION = 20;
-const CHECKS_AT_ONCE = 200;
-/** The number of events of one device that a check reads, and of those that fit: the newest. */
-const EVENTS_READ = 5000;
-const EVENTS_COUNTED = 2000;
-
-/**
- * Counts the events of rules that new events fit. How long that takes is bounded, also if an organization has many rules
- * and its devices send floods of events, and each organization has its turn.
- */
-export async function countEvents(tx: Session, coverage: Coverage): Promise<void> {
-  await tx.raw(
-    `with waiting as materialized (
-      select c.device_id, c.rule_id, row_number() over (partition by c.org_id order by c.noted_at, c.device_id, c.rule_id) as turn
-      from alert_rule_checks c where true ${covered('c.org_id', coverage)}
-    ), taken as (
-      delete from alert_rule_checks where (device_id, rule_id) in (
-        select device_id, rule_id from waiting where turn <= ${CHECKS_OF_ORGANIZATION}
-        order by turn, device_id, rule_id limit ${CHECKS_AT_ONCE})
-      returning rule_id, org_id, device_id, earliest
-    ), due as materialized (
-      select t.*, r.condition, (r.condition ->> 'count')::bigint as wanted,
-        make_interval(mins => (r.condition ->> 'withinMinutes')::integer) as within
-      from taken t join alert_rules r on r.id = t.rule_id and r.enabled and r.condition_kind = 'event'
-    ), put as (
-      insert into alert_rule_matches as m (rule_id, org_id, device_id, since, through, met_at, ends_at, facts)
-      select d.rule_id, d.org_id, d.device_id, hit.since, hit.through, now(), now() + d.within,
-        jsonb_build_object('count', hit.count, 'source', hit.source, 'message', left(hit.message, 1000))
-      from due d cross join lateral (
-        select * from (
-          select e."timestamp" as through, e.source, e.message, count(*) over recent as count,
-            min(e."timestamp") over recent as since
-          from (
-            select l."timestamp", l.source, l.message from (
-              select * from device_event_logs l
-              where l.org_id = d.org_id and l.device_id = d.device_id and l."timestamp" >= d.earliest - d.within
-              order by l."timestamp" desc limit ${EVENTS_READ}
-            ) l
-            where event_fits(d.condition, l.level, l.category, l.source, l.event_id, l.message, l.details)
-            order by l."timestamp" desc limit ${EVENTS_COUNTED}
-          ) e
-          window recent as (order by e."timestamp" range between d.within preceding and current row)
-        ) counted where counted.count >= d.wanted order by counted.through desc limit 1
-      ) hit order by d.device_id, d.rule_id
-      on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
-        met_at = case when m.ends_at > now() then m.met_at else excluded.met_at end,
-        ends_at = excluded.ends_at, facts = excluded.facts
-    )
-    select from taken`,
-    bindings(coverage),
-  );
-}
 
 /** SQL: whether the condition of the match is met now. */
 const IS_MET = 'm.met_at is not null and (m.ends_at is null or m.ends_at > now())';
@@ -246,7 +187,7 @@ export async function dueAlerts(
         or not a.labels @> found.labels)
       and ${notCoolingDown('b', 'b')}
     limit ${atMost}`,
-    bindings(coverage),
+    coverageBindings(coverage),
   );
   // A rule that this release does not know raises nothing, and stops no other.
   return rows.flatMap((row) => DueAlert.safeParse(row).data ?? []);
@@ -271,8 +212,31 @@ export type OverAlert = z.infer<typeof OverAlert>;
 /** Alerts that were raised by a release without rules end after this time, unless a rule has taken them over. */
 const TAKEN_OVER_WITHIN = `interval '1 day'`;
 
-/** The alerts whose condition is not met any more by any rule, at most `atMost`. */
-export async function overAlerts(tx: Session, atMost: number, coverage: Coverage): Promise<OverAlert[]> {
+const OF_MATCHES = `a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '${KIND_OF_ONE_RULE}')`;
+/** SQL: the alerts whose matches have ended, or whose rule was changed, since the last round. */
+const JUST_OVER = `(
+      select a.* from alert_rule_matches m join alert_rules r on r.id = m.rule_id
+      cross join ${lookedUp(`select a.* from alerts a
+        where a.subject_id = m.device_id and a.kind = r.alert_kind and a.cause_lasts`)} a
+      where m.ends_at <= now()
+      union
+      select a.* from alert_rules r
+      cross join ${lookedUp(`select a.* from alerts a where a.rule_id = r.id and ${OF_MATCHES}`)} a
+      where r.updated_at > ${LAST_ROUND}) a`;
+/** SQL: all that rules have raised by matches. */
+const ALL_OF_MATCHES = `(
+      select a.* from alerts a
+      where ${OF_MATCHES} and (a.rule_id is not null or a.last_at < now() - ${TAKEN_OVER_WITHIN})) a`;
+
+/**
+ * The alerts whose condition is not met any more by any rule, at most `atMost`.
+ * @param isWhole  whether all are examined, also those of devices that have moved, and not only those that have just ended
+ */
+export async function overAlerts(
+  tx: Session,
+  { isWhole, atMost }: { isWhole: boolean; atMost: number },
+  coverage: Coverage,
+): Promise<OverAlert[]> {
   const { rows } = await tx.raw<{ rows: unknown[] }>(
     `select a.id, coalesce(d.condition = 'decommissioned', true) as "isOutOfService", (
         select jsonb_build_object('condition', r.condition, 'label', m.label, 'value', m.facts -> 'cleared',
@@ -280,16 +244,14 @@ export async function overAlerts(tx: Session, atMost: number, coverage: Coverage
         from alert_rule_matches m join alert_rules r on r.id = m.rule_id
         where m.device_id = a.device_id and m.rule_id = a.rule_id and m.ends_at <= now()
         order by m.ends_at desc limit 1) as last
-    from alerts a left join devices d on d.id = a.device_id
-    where a.cause_lasts and (a.kind = any(:metricKinds::text[]) or a.kind ~ '${KIND_OF_ONE_RULE}')
-      and (a.rule_id is not null or a.last_at < now() - ${TAKEN_OVER_WITHIN})
-      ${covered('a.org_id', coverage)}
+    from ${isWhole ? ALL_OF_MATCHES : JUST_OVER} left join devices d on d.id = a.device_id
+    where true ${covered('a.org_id', coverage)}
       and (d.id is null or d.condition = 'decommissioned' or not exists (
         select from alert_rule_matches m join alert_rules r on r.id = m.rule_id
         where m.org_id = a.org_id and m.device_id = a.device_id and ${IS_MET} and r.alert_kind = a.kind and r.enabled
           and target_covers(r.target, a.org_id, d.site_id, d.id)))
     limit ${atMost}`,
-    { ...bindings(coverage), metricKinds: [...METRIC_ALERT_KINDS] },
+    { ...coverageBindings(coverage), metricKinds: [...METRIC_ALERT_KINDS] },
   );
   return rows.map((row) => OverAlert.parse(row));
 }
@@ -314,6 +276,6 @@ export async function forgetEnded(tx: Session, coverage: Coverage): Promise<void
     `delete from alert_rule_matches where (device_id, rule_id, label) in (
       select m.device_id, m.rule_id, m.label from alert_rule_matches m
       where m.ends_at <= now() ${covered('m.org_id', coverage)} for update skip locked)`,
-    bindings(coverage),
+    coverageBindings(coverage),
   );
 }

@@ -1,4 +1,12 @@
 import { endCausesSql, notCoolingDown, raiseSql, SEVERITY_RANK, STANDS } from '../alerts/index.ts';
+import {
+  type Coverage,
+  covered,
+  inServiceDevice,
+  LAST_ROUND,
+  lookedUp,
+  monitored,
+} from './round-parts.queries.ts';
 
 /**
  * The rules about offline devices, as SQL statements over the whole fleet. They have two forms. The incremental form
@@ -7,43 +15,20 @@ import { endCausesSql, notCoolingDown, raiseSql, SEVERITY_RANK, STANDS } from '.
  * missed round.
  */
 
-/** The organizations that a statement covers: one, or all except some. */
-export interface Coverage {
-  only?: string;
-  except?: readonly string[];
-}
-
-/** SQL that limits `column` to the covered organizations, with the fields of the coverage as named bindings. */
-export const covered = (column: string, { only, except = [] }: Coverage): string => {
-  if (only !== undefined) return `and ${column} = cast(:only as uuid)`;
-  return except.length === 0 ? '' : `and ${column} <> all(cast(:except as uuid[]))`;
-};
-
-export const OFFLINE = 'device_offline';
+const OFFLINE = 'device_offline';
 
 /** The maximum number of alerts that one statement raises; the next statement raises further ones. */
 export const BATCH_SIZE = 10_000;
 
 /** A device must be connected for this long before its alert is resolved, because it may disconnect again. */
 const STABLE_FOR = `interval '2 minutes'`;
-/** Rounds overlap to allow for clock differences between nodes and for presence that is written late. */
-const OVERLAP = `interval '2 minutes'`;
 /** The devices of a lost node need this time to reconnect to other nodes. */
 const LOST_NODE_MINUTES = 10;
 /** Devices have this time after the end of a maintenance window to come back. */
 const RETURN_TIME = `interval '10 minutes'`;
-export const NO_TIME = `interval '0'`;
 
 /** When the device was last reachable, by connection or by HTTP reports. An index of device_presence uses this expression. */
 const GONE_AT = 'greatest(p.since, p.reports_until)';
-
-export const LAST_ROUND = `(select through - ${OVERLAP} from alert_rounds)`;
-
-/** SQL: the organizations for which alerts are raised. Suspended ones are excluded. */
-export const monitored = (coverage: Coverage): string => `
-  select o.id, o.partner_id from organizations o join partners on partners.id = o.partner_id
-  where o.deleted_at is null and o.status in ('active', 'trial')
-    and partners.deleted_at is null and partners.status = 'active' ${covered('o.id', coverage)}`;
 
 /** SQL: the rules about offline devices, once for each organization that they cover. */
 const offlineRules = (coverage: Coverage): string => `
@@ -65,22 +50,6 @@ const counted = (count: string, unit: string) =>
   `(${count}) || case when ${count} = 1 then ' ${unit}' else ' ${unit}s' end`;
 
 const isGoneFor = (minutes: string) => `${GONE_AT} <= now() - make_interval(mins => ${minutes})`;
-
-/**
- * Forces a lookup by index for each outer row. The planner cannot know how few devices a time range contains and would
- * otherwise read whole tables to join them; `offset 0` keeps the lateral subquery from being merged into a join.
- */
-export const lookedUp = (query: string) => `lateral (${query} offset 0)`;
-
-/**
- * No alerts are raised for devices in maintenance or quarantine.
- * @param after  for how long a maintenance window counts after its end
- */
-export const inServiceDevice = (after: string) =>
-  lookedUp(`select d.org_id, d.site_id, coalesce(nullif(d.display_name, ''), d.hostname) as name
-  from devices d where d.id = p.device_id and d.condition in ('normal', 'updating')
-    and not exists (select from maintenance_members m where m.org_id = d.org_id and m.device_id = d.id
-      and m.suppress_alerts and m.starts_at <= now() and m.ends_at > now() - ${after})`);
 
 const PRESENCE_COLUMNS = `p.device_id, ${GONE_AT} as gone_at, p.reason, p.last_seen_at`;
 const PRESENCE = `${PRESENCE_COLUMNS} from device_presence p`;
@@ -154,6 +123,13 @@ export const resolveOffline = (isWhole: boolean, coverage: Coverage = {}): strin
     `where a.id = any(array(${isWhole ? ALL_BACK : JUST_BACK})) ${covered('a.org_id', coverage)}`,
   );
 
+/**
+ * SQL: the enabled rules about offline devices that cover an organization `o`. Looked up by index, because the planner may
+ * not know yet how many alerts there are.
+ */
+const OFFLINE_RULES_OF_O = `from alert_rules r where r.condition_kind = 'offline' and r.enabled
+          and coalesce(r.org_id, r.partner_id) = any(array[o.id, o.partner_id])`;
+
 /** Resolves alerts about offline devices that are out of service, and those that no rule stands behind any more. */
 export const resolveUnwatched = (coverage: Coverage = {}): string[] => [
   endCausesSql(
@@ -162,12 +138,14 @@ export const resolveUnwatched = (coverage: Coverage = {}): string[] => [
     where a.kind = '${OFFLINE}' and a.cause_lasts and d.id = a.subject_id and d.condition = 'decommissioned'
       ${covered('a.org_id', coverage)}`,
   ),
-  `with rules as materialized (${offlineRules(coverage)})
+  // Most organizations have a rule for all of their devices, and no alert of theirs is looked at.
+  `with partly as materialized (
+    select o.* from (${monitored(coverage)}) o
+    where not exists (select ${OFFLINE_RULES_OF_O} and jsonb_exists(r.target, 'all')))
   ${endCausesSql(
     `'No alert rule watches for this any more.'`,
-    `from (${monitored(coverage)}) o, devices d
+    `from partly o, devices d
     where a.kind = '${OFFLINE}' and a.cause_lasts and o.id = a.org_id and d.id = a.subject_id
-      and not exists (
-        select from rules r where r.org_id = a.org_id and target_covers(r.target, a.org_id, d.site_id, d.id))`,
+      and not exists (select ${OFFLINE_RULES_OF_O} and target_covers(r.target, a.org_id, d.site_id, d.id))`,
   )}`,
 ];

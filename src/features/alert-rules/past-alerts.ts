@@ -75,7 +75,7 @@ export const metricTurns = (condition: ConditionOf<'metric'>, figures: readonly 
   );
 
 /** A device that comes back for a shorter time is not back, as for the rounds. */
-export const STABLE_MS = 2 * MINUTE_MS;
+const STABLE_MS = 2 * MINUTE_MS;
 
 /** @param presence  in order */
 export function offlineTurns(

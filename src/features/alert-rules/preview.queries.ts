@@ -15,7 +15,7 @@ export interface PreviewedDevice {
   name: string;
 }
 
-/** The devices of a target, in the order of their ids, behind `after`, and how many the target has. */
+/** The first devices of a target by their ids, and how many the target has. */
 export async function devicesOfTarget(
   { tx, caller }: Reader,
   owner: Owner,

@@ -2,22 +2,11 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import { raiseOfRules } from '../alerts/index.ts';
 import { alertText, clearedText, serviceClearedText } from './alert-text.ts';
 import { RuleCondition } from './alert-rule.schema.ts';
-import {
-  countEvents,
-  dueAlerts,
-  endCauses,
-  forgetEnded,
-  overAlerts,
-  type OverAlert,
-} from './match.queries.ts';
+import { countEvents } from './event-match.queries.ts';
+import { dueAlerts, endCauses, forgetEnded, overAlerts, type OverAlert } from './match.queries.ts';
 import { confirmServices, matchServices } from './service-match.queries.ts';
-import {
-  BATCH_SIZE,
-  type Coverage,
-  raiseOffline,
-  resolveOffline,
-  resolveUnwatched,
-} from './offline.queries.ts';
+import { type Coverage, coverageBindings, type Session } from './round-parts.queries.ts';
+import { BATCH_SIZE, raiseOffline, resolveOffline, resolveUnwatched } from './offline.queries.ts';
 
 /** A round of all rules: what it locks, and the order of its statements. */
 
@@ -85,9 +74,6 @@ export const sum = (one: Changes, other: Changes): Changes => ({
   resolved: one.resolved + other.resolved,
 });
 
-/** A transaction, or a savepoint within one. */
-type Session = Pick<Tx, 'raw'>;
-
 export async function evaluate(
   tx: Session,
   { isWhole, isEarly }: Locked,
@@ -96,12 +82,12 @@ export async function evaluate(
   const run = (sql: string) => affected(tx, sql, coverage);
   let raised = 0;
   let resolved = await run(resolveOffline(isWhole, coverage));
-  if (!isEarly) raised += await inBatches(BATCH_SIZE, () => run(raiseOffline(isWhole, coverage)));
   if (isWhole) for (const sql of resolveUnwatched(coverage)) resolved += await run(sql);
+  if (!isEarly) raised += await inBatches(BATCH_SIZE, () => run(raiseOffline(isWhole, coverage)));
   await countEvents(tx, coverage);
   await matchServices(tx, isWhole, coverage);
   await confirmServices(tx, coverage);
-  resolved += await inBatches(MATCHES_AT_ONCE, () => resolveOver(tx, coverage));
+  resolved += await inBatches(MATCHES_AT_ONCE, () => resolveOver(tx, isWhole, coverage));
   raised += await inBatches(MATCHES_AT_ONCE, () => raiseDue(tx, isWhole, coverage));
   await forgetEnded(tx, coverage);
   return { raised, resolved };
@@ -120,8 +106,8 @@ async function raiseDue(tx: Session, isWhole: boolean, coverage: Coverage): Prom
   return alerts.length === 0 ? 0 : raiseOfRules(tx, alerts);
 }
 
-async function resolveOver(tx: Session, coverage: Coverage): Promise<number> {
-  const over = await overAlerts(tx, MATCHES_AT_ONCE, coverage);
+async function resolveOver(tx: Session, isWhole: boolean, coverage: Coverage): Promise<number> {
+  const over = await overAlerts(tx, { isWhole, atMost: MATCHES_AT_ONCE }, coverage);
   const ended = over.map((alert) => ({ id: alert.id, why: whyOver(alert) }));
   if (ended.length > 0) await endCauses(tx, ended);
   return over.length;
@@ -150,9 +136,8 @@ function whyOver({ isOutOfService, last }: OverAlert): string {
   }
 }
 
-async function affected(tx: Session, sql: string, { only, except = [] }: Coverage): Promise<number> {
-  const bindings = { ...(only === undefined ? {} : { only }), except: [...except] };
-  return (await tx.raw<{ rowCount: number }>(sql, bindings)).rowCount;
+async function affected(tx: Session, sql: string, coverage: Coverage): Promise<number> {
+  return (await tx.raw<{ rowCount: number }>(sql, coverageBindings(coverage))).rowCount;
 }
 
 /** @param size  of a whole batch, behind which there may be another */

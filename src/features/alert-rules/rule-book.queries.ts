@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
-import { monitored } from './offline.queries.ts';
+import { monitored } from './round-parts.queries.ts';
 
 /** Changes with every rule that is created, changed or deleted. */
 export async function readRevision(db: Db): Promise<string> {

@@ -32,8 +32,9 @@ export class RuleBook {
     });
   }
 
+  /** Reads the rules now and again. Until they are read, figures are compared with none. */
   start(): void {
-    this.#checks.start();
+    void this.#checks.settle();
   }
 
   settle(): Promise<void> {

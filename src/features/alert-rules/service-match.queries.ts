@@ -1,17 +1,17 @@
-import type { Tx } from '../../platform/db/transaction.ts';
-import { type Coverage, covered, LAST_ROUND, lookedUp, monitored } from './offline.queries.ts';
+import {
+  type Coverage,
+  coverageBindings,
+  covered,
+  LAST_ROUND,
+  lookedUp,
+  monitored,
+  type Session,
+} from './round-parts.queries.ts';
 
 /**
  * Rules about services. A trigger of `device_services` matches them when a state changes; rounds do what it cannot: find
  * what was so before a rule was there, and notice that a state has lasted.
  */
-
-type Session = Pick<Tx, 'raw'>;
-
-const bindings = ({ only, except = [] }: Coverage) => ({
-  ...(only === undefined ? {} : { only }),
-  except: [...except],
-});
 
 /**
  * Matches rules with the services that are known: all rules in a whole round, otherwise those that were changed since the
@@ -54,7 +54,7 @@ export async function matchServices(tx: Session, isWhole: boolean, coverage: Cov
     order by f.device_id, f.rule_id, f.label
     on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
       met_at = excluded.met_at, ends_at = null, facts = excluded.facts where m.ends_at is not null`,
-    bindings(coverage),
+    coverageBindings(coverage),
   );
 }
 
@@ -78,6 +78,6 @@ export async function confirmServices(tx: Session, coverage: Coverage): Promise<
         and case p.state when 'connected' then p.since <= now() - ${REPORT_TIME}
           else p.last_seen_at >= w.since + make_interval(mins => coalesce((r.condition ->> 'forMinutes')::integer, 0)) end
       order by w.device_id, w.rule_id, w.label for update of w skip locked)`,
-    bindings(coverage),
+    coverageBindings(coverage),
   );
 }

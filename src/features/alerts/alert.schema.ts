@@ -31,8 +31,9 @@ export type RuleFamily = (typeof RULE_FAMILIES)[number];
 /** A regular expression for JavaScript and Postgres. */
 export const KIND_OF_ONE_RULE = `^(${RULE_FAMILIES.join('|')})_[0-9a-f]{12}$`;
 
+const OF_ONE_RULE = new RegExp(KIND_OF_ONE_RULE);
 /** The kind without what tells rules of a family apart. */
-export const kindFamily = (kind: string): string => new RegExp(KIND_OF_ONE_RULE).exec(kind)?.[1] ?? kind;
+export const kindFamily = (kind: string): string => OF_ONE_RULE.exec(kind)?.[1] ?? kind;
 
 export const Alert = z
   .object({

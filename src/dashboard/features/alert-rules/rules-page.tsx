@@ -211,15 +211,16 @@ function RuleMenu({
 
 /** What becomes of the alerts. Those that Muster reports by itself do not need a rule. */
 function deletionText({ condition, openAlerts }: AlertRule): string {
+  const isReported = condition.kind === 'reported';
+  const fate = isReported ? 'open' : 'resolved';
   const open =
     openAlerts === 0
       ? 'It has no open alerts.'
       : openAlerts === 1
-        ? 'Its open alert is resolved.'
-        : `Its ${formatCounted(openAlerts, 'open alert')} are resolved.`;
-  const later =
-    condition.kind === 'reported'
-      ? 'If no other rule is for the same report, Muster raises an alert about every device again.'
-      : 'It raises no more alerts.';
+        ? `Its open alert ${isReported ? 'stays' : 'is'} ${fate}.`
+        : `Its ${formatCounted(openAlerts, 'open alert')} ${isReported ? 'stay' : 'are'} ${fate}.`;
+  const later = isReported
+    ? 'If no other rule is for the same report, Muster raises an alert about every device again.'
+    : 'It raises no more alerts.';
   return `${open} ${later}`;
 }

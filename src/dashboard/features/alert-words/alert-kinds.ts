@@ -1,4 +1,11 @@
-/** Kinds of alerts and their words. Pure. */
+import type { Alert } from '../../api/routes.ts';
+
+/** Severities and kinds of alerts, and the words for kinds. Pure. */
+
+export type Severity = Alert['severity'];
+
+/** The worst first. */
+export const SEVERITIES: readonly Severity[] = ['critical', 'high', 'medium', 'low', 'info'];
 
 /** What Muster reports by itself, without a condition that a rule evaluates. */
 export const REPORTED_KINDS = [
@@ -16,8 +23,11 @@ export const REPORTED_KINDS = [
   'cloud_backup_missed',
   'recovery_failed',
   'upgrade_failed',
+  'agent_rollout_halted',
+  'watchdog_rollout_halted',
   'machine_identity_conflict',
   'sso_provider_failing',
+  'sso_break_glass',
   'webhook_disabled',
   'log_budget_spent',
   'oldest_logs_removed',

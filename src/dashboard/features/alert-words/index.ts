@@ -5,7 +5,8 @@ export {
   alertKindText,
   kindOf,
   REPORTED_KINDS,
+  SEVERITIES,
+  type Severity,
   wordsOfKind,
 } from './alert-kinds.ts';
 export { counted, minutesText } from './minutes.ts';
-export { SEVERITIES, type Severity } from './severities.ts';

@@ -70,8 +70,13 @@ describe('the conditions of alert rules', () => {
       await record([{ deviceId, ...MetricSamples.parse({ samples }) }]);
       await ground.short();
     };
+    /** Of the whole test, so that a slow machine does not stretch the minutes. */
+    let now: number;
+    beforeEach(() => {
+      now = Date.now();
+    });
     const at = (minutesAgo: number, figures: object) => ({
-      at: new Date(Date.now() - minutesAgo * MINUTE).toISOString(),
+      at: new Date(now - minutesAgo * MINUTE).toISOString(),
       ...figures,
     });
     const volume = (name: string, percent: number) => ({
@@ -500,6 +505,24 @@ describe('the conditions of alert rules', () => {
       await app.call('POST', `/alerts/${id}/resolve`, { token: tenant.admin.token, body: {} });
       expect(await report()).to.equal(undefined);
       expect(await statuses()).to.deep.equal(['resolved']);
+    });
+
+    it('are not resolved by what happens to their rule: what was reported has not ended', async () => {
+      const id = await rule(REPORTED, { severity: 'critical' });
+      const changed = await rule({ kind: 'reported', alertKind: 'backup_failed' });
+      await report();
+      await app.call('PATCH', `/alert-rules/${changed}`, {
+        token: tenant.admin.token,
+        body: { condition: REPORTED },
+      });
+      await app.call('PATCH', `/alert-rules/${id}`, {
+        token: tenant.admin.token,
+        body: { condition: { kind: 'reported', alertKind: 'backup_failed' } },
+      });
+      expect(await only()).to.deep.include({ status: 'active', ruleId: id });
+      await app.call('DELETE', `/alert-rules/${id}`, { token: tenant.admin.token });
+      await ground.whole();
+      expect(await only()).to.deep.include({ status: 'active', severity: 'critical', ruleId: null });
     });
 
     it('follow the rules of the partner, though the organization does not see them', async () => {

@@ -404,4 +404,36 @@ describe('alert rules', () => {
     const [alert] = (await send('GET', `/alerts?deviceId=${one.deviceId}`)).body.data;
     expect(alert).to.deep.include({ status: 'resolved', resolution: 'The rule was deleted.', ruleId: null });
   });
+
+  it('resolve their alerts within a short round when they are switched off, or do not cover the device any more', async () => {
+    const [one, two, three] = [
+      await buildDevice(app, tenant.orgId),
+      await buildDevice(app, tenant.orgId),
+      await buildDevice(app, tenant.orgId),
+    ];
+    const disk = { kind: 'metric', metric: 'diskPercent', operator: 'greaterThan', threshold: 70 };
+    const off = await ground.rule(tenant.admin.token, {
+      orgId: tenant.orgId,
+      condition: { ...disk, forMinutes: 0 },
+      target: { deviceIds: [one.deviceId] },
+    });
+    const elsewhere = await ground.rule(tenant.admin.token, {
+      orgId: tenant.orgId,
+      condition: { ...disk, forMinutes: 0 },
+      target: { deviceIds: [two.deviceId] },
+    });
+    await ground.disk(one, 80);
+    await ground.disk(two, 80);
+    await ground.short();
+    const alert = async ({ deviceId }: { deviceId: string }) =>
+      (await send('GET', `/alerts?deviceId=${deviceId}`)).body.data[0];
+    expect([(await alert(one)).status, (await alert(two)).status]).to.deep.equal(['active', 'active']);
+    await send('PATCH', `/alert-rules/${off}`, { enabled: false });
+    await send('PATCH', `/alert-rules/${elsewhere}`, { target: { deviceIds: [three.deviceId] } });
+    await ground.short();
+    for (const device of [one, two]) {
+      const gone = { status: 'resolved', resolution: 'No alert rule watches for this any more.' };
+      expect(await alert(device)).to.deep.include(gone);
+    }
+  });
 });
