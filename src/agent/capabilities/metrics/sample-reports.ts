@@ -8,6 +8,7 @@ import {
   SAMPLES_PER_MESSAGE,
 } from '../../../protocol/index.ts';
 import { HubRefused, type SendSamples } from '../../core/answer-channel.ts';
+import { ReportSender } from '../../core/report-sender.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { readPrivateJson, writePrivateJson } from '../../os/files/private-file.ts';
 import type { Figures } from './machine-reading.ts';
@@ -26,8 +27,6 @@ const EVERY_MS = SAMPLE_SECONDS * 1000;
 const KEPT_MAX = (SAMPLES_KEPT_HOURS * HOUR_MS) / EVERY_MS;
 /** While there is no connection, the file is written so often: a machine that loses its power loses no more. */
 const WRITE_EVERY_MS = 15 * MINUTE_MS;
-/** After a connection, sending begins at a random moment within this time, so that a fleet does not send at once. */
-const SPREAD_MS = 10_000;
 /** A message costs the server as much as what is in it, so samples are sent by five. */
 const SENT_TOGETHER = 5;
 /** Between two messages of many samples, which are those of an outage. */
@@ -50,14 +49,12 @@ export class SampleReports {
   readonly #stop = new AbortController();
   /** In the order in which they were taken. */
   #kept: Kept[] = [];
-  #send: SendSamples | undefined;
+  readonly #sender: ReportSender<SendSamples>;
   /** With so many samples, they are sent. */
   #sendWith = SENT_TOGETHER;
-  #isSending = false;
   #sampling: Promise<void> = Promise.resolve();
   #writing: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
-  #spread: Timer | undefined;
   /** How many samples the file has, and when it was written (monotonic). */
   #written = { count: 0, at: Number.NEGATIVE_INFINITY };
   #lastWarning = '';
@@ -65,6 +62,7 @@ export class SampleReports {
   constructor(options: SampleReportsOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
+    this.#sender = new ReportSender({ sendAll: (send) => this.#sendAll(send), random: this.#random });
   }
 
   async start(): Promise<void> {
@@ -81,17 +79,14 @@ export class SampleReports {
 
   /** Must be called with each new connection. @param send  valid until the connection ends */
   connected(send: SendSamples): void {
-    this.#send = send;
     // Devices that have connected together do not all send in the same minute from then on.
     this.#sendWith = 1 + Math.floor(this.#random() * SENT_TOGETHER);
-    clock.clear(this.#spread);
-    this.#spread = clock.setTimeout(() => this.#wake(), this.#random() * SPREAD_MS).unref();
+    this.#sender.connected(send);
   }
 
   /** Must be called when the connection has ended. */
   disconnected(): void {
-    this.#send = undefined;
-    clock.clear(this.#spread);
+    this.#sender.disconnected();
   }
 
   /** Resolves when a sample that is being taken is taken. */
@@ -133,38 +128,21 @@ export class SampleReports {
     this.#kept.push({ figures, takenAt: clock.monotonic() });
     // The oldest go first.
     if (this.#kept.length > KEPT_MAX) this.#kept.splice(0, this.#kept.length - KEPT_MAX);
-    if (this.#send !== undefined) {
+    if (this.#sender.isConnected) {
       if (this.#kept.length < this.#sendWith) return;
       this.#sendWith = SENT_TOGETHER;
-      this.#wake();
+      this.#sender.wake();
     } else if (clock.monotonic() - this.#written.at >= WRITE_EVERY_MS) await this.#write();
   }
 
-  #wake(): void {
-    const send = this.#send;
-    if (send === undefined || this.#isSending || this.#stop.signal.aborted) return;
-    this.#isSending = true;
-    void this.#sendAll(send)
-      .catch(() => {
-        // The connection has ended. The next one sends them.
-      })
-      .finally(() => {
-        this.#isSending = false;
-      });
-  }
-
   async #sendAll(send: SendSamples): Promise<void> {
-    while (this.#kept.length > 0 && this.#send === send) {
+    while (this.#kept.length > 0 && this.#sender.isCurrent(send)) {
       const batch = this.#kept.slice(0, SAMPLES_PER_MESSAGE);
       try {
         await send({ samples: batch.map((kept) => this.#sampleOf(kept)) });
       } catch (error) {
         if (!(error instanceof HubRefused)) throw error;
-        // A server that keeps no history. The next connection may be to another one.
-        if (error.code === 'UNKNOWN_EVENT') {
-          if (this.#send === send) this.#send = undefined;
-          return;
-        }
+        if (error.code === 'UNKNOWN_EVENT') return this.#sender.refused(send);
         this.#warnOnce(`The server refused figures of this machine: ${error.message}`);
       }
       const sent = new Set(batch);

@@ -1,6 +1,7 @@
 import os from 'node:os';
 import { clock, DAY_MS, MINUTE_MS, SECOND_MS, type Timer } from '../../../clock.ts';
 import { HubRefused, type SendServices } from '../../core/answer-channel.ts';
+import { ReportSender } from '../../core/report-sender.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import type { ServiceList } from './service-reader.ts';
 import { reportOf, seen, type SeenServices } from './service-changes.ts';
@@ -23,8 +24,6 @@ const EVERY_MS = MINUTE_MS;
 const AT_LEAST_EVERY_MS = 10 * MINUTE_MS;
 /** Reading takes at most this part of the time: 100 ms a minute. A slower machine is read less often. */
 const SHARE = 1 / 600;
-/** After a connection, sending begins at a random moment within this time, so that a fleet does not send at once. */
-const SPREAD_MS = 10_000;
 
 /**
  * Reads the services of the machine about once a minute and sends what has changed since the server was told last. What
@@ -38,17 +37,16 @@ export class ServiceReports {
   #told: SeenServices | undefined;
   /** When it has to be told everything again, in monotonic time, in case that it has forgotten something. */
   #completeAt = 0;
-  #send: SendServices | undefined;
-  #isSending = false;
+  readonly #sender: ReportSender<SendServices>;
   #isStopped = false;
   #reading: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
-  #spread: Timer | undefined;
   #lastWarning = '';
 
   constructor(options: ServiceReportsOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
+    this.#sender = new ReportSender({ sendAll: (send) => this.#sendAll(send), random: this.#random });
   }
 
   start(): void {
@@ -58,15 +56,12 @@ export class ServiceReports {
 
   /** Must be called with each new connection. @param send  valid until the connection ends */
   connected(send: SendServices): void {
-    this.#send = send;
-    clock.clear(this.#spread);
-    this.#spread = clock.setTimeout(() => this.#wake(), this.#random() * SPREAD_MS).unref();
+    this.#sender.connected(send);
   }
 
   /** Must be called when the connection has ended. */
   disconnected(): void {
-    this.#send = undefined;
-    clock.clear(this.#spread);
+    this.#sender.disconnected();
   }
 
   /** Resolves when the services that are being read are read. */
@@ -101,24 +96,11 @@ export class ServiceReports {
   async #read(): Promise<void> {
     const list = await this.#options.read();
     this.#seen = seen(this.#seen, list, clock.monotonic());
-    this.#wake();
-  }
-
-  #wake(): void {
-    const send = this.#send;
-    if (send === undefined || this.#isSending || this.#isStopped) return;
-    this.#isSending = true;
-    void this.#sendAll(send)
-      .catch(() => {
-        // The connection has ended. The next one sends what is the case then.
-      })
-      .finally(() => {
-        this.#isSending = false;
-      });
+    this.#sender.wake();
   }
 
   async #sendAll(send: SendServices): Promise<void> {
-    while (this.#send === send && this.#seen !== undefined) {
+    while (this.#sender.isCurrent(send) && this.#seen !== undefined) {
       const now = this.#seen;
       const isDue = clock.monotonic() >= this.#completeAt;
       const report = reportOf(isDue ? undefined : this.#told, now, (at) => this.#timeOf(at));
@@ -127,11 +109,7 @@ export class ServiceReports {
         await send(report);
       } catch (error) {
         if (!(error instanceof HubRefused)) throw error;
-        // A server that does not know services. The next connection may be to another one.
-        if (error.code === 'UNKNOWN_EVENT') {
-          if (this.#send === send) this.#send = undefined;
-          return;
-        }
+        if (error.code === 'UNKNOWN_EVENT') return this.#sender.refused(send);
         this.#warnOnce(`The server refused what this machine reports of its services: ${error.message}`);
       }
       this.#told = now;
