@@ -11,7 +11,8 @@ export {
   type WorkRun,
 } from './definition.ts';
 export { Work } from './work.model.ts';
-export { bindingsOfMany, cancelUnbegun, findOpenWork, INSERT_MANY, markStalledWork } from './work.queries.ts';
+export { bindingsOfMany, findOpenWork, INSERT_MANY } from './new-work.queries.ts';
+export { cancelUnbegun, markStalledWork } from './work.queries.ts';
 export {
   endOfCommand,
   type EnqueueOptions,

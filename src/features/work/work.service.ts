@@ -16,16 +16,8 @@ import {
 import { itemOf } from './attempt.ts';
 import { behaved, type WorkBehavior, type WorkEnd, type WorkItem, type WorkKind } from './definition.ts';
 import { WORK_TIMING, WorkDispatcher, type WorkTiming } from './dispatcher.ts';
-import {
-  endUnheld,
-  insertPlainWork,
-  insertWork,
-  lockWork,
-  type PlainWork,
-  putOnDevice,
-  requestCancelOfWork,
-  setPaused,
-} from './work.queries.ts';
+import { insertPlainWork, insertWork, type PlainWork } from './new-work.queries.ts';
+import { endUnheld, lockWork, putOnDevice, requestCancelOfWork, setPaused } from './work.queries.ts';
 
 export interface EnqueueOptions {
   /** The id, which the row of the feature shares. */
