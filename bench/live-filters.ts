@@ -55,6 +55,7 @@ function device(n: number): FleetDevice {
     agentVersion: `1.${random(5)}.0`,
     status,
     maintenance: null,
+    averages: {},
     presence: {
       state: isConnected ? 'connected' : 'disconnected',
       since,

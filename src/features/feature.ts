@@ -32,4 +32,5 @@ export function defineFeature<RouteParts = unknown, WorkerParts = unknown, JobPa
 
 /** Why the rows of a table do not grow without limit although nothing removes them. */
 export const CREATED_BY_PEOPLE = 'people create these one by one, and they are what the product is about';
+export const ONE_PER_DEVICE = 'a device has at most one row';
 export const ONE_PER_ORGANIZATION = 'an organization has at most one row';

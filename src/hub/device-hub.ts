@@ -54,6 +54,8 @@ export interface DeviceHub {
   deviceReplaced(deviceId: string): void;
   /** The program that is connected as the device, on whichever server, and is alive at this moment. */
   provenHolder(deviceId: string): Promise<Claimant | undefined>;
+  /** The averages of many devices were computed anew. Live device lists on this node whose conditions read them follow. */
+  averagesChanged(): void;
   /** Compiles conditions of live device lists on this node again, because a definition that they use has changed. */
   rulesChanged(change: RulesChange): void;
   /** The state of a device whose connection this node owns, or owned until a moment ago. */

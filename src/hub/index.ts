@@ -380,6 +380,7 @@ export function createHub(options: HubOptions): Hub {
     provenHolder: (deviceId) => guard.provenHolder(deviceId),
     devicesChanged: (deviceIds) => announcements.changed(deviceIds),
     devicesMoved: (deviceIds) => announcements.moved(deviceIds),
+    averagesChanged: () => live?.averagesChanged(),
     rulesChanged: (change) => live?.rulesChanged(change),
     live(deviceId) {
       const actor = registry.get(deviceId);

@@ -367,6 +367,7 @@ export const DEVICE_FIELDS = [
   'hardware',
   'network',
   'metrics',
+  'averages',
   'software',
   'customFields',
 ] as const;
@@ -395,6 +396,8 @@ export interface FleetDevice {
   readonly hardware: Hardware;
   readonly network: Network;
   metrics: Metrics | null;
+  /** Averages over time, by names such as `cpuPercent.1h`. */
+  readonly averages: Readonly<Partial<Record<string, number>>>;
   /** Names of installed software, or `SOFTWARE_NOT_LOADED` while no condition reads them. */
   software: readonly string[];
   readonly customFields: Readonly<Record<string, unknown>>;

@@ -11,7 +11,7 @@ import {
   CachedAgentCredentials,
   createDeviceStore,
   createFleetStore,
-  recompileOnDefinitionChanges,
+  followChangesOfConditions,
 } from '../features/devices/index.ts';
 import { createServiceStore } from '../features/device-services/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
@@ -147,7 +147,7 @@ export async function createLiveSide(
   const groupSync = new DynamicGroupSync({ db, hub, log });
   groups = groupSync;
   groupSync.subscribe(hub.events);
-  recompileOnDefinitionChanges(hub);
+  followChangesOfConditions(hub);
   closing.add('groups', () => groupSync.close());
   metrics.gauge('muster_groups_failing', 'Dynamic groups that could not be brought up to date.', () =>
     groupSync.failing(),

@@ -94,6 +94,7 @@ const NO_UPDATE = new Set([
   'device_service_reports',
   'notifications',
   'notification_group_alerts',
+  'device_metric_averages',
   'metric_samples',
   'metric_minutes',
   'metric_quarters',

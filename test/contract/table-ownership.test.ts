@@ -49,7 +49,13 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   ],
   // A condition becomes one SQL predicate over everything that a device is known by. What a list of devices shows of each is
   // selected with it.
-  conditions: ['device_group_members', 'device_software', 'software_titles', 'maintenance_members'],
+  conditions: [
+    'device_group_members',
+    'device_software',
+    'software_titles',
+    'maintenance_members',
+    'device_metric_averages',
+  ],
   // A target names sites and groups, whose existence one statement checks, and their devices are found by joins.
   'device-targets': ['sites', 'device_groups', 'device_group_members'],
   // A list of the repositories that have snapshots of databases.

@@ -103,6 +103,9 @@ interface MatchableRow extends Omit<MatchableDevice, 'enrolledAt' | 'lastSeenAt'
 const GROUPS = `array(select m.group_id from device_group_members m
   where m.org_id = d.org_id and m.device_id = d.id order by m.group_id)`;
 
+const AVERAGES = `coalesce((select a.averages from device_metric_averages a
+  where a.org_id = d.org_id and a.device_id = d.id), '{}')`;
+
 const SOFTWARE = `array(select distinct t.name from device_software s
   join software_titles t on t.org_id = s.org_id and t.id = s.title_id
   where s.org_id = d.org_id and s.device_id = d.id order by t.name)`;
@@ -132,6 +135,7 @@ export function selectMatchable(query: Query, reads: ReadonlySet<Dependency>): Q
     cpuPercent: 'p.cpu_percent',
     ramPercent: 'p.ram_percent',
     diskPercent: 'p.disk_percent',
+    averages: client.raw(AVERAGES),
     customFields: 'd.custom_fields',
     groupIds: list(GROUPS, 'uuid', reads.has('groupIds')),
     software: list(SOFTWARE, 'text', reads.has('software')),

@@ -7,6 +7,7 @@ import type {
   OsType,
   PlannedMaintenance,
 } from '../../protocol/index.ts';
+import type { Averages } from './averages.ts';
 
 /** An SQL fragment with a `?` for each value. */
 export interface Sql {
@@ -109,6 +110,7 @@ export interface MatchableDevice {
   hardware: Hardware;
   network: Network;
   metrics: Metrics | null;
+  averages: Averages;
   /** Names of installed software. Empty if they were not requested; see `Conditions.reads`. */
   software: readonly string[];
   customFields: Readonly<Record<string, unknown>>;

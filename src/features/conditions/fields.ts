@@ -12,6 +12,7 @@ import {
   type ManySql,
   type Value,
 } from './field.ts';
+import { AVERAGE_WINDOWS, AVERAGED_METRICS, averageKey } from './averages.ts';
 import type { Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
@@ -88,6 +89,17 @@ const FIELDS: ReadonlyMap<string, Field> = new Map(
         `(floor(p.${name}_percent::float8 * 100 + 0.5) / 100)`,
         reading('metrics', (metrics) => metrics?.[`${name}Percent`] ?? null),
       ),
+    ),
+    ...AVERAGED_METRICS.flatMap((metric) =>
+      AVERAGE_WINDOWS.map((window) => {
+        const key = averageKey(metric, window);
+        return number(
+          `metrics.avg.${key}`,
+          `(select (a.averages ->> '${key}')::float8 from device_metric_averages a
+            where a.org_id = d.org_id and a.device_id = d.id)`,
+          reading('averages', (averages) => averages[key] ?? null),
+        );
+      }),
     ),
     software('software.installed', 'software'),
     software('software.notInstalled', 'noSoftware'),

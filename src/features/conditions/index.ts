@@ -1,4 +1,12 @@
 export {
+  AVERAGED_METRICS,
+  AVERAGES_CHANGED,
+  type AveragedMetric,
+  averageKey,
+  type Averages,
+  type AverageWindow,
+} from './averages.ts';
+export {
   withPatternTimeout,
   assertPatternsCompile,
   selectMatchable,

@@ -186,7 +186,7 @@ function readTest(
  */
 export const CONDITIONS_MAX = 10_000;
 
-/** Conditions on fields with many values (tags, groups, software, custom lists), each of which runs a subquery. */
+/** Conditions on what stands in other tables or lists (tags, groups, software, averages): each runs a subquery. */
 export const LIST_CONDITIONS_MAX = 100;
 
 export const PATTERNS_MAX = 20;
@@ -226,10 +226,10 @@ class ConditionBudget {
 
   /** Returns the fault, if any. */
   takeTest(field: Field, test: Test): string | undefined {
-    if (isMany(field)) {
+    if (isMany(field) || field.reads === 'averages') {
       this.#lists += 1;
       if (this.#lists <= LIST_CONDITIONS_MAX) return undefined;
-      return `A filter can have at most ${LIST_CONDITIONS_MAX} conditions on tags, groups, software and custom lists.`;
+      return `A filter can have at most ${LIST_CONDITIONS_MAX} conditions on tags, groups, software, custom lists and averages.`;
     }
     if (test.is !== 'matching') return undefined;
     const { size, transitions } = test.pattern.cost;

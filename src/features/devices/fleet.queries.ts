@@ -5,7 +5,7 @@ import type { Db, Query } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.ts';
 import type { ExpensiveWork } from '../../platform/concurrency.ts';
-import { PRESENCE_JOIN, selectMatchable, toMatchable } from '../conditions/index.ts';
+import { AVERAGES_CHANGED, PRESENCE_JOIN, selectMatchable, toMatchable } from '../conditions/index.ts';
 import { presenceOf } from './device.queries.ts';
 import { conditionsToFollow, FILTER_CHANGED } from '../filters/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
@@ -88,8 +88,11 @@ async function read(query: Query, withSoftware: boolean): Promise<FleetDevice[]>
   });
 }
 
-/** Compiles the conditions of live device lists again when a filter or custom field that they use has changed. */
-export function recompileOnDefinitionChanges(hub: Pick<DeviceHub, 'events' | 'rulesChanged'>): void {
+/** Evaluates live device lists again when a filter, a custom field or averages that their conditions use have changed. */
+export function followChangesOfConditions(
+  hub: Pick<DeviceHub, 'events' | 'rulesChanged' | 'averagesChanged'>,
+): void {
+  hub.events.subscribe(AVERAGES_CHANGED, () => hub.averagesChanged());
   hub.events.subscribe(FILTER_CHANGED, ({ filterId }) =>
     hub.rulesChanged({ mayConcern: (_caller, request) => request.filterId === filterId }),
   );

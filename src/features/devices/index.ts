@@ -61,4 +61,4 @@ export const feature = defineFeature({
   ],
 });
 
-export { recompileOnDefinitionChanges, createFleetStore } from './fleet.queries.ts';
+export { followChangesOfConditions, createFleetStore } from './fleet.queries.ts';

@@ -1,5 +1,5 @@
 import { bounded } from '../../platform/db/retention-rule.ts';
-import { defineFeature, ONE_PER_ORGANIZATION } from '../feature.ts';
+import { defineFeature, ONE_PER_DEVICE, ONE_PER_ORGANIZATION } from '../feature.ts';
 import { keepMetricsRegularly } from './metric.job.ts';
 import { metricRoutes } from './metric.routes.ts';
 
@@ -27,5 +27,6 @@ export const feature = defineFeature({
     byPartition('presence_changes'),
     bounded('metric_progress', 'it has one row'),
     bounded('metric_retention', ONE_PER_ORGANIZATION),
+    bounded('device_metric_averages', ONE_PER_DEVICE),
   ],
 });

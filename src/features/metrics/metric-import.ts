@@ -3,8 +3,9 @@ import { DAY_MS, MINUTE_MS } from '../../clock.ts';
 import type { MetricSample } from '../../protocol/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
-import { packBlock } from './block.ts';
-import { putDays, summedUpDay } from './metric.job.ts';
+import { type Stretch, stretchOf, together } from './averages.ts';
+import { type Block, packBlock } from './block.ts';
+import { addToAverages, putDays, summedUpDay } from './metric.job.ts';
 import { addPartitions, holdDevices, putBlocks, type StoredBlock } from './metric.queries.ts';
 import { blocksByHour } from './series.ts';
 
@@ -35,13 +36,24 @@ export async function importHistory(
     for (let at = begin; at < end; at += everyMs) yield { at, sample: sampleAt(at) };
   }
   const days: ReturnType<typeof summedUpDay>[] = [];
+  const averaged: Record<'hours' | 'days', Stretch[]> = { hours: [], days: [] };
+  const average = (day: number, blocks: ReadonlyMap<number, Block>) => {
+    const hours = [...blocks].flatMap(([beginsAt, block]) => stretchOf(block, beginsAt) ?? []);
+    averaged.hours.push(...hours);
+    const whole = day + DAY_MS > to ? undefined : together(hours, day);
+    if (whole !== undefined) averaged.days.push(whole);
+  };
   for (let day = first; day < detailed; day += DAY_MS) {
-    days.push(summedUpDay(deviceId, new Date(day), blocksByHour(samples(day, day + DAY_MS, COARSE_MS))));
+    const blocks = blocksByHour(samples(day, day + DAY_MS, COARSE_MS));
+    days.push(summedUpDay(deviceId, new Date(day), blocks));
+    average(day, blocks);
     await othersTurn();
   }
   const minutes: StoredBlock[] = [];
   for (let day = detailed; day < to; day += DAY_MS) {
-    for (const [hour, block] of blocksByHour(samples(day, Math.min(to, day + DAY_MS), MINUTE_MS))) {
+    const blocks = blocksByHour(samples(day, Math.min(to, day + DAY_MS), MINUTE_MS));
+    average(day, blocks);
+    for (const [hour, block] of blocks) {
       minutes.push({ deviceId, beginsAt: new Date(hour), block: packBlock(block, { hasRange: false }) });
     }
     await othersTurn();
@@ -50,5 +62,6 @@ export async function importHistory(
     await holdDevices(tx, [deviceId]);
     await putDays(tx, days);
     await putBlocks(tx, 'metric_minutes', minutes);
+    await addToAverages(tx, new Map([[deviceId, averaged]]));
   });
 }

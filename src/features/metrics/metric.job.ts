@@ -1,6 +1,7 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../clock.ts';
+import type { DeviceHub } from '../../hub/index.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
@@ -9,6 +10,8 @@ import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type Block, DamagedBlock, packBlock, unpackBlock } from './block.ts';
+import { AVERAGES_CHANGED } from '../conditions/index.ts';
+import { averagesAfter, type Stretch, stretchOf, together } from './averages.ts';
 import { CHOSEN_RETENTION } from './metric.model.ts';
 import {
   addComingPartitions,
@@ -18,9 +21,11 @@ import {
   dropPartitions,
   firstDayToSumUp,
   holdDevices,
+  lockAverages,
   lockMinutes,
   minutesBetween,
   noteSummedUp,
+  putAverages,
   putBlocks,
   type StoredBlock,
 } from './metric.queries.ts';
@@ -51,9 +56,22 @@ interface Parts {
 }
 
 /** Packs samples each hour, sums up days that are over, and ends what was kept long enough. */
-export function keepMetricsRegularly({ jobs, db, log }: Parts & { jobs: Jobs }): void {
-  jobs.handle(PACK, ({ signal }) => packSamples(db, hourOver(clock.now()), signal));
-  jobs.handle(SUM_UP, async ({ signal }) => ({ days: await sumUpDays(db, dayOver(clock.now()), signal) }));
+export function keepMetricsRegularly({
+  jobs,
+  db,
+  log,
+  hub,
+}: Parts & { jobs: Jobs; hub: Pick<DeviceHub, 'events'> }): void {
+  jobs.handle(PACK, async ({ signal }) => {
+    const packed = await packSamples(db, hourOver(clock.now()), signal);
+    if (packed.devices > 0) hub.events.publish(AVERAGES_CHANGED, {});
+    return packed;
+  });
+  jobs.handle(SUM_UP, async ({ signal }) => {
+    const days = await sumUpDays(db, dayOver(clock.now()), signal);
+    if (days > 0) hub.events.publish(AVERAGES_CHANGED, {});
+    return { days };
+  });
   jobs.handle(END, ({ signal }) => endMetrics({ db, log }, clock.now(), signal));
   jobs.schedule(PACK, { cron: '6 * * * *', timeZone: 'UTC' }, {});
   jobs.schedule(SUM_UP, { cron: '20 3 * * *', timeZone: 'UTC' }, {});
@@ -116,14 +134,39 @@ async function packDevices(db: Db, deviceIds: readonly string[], before: Date): 
     );
     const earlier = groupedBy(known, hourOf);
     const packed: StoredBlock[] = [];
+    const stretches = new Map<string, { hours: Stretch[] }>();
     for (const [key, blocks] of hours) {
       const [row] = blocks;
+      if (row === undefined) continue;
       const block = mergeBlocks([...(earlier.get(key) ?? []), ...blocks].flatMap(readable));
-      if (row !== undefined) packed.push({ ...row, block: packBlock(block, { hasRange: false }) });
+      packed.push({ ...row, block: packBlock(block, { hasRange: false }) });
+      const stretch = stretchOf(block, row.beginsAt.getTime());
+      if (stretch !== undefined) {
+        const { hours: known } = stretches.get(row.deviceId) ?? { hours: [] };
+        stretches.set(row.deviceId, { hours: [...known, stretch] });
+      }
       await othersTurn();
     }
     await putBlocks(tx, 'metric_minutes', packed);
+    await addToAverages(tx, stretches);
   });
+}
+
+/** Counts the stretches of devices, which are held, in their averages. */
+export async function addToAverages(
+  tx: Tx,
+  stretches: ReadonlyMap<string, { hours?: readonly Stretch[]; days?: readonly Stretch[] }>,
+): Promise<void> {
+  const ids = [...stretches.keys()].sort();
+  if (ids.length === 0) return;
+  const stored = await lockAverages(tx, ids);
+  await putAverages(
+    tx,
+    ids.map((deviceId) => ({
+      deviceId,
+      ...averagesAfter(stored.get(deviceId), stretches.get(deviceId) ?? {}),
+    })),
+  );
 }
 
 const hourOf = ({ deviceId, beginsAt }: StoredBlock) => `${deviceId} ${beginsAt.getTime()}`;
@@ -162,15 +205,20 @@ async function sumUpDevices(
   await withSystem(db, 'sum up a day of devices', async (tx) => {
     await holdDevices(tx, deviceIds);
     const days: SummedUpDay[] = [];
+    const stretches = new Map<string, { days: Stretch[] }>();
     const rows = groupedBy(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
     for (const [deviceId, minutes] of rows) {
       const blocks = minutes.flatMap((row) =>
         [readable(row)].flat().map((block) => [row.beginsAt.getTime(), block] as const),
       );
       days.push(summedUpDay(deviceId, from, blocks));
+      const hours = blocks.flatMap(([beginsAt, block]) => stretchOf(block, beginsAt) ?? []);
+      const day = together(hours, from.getTime());
+      if (day !== undefined) stretches.set(deviceId, { days: [day] });
       await othersTurn();
     }
     await putDays(tx, days);
+    await addToAverages(tx, stretches);
   });
 }
 

@@ -1,8 +1,16 @@
+import { z } from 'zod';
 import type { Context } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { arrayLiteral, inTenant, type Statement } from '../../platform/db/statement.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
-import { type Conditions, visibleDevices, whereMatching, withPatternTimeout } from '../conditions/index.ts';
+import {
+  type Averages,
+  type Conditions,
+  visibleDevices,
+  whereMatching,
+  withPatternTimeout,
+} from '../conditions/index.ts';
+import type { StoredAverages } from './averages.ts';
 
 /** A row of the history: the figures of one device from a time on. */
 export interface StoredBlock {
@@ -189,6 +197,64 @@ export async function putBlocks(
     join devices d on d.id = s.device_id order by s.device_id, s.begins_at
     on conflict (device_id, begins_at) do update set block = excluded.block, org_id = excluded.org_id`,
     blockValues(blocks),
+  );
+}
+
+const AveragesRow = z.object({
+  deviceId: z.uuid(),
+  hoursUntil: z.date().nullable(),
+  hours: z.array(z.number().nullable()),
+  daysUntil: z.date().nullable(),
+  days: z.array(z.number().nullable()),
+});
+
+/** The averages of devices, locked. */
+export async function lockAverages(
+  tx: Tx,
+  deviceIds: readonly string[],
+): Promise<Map<string, StoredAverages>> {
+  const { rows } = await tx.raw<{ rows: unknown[] }>(
+    `select device_id as "deviceId", hours_until as "hoursUntil", hours, days_until as "daysUntil", days
+    from device_metric_averages where device_id = any(?::uuid[]) order by device_id for no key update`,
+    [[...deviceIds]],
+  );
+  return new Map(
+    rows.map((row) => {
+      const { deviceId, hoursUntil, hours, daysUntil, days } = AveragesRow.parse(row);
+      return [
+        deviceId,
+        {
+          hours: { until: hoursUntil?.getTime(), figures: hours },
+          days: { until: daysUntil?.getTime(), figures: days },
+        },
+      ];
+    }),
+  );
+}
+
+/** Writes the averages of devices, which are held. */
+export async function putAverages(
+  tx: Tx,
+  devices: readonly (StoredAverages & { deviceId: string; averages: Averages })[],
+): Promise<void> {
+  const time = (until: number | undefined) => (until === undefined ? null : new Date(until).toISOString());
+  const rows = devices.map(({ deviceId, hours, days, averages }) => ({
+    device_id: deviceId,
+    hours_until: time(hours.until),
+    hours: hours.figures,
+    days_until: time(days.until),
+    days: days.figures,
+    averages,
+  }));
+  await tx.raw(
+    `insert into device_metric_averages (device_id, org_id, hours_until, hours, days_until, days, averages)
+    select s.device_id, d.org_id, s.hours_until, s.hours, s.days_until, s.days, s.averages
+    from jsonb_to_recordset(?::jsonb) as s (device_id uuid, hours_until timestamptz, hours real[], days_until timestamptz,
+      days real[], averages jsonb)
+    join devices d on d.id = s.device_id order by s.device_id
+    on conflict (device_id) do update set org_id = excluded.org_id, hours_until = excluded.hours_until,
+      hours = excluded.hours, days_until = excluded.days_until, days = excluded.days, averages = excluded.averages`,
+    [JSON.stringify(rows)],
   );
 }
 

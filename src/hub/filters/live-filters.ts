@@ -12,7 +12,14 @@ import {
   type Subscription,
 } from '../subscriptions/subscription.ts';
 import { type CompiledFilter, CompiledFilters, evaluate, type FilterSubscriber } from './compiled-filters.ts';
-import { ALL_FIELDS, type FieldMask, SCOPE_FIELDS, SUMMARY_FIELDS, summaryOf } from './fleet-device.ts';
+import {
+  ALL_FIELDS,
+  fieldMask,
+  type FieldMask,
+  SCOPE_FIELDS,
+  SUMMARY_FIELDS,
+  summaryOf,
+} from './fleet-device.ts';
 import { FleetView } from './fleet-view.ts';
 
 /** How often conditions about time are evaluated again. */
@@ -203,6 +210,11 @@ export class LiveFilters {
     }
   }
 
+  /** The averages of many devices were computed anew: if conditions read them, all are read again and compared. */
+  averagesChanged(): void {
+    if ([...this.#filters.values()].some(({ reads }) => (reads & AVERAGES) !== 0)) this.view.reload();
+  }
+
   /** Reads and shows everything again, because changes may have been missed. */
   resync(): void {
     if (this.#subscribers.size === 0) return;
@@ -311,6 +323,8 @@ export class LiveFilters {
     }
   }
 }
+
+const AVERAGES = fieldMask(['averages']);
 
 function once<T>(make: () => T): () => T {
   let made: T | undefined;

@@ -152,6 +152,7 @@ export const condition: fc.Arbitrary<PlainCondition> = fc.oneof(
   of(LIST, 'tags'),
   of(NUMBER, 'hardware.cpuCores', 'hardware.ramTotalMb', 'hardware.diskTotalGb'),
   of(NUMBER, 'metrics.cpuPercent', 'metrics.ramPercent', 'metrics.diskPercent'),
+  of(NUMBER, 'metrics.avg.cpuPercent.1h', 'metrics.avg.diskPercent.7d', 'metrics.avg.load.1d'),
   of(NUMBER, 'daysSinceLastSeen', 'daysSinceEnrolled'),
   of(
     asks(fc.constantFrom('fire', 'FIREFOX', '100%', 'ÜNÏ', 'none', '_', ''), 'contains', 'notContains'),

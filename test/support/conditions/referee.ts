@@ -42,7 +42,9 @@ function seen(field: string, device: MatchableDevice, now: number): unknown {
     );
   }
   let value: unknown = device;
-  for (const step of field.split('.')) value = (value as Record<string, unknown> | null)?.[step];
+  const average = /^metrics\.avg\.(.+)$/.exec(field)?.[1];
+  const steps = average === undefined ? field.split('.') : ['averages', average];
+  for (const step of steps) value = (value as Record<string, unknown> | null)?.[step];
   return value ?? null;
 }
 

@@ -163,6 +163,7 @@ export const device: fc.Arbitrary<Drawn> = fc.record({
   osVersion: word,
   osBuild: fc.option(word),
   architecture: fc.constantFrom('x64', 'x86', 'arm64'),
+  averages: fc.record({ 'cpuPercent.1h': optional(percent), 'diskPercent.7d': optional(percent) }),
   hardware: fc.record({
     manufacturer: optional(word),
     model: optional(word),
@@ -232,11 +233,13 @@ export async function storeFleet(
     ownerUrl,
     `with u as (select * from jsonb_to_recordset($1::jsonb) as u (id uuid, "orgId" uuid, "siteId" uuid, hostname text, "displayName" text, "agentVersion" text,
       status text, "enrolledAt" float8, "lastSeenAt" float8, tags text[], "osType" text, "osVersion" text, "osBuild" text, architecture text, hardware jsonb, network jsonb,
-      metrics jsonb, "customFields" jsonb, "groupIds" uuid[])),
+      metrics jsonb, averages jsonb, "customFields" jsonb, "groupIds" uuid[])),
     stored as (insert into devices (id, org_id, site_id, hostname, display_name, condition, os_type, os_version, os_build, architecture, agent_version, tags,
       custom_fields, hardware, network, enrolled_at)
       select id, "orgId", "siteId", hostname, "displayName", case when status in ('online', 'offline') then 'normal' else status end, "osType", "osVersion", "osBuild",
         architecture, "agentVersion", tags, "customFields", hardware, network, to_timestamp("enrolledAt" / 1000) from u),
+    averaged as (insert into device_metric_averages (device_id, org_id, averages) select id, "orgId", averages from u
+      where averages <> '{}'),
     seen as (insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason, last_seen_at, cpu_percent, ram_percent, disk_percent)
       select id, "orgId", 1, 'n', case when status = 'online' then 'connected' else 'disconnected' end, now(), 'connected', to_timestamp("lastSeenAt" / 1000),
         (metrics ->> 'cpuPercent')::real, (metrics ->> 'ramPercent')::real, (metrics ->> 'diskPercent')::real from u

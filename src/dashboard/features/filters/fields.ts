@@ -64,9 +64,27 @@ export const FIELDS: readonly FilterField[] = [
   field('Load', 'metrics.cpuPercent', 'CPU in percent', 'number'),
   field('Load', 'metrics.ramPercent', 'Memory in percent', 'number'),
   field('Load', 'metrics.diskPercent', 'Disk in percent', 'number'),
+  ...averages(),
   field('Software', 'software.installed', 'Software installed', 'software'),
   field('Software', 'software.notInstalled', 'Software not installed', 'noSoftware'),
 ];
+
+/** The averages over time, such as `metrics.avg.cpuPercent.1h`. */
+function averages(): FilterField[] {
+  const metrics = {
+    cpuPercent: 'CPU in percent',
+    ramPercent: 'Memory in percent',
+    diskPercent: 'Disk in percent',
+    swapPercent: 'Swap in percent',
+    load: 'System load',
+  };
+  const windows = { '1h': 'last hour', '1d': 'last day', '7d': 'last 7 days' };
+  return Object.entries(metrics).flatMap(([metric, words]) =>
+    Object.entries(windows).map(([window, time]) =>
+      field('Averages', `metrics.avg.${metric}.${window}`, `${words}, ${time}`, 'number'),
+    ),
+  );
+}
 
 const EQUAL = ['equals', 'notEquals'];
 const LISTED = ['in', 'notIn'];

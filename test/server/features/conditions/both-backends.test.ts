@@ -133,7 +133,12 @@ describe('conditions', () => {
       },
     }));
     const TABLE: [title: string, fields: string[], operators: string[], values: readonly unknown[]][] = [
-      ['numbers', ['hardware.cpuCores', 'metrics.cpuPercent', 'custom.count'], numbers, NUMBERS],
+      [
+        'numbers',
+        ['hardware.cpuCores', 'metrics.cpuPercent', 'metrics.avg.cpuPercent.1h', 'custom.count'],
+        numbers,
+        NUMBERS,
+      ],
       [
         'days since a time',
         ['daysSinceLastSeen', 'daysSinceEnrolled'],

@@ -161,7 +161,7 @@ describe('what a filter may hold', () => {
       expect(last(faultsOf(many(101, () => one)))).to.deep.equal([
         1,
         'conditions.conditions.100.value',
-        'A filter can have at most 100 conditions on tags, groups, software and custom lists.',
+        'A filter can have at most 100 conditions on tags, groups, software, custom lists and averages.',
       ]);
     }
   });

@@ -249,6 +249,7 @@ describe('a device that is moved', () => {
         holds_snapshot, expires_at)
       values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
       `insert into device_services (org_id, device_id, name, state, since) values (?, ?, 'nginx', 'running', now())`,
+      `insert into device_metric_averages (org_id, device_id) values (?, ?)`,
       `insert into device_service_reports (org_id, device_id, manager, reported_at) values (?, ?, 'systemd', now())`,
       `insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at)
       select gen_random_uuid(), org_id, device_id, id, 'bare_metal', repeat('0', 64), now()

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { AVERAGES_CHANGED } from '../../../../src/features/conditions/index.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import type { DevicesDelta, DeviceSummary } from '../../../../src/protocol/index.ts';
@@ -107,6 +108,27 @@ describe('live filters', function () {
     await online.shows([]);
     await offline.shows([a.deviceId, b.deviceId]);
     for (const { client } of [online, offline, busy]) expect(client.faults).to.deep.equal([]);
+  });
+
+  it('read averages again as soon as they are computed anew', async () => {
+    const { deviceId } = await buildDevice(app, tenant.orgId);
+    const isBusyForHours = { field: 'metrics.avg.cpuPercent.1h', operator: 'greaterThan', value: 50 };
+    const busy = await follow({ conditions: all(isBusyForHours) });
+    const compute = async (cpuPercent: number) => {
+      await withSystem(app.server.database.pool, 'test', (tx) =>
+        tx.raw(
+          `insert into device_metric_averages (device_id, org_id, averages) values (?, ?, ?)
+          on conflict (device_id) do update set averages = excluded.averages`,
+          [deviceId, tenant.orgId, JSON.stringify({ 'cpuPercent.1h': cpuPercent })],
+        ),
+      );
+      app.server.hub.events.publish(AVERAGES_CHANGED, {});
+    };
+    await busy.shows([]);
+    await compute(80);
+    await busy.shows([deviceId]);
+    await compute(20);
+    await busy.shows([]);
   });
 
   it('follow changes of a device by people and agents: tags, names, custom fields, site, versions', async () => {

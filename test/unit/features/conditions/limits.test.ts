@@ -31,8 +31,14 @@ describe('the limits of a filter', () => {
   it('are a hundred conditions on fields with many values', () => {
     expect(faultsOf(all(...times(LIST_CONDITIONS_MAX, TAG), ...times(50, HOST)))).to.deep.equal([]);
     expect(faultsOf(all(...times(LIST_CONDITIONS_MAX + 1, TAG)))).to.deep.equal([
-      `conditions.conditions.${LIST_CONDITIONS_MAX}.value: A filter can have at most ${LIST_CONDITIONS_MAX} conditions on tags, groups, software and custom lists.`,
+      `conditions.conditions.${LIST_CONDITIONS_MAX}.value: A filter can have at most ${LIST_CONDITIONS_MAX} conditions on tags, groups, software, custom lists and averages.`,
     ]);
+  });
+
+  it('count conditions on averages among them', () => {
+    const average = { field: 'metrics.avg.load.1d', operator: 'greaterThan', value: 1 };
+    expect(faultsOf(all(...times(LIST_CONDITIONS_MAX - 1, TAG), average))).to.deep.equal([]);
+    expect(faultsOf(all(...times(LIST_CONDITIONS_MAX, TAG), average))).to.have.length(1);
   });
 
   it('are a number of regular expressions, and of their characters', () => {
