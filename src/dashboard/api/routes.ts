@@ -4360,6 +4360,19 @@ limit?: string
 response: MetricsNow
 }
 /**
+ * Read the averages of the last 24 hours of many devices
+ */
+"GET /metrics/hours": {
+query: {
+/**
+ * Up to 100 ids, separated by commas.
+ */
+deviceIds: string
+metric: ("cpuPercent" | "ramPercent" | "diskPercent" | "swapPercent" | "load")
+}
+response: MetricHours
+}
+/**
  * Read for how long the metric history is kept
  */
 "GET /orgs/organizations/{id}/metric-retention": {
@@ -10367,6 +10380,23 @@ confidence: number
  * False if there are more devices than are looked at.
  */
 isComplete: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MetricHours".
+ */
+export interface MetricHours {
+data: {
+deviceId: string
+/**
+ * The end of the last hour.
+ */
+until: string
+/**
+ * Of each hour, the last one at the end. Null for an hour without figures.
+ */
+averages: (number | null)[]
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

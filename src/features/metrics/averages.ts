@@ -122,6 +122,13 @@ export class Recent {
   }
 }
 
+/** The averages of a metric in each of the last hours, the newest at the end. */
+export function hourlyAverages(figures: StoredRecent['figures'], metric: AveragedMetric): (number | null)[] {
+  const place = 1 + AVERAGED_METRICS.indexOf(metric);
+  const hours = Array.from({ length: HOURS.count }, (_, at) => figures[at * WIDTH + place] ?? null);
+  return hours.reverse();
+}
+
 /** As it is stored: for each stretch the minutes and then the figures, in the order of `AVERAGED_METRICS`. */
 export interface StoredRecent {
   /** When the newest stretch ends, in ms. */

@@ -10,7 +10,7 @@ import {
   whereMatching,
   withPatternTimeout,
 } from '../conditions/index.ts';
-import type { StoredAverages } from './averages.ts';
+import type { StoredAverages, StoredRecent } from './averages.ts';
 
 /** A row of the history: the figures of one device from a time on. */
 export interface StoredBlock {
@@ -230,6 +230,19 @@ export async function lockAverages(
       ];
     }),
   );
+}
+
+/** The averages of the last hours of those of the devices that the caller sees. */
+export async function hoursOfDevices(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  deviceIds: readonly string[],
+): Promise<{ deviceId: string; until: Date; hours: StoredRecent['figures'] }[]> {
+  return visibleDevices(tx, caller)
+    .join('device_metric_averages as a', (join) => join.on('a.device_id', 'd.id').on('a.org_id', 'd.org_id'))
+    .whereIn('d.id', [...deviceIds])
+    .whereNotNull('a.hours_until')
+    .orderBy('d.id')
+    .select('d.id as deviceId', 'a.hours_until as until', 'a.hours');
 }
 
 /** Writes the averages of devices, which are held. */

@@ -1,8 +1,22 @@
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { DeviceMetrics, MetricQuery, MetricRetention, MetricsNow, MetricsNowQuery } from './metric.schema.ts';
-import { changeMetricRetention, readMetricRetention, readMetrics, readMetricsNow } from './metric.service.ts';
+import {
+  DeviceMetrics,
+  MetricHours,
+  MetricHoursQuery,
+  MetricQuery,
+  MetricRetention,
+  MetricsNow,
+  MetricsNowQuery,
+} from './metric.schema.ts';
+import {
+  changeMetricRetention,
+  readMetricHours,
+  readMetricRetention,
+  readMetrics,
+  readMetricsNow,
+} from './metric.service.ts';
 
 /** The answer, which drops what only the audit note needs. */
 const MetricRetentionAnswer = MetricRetention.strip().meta({ id: 'MetricRetention' });
@@ -35,6 +49,17 @@ export const metricRoutes: RouteGroup = {
       query: MetricsNowQuery,
       response: MetricsNow,
       handler: ({ ctx, query }) => readMetricsNow(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/metrics/hours',
+      summary: 'Read the averages of the last 24 hours of many devices',
+      description:
+        'For small charts in lists. The hours are full ones (UTC), computed a few minutes after each; `diskPercent` is that of the fullest volume. Devices that the caller does not see, and those without figures, are left out.',
+      access: everyScope('devices:read'),
+      query: MetricHoursQuery,
+      response: MetricHours,
+      handler: ({ ctx, query }) => readMetricHours(ctx, query),
     }),
     route({
       method: 'get',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { PresenceReason } from '../../protocol/index.ts';
 import { Id, instantOrDay, Timestamp, wholeNumber } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
+import { AVERAGED_METRICS } from '../conditions/index.ts';
 import { METRIC_NAMES, type MetricName, PLAIN_METRICS } from './metric.ts';
 
 export const POINTS_MAX = 1000;
@@ -105,6 +106,34 @@ export const MetricsNow = z
   })
   .meta({ id: 'MetricsNow' });
 export type MetricsNow = z.infer<typeof MetricsNow>;
+
+/** The most devices of one request, whose ids a URL can hold. */
+const HOURS_DEVICES_MAX = 100;
+
+export const MetricHoursQuery = z.object({
+  deviceIds: z
+    .string()
+    .transform((list) => list.split(','))
+    .pipe(z.array(Id).min(1).max(HOURS_DEVICES_MAX))
+    .meta({ type: 'string', description: `Up to ${HOURS_DEVICES_MAX} ids, separated by commas.` }),
+  metric: z.enum(AVERAGED_METRICS),
+});
+export type MetricHoursQuery = z.infer<typeof MetricHoursQuery>;
+
+export const MetricHours = z
+  .object({
+    data: z.array(
+      z.object({
+        deviceId: z.uuid(),
+        until: Timestamp.describe('The end of the last hour.'),
+        averages: z
+          .array(z.number().nullable())
+          .describe('Of each hour, the last one at the end. Null for an hour without figures.'),
+      }),
+    ),
+  })
+  .meta({ id: 'MetricHours' });
+export type MetricHours = z.infer<typeof MetricHours>;
 
 /** For how many days the server keeps each resolution. An organization may choose less. */
 export const KEPT_DAYS = { minuteDays: 14, quarterDays: 90, hourDays: 730 } as const;

@@ -7,6 +7,7 @@ import { groupedBy } from '../../platform/grouped-by.ts';
 import { findDevice } from '../devices/index.ts';
 import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
+import { hourlyAverages } from './averages.ts';
 import { type Block, DamagedBlock, type ReadBlock, type Series, unpackBlock } from './block.ts';
 import { type Forecast, forecastOf, type UsedPoint } from './forecast.ts';
 import { type Gap, gapsBetween, reasonOf, type Turn } from './gaps.ts';
@@ -14,6 +15,7 @@ import { kindOf, type MetricName } from './metric.ts';
 import { MetricRetentionChoice } from './metric.model.ts';
 import {
   detailsOf,
+  hoursOfDevices,
   minutesBetween,
   type NewestSample,
   newestSamples,
@@ -24,6 +26,8 @@ import {
 import {
   type DeviceMetrics,
   KEPT_DAYS,
+  type MetricHours,
+  type MetricHoursQuery,
   type MetricNow,
   type MetricQuery,
   type MetricRetention,
@@ -223,6 +227,21 @@ export async function readMetricsNow(
       forecast: forecasts.get(volumeKey(one.deviceId, one.volume ?? '')) ?? null,
     })),
     isComplete,
+  };
+}
+
+/** The averages of the last 24 hours of devices, for small charts. */
+export async function readMetricHours(
+  ctx: Context,
+  { deviceIds, metric }: MetricHoursQuery,
+): Promise<MetricHours> {
+  const devices = await hoursOfDevices(ctx, deviceIds);
+  return {
+    data: devices.map(({ deviceId, until, hours }) => ({
+      deviceId,
+      until: until.toISOString(),
+      averages: hourlyAverages(hours, metric).map((value) => (value === null ? null : rounded(value))),
+    })),
   };
 }
 

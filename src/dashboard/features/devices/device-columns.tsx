@@ -9,6 +9,7 @@ import {
   SYSTEM_NAMES,
   When,
 } from '../../ui/index.ts';
+import { DayChart } from './day-chart.tsx';
 import styles from './device-columns.module.css';
 
 interface Names {
@@ -89,6 +90,9 @@ export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
   meter('cpu', 'CPU', (device) => device.metrics?.cpuPercent),
   meter('ram', 'Memory', (device) => device.metrics?.ramPercent),
   meter('disk', 'Disk', (device) => device.metrics?.diskPercent),
+  day('cpuDay', 'CPU, 24 h', 'cpuPercent'),
+  day('ramDay', 'Memory, 24 h', 'ramPercent'),
+  day('diskDay', 'Disk, 24 h', 'diskPercent'),
   {
     id: 'lastSeen',
     header: 'Last seen',
@@ -124,6 +128,17 @@ export const DEFAULT_COLUMNS: readonly string[] = [
   'disk',
   'lastSeen',
 ];
+
+const day = (
+  id: string,
+  header: string,
+  metric: 'cpuPercent' | 'ramPercent' | 'diskPercent',
+): DataColumn<DeviceSummary> => ({
+  id,
+  header,
+  width: 120,
+  cell: (device) => <DayChart key={device.id} deviceId={device.id} metric={metric} />,
+});
 
 /** Above this share, a number is bold: not everybody sees a colour. */
 const HIGH_PERCENT = 90;

@@ -68,6 +68,37 @@ describe('filters over averages', () => {
     expect(await found('metrics.avg.cpuPercent.1h', 0, other.admin)).to.deep.equal([]);
   });
 
+  it('are listed for many devices at once, of each of the last 24 hours', async () => {
+    await pass([80, 5]);
+    const other = await buildTenant(app);
+    const foreign = await buildDevice(app, other.orgId);
+    const read = (query: string, { token } = tenant.admin) =>
+      app.call('GET', `/metrics/hours?${query}`, { token });
+    const ids = [busy, foreign, idle].map(({ deviceId }) => deviceId).join(',');
+    const { status, body } = await read(`deviceIds=${ids}&metric=cpuPercent`);
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.data.map(({ deviceId }: { deviceId: string }) => deviceId)).to.have.members([
+      busy.deviceId,
+      idle.deviceId,
+    ]);
+    const { until, averages } = body.data.find(
+      ({ deviceId }: { deviceId: string }) => deviceId === busy.deviceId,
+    );
+    expect(Date.parse(until)).to.equal(Math.floor(Date.now() / HOUR) * HOUR);
+    expect(averages).to.deep.equal([...Array.from({ length: 23 }, () => null), 80]);
+    expect((await read(`deviceIds=${ids}&metric=cpuPercent`, other.admin)).body.data).to.deep.equal([]);
+    for (const query of [
+      `deviceIds=${ids}`,
+      'metric=load',
+      'deviceIds=&metric=load',
+      'deviceIds=x&metric=load',
+      `deviceIds=${Array.from({ length: 101 }, () => busy.deviceId).join(',')}&metric=load`,
+      `deviceIds=${ids}&metric=uptimeSeconds`,
+    ]) {
+      expect((await read(query)).status, query).to.equal(400);
+    }
+  });
+
   it('find devices by the average of seven days, as soon as days are over', async () => {
     await pass([80, 5]);
     expect(await found('metrics.avg.cpuPercent.7d', 0)).to.deep.equal([]);
