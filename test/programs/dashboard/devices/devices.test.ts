@@ -39,6 +39,28 @@ describe('the pages of devices', () => {
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
   const badge = (page: Page, text: string) => page.locator('.mantine-Badge-root', { hasText: text }).first();
 
+  it('show the last 24 hours of a figure in the list, for devices that have them', async () => {
+    const hours = Array.from({ length: 24 }, (_, hour) => [60, 10 + hour * 3, null, null, null, null]);
+    await asOwner(
+      dashboard.app.database.ownerUrl,
+      `insert into device_metric_averages (device_id, org_id, hours_until, hours) values ($1, $2, date_trunc('hour', now()), $3)`,
+      [here.deviceId, tenant.orgId, hours.flat()],
+    );
+    const page = await dashboard.open('/devices', { person: tenant.admin });
+    await page.getByRole('button', { name: 'Columns' }).click();
+    await page.getByRole('checkbox', { name: 'CPU, 24 h' }).check();
+    await page.keyboard.press('Escape');
+    await row(page, 'FRONT-DESK')
+      .getByRole('img', { name: 'From 10 % to 79 % in the last 24 hours' })
+      .waitFor();
+    expect(
+      await row(page, 'BACK-OFFICE')
+        .getByRole('img', { name: /24 hours/ })
+        .count(),
+    ).to.equal(0);
+    await assertAccessible(page);
+  });
+
   it('run a script on two devices, and follow it on the one that is there: by keys alone', async () => {
     const page = await dashboard.open('/devices?q=nobody', { person: tenant.admin });
     const keys = new Keyboard(page);
