@@ -10,6 +10,8 @@ export interface Sources {
   readonly os: OsType;
   /** `undefined` if the file does not exist, or this user may not read it. */
   file(path: string): Promise<string | undefined>;
+  /** The names in a folder; empty if it does not exist. */
+  names(folder: string): Promise<readonly string[]>;
   /** When each file of the folder was last written, in ms since 1970. Empty if the folder does not exist. */
   written(folder: string): Promise<ReadonlyMap<string, number>>;
   /** `undefined` if the program does not exist, or is an applet of busybox. Throws if it fails, which must not look like an empty list. */
@@ -31,6 +33,7 @@ export function machineSources(signal?: AbortSignal): Sources {
         return undefined;
       }
     },
+    names: (folder) => readdir(folder).catch(() => []),
     async written(folder) {
       const names = await readdir(folder).catch(() => []);
       const times = await Promise.all(
