@@ -43,7 +43,10 @@ export const MachineProcess = z
       .max(Number.MAX_SAFE_INTEGER)
       .optional()
       .describe('The part of its memory that is in RAM.'),
-    startedAt: Instant.optional().describe('By the clock of the device.'),
+    startedAt: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe('By the clock of the device, which may be wrong.'),
     state: ProcessState.optional().describe(
       '`waiting`: for a disk or a network drive, and cannot be interrupted. `zombie`: it has ended, and its parent has not collected it. Windows has no states.',
     ),

@@ -10421,11 +10421,9 @@ cpuPercent?: number
  */
 memoryBytes?: number
 /**
- * By the clock of the device.
+ * By the clock of the device, which may be wrong.
  */
-startedAt?: {
-[k: string]: unknown
-}
+startedAt?: string
 /**
  * `waiting`: for a disk or a network drive, and cannot be interrupted. `zombie`: it has ended, and its parent has not collected it. Windows has no states.
  */
