@@ -139,7 +139,7 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
     );
 }
 
-type Remote = <Options>(work: (options: Options) => Promise<number>) => ReturnType<CommandLine['action']>;
+type Remote = <Options>(work: (options: Options) => Promise<number>) => (options: Options) => Promise<void>;
 
 /** Processes and services of one device, live. */
 function addSystemTools(program: Command, remote: Remote, io: CommandIo): void {

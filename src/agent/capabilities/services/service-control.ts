@@ -136,7 +136,7 @@ export class ServiceControl implements Services {
         return this.#program('systemctl', ['--no-ask-password', action, '--', `${name}.service`]);
       case 'windows':
         if (action !== 'restart') return this.#program('sc', [action, name]);
-        if ((await this.#stateOf(name)) !== 'stopped') {
+        if (!hasStopped(await this.#stateOf(name))) {
           await this.#program('sc', ['stop', name]);
           // Windows has refused if other services depend on it.
           const state = await this.#until(name, hasStopped);

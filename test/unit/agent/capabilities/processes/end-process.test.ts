@@ -13,7 +13,7 @@ const STARTED = Date.parse('2026-11-20T10:00:00.000Z');
 const SEEN = new Date(STARTED).toISOString();
 
 describe('ending a process', () => {
-  useTestClock();
+  const time = useTestClock({ isRunning: false });
   let table: IdentifiedProcess[];
   let acts: string[];
   /** What ends the process, and after how long. */
@@ -44,11 +44,19 @@ describe('ending a process', () => {
       if (ends.by === 'force') endsAt = clock.monotonic() + ends.afterMs;
     },
   };
-  const end = (pid: number, startedAt = SEEN, isLate = false) =>
-    endProcess({ pid, startedAt }, { read: async () => table, signals, isLate: () => isLate }).then(
-      ({ outcome, graceSeconds }) => [outcome, graceSeconds],
-      (error: unknown) => (error instanceof AgentError ? error.code : String(error)),
-    );
+  const end = async (pid: number, startedAt = SEEN, isLate = false) => {
+    let isOver = false;
+    const ending = endProcess({ pid, startedAt }, { read: async () => table, signals, isLate: () => isLate })
+      .then(
+        ({ outcome, graceSeconds }) => [outcome, graceSeconds],
+        (error: unknown) => (error instanceof AgentError ? error.code : String(error)),
+      )
+      .finally(() => {
+        isOver = true;
+      });
+    for (let step = 0; step < 1000 && !isOver; step += 1) await time.advance(50);
+    return ending;
+  };
 
   beforeEach(() => {
     table = [

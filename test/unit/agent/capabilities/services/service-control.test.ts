@@ -10,7 +10,7 @@ import { useTestClock } from '../../../../support/use-test-clock.ts';
 import { recordedSources } from '../inventory/recorded-sources.ts';
 
 describe('the control of services', () => {
-  useTestClock();
+  const time = useTestClock({ isRunning: false });
   let list: ServiceList;
   let ran: string[][];
   let answer: { code: number; said: string };
@@ -41,10 +41,21 @@ describe('the control of services', () => {
     };
   };
   const NEVER = new AbortController().signal;
-  const act = (name: string, action: ServiceAction, signal = NEVER) =>
-    control
+  const act = async (name: string, action: ServiceAction, signal = NEVER) => {
+    let isOver = false;
+    const acting = control
       .control({ name, action }, signal)
-      .catch((error: unknown) => (error instanceof AgentError ? [error.code, error.message] : String(error)));
+      .catch((error: unknown) => (error instanceof AgentError ? [error.code, error.message] : String(error)))
+      .finally(() => {
+        isOver = true;
+      });
+    for (let step = 0; step < 200 && !isOver; step += 1) await time.advance(500);
+    return acting;
+  };
+  const codeOf = async (...order: Parameters<typeof act>) => {
+    const ended = await act(...order);
+    return Array.isArray(ended) ? ended[0] : ended;
+  };
 
   it('passes the action and the whole name of the unit to systemctl, and reads the new state', async () => {
     onRun = () => set('nginx', 'stopped');
@@ -58,22 +69,22 @@ describe('the control of services', () => {
 
   it('runs nothing for a name that the machine does not list', async () => {
     for (const name of ['; rm -rf /', '--force', 'ngin*', 'NGINX', 'nginx.service', '', '../nginx']) {
-      expect((await act(name, 'stop'))[0 as never], name).to.equal('SERVICE_NOT_FOUND');
+      expect(await codeOf(name, 'stop'), name).to.equal('SERVICE_NOT_FOUND');
     }
     // Nor for names that a service manager could not have written.
     list = { manager: 'systemd', services: ['--force', '*', 'a\nb', String.raw`\\other`].map(running) };
     for (const { name } of list.services) {
-      expect((await act(name, 'stop'))[0 as never], name).to.equal('SERVICE_NOT_FOUND');
+      expect(await codeOf(name, 'stop'), name).to.equal('SERVICE_NOT_FOUND');
     }
     list = { manager: 'none', services: [] };
-    expect((await act('nginx', 'start'))[0 as never]).to.equal('SERVICE_NOT_FOUND');
+    expect(await codeOf('nginx', 'start')).to.equal('SERVICE_NOT_FOUND');
     expect(ran).to.deep.equal([]);
   });
 
   it('does not stop or restart the service of the agent, whichever it is', async () => {
     for (const name of ['muster-agent', 'own-unit']) {
       for (const action of ['stop', 'restart'] as const) {
-        expect((await act(name, action))[0 as never], name).to.equal('SERVICE_PROTECTED');
+        expect(await codeOf(name, action), name).to.equal('SERVICE_PROTECTED');
       }
     }
     expect(ran).to.deep.equal([]);
@@ -91,14 +102,14 @@ describe('the control of services', () => {
   });
 
   it('runs one action on a service at a time', async () => {
-    const first = act('nginx', 'stop');
-    expect((await act('nginx', 'start'))[0 as never]).to.equal('BUSY');
+    const first = control.control({ name: 'nginx', action: 'stop' }, NEVER);
+    expect(await codeOf('nginx', 'start')).to.equal('BUSY');
     await first;
     expect(await act('nginx', 'start')).to.have.property('after');
   });
 
   it('does nothing after the time in which the answer is waited for', async () => {
-    expect((await act('nginx', 'stop', AbortSignal.abort()))[0 as never]).to.equal('TIMED_OUT');
+    expect(await codeOf('nginx', 'stop', AbortSignal.abort())).to.equal('TIMED_OUT');
     expect(ran).to.deep.equal([]);
   });
 
