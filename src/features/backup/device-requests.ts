@@ -1,9 +1,4 @@
-import {
-  type DeviceHub,
-  type LiveQuery,
-  liveQueryError,
-  remainingQueryMs,
-} from '../../hub/index.ts';
+import { type DeviceHub, type LiveQuery, liveQueryError, remainingQueryMs } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { withoutPage } from '../../platform/http/pagination.ts';

@@ -67,6 +67,8 @@ export function liveTools({ hub, audit }: LiveToolParts) {
     { action, details }: { action: string; details: Record<string, unknown> },
   ): Promise<{ output: CommandOutput<T> } & About> {
     const about = subjectOf(await askableDevice(ctx, deviceId));
+    // The entry of the audit trail has the outcome. If this server ends before there is one, its log names the order.
+    ctx.log.info({ action, deviceId, ...details, userId: ctx.caller.userId }, 'system_tools.asked');
     const outcome = await hub.query<T>(deviceId, { ...question, timeoutMs: remainingQueryMs(ctx.arrivedAt) });
     if (outcome.ok) return { output: outcome.output, about };
     const error = actError(outcome);

@@ -1,6 +1,6 @@
 import { percent } from '../../os/machine.ts';
 import type { MachineReader, MachineReading } from './machine-reading.ts';
-import { LINUX_PROCESSES } from '../processes/linux.ts';
+import { LINUX_PROCESSES } from '../../os/processes/linux.ts';
 import { volumes } from './unix.ts';
 
 /** What passes through these interfaces also passes through another one, or does not leave the machine. */

@@ -2,7 +2,7 @@ import type { MetricSample } from '../../../protocol/index.ts';
 import type { Reading } from '../../core/plain-text.ts';
 import { percent } from '../../os/machine.ts';
 import type { Sources } from '../../os/machine-sources.ts';
-import type { RunningProcess } from '../processes/process-reader.ts';
+import type { RunningProcess } from '../../os/processes/process-reader.ts';
 
 /** What a machine says of itself at one moment. What cannot be read is undefined, and never 0. */
 export interface MachineReading {

@@ -1,6 +1,6 @@
 import { percent } from '../../os/machine.ts';
 import type { MachineReader, MachineReading } from './machine-reading.ts';
-import { busyProcesses } from '../processes/macos.ts';
+import { busyProcesses } from '../../os/processes/macos.ts';
 import { volumes } from './unix.ts';
 
 const PROGRAM_MS = 15_000;

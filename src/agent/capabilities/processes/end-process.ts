@@ -4,7 +4,7 @@ import { AgentError } from '../../core/agent-error.ts';
 import { printable } from '../../core/plain-text.ts';
 import { runSystemProgram } from '../../os/child-process.ts';
 import { isRunning, type KnownProcess, processMark } from '../../os/process-group.ts';
-import { type IdentifiedProcess, withAncestors } from './process-reader.ts';
+import { type IdentifiedProcess, withAncestors } from '../../os/processes/process-reader.ts';
 
 /** How a process is asked to end, and how it is forced to. */
 export interface ProcessSignals {

@@ -12,16 +12,16 @@ import { percent } from '../../os/machine.ts';
 import { machineSources, type Sources } from '../../os/machine-sources.ts';
 import type { LiveHandlers } from '../../work/live-runner.ts';
 import { endProcess, type ProcessSignals, systemSignals } from './end-process.ts';
-import { LINUX_PROCESSES } from './linux.ts';
-import { MACOS_PROCESSES } from './macos.ts';
+import { LINUX_PROCESSES } from '../../os/processes/linux.ts';
+import { MACOS_PROCESSES } from '../../os/processes/macos.ts';
 import {
   type IdentifiedProcess,
   largest,
   type ProcessDetails,
   type ProcessReader,
   withAncestors,
-} from './process-reader.ts';
-import { WINDOWS_PROCESSES } from './windows.ts';
+} from '../../os/processes/process-reader.ts';
+import { WINDOWS_PROCESSES } from '../../os/processes/windows.ts';
 
 const READERS: Readonly<Record<Sources['os'], ProcessReader>> = {
   linux: LINUX_PROCESSES,

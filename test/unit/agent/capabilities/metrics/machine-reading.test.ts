@@ -6,7 +6,7 @@ import {
 } from '../../../../../src/agent/capabilities/metrics/machine-reading.ts';
 import * as macos from '../../../../../src/agent/capabilities/metrics/macos.ts';
 import { parseVolumes } from '../../../../../src/agent/capabilities/metrics/unix.ts';
-import { parseProcesses } from '../../../../../src/agent/capabilities/processes/macos.ts';
+import { parseProcesses } from '../../../../../src/agent/os/processes/macos.ts';
 import { parseWindowsReading } from '../../../../../src/agent/capabilities/metrics/windows.ts';
 
 const KIB = 1024;

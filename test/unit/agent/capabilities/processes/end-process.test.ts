@@ -4,7 +4,7 @@ import {
   GRACE_SECONDS,
   type ProcessSignals,
 } from '../../../../../src/agent/capabilities/processes/end-process.ts';
-import type { IdentifiedProcess } from '../../../../../src/agent/capabilities/processes/process-reader.ts';
+import type { IdentifiedProcess } from '../../../../../src/agent/os/processes/process-reader.ts';
 import { AgentError } from '../../../../../src/agent/core/agent-error.ts';
 import { clock } from '../../../../../src/clock.ts';
 import { useTestClock } from '../../../../support/use-test-clock.ts';

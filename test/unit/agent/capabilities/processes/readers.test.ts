@@ -1,15 +1,12 @@
 import { expect } from 'chai';
-import { LINUX_PROCESSES, parseStat } from '../../../../../src/agent/capabilities/processes/linux.ts';
+import { LINUX_PROCESSES, parseStat } from '../../../../../src/agent/os/processes/linux.ts';
 import {
   parseDetails,
   parseIdentified,
   parseProcesses,
-} from '../../../../../src/agent/capabilities/processes/macos.ts';
-import { largest, withAncestors } from '../../../../../src/agent/capabilities/processes/process-reader.ts';
-import {
-  parseWindowsDetails,
-  parseWindowsProcesses,
-} from '../../../../../src/agent/capabilities/processes/windows.ts';
+} from '../../../../../src/agent/os/processes/macos.ts';
+import { largest, withAncestors } from '../../../../../src/agent/os/processes/process-reader.ts';
+import { parseWindowsDetails, parseWindowsProcesses } from '../../../../../src/agent/os/processes/windows.ts';
 import { describeRecorded } from '../../../../support/recorded.ts';
 import { recordedSources } from '../inventory/recorded-sources.ts';
 

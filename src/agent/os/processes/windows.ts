@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { COMMAND_LINE_MAX } from '../../../protocol/index.ts';
-import { runPowerShell } from '../../os/machine-sources.ts';
+import { runPowerShell } from '../machine-sources.ts';
 import type { IdentifiedProcess, ProcessDetails, ProcessReader } from './process-reader.ts';
 
 const POWERSHELL_MS = 12_000;

@@ -1,5 +1,5 @@
 import type { MachineProcess, ProcessState } from '../../../protocol/index.ts';
-import type { Sources } from '../../os/machine-sources.ts';
+import type { Sources } from '../machine-sources.ts';
 
 /** A process at one moment: what is cheap to read of all of them. */
 export interface RunningProcess {

@@ -1,6 +1,6 @@
 import { clock } from '../../../clock.ts';
 import type { ProcessState } from '../../../protocol/index.ts';
-import type { Sources } from '../../os/machine-sources.ts';
+import type { Sources } from '../machine-sources.ts';
 import type { IdentifiedProcess, ProcessDetails, ProcessReader } from './process-reader.ts';
 
 /** The kernel counts processor time and starts in these, whatever its own clock does. */
@@ -136,7 +136,8 @@ async function bootTime(sources: Sources): Promise<number | undefined> {
   if (seconds === undefined) return undefined;
   const bootedAt = Number(seconds) * 1000;
   const ownStart = parseStat(own, { pageBytes: USUAL_PAGE_BYTES, bootedAt })?.startedAt ?? 0;
-  const latest = clock.now() - process.uptime() * 1000;
+  // The monotonic clock counts from the start of this process.
+  const latest = clock.now() - clock.monotonic();
   // Some containers say when the container started, while processes count from the start of the machine. By that,
   // this process would have started later than it has.
   return ownStart > latest + EARLY_MS ? bootedAt - (ownStart - latest) : bootedAt;

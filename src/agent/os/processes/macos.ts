@@ -1,5 +1,5 @@
 import type { ProcessState } from '../../../protocol/index.ts';
-import type { Sources } from '../../os/machine-sources.ts';
+import type { Sources } from '../machine-sources.ts';
 import type { IdentifiedProcess, ProcessDetails, ProcessReader, RunningProcess } from './process-reader.ts';
 
 const PROGRAM_MS = 10_000;
