@@ -1,4 +1,4 @@
-import { Group, Text } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay, IconPlayerStop, IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -115,7 +115,7 @@ export function ServicesTab({ device }: { device: Device }) {
     width: 50,
   };
   return (
-    <>
+    <Stack gap="sm">
       {done !== undefined && <DoneNotice done={done} onClose={() => setDone(undefined)} />}
       <List
         query={{ data: shown, error: stored.error, refetch: stored.refetch }}
@@ -132,12 +132,7 @@ export function ServicesTab({ device }: { device: Device }) {
             <ReadLine query={live} readAt={live.data?.meta.readAt} refusal={refusal} />
           ) : (
             <Group gap="sm">
-              <Action
-                variant="default"
-                icon={IconRefresh}
-                refusal={refusal}
-                onClick={readLive}
-              >
+              <Action variant="default" icon={IconRefresh} refusal={refusal} onClick={readLive}>
                 Read from the device now
               </Action>
               <Text size="sm" component="output">
@@ -169,9 +164,7 @@ export function ServicesTab({ device }: { device: Device }) {
         columns={[...COLUMNS, !isLive && SINCE, actions]}
       />
       {!isLive && unlisted > 0 && (
-        <Text size="xs" mt="xs">
-          The device has {formatCounted(unlisted, 'more service')} than an agent reports.
-        </Text>
+        <Text size="xs">The device has {formatCounted(unlisted, 'more service')} than an agent reports.</Text>
       )}
       {order !== undefined && (
         <OrderDialog
@@ -186,7 +179,7 @@ export function ServicesTab({ device }: { device: Device }) {
           }}
         />
       )}
-    </>
+    </Stack>
   );
 }
 
@@ -315,7 +308,7 @@ function DoneNotice({
           : `${name}: the device has done it, and the service is ${after}`
       }
     >
-      It was {before} and is {after} now. The stored services show it when the agent has reported it.
+      State before: {before}. Now: {after}. The stored services show it when the agent has reported it.
     </Notice>
   );
 }
