@@ -191,11 +191,10 @@ describe('muster, far from the server', function () {
 
   it('lists and ends processes and controls services, with what the device says if it refuses', async () => {
     const acting = await newKey(tenant.admin, ['devices:read', 'devices:execute']);
-    await muster(['login', '--server', app.url, '--profile', 'acting', '--key-stdin'], {
-      input: `${acting}\n`,
-    }).ended;
-    const onDevice = (words: string[]) =>
-      muster([...words, '--device', 'HOST-ON', '--profile', 'acting']).ended;
+    const as = (words: string[], input = '') =>
+      startMuster(words, { env: { XDG_CONFIG_HOME: path.join(home, 'acting') }, stdin: input }).ended;
+    await as(['login', '--server', app.url, '--key-stdin'], `${acting}\n`);
+    const onDevice = (words: string[]) => as([...words, '--device', 'HOST-ON']);
     const startedAt = '2026-11-20T10:00:00.000Z';
     const listing = onDevice(['processes', 'list', '--search', 'JOB']);
     const asked = await agent.nextCommand();
@@ -206,10 +205,10 @@ describe('muster, far from the server', function () {
     await agent.succeed(asked, { total: 4200 });
     const listed = await listing;
     expect(listed).to.include({ code: 0 });
-    expect(listed.stdout)
+    expect(listed.out)
       .to.match(/4711 +12\.5 % .*python3/)
       .and.not.match(UNSAFE);
-    expect(listed.stderr).to.include('1 of 4200 processes');
+    expect(listed.err).to.include('1 of 4200 processes');
 
     const ending = onDevice(['processes', 'end', '--pid', '4711', '--started-at', startedAt, '--json']);
     const order = await agent.nextCommand();
@@ -217,7 +216,7 @@ describe('muster, far from the server', function () {
     await agent.succeed(order, { outcome: 'still_running', name: 'python3', graceSeconds: 5 });
     const ended = await ending;
     expect(ended.code).to.equal(1);
-    expect(JSON.parse(ended.stdout)).to.deep.include({ pid: 4711, outcome: 'still_running' });
+    expect(JSON.parse(ended.out)).to.deep.include({ pid: 4711, outcome: 'still_running' });
 
     const stopping = onDevice(['services', 'stop', '--name', '; rm -rf /']);
     const refused = await agent.nextCommand();
@@ -225,8 +224,8 @@ describe('muster, far from the server', function () {
     await agent.fail(refused, 'SERVICE_NOT_FOUND', 'There is no such service.');
     const stopped = await stopping;
     expect(stopped.code).to.equal(2);
-    expect(stopped.stderr).to.include('There is no such service.');
-    const away = await muster(['services', 'list', '--device', 'HOST-OFF', '--profile', 'acting']).ended;
+    expect(stopped.err).to.include('There is no such service.');
+    const away = await as(['services', 'list', '--device', 'HOST-OFF']);
     expect(away).to.include({ code: 1 });
     // The first key may read only.
     const reading = await muster([

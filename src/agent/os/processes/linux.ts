@@ -22,35 +22,47 @@ export const LINUX_PROCESSES: ProcessReader = {
       bootTime(sources),
     ]);
     const pids = names.filter((name) => /^[1-9]\d*$/.test(name));
-    const found = await inBatches(pids, async (pid) =>
-      parseStat(await sources.file(`/proc/${pid}/stat`), { pageBytes, bootedAt }),
-    );
-    const processes = found.filter((one) => one !== undefined);
+    const lines = await sources.memoryFiles(pids.map((pid) => `/proc/${pid}/stat`));
+    const processes = lines
+      .map((line) => parseStat(line, { pageBytes, bootedAt }))
+      .filter((one) => one !== undefined);
     // The agent itself is always there.
     if (processes.length === 0) throw new Error('/proc lists no processes.');
     return processes;
   },
   async details(sources, processes) {
     const users = parseUsers((await sources.file('/etc/passwd')) ?? '');
-    const found = await inBatches(processes, (process) => detailsOf(sources, process, users));
-    return new Map(processes.map(({ pid }, place) => [pid, found[place] ?? {}]));
+    const statuses = await sources.memoryFiles(processes.map(({ pid }) => `/proc/${pid}/status`));
+    const commandLines = await inBatches(processes, (process) => commandLineOf(sources, process));
+    return new Map(
+      processes.map((process, place) => [
+        process.pid,
+        detailsOf(process, users, statuses[place] ?? '', commandLines[place] ?? ''),
+      ]),
+    );
   },
 };
 
-async function detailsOf(
-  sources: Sources,
-  { pid, name, state }: IdentifiedProcess,
+/**
+ * The kernel locks the memory of the process for this. If it waits for a disk, that lock may never be free again, so that
+ * one is not read; and no other is read in a way in which this process would wait with it.
+ */
+const commandLineOf = async (sources: Sources, { pid, state }: IdentifiedProcess): Promise<string> =>
+  state === 'waiting' ? '' : ((await sources.file(`/proc/${pid}/cmdline`)) ?? '');
+
+function detailsOf(
+  { name }: IdentifiedProcess,
   users: ReadonlyMap<string, string>,
-): Promise<ProcessDetails> {
-  const status = await sources.file(`/proc/${pid}/status`);
-  // The kernel locks the memory of the process for this. If it waits for a disk, that lock may never be free again.
-  const words = state === 'waiting' ? undefined : wordsOf((await sources.file(`/proc/${pid}/cmdline`)) ?? '');
+  status: string,
+  cmdline: string,
+): ProcessDetails {
+  const words = wordsOf(cmdline);
   // The second number is the one whose rights count.
-  const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(status ?? '')?.[1];
-  const program = words?.[0]?.split('/').at(-1) ?? '';
+  const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(status)?.[1];
+  const program = words[0]?.split('/').at(-1) ?? '';
   const isCut = Buffer.byteLength(name) >= NAME_BYTES && program.startsWith(name);
   return {
-    ...(words === undefined || words.length === 0 ? {} : { commandLine: words.join(' ') }),
+    ...(words.length === 0 ? {} : { commandLine: words.join(' ') }),
     ...(uid === undefined ? {} : { user: users.get(uid) ?? uid }),
     ...(isCut ? { name: program } : {}),
   };
