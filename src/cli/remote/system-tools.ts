@@ -130,8 +130,8 @@ export async function listServices(
     displayName,
   ]);
   if (rows.length > 0) {
-    for (const line of table(['NAME', 'STATE', 'START', 'DESCRIPTION'], rows, output.width))
-      output.line(line);
+    const titles = ['NAME', 'STATE', 'START', 'DESCRIPTION'];
+    for (const line of table(titles, rows, output.width)) output.line(line);
   }
   output.remark(`${shown.length} of ${meta.total} services`);
   return 0;

@@ -54,7 +54,8 @@ export function liveTools({ hub, audit }: LiveToolParts) {
       onRows: (some) => void rows.push(...some),
       timeoutMs: remainingQueryMs(ctx.arrivedAt),
     });
-    if (!outcome.ok) throw liveQueryError(outcome, isCutShort(outcome) ? { partial: rows } : undefined);
+    // Rows of a list that is not complete stay here: the read has no entry in the audit trail.
+    if (!outcome.ok) throw liveQueryError(outcome);
     const meta = { readAt: clock.date(), tookMs: Math.round(clock.monotonic() - startedAt) };
     return { data: rows, meta: { ...outcome.output, ...meta } };
   }

@@ -4,7 +4,7 @@ import { AgentError } from '../../core/agent-error.ts';
 import { printable } from '../../core/plain-text.ts';
 import { runSystemProgram } from '../../os/child-process.ts';
 import { isRunning, type KnownProcess, processMark } from '../../os/process-group.ts';
-import { type IdentifiedProcess, withAncestors } from '../../os/processes/process-reader.ts';
+import { type IdentifiedProcess, isSameStart, withAncestors } from '../../os/processes/process-reader.ts';
 
 /** How a process is asked to end, and how it is forced to. */
 export interface ProcessSignals {
@@ -23,8 +23,6 @@ export const GRACE_SECONDS = 5;
 /** For so long, the agent waits for the system to end a process. */
 const FORCED_MS = 3000;
 const POLL_MS = 50;
-/** `/proc` has the start of the machine in whole seconds, which may change by one when its clock is set. */
-const SAME_START_MS = 2000;
 
 /**
  * Ends a process: asks it, and forces it after the grace period. The start time tells the process that a person saw from
@@ -68,7 +66,7 @@ export async function endProcess(
 }
 
 function assertSame({ pid, name, startedAt }: IdentifiedProcess, seen: string): void {
-  if (startedAt !== undefined && Math.abs(startedAt - Date.parse(seen)) <= SAME_START_MS) return;
+  if (isSameStart(startedAt, Date.parse(seen))) return;
   const since = startedAt === undefined ? '' : `, which started at ${new Date(startedAt).toISOString()}`;
   throw new AgentError(
     AgentErrorCode.processReplaced,
@@ -82,7 +80,7 @@ function assertEndable({ pid, name, isCritical }: IdentifiedProcess, own: Readon
     throw new AgentError(AgentErrorCode.processProtected, `The machine cannot run without ${named}.`);
   }
   if (own.has(pid)) {
-    throw new AgentError(AgentErrorCode.processProtected, `The agent runs in or below ${named}.`);
+    throw new AgentError(AgentErrorCode.processProtected, `${named} is the agent, or has started it.`);
   }
 }
 

@@ -7,7 +7,7 @@ import {
   PROCESS_NAME_MAX,
   LISTED_PROCESSES_MAX,
 } from '../../../protocol/index.ts';
-import { printable } from '../../core/plain-text.ts';
+import { printable, Reading } from '../../core/plain-text.ts';
 import { percent } from '../../os/machine.ts';
 import { machineSources, type Sources } from '../../os/machine-sources.ts';
 import type { LiveHandlers } from '../../work/live-runner.ts';
@@ -16,6 +16,7 @@ import { LINUX_PROCESSES } from '../../os/processes/linux.ts';
 import { MACOS_PROCESSES } from '../../os/processes/macos.ts';
 import {
   type IdentifiedProcess,
+  isSameStart,
   largest,
   type ProcessDetails,
   type ProcessReader,
@@ -31,8 +32,9 @@ const READERS: Readonly<Record<Sources['os'], ProcessReader>> = {
 
 /** Between the two readings from which the use of the processors is calculated. */
 const BETWEEN_MS = 1000;
-/** A process whose start is the same in both readings: see `end-process.ts`. */
-const SAME_START_MS = 2000;
+
+const DETAILS_MS = 12_000;
+const NO_DETAILS: ReadonlyMap<number, ProcessDetails> = new Map();
 
 /** The processes of a machine, as live queries read and end them. A port, for simulated machines. */
 export interface Processes {
@@ -79,8 +81,9 @@ export class MachineProcesses implements Processes {
     const ms = clock.monotonic() - startedAt;
     const measured = now.map((one) => ({ ...one, cpuPercent: cpuPercentOf(one, before.get(one.pid), ms) }));
     const kept = largest(measured, LISTED_PROCESSES_MAX);
-    // What is known without them is worth showing.
-    const details = await reader.details(sources, kept).catch(() => new Map<number, ProcessDetails>());
+    // What is known without them is worth showing, also if one of them cannot be read and hangs.
+    const details =
+      (await new Reading().from('details', () => reader.details(sources, kept), DETAILS_MS)) ?? NO_DETAILS;
     signal.throwIfAborted();
     const own = withAncestors(this.#signals.ownPid, now);
     return {
@@ -116,9 +119,7 @@ function cpuPercentOf(
   ms: number,
 ): number | undefined {
   // Another process may have got the number of one that has ended.
-  const isSame =
-    before !== undefined && Math.abs((now.startedAt ?? 0) - (before.startedAt ?? 0)) <= SAME_START_MS;
-  if (!isSame || !(ms > 0)) return undefined;
+  if (before === undefined || !(ms > 0) || !isSameStart(now.startedAt, before.startedAt)) return undefined;
   const processors = Math.max(1, os.availableParallelism());
   return percent((Math.max(0, now.cpuSeconds - before.cpuSeconds) * 1000) / ms / processors);
 }

@@ -10,8 +10,8 @@ const USUAL_PAGE_BYTES = 4096;
 const READ_AT_ONCE = 32;
 /** The kernel cuts names to so many bytes. */
 const NAME_BYTES = 15;
-/** The process that starts the threads of the kernel, which are listed like processes. */
-const KERNEL_PID = 2;
+/** A flag of the threads of the kernel, which are listed like processes. */
+const OF_KERNEL = 0x20_00_00;
 
 /** Processes from `/proc`, without a child process: a machine that is short of processes can still be looked at. */
 export const LINUX_PROCESSES: ProcessReader = {
@@ -44,8 +44,8 @@ export const LINUX_PROCESSES: ProcessReader = {
 };
 
 /**
- * The kernel locks the memory of the process for this. If it waits for a disk, that lock may never be free again, so that
- * one is not read; and no other is read in a way in which this process would wait with it.
+ * The kernel locks the memory of the process for this. If the process waits for a disk, that lock may never be free again,
+ * so its command line is not read. The others are not read by `memoryFiles`, which would block the agent.
  */
 const commandLineOf = async (sources: Sources, { pid, state }: IdentifiedProcess): Promise<string> =>
   state === 'waiting' ? '' : ((await sources.file(`/proc/${pid}/cmdline`)) ?? '');
@@ -97,12 +97,12 @@ export function parseStat(
   if (line === undefined || opened < 0 || closed < opened) return undefined;
   const pid = Number(line.slice(0, opened));
   const fields = line.slice(closed + 2).split(' ');
-  const [parentPid, userTicks, systemTicks, startTicks, pages] = [1, 11, 12, 19, 21].map((at) =>
+  const [parentPid, flags, userTicks, systemTicks, startTicks, pages] = [1, 6, 11, 12, 19, 21].map((at) =>
     Number(fields[at] ?? Number.NaN),
   );
-  const numbers = [pid, parentPid, userTicks, systemTicks, startTicks, pages];
+  const numbers = [pid, parentPid, flags, userTicks, systemTicks, startTicks, pages];
   if (!numbers.every((number) => Number.isFinite(number))) return undefined;
-  const isOfKernel = pid === KERNEL_PID || parentPid === KERNEL_PID;
+  const isOfKernel = ((flags ?? 0) & OF_KERNEL) !== 0;
   return {
     pid,
     parentPid: parentPid ?? 0,

@@ -37,12 +37,24 @@ export interface ProcessReader {
   ): Promise<ReadonlyMap<number, ProcessDetails>>;
 }
 
+/** `/proc` has the start of the machine in whole seconds, which may change by one when its clock is set. */
+const SAME_START_MS = 2000;
+
+/** Whether two start times with the same number are those of one process. What is not known is not the same. */
+export const isSameStart = (one: number | undefined, other: number | undefined): boolean =>
+  one !== undefined && other !== undefined && Math.abs(one - other) <= SAME_START_MS;
+
 /** The numbers of a process and of all that started it, up to the first one of the system. */
 export function withAncestors(pid: number, all: readonly IdentifiedProcess[]): Set<number> {
-  const parents = new Map(all.map((one) => [one.pid, one.parentPid]));
-  const found = new Set<number>();
-  for (let at: number | undefined = pid; at !== undefined && !found.has(at); at = parents.get(at)) {
-    found.add(at);
+  const known = new Map(all.map((one) => [one.pid, one]));
+  const found = new Set([pid]);
+  for (let child = known.get(pid); child !== undefined; ) {
+    const parent = known.get(child.parentPid);
+    // Windows keeps the number of a parent that has ended, which may be that of a later process now.
+    const isLater = (parent?.startedAt ?? 0) > (child.startedAt ?? Number.POSITIVE_INFINITY) + SAME_START_MS;
+    if (parent === undefined || isLater || found.has(parent.pid)) break;
+    found.add(parent.pid);
+    child = parent;
   }
   return found;
 }

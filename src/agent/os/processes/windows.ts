@@ -3,7 +3,7 @@ import { COMMAND_LINE_MAX } from '../../../protocol/index.ts';
 import { runPowerShell } from '../machine-sources.ts';
 import type { IdentifiedProcess, ProcessDetails, ProcessReader } from './process-reader.ts';
 
-const POWERSHELL_MS = 12_000;
+const POWERSHELL_MS = 7000;
 /** Processor times are in units of 100 ns. */
 const TICKS_PER_SECOND = 10_000_000;
 

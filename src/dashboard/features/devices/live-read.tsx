@@ -24,7 +24,7 @@ export function ReadLine({
   refusal,
   children,
 }: {
-  query: Pick<UseQueryResult<unknown>, 'isFetching' | 'error' | 'refetch'>;
+  query: Pick<UseQueryResult, 'isFetching' | 'error' | 'refetch'>;
   readAt: string | undefined;
   /** Why the device cannot be asked now. */
   refusal: string | undefined;

@@ -77,7 +77,7 @@ describe('durable work of simulated machines', () => {
     const processes = await rowsOf('processes.list');
     expect(processes.length).to.be.above(5);
     expect(await rowsOf('services.list')).to.have.length.above(3);
-    const { pid, startedAt } = processes.find((one) => 'isProtected' in one === false) as {
+    const { pid, startedAt } = processes.find((one) => !('isProtected' in one)) as {
       pid: number;
       startedAt: string;
     };

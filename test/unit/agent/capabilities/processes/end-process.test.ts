@@ -45,16 +45,16 @@ describe('ending a process', () => {
     },
   };
   const end = async (pid: number, startedAt = SEEN, isLate = false) => {
-    let isOver = false;
+    const state = { isOver: false };
     const ending = endProcess({ pid, startedAt }, { read: async () => table, signals, isLate: () => isLate })
       .then(
         ({ outcome, graceSeconds }) => [outcome, graceSeconds],
         (error: unknown) => (error instanceof AgentError ? error.code : String(error)),
       )
       .finally(() => {
-        isOver = true;
+        state.isOver = true;
       });
-    for (let step = 0; step < 1000 && !isOver; step += 1) await time.advance(50);
+    for (let step = 0; step < 1000 && !state.isOver; step += 1) await time.advance(50);
     return ending;
   };
 

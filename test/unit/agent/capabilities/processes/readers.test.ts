@@ -31,8 +31,11 @@ describeRecorded('linux/proc', 'processes in recorded lines of /proc', ({ text }
 });
 
 describe('the processes of Linux', () => {
-  const stat = (pid: number, name: string, { state = 'S', parent = 1, start = 100 } = {}) =>
-    `${pid} (${name}) ${state} ${parent} 1 1 0 -1 4194304 1 0 0 0 250 50 0 0 20 0 1 0 ${start} 1000 10 0`;
+  const stat = (
+    pid: number,
+    name: string,
+    { state = 'S', parent = 1, start = 100, flags = 4_194_304 } = {},
+  ) => `${pid} (${name}) ${state} ${parent} 1 1 0 -1 ${flags} 1 0 0 0 250 50 0 0 20 0 1 0 ${start} 1000 10 0`;
   const machine = (files: Record<string, string>) =>
     recordedSources({
       os: 'linux',
@@ -44,7 +47,7 @@ describe('the processes of Linux', () => {
     const sources = machine({
       '/proc/1/stat': stat(1, 'systemd', { parent: 0 }),
       '/proc/7/stat': stat(7, ') S 1 1 (x', { state: 'Z' }),
-      '/proc/8/stat': stat(8, 'kworker/0:1', { parent: 2, state: 'I' }),
+      '/proc/8/stat': stat(8, 'kworker/0:1', { parent: 2, state: 'I', flags: 69_238_880 }),
       '/proc/self/statm': '100 40 5',
       '/proc/self/status': 'VmRSS:\t     640 kB\n',
     });
@@ -202,9 +205,10 @@ describe('of many processes', () => {
       ramBytes: 0,
       startedAt: 0,
     });
-    expect([...withAncestors(30, [of(1, 0), of(20, 1), of(30, 20), of(40, 1)])]).to.deep.equal([
-      30, 20, 1, 0,
-    ]);
+    expect([...withAncestors(30, [of(1, 0), of(20, 1), of(30, 20), of(40, 1)])]).to.deep.equal([30, 20, 1]);
     expect([...withAncestors(30, [of(20, 30), of(30, 20)])]).to.deep.equal([30, 20]);
+    // Another process has got the number of a parent that has ended.
+    const later = { ...of(20, 1), startedAt: 10_000 };
+    expect([...withAncestors(30, [of(1, 0), later, of(30, 20)])]).to.deep.equal([30]);
   });
 });

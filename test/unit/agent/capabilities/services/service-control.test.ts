@@ -42,14 +42,14 @@ describe('the control of services', () => {
   };
   const NEVER = new AbortController().signal;
   const act = async (name: string, action: ServiceAction, signal = NEVER) => {
-    let isOver = false;
+    const state = { isOver: false };
     const acting = control
       .control({ name, action }, signal)
       .catch((error: unknown) => (error instanceof AgentError ? [error.code, error.message] : String(error)))
       .finally(() => {
-        isOver = true;
+        state.isOver = true;
       });
-    for (let step = 0; step < 200 && !isOver; step += 1) await time.advance(500);
+    for (let step = 0; step < 200 && !state.isOver; step += 1) await time.advance(500);
     return acting;
   };
   const codeOf = async (...order: Parameters<typeof act>) => {
