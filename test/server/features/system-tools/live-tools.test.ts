@@ -242,6 +242,24 @@ describe('the live processes and services of a device', () => {
     });
   });
 
+  it('of a device that does not answer are given up after 30 seconds; what it answers later changes nothing', async () => {
+    const stopping = control('nginx', 'stop');
+    const frame = await agent.nextCommand();
+    await app.advance(31_000);
+    const answer = await stopping;
+    expect([answer.status, answer.body.code]).to.deep.equal([504, 'DEVICE_TIMEOUT']);
+    expect(answer.body.error).to.include('not known');
+    await eventually(
+      () => agent.cancelled,
+      (ids) => ids.includes(frame.id),
+    );
+    await agent.succeed(frame, { before: 'running', after: 'stopped' });
+    const entries = await audited('device.service.stop');
+    expect(entries.map(({ result, details }) => [result, details])).to.deep.equal([
+      ['failure', { service: 'nginx', code: 'DEVICE_TIMEOUT' }],
+    ]);
+  });
+
   it('are ended although the client has gone, so that the trail has it', async () => {
     const client = new AbortController();
     const ending = app
