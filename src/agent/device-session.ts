@@ -33,7 +33,9 @@ import { LogShipping } from './capabilities/log-shipping/log-shipping.ts';
 import { shippedLogs } from './capabilities/log-shipping/machine-events.ts';
 import { MachineSampler } from './capabilities/metrics/machine-sampler.ts';
 import { SampleReports } from './capabilities/metrics/sample-reports.ts';
+import { MachineProcesses, processHandlers } from './capabilities/processes/machine-processes.ts';
 import { MachineServices } from './capabilities/services/machine-services.ts';
+import { ownServices, ServiceControl, serviceHandlers } from './capabilities/services/service-control.ts';
 import { ServiceReports } from './capabilities/services/service-reports.ts';
 import { powerHandlers, machineRebooter } from './capabilities/power.ts';
 import { recoveryCheckHandlers } from './capabilities/recovery-checks.ts';
@@ -162,9 +164,20 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     registry: systemProgram('reg'),
   };
   const vss = { vssadmin: systemProgram('vssadmin'), whoami: systemProgram('whoami') };
+  const machineServices = new MachineServices(machineSources());
+  const services = settings.sendInventory
+    ? new ServiceReports({ read: () => machineServices.read(), serverClock, warn })
+    : undefined;
+  const serviceControl = new ServiceControl({
+    read: () => machineServices.read(),
+    onChanged: (restarted) => services?.refresh(restarted),
+    ownServices,
+  });
   const queries = new LiveRunner(
     {
       ...eventLogHandlers(reader),
+      ...processHandlers(new MachineProcesses()),
+      ...serviceHandlers(serviceControl),
       ...(isWindows ? { ...shadowCopyHandlers(vss), ...sqlServerQueries(sqlServer) } : {}),
       ...machineQueries(hypervisors),
       ...machineRestores.live,
@@ -213,10 +226,6 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     file: path.join(folder, 'samples.json'),
     warn,
   });
-  const machineServices = new MachineServices(machineSources());
-  const services = settings.sendInventory
-    ? new ServiceReports({ read: () => machineServices.read(), serverClock, warn })
-    : undefined;
   let isConnected = false;
   const connection = new AgentConnection({
     server,

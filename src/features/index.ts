@@ -36,6 +36,7 @@ import { feature as search } from './search/index.ts';
 import { feature as service } from './service.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
+import { feature as systemTools } from './system-tools/index.ts';
 import { feature as users } from './users/index.ts';
 import { feature as webhooks } from './webhooks/index.ts';
 import { feature as work } from './work/index.ts';
@@ -66,6 +67,7 @@ export const FEATURES = [
   commands,
   work,
   logs,
+  systemTools,
   metrics,
   alerts,
   alertRules,

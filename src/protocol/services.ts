@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atMost, cutLine, ReportedInstant } from './primitives.ts';
+import { atMost, cutLine, ReportedInstant, reportedLine, text } from './primitives.ts';
 
 /** The services of a machine, which an agent reports over its connection: all of them at first, then what changes. */
 
@@ -16,7 +16,8 @@ export type StartMode = z.infer<typeof StartMode>;
 export const ServiceManager = z.enum(['systemd', 'windows', 'launchd', 'none']);
 export type ServiceManager = z.infer<typeof ServiceManager>;
 
-const ServiceName = cutLine(SERVICE_NAME_MAX).pipe(z.string().min(1));
+/** A name as it is stored and compared. */
+export const ServiceName = cutLine(SERVICE_NAME_MAX).pipe(z.string().min(1));
 
 export const ReportedService = z.object({
   name: ServiceName.describe('As the service manager names it; of systemd without the ending `.service`.'),
@@ -54,3 +55,47 @@ export const ServiceReport = z.object({
     .describe('The number of services of the machine, if it has more than an agent reports.'),
 });
 export type ServiceReport = z.infer<typeof ServiceReport>;
+
+/** The services of a machine at this moment, and what a person does to one of them. */
+
+export const LiveService = z
+  .object({
+    // As it is, because it is what an order names.
+    name: reportedLine(SERVICE_NAME_MAX),
+    displayName: cutLine(SERVICE_NAME_MAX).optional(),
+    state: ServiceState.describe('`failed`: it has ended with an error.'),
+    startMode: StartMode.optional(),
+    isProtected: z
+      .boolean()
+      .optional()
+      .describe('True for the service of the agent, which is neither stopped nor restarted this way.'),
+  })
+  .meta({ id: 'LiveService' });
+export type LiveService = z.infer<typeof LiveService>;
+
+export const LiveServiceSummary = z.object({
+  manager: ServiceManager,
+  total: z
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe(`How many services the machine has. At most ${SERVICES_MAX} are listed.`),
+});
+export type LiveServiceSummary = z.infer<typeof LiveServiceSummary>;
+
+export const ServiceAction = z.enum(['start', 'stop', 'restart']);
+export type ServiceAction = z.infer<typeof ServiceAction>;
+
+export const ServiceOrder = z.object({
+  name: text(SERVICE_NAME_MAX).describe('The exact name of a service that the machine lists.'),
+  action: ServiceAction,
+});
+
+export const ServiceChange = z.object({
+  before: ServiceState,
+  after: ServiceState.describe(
+    'As the service manager lists it after the action. `starting` or `stopping`: the machine has not finished.',
+  ),
+});
+export type ServiceChange = z.infer<typeof ServiceChange>;

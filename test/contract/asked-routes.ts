@@ -33,7 +33,7 @@ import {
 
 const filled = (row: AnyRoute, id = newId()) =>
   row.path.replaceAll(/:(\w+)/g, (_match, name: string) =>
-    /id$/i.test(name) && name !== 'recordId' ? id : '1',
+    /^id$|Id$/.test(name) && name !== 'recordId' ? id : '1',
   );
 
 /** An agent's route answers to its own device alone. */

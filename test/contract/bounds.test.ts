@@ -35,6 +35,7 @@ const SAID: Listed<string> = {
     'interfaces INTERFACES_MAX': ['omission'],
     'ipAddresses INTERFACE_ADDRESSES_MAX': ['addressCount'],
     'leftOut NAMED_PATHS_MAX': ['count'],
+    'listed SERVICES_MAX': ['total'],
     'logs LISTED_MAX': ['sayOmitted'],
     'names DATABASE_INSTANCES_MAX': ['instanceCount'],
     'part READ_MAX - bytes': ['isCut'],

@@ -52,9 +52,16 @@ const NO_CHANGE: Record<string, string> = {
   'POST /audit-logs/verify': 'it reads',
 };
 
-/** Of these no request is made here: it would need a release, or a domain with records. */
+const LIVE_CHANGE =
+  'it is made by a device that answers: test/server/features/system-tools/live-tools.test.ts asks it';
+
+/** Of these no request is made here: it would need a device, a release, or a domain with records. */
 const NOT_ASKED: Record<string, string> = {
   'POST /sso/domains/:id/verify': 'test/server/features/sso/domains/domains.test.ts asks it',
+  'POST /system-tools/devices/:deviceId/processes/:pid/end': LIVE_CHANGE,
+  'POST /system-tools/devices/:deviceId/services/:name/start': LIVE_CHANGE,
+  'POST /system-tools/devices/:deviceId/services/:name/stop': LIVE_CHANGE,
+  'POST /system-tools/devices/:deviceId/services/:name/restart': LIVE_CHANGE,
   'POST /agent-versions/promote': 'its note has the releases before and after',
   'POST /agent-versions/sync-github': 'its note has the releases before and after',
 };

@@ -11,10 +11,18 @@ import { allRows as rows, bodyFields, hasId, nameOf, oneOfEach, shapeOf } from '
 const parametersOf = (pattern: string) => [...pattern.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 const isId = (name: string) => /^(id|\w+Id)$/.test(name) && name !== 'recordId';
 
+/** They change a device and nothing in the database: the entry has what the device answers, whatever that is. */
+const CHANGE_A_DEVICE = [
+  'POST /system-tools/devices/:deviceId/processes/:pid/end',
+  'POST /system-tools/devices/:deviceId/services/:name/start',
+  'POST /system-tools/devices/:deviceId/services/:name/stop',
+  'POST /system-tools/devices/:deviceId/services/:name/restart',
+];
+
 describe('the route table', () => {
   it('writes the entry of a change in the transaction of the change; only reads have one of their own for it', () => {
     const lost = rows.filter((row) => row.audit !== undefined && !row.transaction && row.method !== 'get');
-    expect(lost.map(nameOf)).to.deep.equal([]);
+    expect(lost.map(nameOf)).to.deep.equal(CHANGE_A_DEVICE);
   });
 
   it('takes the ids of a path in capital letters too, and hands them on as the database answers them', () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +11,10 @@ export interface Sources {
   readonly os: OsType;
   /** `undefined` if the file does not exist, or this user may not read it. */
   file(path: string): Promise<string | undefined>;
+  /** The same for thousands of small files that are in memory, as those of `/proc` are: a sixth of the processor time. */
+  memoryFiles(paths: readonly string[]): Promise<(string | undefined)[]>;
+  /** The names in a folder; empty if it does not exist. */
+  names(folder: string): Promise<readonly string[]>;
   /** When each file of the folder was last written, in ms since 1970. Empty if the folder does not exist. */
   written(folder: string): Promise<ReadonlyMap<string, number>>;
   /** `undefined` if the program does not exist, or is an applet of busybox. Throws if it fails, which must not look like an empty list. */
@@ -31,6 +36,8 @@ export function machineSources(signal?: AbortSignal): Sources {
         return undefined;
       }
     },
+    memoryFiles: readInTurns,
+    names: (folder) => readdir(folder).catch(() => []),
     async written(folder) {
       const names = await readdir(folder).catch(() => []);
       const times = await Promise.all(
@@ -49,6 +56,22 @@ export function machineSources(signal?: AbortSignal): Sources {
     },
     interfaces: () => os.networkInterfaces(),
   };
+}
+
+/** So many files are read before other work has its turn. */
+const READ_AT_ONCE = 50;
+
+async function readInTurns(paths: readonly string[]): Promise<(string | undefined)[]> {
+  const contents: (string | undefined)[] = [];
+  for (const [at, name] of paths.entries()) {
+    if (at > 0 && at % READ_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
+    try {
+      contents.push(readFileSync(name, 'utf8'));
+    } catch {
+      contents.push(undefined);
+    }
+  }
+  return contents;
 }
 
 /** Busybox has commands with the same names, such as `rpm`, without these options. */

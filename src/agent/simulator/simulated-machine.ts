@@ -12,6 +12,8 @@ import {
   sendInventoryTo,
   inventoryHandlers,
 } from '../capabilities/inventory/inventory-reports.ts';
+import { processHandlers } from '../capabilities/processes/machine-processes.ts';
+import { serviceHandlers } from '../capabilities/services/service-control.ts';
 import { ServiceReports } from '../capabilities/services/service-reports.ts';
 import { powerHandlers } from '../capabilities/power.ts';
 import { updateHandlers } from '../capabilities/update/updater.ts';
@@ -28,7 +30,8 @@ import type { DurableHandlers } from '../work/handler.ts';
 import type { Journal } from '../work/journal-file.ts';
 import { LiveRunner } from '../work/live-runner.ts';
 import { SyntheticLogs } from './synthetic-logs.ts';
-import { syntheticServices } from './synthetic-services.ts';
+import { SyntheticProcesses } from './synthetic-processes.ts';
+import { SyntheticServices, syntheticServices } from './synthetic-services.ts';
 import { syntheticSample, SyntheticSamples } from './synthetic-samples.ts';
 import {
   type Circumstances,
@@ -96,8 +99,16 @@ export class SimulatedMachine {
       spreadMs: options.inventorySpreadMs,
     });
     const { hasFailingDisk } = circumstances;
+    const liveServices = new SyntheticServices({
+      read: () => syntheticServices(index, clock.now(), circumstances),
+      onChanged: (restarted) => this.#services?.refresh(restarted),
+    });
     this.#queries = new LiveRunner(
-      eventLogHandlers(new SyntheticLogs(index, { hostname, hasFailingDisk })),
+      {
+        ...eventLogHandlers(new SyntheticLogs(index, { hostname, hasFailingDisk })),
+        ...processHandlers(new SyntheticProcesses(index)),
+        ...serviceHandlers(liveServices),
+      },
       this.#serverClock,
     );
     this.#durable = new DurableRunner({
@@ -126,7 +137,7 @@ export class SimulatedMachine {
     }
     if (circumstances.reportsServices) {
       this.#services = new ServiceReports({
-        read: async () => syntheticServices(index, clock.now(), circumstances),
+        read: async () => liveServices.now(),
         serverClock: this.#serverClock,
         warn: () => {},
         firstMs: SERVICES_FIRST_MS,

@@ -1,6 +1,8 @@
-import { HOUR_MS, MINUTE_MS } from '../../clock.ts';
-import type { OsType, StartMode } from '../../protocol/index.ts';
+import { clock, HOUR_MS, MINUTE_MS } from '../../clock.ts';
+import { AgentErrorCode, type OsType, type ServiceAction, type StartMode } from '../../protocol/index.ts';
 import type { Service, ServiceList } from '../capabilities/services/service-reader.ts';
+import type { Services } from '../capabilities/services/service-control.ts';
+import { AgentError } from '../core/agent-error.ts';
 import { mix, osOf } from './synthetic-machine.ts';
 
 /** The services of a simulated machine. They depend on its number and the time only. */
@@ -71,3 +73,53 @@ export function syntheticServices(
 
 /** A stretch of each hour, at another time on each machine. */
 const isStopped = (index: number, at: number) => (at + (mix(index, 61) % HOUR_MS)) % HOUR_MS < STOPPED_MS;
+
+const ACTS_MS = 600;
+
+/** The services of a simulated machine, with what people did to them since its start. */
+export class SyntheticServices implements Services {
+  readonly #read: () => ServiceList;
+  readonly #onChanged: (restarted?: string) => void;
+  readonly #changed = new Map<string, 'running' | 'stopped'>();
+
+  constructor(parts: { read: () => ServiceList; onChanged: (restarted?: string) => void }) {
+    this.#read = parts.read;
+    this.#onChanged = parts.onChanged;
+  }
+
+  /** What the machine reports. */
+  now(): ServiceList {
+    const { manager, services } = this.#read();
+    return {
+      manager,
+      services: services.map((service) => ({
+        ...service,
+        state: this.#changed.get(service.name) ?? service.state,
+      })),
+    };
+  }
+
+  async list() {
+    const { manager, services } = this.now();
+    const sorted = services.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return { manager, total: sorted.length, services: sorted };
+  }
+
+  async control({ name, action }: { name: string; action: ServiceAction }) {
+    const service = this.now().services.find((one) => one.name === name);
+    if (service === undefined) {
+      throw new AgentError(AgentErrorCode.serviceNotFound, `This device has no service named '${name}'.`);
+    }
+    if (service.startMode === 'disabled' && action !== 'stop') {
+      throw new AgentError(
+        AgentErrorCode.failed,
+        'The service cannot be started, because it is disabled on this machine.',
+      );
+    }
+    await clock.sleep(ACTS_MS);
+    const after = action === 'stop' ? ('stopped' as const) : ('running' as const);
+    this.#changed.set(name, after);
+    this.#onChanged(action === 'restart' ? name : undefined);
+    return { before: service.state, after };
+  }
+}

@@ -42,6 +42,11 @@ export function exitOf(code: string): ExitCode {
     case 'forbidden':
     case 'mfa_required':
       return EXIT.forbidden;
+    case 'device_offline':
+    case 'device_timeout':
+    case 'device_busy':
+    case 'device_error':
+      return EXIT.finding;
     default:
       return EXIT.failed;
   }
@@ -120,36 +125,54 @@ function jsonOf(text: string): unknown {
 /** The REST API of the server, with the key of a profile. Every failure is a `RemoteFailure`. */
 export interface Api {
   get<S extends z.ZodType>(path: string, schema: S, query?: Query): Promise<z.infer<S>>;
+  /** Sent once: a command that acts is not repeated by itself. */
+  post<S extends z.ZodType>(path: string, schema: S, body: object): Promise<z.infer<S>>;
 }
 export type Query = Readonly<Record<string, string | undefined>>;
 
 /** Longer than the server lets any request wait. */
 const PATIENCE_MS = 60_000;
-const Failure = z.object({ error: z.string(), code: z.string() });
+const Failure = z.object({
+  error: z.string(),
+  code: z.string(),
+  details: z.object({ code: z.string(), message: z.string() }).optional().catch(undefined),
+});
 
 export function apiOf({ server, key }: Profile): Api {
+  const urlOf = (path: string) => new URL(`/api/v1${path}`, server);
   return {
     async get(path, schema, query = {}) {
-      const url = new URL(`/api/v1${path}`, server);
+      const url = urlOf(path);
       for (const [name, value] of Object.entries(query)) {
         if (value !== undefined) url.searchParams.set(name, value);
       }
-      const answer = schema.safeParse(await answerOf(url, key));
-      if (answer.success) return answer.data;
-      throw new RemoteFailure(
-        EXIT.failed,
-        `The answer of ${url.origin} to GET ${path} is not understood. Is this command as new as the server?`,
-      );
+      return understood(schema, await answerOf(url, key), `GET ${path}`);
     },
+    post: async (path, schema, body) =>
+      understood(schema, await answerOf(urlOf(path), key, body), `POST ${path}`),
   };
 }
 
-async function answerOf(url: URL, key: string): Promise<unknown> {
+function understood<S extends z.ZodType>(schema: S, body: unknown, request: string): z.infer<S> {
+  const answer = schema.safeParse(body);
+  if (answer.success) return answer.data;
+  throw new RemoteFailure(
+    EXIT.failed,
+    `The answer of the server to ${request} is not understood. Is this command as new as the server?`,
+  );
+}
+
+/** @param body  of a POST; a GET has none */
+async function answerOf(url: URL, key: string, body?: object): Promise<unknown> {
   let response: Response;
   let text: string;
   try {
     response = await fetch(url, {
-      headers: { authorization: `Bearer ${key}` },
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
       // The key is for this server, so redirects are not followed.
       redirect: 'manual',
       signal: clock.timeoutSignal(PATIENCE_MS),
@@ -158,11 +181,13 @@ async function answerOf(url: URL, key: string): Promise<unknown> {
   } catch (error) {
     throw new RemoteFailure(EXIT.unreachable, `${url.origin} does not answer: ${reasonOf(error)}`);
   }
-  const body = jsonOf(text);
-  if (response.ok && body !== undefined) return body;
-  const failure = Failure.safeParse(body);
+  const answer = jsonOf(text);
+  if (response.ok && answer !== undefined) return answer;
+  const failure = Failure.safeParse(answer);
   if (failure.success) {
-    const { error, code } = failure.data;
+    const { error: refusal, code, details } = failure.data;
+    // What the device itself has said.
+    const error = details === undefined ? refusal : `${refusal} ${details.message}`;
     const retryAfter = response.headers.get('retry-after');
     const when = response.status === 429 && retryAfter !== null ? ` Try again in ${retryAfter} s.` : '';
     throw new RemoteFailure(exitOf(code), `${error}${when}`);

@@ -1,7 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { clock } from '../../clock.ts';
-import { DeviceStatus, Instant, LOG_PAGE_MAX, LogLevel, OsType } from '../../protocol/index.ts';
+import {
+  DeviceStatus,
+  Instant,
+  LOG_PAGE_MAX,
+  LogLevel,
+  OsType,
+  Pid,
+  ServiceAction,
+  ServiceState,
+} from '../../protocol/index.ts';
 import type { CommandIo, CommandLine } from '../io.ts';
 import { COLUMNS, type ColumnName, visible } from './output.ts';
 import type { DevicesOptions } from './devices.ts';
@@ -9,6 +18,7 @@ import { EXIT, RemoteFailure } from './profiles.ts';
 import type { WatchOptions } from './jobs-watch.ts';
 import type { LoginOptions } from './login.ts';
 import type { QueryOptions } from './query.ts';
+import type { ToolOptions } from './system-tools.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 done, 1 a device did not answer or the job failed, 2 invalid call or another failure, 3 not signed in,
@@ -109,6 +119,8 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
     .option('--follow', 'go on with new entries of one device as they come, for an hour at most')
     .action(remote(async (options: QueryOptions) => (await import('./query.ts')).query(io, options)));
 
+  addSystemTools(program, remote, io);
+
   const jobs = program.command('jobs').description('follow long work');
   forConnection(jobs.command('watch'))
     .description('show commands, backups and other long work as they go on')
@@ -125,6 +137,60 @@ export function addRemote(program: Command, { io, action }: CommandLine): void {
     .action(
       remote(async (options: WatchOptions) => (await import('./jobs-watch.ts')).watchJobs(io, options)),
     );
+}
+
+type Remote = <Options>(work: (options: Options) => Promise<number>) => (options: Options) => Promise<void>;
+
+/** Processes and services of one device, live. */
+function addSystemTools(program: Command, remote: Remote, io: CommandIo): void {
+  const forDevice = (command: Command) =>
+    forConnection(command).requiredOption('--device <device>', 'the device, by host name or id');
+  const tools = () => import('./system-tools.ts');
+
+  const processes = program.command('processes').description('read and end processes of a device, live');
+  forDevice(processes.command('list'))
+    .description('list the running processes, those that use the most first')
+    .option('--search <text>', 'a part of the name, the command line or the user, in any case')
+    .option('--limit <number>', 'the most processes', parsed(Limit))
+    .action(
+      remote(async (options: ToolOptions & { search?: string; limit?: number }) =>
+        (await tools()).listProcesses(io, options),
+      ),
+    );
+  forDevice(processes.command('end'))
+    .description('end a process: it is asked to end, and ended by force after some seconds')
+    .requiredOption('--pid <number>', 'its number', parsed(z.coerce.number().pipe(Pid)))
+    .option(
+      '--started-at <time>',
+      'its start as the list says; a later process with the same number is not ended',
+      parsed(Instant),
+    )
+    .action(
+      remote(async (options: ToolOptions & { pid: number; startedAt?: string }) =>
+        (await tools()).endProcess(io, options),
+      ),
+    );
+
+  const services = program.command('services').description('read and control services of a device, live');
+  forDevice(services.command('list'))
+    .description('list the services')
+    .option('--search <text>', 'a part of either name, in any case')
+    .addOption(new Option('--state <state>', 'only services in this state').choices(ServiceState.options))
+    .action(
+      remote(async (options: ToolOptions & { search?: string; state?: string }) =>
+        (await tools()).listServices(io, options),
+      ),
+    );
+  for (const action of ServiceAction.options) {
+    forDevice(services.command(action))
+      .description(`${action} a service`)
+      .requiredOption('--name <name>', 'its name, as the list has it')
+      .action(
+        remote(async (options: ToolOptions & { name: string }) =>
+          (await tools()).controlService(io, options, action),
+        ),
+      );
+  }
 }
 
 function forConnection(command: Command): Command {

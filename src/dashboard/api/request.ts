@@ -4,6 +4,8 @@ import { type Answer, ErrorBody, type Input, type InputParts, pathOf, type Route
 /** Requests to the REST API, typed by the routes that the server really has. */
 
 const DeviceFault = z.object({ code: z.string(), message: z.string().min(1) });
+/** The codes under which a device refuses, in words of its own. */
+const REFUSED_BY_DEVICE: ReadonlySet<string> = new Set(['DEVICE_ERROR', 'CONFLICT', 'NOT_FOUND']);
 const FieldFaults = z.array(z.object({ path: z.string(), message: z.string() }));
 
 /** A refusal of the server, or the lack of an answer (status 0, code `UNREACHABLE` or `NO_ANSWER`). The message is for people. */
@@ -24,7 +26,7 @@ export class ApiError extends Error {
 
   /** The error that the device reported for the request. */
   get deviceReason(): string | undefined {
-    return this.code === 'DEVICE_ERROR' ? DeviceFault.safeParse(this.details).data?.message : undefined;
+    return REFUSED_BY_DEVICE.has(this.code) ? DeviceFault.safeParse(this.details).data?.message : undefined;
   }
 
   /** The rule that each invalid field breaks, by the path of the field within the body. */

@@ -4308,6 +4308,103 @@ offset: number
 }
 }
 /**
+ * List the running processes of a device
+ */
+"GET /system-tools/devices/{deviceId}/processes": {
+params: {
+deviceId: string
+}
+response: {
+/**
+ * Those that use the processors most come first.
+ */
+data: MachineProcess[]
+meta: {
+/**
+ * How many processes the machine has. More than are listed: those that use the most are.
+ */
+total: number
+/**
+ * When the device had answered, by the clock of the server.
+ */
+readAt: string
+tookMs: number
+}
+}
+}
+/**
+ * End a process of a device
+ */
+"POST /system-tools/devices/{deviceId}/processes/{pid}/end": {
+params: {
+deviceId: string
+pid: string
+}
+body: {
+/**
+ * When the process started, as the list says. If the number belongs to another process now, the response is 409.
+ */
+startedAt: string
+}
+response: ProcessEnd
+}
+/**
+ * List the services of a device as they are now
+ */
+"GET /system-tools/devices/{deviceId}/services": {
+params: {
+deviceId: string
+}
+response: {
+/**
+ * By name.
+ */
+data: LiveService[]
+meta: {
+manager: ("systemd" | "windows" | "launchd" | "none")
+/**
+ * How many services the machine has. At most 1000 are listed.
+ */
+total: number
+/**
+ * When the device had answered, by the clock of the server.
+ */
+readAt: string
+tookMs: number
+}
+}
+}
+/**
+ * Start a service of a device
+ */
+"POST /system-tools/devices/{deviceId}/services/{name}/start": {
+params: {
+deviceId: string
+name: string
+}
+response: ServiceControlled
+}
+/**
+ * Stop a service of a device
+ */
+"POST /system-tools/devices/{deviceId}/services/{name}/stop": {
+params: {
+deviceId: string
+name: string
+}
+response: ServiceControlled
+}
+/**
+ * Restart a service of a device
+ */
+"POST /system-tools/devices/{deviceId}/services/{name}/restart": {
+params: {
+deviceId: string
+name: string
+}
+response: ServiceControlled
+}
+/**
  * Read the metric history of a device
  */
 "GET /devices/{id}/metrics": {
@@ -10311,6 +10408,90 @@ fields: ({
 } | null)
 agentVersion: (string | null)
 createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MachineProcess".
+ */
+export interface MachineProcess {
+pid: number
+parentPid?: number
+name: string
+/**
+ * Cut to 1000 characters. Absent if the agent may not read it.
+ */
+commandLine?: string
+/**
+ * The user it runs as: the name, or the number if the machine has no name for it.
+ */
+user?: string
+/**
+ * Between two readings that are about a second apart, of all processors together. Absent if it started in between.
+ */
+cpuPercent?: number
+/**
+ * The part of its memory that is in RAM.
+ */
+memoryBytes?: number
+/**
+ * By the clock of the device, which may be wrong.
+ */
+startedAt?: string
+/**
+ * `waiting`: for a disk or a network drive, and cannot be interrupted. `zombie`: it has ended, and its parent has not collected it. Windows has no states.
+ */
+state?: ("running" | "sleeping" | "waiting" | "stopped" | "zombie")
+/**
+ * True for processes that the agent never ends: its own ones, and those that the system needs.
+ */
+isProtected?: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ProcessEnd".
+ */
+export interface ProcessEnd {
+/**
+ * `ended`: by itself, after it was asked to. `killed`: it did not end within the grace period. `still_running`: the system has not ended it yet, as with one that waits for a disk.
+ */
+outcome: ("ended" | "killed" | "still_running")
+name: string
+user?: string
+/**
+ * How long the process had to end by itself. 0 if the system cannot ask it to.
+ */
+graceSeconds: number
+pid: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "LiveService".
+ */
+export interface LiveService {
+name: string
+displayName?: string
+/**
+ * `failed`: it has ended with an error.
+ */
+state: ("running" | "stopped" | "failed" | "starting" | "stopping" | "paused")
+startMode?: ("automatic" | "manual" | "disabled")
+/**
+ * True for the service of the agent, which is neither stopped nor restarted this way.
+ */
+isProtected?: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ServiceControlled".
+ */
+export interface ServiceControlled {
+before: ("running" | "stopped" | "failed" | "starting" | "stopping" | "paused")
+/**
+ * As the service manager lists it after the action. `starting` or `stopping`: the machine has not finished.
+ */
+after: ("running" | "stopped" | "failed" | "starting" | "stopping" | "paused")
+name: string
+action: ("start" | "stop" | "restart")
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -1,10 +1,4 @@
-import {
-  type DeviceHub,
-  type LiveQuery,
-  liveQueryError,
-  remainingQueryMs,
-  withinQueryTimeout,
-} from '../../hub/index.ts';
+import { type DeviceHub, type LiveQuery, liveQueryError, remainingQueryMs } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import { withoutPage } from '../../platform/http/pagination.ts';
@@ -16,8 +10,7 @@ import {
   ENGINE_MISSING_CAPABILITY,
   SECRETS_CAPABILITY,
 } from '../../protocol/index.ts';
-import { type CommandTarget, findAskableDevice, noteOfDevice, supportsCommand } from '../devices/index.ts';
-import { assertManageable } from '../organizations/index.ts';
+import { askableDevice, type CommandTarget, noteOfDevice, supportsCommand } from '../devices/index.ts';
 
 // Entries of the audit trail about reading what devices list: databases, machines, shadow copies.
 
@@ -64,13 +57,7 @@ export async function askDevice<T extends CommandType>(
   question: LiveQuery<T>,
   hub: DeviceHub,
 ): Promise<CommandOutput<T>> {
-  // One limit from the arrival of the request, which covers waiting for the database as well.
-  await withinQueryTimeout(
-    ctx.arrivedAt,
-    ctx.withTenant(async (tenant) =>
-      assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
-    ),
-  );
+  await askableDevice(ctx, deviceId);
   const outcome = await hub.query(deviceId, { ...question, timeoutMs: remainingQueryMs(ctx.arrivedAt) });
   if (outcome.ok) return outcome.output;
   throw liveQueryError(outcome);

@@ -1,5 +1,5 @@
 import { clock } from '../../clock.ts';
-import { type DeviceHub, liveQueryError, remainingQueryMs, withinQueryTimeout } from '../../hub/index.ts';
+import { type DeviceHub, liveQueryError, remainingQueryMs } from '../../hub/index.ts';
 import type { Context, DetachedContext } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import { toPage } from '../../platform/http/pagination.ts';
@@ -20,8 +20,8 @@ import {
   databaseChains,
   restoreRules,
 } from '../backup/index.ts';
-import { findAskableDevice, findDevice } from '../devices/index.ts';
-import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
+import { askableDevice, findAskableDevice, findDevice } from '../devices/index.ts';
+import { assertOrganizationAccess } from '../organizations/index.ts';
 import { BackupDatabaseInstance } from './database.model.ts';
 import type {
   ChainQuery,
@@ -149,12 +149,7 @@ const visible = ({ tx, caller }: Pick<Context, 'tx' | 'caller'>) =>
 
 /** Asks a device, and keeps what it answers. Returns the engines that it could not look for. */
 async function discover(ctx: DetachedContext, deviceId: string, { hub }: InstanceParts) {
-  await withinQueryTimeout(
-    ctx.arrivedAt,
-    ctx.withTenant(async (tenant) =>
-      assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
-    ),
-  );
+  await askableDevice(ctx, deviceId);
   const outcome = await hub.query(deviceId, {
     type: 'backup.databases',
     payload: {},

@@ -4,7 +4,6 @@ import {
   liveQueryError,
   type LiveQueryFailure,
   type DeviceHub,
-  withinQueryTimeout,
   remainingQueryMs,
   type LogReads,
   type LiveQuery,
@@ -13,8 +12,7 @@ import {
 import { AgentErrorCode, type CommandOutput, type CommandType, type LogEntry } from '../../protocol/index.ts';
 import type { DetachedContext } from '../../platform/context.ts';
 import { type AppError, notFound } from '../../platform/errors.ts';
-import { findAskableDevice, DeviceModel } from '../devices/index.ts';
-import { assertManageable } from '../organizations/index.ts';
+import { askableDevice, DeviceModel } from '../devices/index.ts';
 import type { EntriesQuery, EntryPage } from './log.schema.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { inTenant } from '../../platform/db/statement.ts';
@@ -34,13 +32,7 @@ export function liveLogs({ hub, reads }: { hub: DeviceHub; reads: LogReads }) {
     question: LiveQuery<T>,
     { partial, conditions }: { partial?: () => unknown; conditions?: object } = {},
   ): Promise<CommandOutput<T>> {
-    // One limit from the arrival of the request, which covers waiting for the database as well.
-    await withinQueryTimeout(
-      ctx.arrivedAt,
-      ctx.withTenant(async (tenant) =>
-        assertManageable(tenant, (await findAskableDevice(tenant, deviceId)).orgId),
-      ),
-    );
+    await askableDevice(ctx, deviceId);
     if (conditions !== undefined) {
       reads.record({
         caller: ctx.caller,

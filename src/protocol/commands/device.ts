@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { reportedText, text } from '../primitives.ts';
 import { SecretRef, type CommandTable } from './shape.ts';
+import { EndedProcess, MachineProcess, ProcessSummary, ProcessToEnd } from '../processes.ts';
+import { LiveService, LiveServiceSummary, ServiceChange, ServiceOrder } from '../services.ts';
 import {
   LogEntry,
   LogMetadata,
@@ -86,6 +88,17 @@ export const EVENT_LOG_COMMANDS = {
     row: LogEntry,
     output: z.object({}),
   },
+} as const satisfies CommandTable;
+
+/**
+ * Live queries about processes and services of the machine. What they change is over within their time limit, so it is
+ * not in the ledger: a service must not be restarted hours later because its device was offline.
+ */
+export const SYSTEM_TOOL_COMMANDS = {
+  'processes.list': { payload: z.object({}), row: MachineProcess, output: ProcessSummary },
+  'processes.end': { payload: ProcessToEnd, output: EndedProcess },
+  'services.list': { payload: z.object({}), row: LiveService, output: LiveServiceSummary },
+  'services.control': { payload: ServiceOrder, output: ServiceChange },
 } as const satisfies CommandTable;
 
 export const UPDATE_COMMANDS = {

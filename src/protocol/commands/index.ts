@@ -8,6 +8,7 @@ import {
   POWER_COMMANDS,
   UPDATE_COMMANDS,
   RECOVERY_COMMANDS,
+  SYSTEM_TOOL_COMMANDS,
 } from './device.ts';
 import type { Lane, CommandShape, CommandTable } from './shape.ts';
 import { MACHINE_COMMANDS } from './machines.ts';
@@ -30,6 +31,7 @@ export * from './vm-restores.ts';
 /** All commands that the server can send to an agent. An agent lists the supported types in its handshake. */
 export const COMMANDS = {
   ...EVENT_LOG_COMMANDS,
+  ...SYSTEM_TOOL_COMMANDS,
   ...SCRIPT_COMMANDS,
   ...UPDATE_COMMANDS,
   ...INVENTORY_COMMANDS,

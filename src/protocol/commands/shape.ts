@@ -50,6 +50,15 @@ export type CommandStatus = z.infer<typeof CommandStatus>;
 export const AgentErrorCode = {
   logNotFound: 'LOG_NOT_FOUND',
   recordNotFound: 'RECORD_NOT_FOUND',
+  /** There is no such process, or it has ended. */
+  processNotFound: 'PROCESS_NOT_FOUND',
+  /** The number belongs to another process now. */
+  processReplaced: 'PROCESS_REPLACED',
+  /** The agent never ends this process. */
+  processProtected: 'PROCESS_PROTECTED',
+  serviceNotFound: 'SERVICE_NOT_FOUND',
+  /** The agent does not stop its own service. */
+  serviceProtected: 'SERVICE_PROTECTED',
   capabilityMissing: 'CAPABILITY_MISSING',
   invalidPayload: 'INVALID_PAYLOAD',
   cancelled: 'CANCELLED',

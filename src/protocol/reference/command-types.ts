@@ -73,6 +73,28 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     payload: { name: 'System', text: 'password' },
     output: {},
   },
+  'processes.list': {
+    summary:
+      'Streams the running processes as rows, those that use the most first. Reads them twice, about a second apart.',
+    payload: {},
+    output: { total: 214 },
+  },
+  'processes.end': {
+    summary:
+      'Asks a process to end, and ends it after a grace period. Refuses with PROCESS_REPLACED if the number belongs to another process now, and with PROCESS_PROTECTED for the agent and what the system needs.',
+    payload: { pid: 4711, startedAt: '2026-01-31T07:59:58.000Z' },
+    output: { outcome: 'ended', name: 'python3', user: 'www-data', graceSeconds: 5 },
+  },
+  'services.list': {
+    summary: 'Streams the services of the machine as rows, by name.',
+    payload: {},
+    output: { manager: 'systemd', total: 96 },
+  },
+  'services.control': {
+    summary: 'Starts, stops or restarts a service that the machine lists.',
+    payload: { name: 'nginx', action: 'restart' },
+    output: { before: 'failed', after: 'running' },
+  },
   'script.run': {
     summary: 'Runs a script. Its output is streamed as rows while a dashboard watches.',
     payload: {

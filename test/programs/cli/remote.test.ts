@@ -189,6 +189,58 @@ describe('muster, far from the server', function () {
     expect(code).to.equal(1);
   });
 
+  it('lists and ends processes and controls services, with what the device says if it refuses', async () => {
+    const acting = await newKey(tenant.admin, ['devices:read', 'devices:execute']);
+    const as = (words: string[], input = '') =>
+      startMuster(words, { env: { XDG_CONFIG_HOME: path.join(home, 'acting') }, stdin: input }).ended;
+    await as(['login', '--server', app.url, '--key-stdin'], `${acting}\n`);
+    const onDevice = (words: string[]) => as([...words, '--device', 'HOST-ON']);
+    const startedAt = '2026-11-20T10:00:00.000Z';
+    const listing = onDevice(['processes', 'list', '--search', 'JOB']);
+    const asked = await agent.nextCommand();
+    await agent.rows(asked, [
+      { pid: 7, name: 'other' },
+      { pid: 4711, name: 'python3', commandLine: `job ${HOSTILE}`, startedAt, cpuPercent: 12.5 },
+    ]);
+    await agent.succeed(asked, { total: 4200 });
+    const listed = await listing;
+    expect(listed).to.include({ code: 0 });
+    expect(listed.out)
+      .to.match(/4711 +12\.5 % .*python3/)
+      .and.not.match(UNSAFE);
+    expect(listed.err).to.include('1 of 4200 processes');
+
+    const ending = onDevice(['processes', 'end', '--pid', '4711', '--started-at', startedAt, '--json']);
+    const order = await agent.nextCommand();
+    expect(order.payload).to.deep.equal({ pid: 4711, startedAt });
+    await agent.succeed(order, { outcome: 'still_running', name: 'python3', graceSeconds: 5 });
+    const ended = await ending;
+    expect(ended.code).to.equal(1);
+    expect(JSON.parse(ended.out)).to.deep.include({ pid: 4711, outcome: 'still_running' });
+
+    const stopping = onDevice(['services', 'stop', '--name', '; rm -rf /']);
+    const refused = await agent.nextCommand();
+    expect(refused.payload).to.deep.equal({ name: '; rm -rf /', action: 'stop' });
+    await agent.fail(refused, 'SERVICE_NOT_FOUND', 'There is no such service.');
+    const stopped = await stopping;
+    expect(stopped.code).to.equal(2);
+    expect(stopped.err).to.include('There is no such service.');
+    const away = await as(['services', 'list', '--device', 'HOST-OFF']);
+    expect(away).to.include({ code: 1 });
+    // The first key may read only.
+    const reading = await muster([
+      'processes',
+      'end',
+      '--device',
+      'HOST-ON',
+      '--pid',
+      '7',
+      '--started-at',
+      startedAt,
+    ]).ended;
+    expect(reading).to.include({ code: 4 });
+  });
+
   it('gives the same as JSON that a terminal cannot be harmed with, and follows a log until Ctrl+C', async () => {
     const asked = muster(['query', '--device', 'host-on', '--log', 'System', '--follow', '--json']);
     const frame = await agent.nextCommand();

@@ -1,6 +1,7 @@
 import { percent } from '../../os/machine.ts';
 import type { MachineReader, MachineReading } from './machine-reading.ts';
-import { runningProcesses, volumes } from './unix.ts';
+import { LINUX_PROCESSES } from '../../os/processes/linux.ts';
+import { volumes } from './unix.ts';
 
 /** What passes through these interfaces also passes through another one, or does not leave the machine. */
 const INNER_INTERFACE = /^(lo|veth|docker|br-|virbr|vnet|ifb|dummy|cni|flannel|cali|tap|tun|wg|bond)/;
@@ -21,7 +22,7 @@ export const readLinux: MachineReader = async (sources, reading) => {
     volumes: await reading.from('df', () =>
       volumes(sources, (device, folder) => folder === '/' || /^\/dev\/(?!loop)/.test(device)),
     ),
-    processes: await reading.from('ps', () => runningProcesses(sources)),
+    processes: await reading.from('/proc', () => LINUX_PROCESSES.read(sources)),
   };
 };
 

@@ -2,6 +2,7 @@ import type { MetricSample } from '../../../protocol/index.ts';
 import type { Reading } from '../../core/plain-text.ts';
 import { percent } from '../../os/machine.ts';
 import type { Sources } from '../../os/machine-sources.ts';
+import type { RunningProcess } from '../../os/processes/process-reader.ts';
 
 /** What a machine says of itself at one moment. What cannot be read is undefined, and never 0. */
 export interface MachineReading {
@@ -15,14 +16,6 @@ export interface MachineReading {
   swapPercent?: number | undefined;
   volumes?: NonNullable<MetricSample['volumes']> | undefined;
   processes?: readonly RunningProcess[] | undefined;
-}
-
-export interface RunningProcess {
-  pid: number;
-  name: string;
-  /** Processor time since its start. */
-  cpuSeconds: number;
-  ramBytes: number;
 }
 
 /** A sample without its time. */

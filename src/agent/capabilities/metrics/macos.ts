@@ -1,6 +1,7 @@
 import { percent } from '../../os/machine.ts';
 import type { MachineReader, MachineReading } from './machine-reading.ts';
-import { runningProcesses, volumes } from './unix.ts';
+import { busyProcesses } from '../../os/processes/macos.ts';
+import { volumes } from './unix.ts';
 
 const PROGRAM_MS = 15_000;
 
@@ -22,7 +23,7 @@ export const readMacos: MachineReader = async (sources, reading) => {
           (folder === '/' || folder === '/System/Volumes/Data' || folder.startsWith('/Volumes/')),
       ),
     ),
-    processes: await reading.from('ps', () => runningProcesses(sources)),
+    processes: await reading.from('ps', () => busyProcesses(sources)),
   };
 };
 

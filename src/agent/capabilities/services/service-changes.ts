@@ -25,8 +25,16 @@ export interface SeenServices {
   total: number;
 }
 
-/** @param before  what was seen before; undefined for the first reading */
-export function seen(before: SeenServices | undefined, list: ServiceList, at: number): SeenServices {
+/**
+ * @param before  what was seen before; undefined for the first reading
+ * @param restarted  the names of services that have been restarted meanwhile, whatever their state
+ */
+export function seen(
+  before: SeenServices | undefined,
+  list: ServiceList,
+  at: number,
+  restarted: ReadonlySet<string> = NONE,
+): SeenServices {
   const all = new Map(list.services.map(withinLimits).map((service) => [service.name, service]));
   all.delete('');
   const kept = [...all.values()].sort(byName).slice(0, SERVICES_MAX);
@@ -36,12 +44,15 @@ export function seen(before: SeenServices | undefined, list: ServiceList, at: nu
     services: new Map(
       kept.map((service) => {
         const known = before?.services.get(service.name);
-        const isSame = before === undefined || known?.service.state === service.state;
+        const isSame =
+          !restarted.has(service.name) && (before === undefined || known?.service.state === service.state);
         return [service.name, { service, since: isSame ? known?.since : at }];
       }),
     ),
   };
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 const byName = (a: Service, b: Service) => (a.name < b.name ? -1 : 1);
 

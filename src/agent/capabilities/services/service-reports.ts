@@ -42,6 +42,8 @@ export class ServiceReports {
   #reading: Promise<void> = Promise.resolve();
   #timer: Timer | undefined;
   #lastWarning = '';
+  /** Services that were restarted since the last reading, which may find them in the same state. */
+  #restarted = new Set<string>();
 
   constructor(options: ServiceReportsOptions) {
     this.#options = options;
@@ -62,6 +64,18 @@ export class ServiceReports {
   /** Must be called when the connection has ended. */
   disconnected(): void {
     this.#sender.disconnected();
+  }
+
+  /** Reads the services now, because one of them was changed. @param restarted  the name of one that was restarted */
+  refresh(restarted?: string): void {
+    if (restarted !== undefined) this.#restarted.add(restarted);
+    if (this.#isStopped) return;
+    clock.clear(this.#timer);
+    // A reading that is under way may have seen the state before. It sets the timer of the next one.
+    void this.#reading.then(() => {
+      clock.clear(this.#timer);
+      if (!this.#isStopped) this.#readIn(0);
+    });
   }
 
   /** Resolves when the services that are being read are read. */
@@ -95,7 +109,9 @@ export class ServiceReports {
 
   async #read(): Promise<void> {
     const list = await this.#options.read();
-    this.#seen = seen(this.#seen, list, clock.monotonic());
+    const restarted = this.#restarted;
+    this.#restarted = new Set();
+    this.#seen = seen(this.#seen, list, clock.monotonic(), restarted);
     this.#sender.wake();
   }
 

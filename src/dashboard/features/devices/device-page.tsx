@@ -69,6 +69,10 @@ const TABS: Record<DeviceTab, { label: string; permission?: string; Content: Com
     label: 'Services',
     Content: tab(async () => (await import('./services-tab.tsx')).ServicesTab),
   },
+  processes: {
+    label: 'Processes',
+    Content: tab(async () => (await import('./processes-tab.tsx')).ProcessesTab),
+  },
   'agent-logs': {
     label: 'Agent logs',
     Content: tab(async () => (await import('./list-tabs.tsx')).AgentLogsTab),

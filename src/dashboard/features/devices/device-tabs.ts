@@ -4,6 +4,7 @@ export const DEVICE_TABS = [
   'metrics',
   'software',
   'services',
+  'processes',
   'agent-logs',
   'commands',
   'alerts',

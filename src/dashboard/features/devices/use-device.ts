@@ -85,12 +85,21 @@ export function useDeviceRefusals(device: Device) {
   const gone = isGone ? 'This device is decommissioned. Restore it first.' : undefined;
   const waits = device.status === 'pending' ? 'This device waits for approval.' : undefined;
   const needs = (type: string) => (supports(device, type) ? undefined : refusedCommand(device, type));
+  const away =
+    device.presence.state === 'connected'
+      ? undefined
+      : 'The device is not connected. It can be asked when it is back.';
+  const live = (type: string) => gone ?? waits ?? away ?? needs(type);
   return {
     write: write ?? gone,
     execute,
     maintenance: write ?? gone ?? refusedMaintenance(device.status),
     /** To send a command of this type. */
     command: (type: string) => execute ?? gone ?? waits ?? needs(type),
+    /** To ask it something while a person waits. */
+    live,
+    /** To have it do something while a person waits. */
+    act: (type: string) => execute ?? live(type),
     decommission: remove ?? gone,
     restore: remove ?? (isGone ? undefined : 'This device is in service.'),
   };
@@ -101,6 +110,10 @@ const WORK: Readonly<Record<string, string>> = {
   'script.run': 'run scripts',
   'agent.reboot': 'restart the machine',
   'agent.refresh-inventory': 'send its inventory when asked',
+  'processes.list': 'list processes',
+  'processes.end': 'end processes',
+  'services.list': 'list services when asked',
+  'services.control': 'start and stop services',
 };
 
 function refusedCommand({ capabilities, presence }: Device, type: string): string {

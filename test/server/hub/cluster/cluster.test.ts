@@ -165,6 +165,28 @@ describe('a cluster of three hubs', () => {
     }
   });
 
+  it('carries an action to the device on another node once, and its refusal back', async () => {
+    const agent = await connect(nodes[0], 'device-0');
+    const order = {
+      type: 'services.control',
+      payload: { name: 'nginx', action: 'restart' },
+    } as const;
+    const acting = nodes[2].hub.query('device-0', order);
+    const frame = await agent.nextCommand();
+    expect(frame.payload).to.deep.equal(order.payload);
+    await agent.succeed(frame, { before: 'failed', after: 'running' });
+    expect(await acting).to.deep.equal({ ok: true, output: { before: 'failed', after: 'running' } });
+    const refused = nodes[1].hub.query('device-0', order);
+    await agent.fail(await agent.nextCommand(), 'SERVICE_NOT_FOUND', 'There is none.');
+    expect(await refused).to.deep.equal({
+      ok: false,
+      reason: 'agent',
+      code: 'SERVICE_NOT_FOUND',
+      message: 'There is none.',
+    });
+    expect(agent.commands).to.deep.equal([]);
+  });
+
   describe('with two machines that use one token', () => {
     const onNode = (node: Node, bootId: string, serialNumber: string) =>
       connectDevice(node, 'device:device-1', { bootId, machine: { hostname: 'DESK', serialNumber } }).then(

@@ -66,6 +66,27 @@ describe('durable work of simulated machines', () => {
     expect(await readdir(temporary.folder)).to.deep.equal(['fleet.json']);
   });
 
+  it('includes live processes and services, as the protocol requires', async () => {
+    const rowsOf = async (type: 'processes.list' | 'services.list') => {
+      const id = await hub.command(type, {});
+      const { output } = await resultOf(id);
+      expect(COMMANDS[type].output.safeParse(output).success, type).to.equal(true);
+      const rows = hub.rows.filter((frame) => frame.id === id).flatMap((frame) => frame.rows);
+      return COMMANDS[type].row.array().parse(rows);
+    };
+    const processes = await rowsOf('processes.list');
+    expect(processes.length).to.be.above(5);
+    expect(await rowsOf('services.list')).to.have.length.above(3);
+    const { pid, startedAt } = processes.find((one) => !('isProtected' in one)) as {
+      pid: number;
+      startedAt: string;
+    };
+    const ended = await resultOf(await hub.command('processes.end', { pid, startedAt }));
+    expect(COMMANDS['processes.end'].output.parse(ended.output).outcome).to.equal('ended');
+    const again = await resultOf(await hub.command('processes.end', { pid, startedAt }));
+    expect(again.error?.code).to.equal('PROCESS_NOT_FOUND');
+  });
+
   it('can be cancelled, changes settings, and reboots nothing', async () => {
     const script = { language: 'bash', content: 'x', timeoutSeconds: 10 };
     await hub.command('script.run', script, { id: 'a' });

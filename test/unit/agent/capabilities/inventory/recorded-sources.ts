@@ -17,6 +17,8 @@ export function recordedSources(machine: Recorded): Sources & { calls: [string, 
     os: machine.os,
     calls,
     file: async (path) => machine.files?.[path],
+    memoryFiles: async (paths) => paths.map((path) => machine.files?.[path]),
+    names: async (folder) => Object.keys(machine.written?.[folder] ?? {}),
     written: async (folder) => new Map(Object.entries(machine.written?.[folder] ?? {})),
     async output(program, args) {
       calls.push([program, args]);

@@ -5,7 +5,8 @@ import {
   type MachineReading,
 } from '../../../../../src/agent/capabilities/metrics/machine-reading.ts';
 import * as macos from '../../../../../src/agent/capabilities/metrics/macos.ts';
-import { parseProcesses, parseVolumes } from '../../../../../src/agent/capabilities/metrics/unix.ts';
+import { parseVolumes } from '../../../../../src/agent/capabilities/metrics/unix.ts';
+import { parseProcesses } from '../../../../../src/agent/os/processes/macos.ts';
 import { parseWindowsReading } from '../../../../../src/agent/capabilities/metrics/windows.ts';
 
 const KIB = 1024;

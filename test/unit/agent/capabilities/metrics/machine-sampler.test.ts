@@ -9,6 +9,8 @@ describe('a sample of this machine', () => {
     os: 'linux',
     file: async (name) =>
       name === '/proc/net/dev' ? `eth0: ${(received += 6000)} 0 0 0 0 0 0 0 12 0 0 0 0 0 0 0` : undefined,
+    memoryFiles: async () => [],
+    names: async () => [],
     written: async () => new Map(),
     output: async () => undefined,
     interfaces: () => ({}),

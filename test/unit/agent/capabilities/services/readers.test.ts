@@ -173,6 +173,8 @@ describe('the services of a machine', () => {
   const sources = (more: Partial<Sources> = {}): Sources => ({
     os: 'linux',
     file: async () => undefined,
+    memoryFiles: async () => [],
+    names: async () => [],
     written: async () => new Map([['system', 0]]),
     async output(_program, args) {
       ran.push(args[0] ?? '');

@@ -64,6 +64,30 @@ describe('the reports of an agent about services', () => {
     );
   });
 
+  it('are sent soon after a person has changed a service, also if a restart leaves its state as it was', async () => {
+    reports.connected(send);
+    await pass(2);
+    services = [{ name: 'nginx', state: 'stopped' }];
+    const readBefore = reads;
+    reports.refresh();
+    reports.refresh();
+    await time.advance(10);
+    await reports.settle();
+    await turn();
+    expect(reads - readBefore).to.equal(1);
+    expect(sent.at(-1)?.services[0]?.state).to.equal('stopped');
+    reports.refresh('nginx');
+    await time.advance(10);
+    await reports.settle();
+    await turn();
+    expect(sent).to.have.length(3);
+    expect(Date.parse(sent[2]?.services[0]?.since ?? '')).to.be.within(clock.now() - 1000, clock.now());
+    // The regular readings go on.
+    services = [{ name: 'nginx', state: 'running' }];
+    await pass(2);
+    expect(sent).to.have.length(4);
+  });
+
   it('are the newest state after an outage, with its time, and not what was in between', async () => {
     reports.connected(send);
     await pass(2);
