@@ -47,6 +47,11 @@ export class TestClock implements TimeSource {
     return this.#pending.size;
   }
 
+  /** Pending timers never fire. */
+  abandon(): void {
+    for (const timer of this.#pending) timer.stop();
+  }
+
   /** From now on time passes by `advance` alone. */
   stop(): void {
     if (!this.#isRunning) return;
