@@ -15,6 +15,7 @@ export { FailedSource } from './primitives.ts';
 export * from './inventory.ts';
 export * from './metric-history.ts';
 export * from './services.ts';
+export * from './terminals.ts';
 export * from './machine-identity.ts';
 export * from './recovery.ts';
 export * from './reference/index.ts';

@@ -12,6 +12,7 @@ import {
 import type { Lane, CommandShape, CommandTable } from './shape.ts';
 import { MACHINE_COMMANDS } from './machines.ts';
 import { VM_RESTORE_COMMANDS } from './vm-restores.ts';
+import { TERMINAL_COMMANDS } from '../terminals.ts';
 
 export * from './snapshots.ts';
 export * from './backup.ts';
@@ -41,6 +42,7 @@ export const COMMANDS = {
   ...VM_RESTORE_COMMANDS,
   ...DATABASE_COMMANDS,
   ...RECOVERY_COMMANDS,
+  ...TERMINAL_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;
