@@ -198,7 +198,9 @@ export async function hasFreshSecondFactor(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
   minutes: number,
 ): Promise<boolean> {
-  if (!caller.mfa || caller.sessionId === null) return false;
+  if (caller.sessionId === null) return false;
+  // A connection that was opened before the factor was given does not know of it yet.
+  if ((await findCaller(tx, caller.sessionId))?.mfa !== true) return false;
   const fresh = Session.query(tx)
     .where({ id: caller.sessionId })
     .whereRaw('coalesce(mfa_at, created_at) > now() - make_interval(mins => ?)', [minutes]);

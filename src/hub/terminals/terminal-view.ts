@@ -1,5 +1,5 @@
 import { clock, type Timer } from '../../clock.ts';
-import { AppError } from '../../platform/errors.ts';
+import { AppError, notFound } from '../../platform/errors.ts';
 import {
   TERMINAL_INPUT_WINDOW,
   TERMINAL_WINDOW,
@@ -120,8 +120,9 @@ export class TerminalView {
     return { ...first, offset: Math.max(first.offset, after) };
   }
 
-  /** Throws `device_busy` for input that the shell has no room for. */
+  /** Throws `device_busy` for input that the shell has no room for, `not_found` when the terminal is ending. */
   input({ data, taken }: TerminalInput): void {
+    if (this.#decided !== undefined) throw notFound('Terminal');
     if (taken !== undefined && taken <= this.#next) this.#clientTaken = Math.max(this.#clientTaken, taken);
     if (data !== undefined && data !== '') {
       if (this.#input + data.length - this.#received > TERMINAL_INPUT_WINDOW) {
@@ -133,6 +134,7 @@ export class TerminalView {
   }
 
   resize(size: TerminalSize): void {
+    if (this.#decided !== undefined) throw notFound('Terminal');
     this.#parts.recorder.resized(size);
     this.#send({ size });
   }
@@ -140,9 +142,11 @@ export class TerminalView {
   /** Ends the terminal on the device. The client learns that it has ended. */
   end(reason: TerminalEnd): void {
     if (this.#isOver) return;
-    this.#decided ??= { kind: 'ended', reason, exitCode: null };
+    const end: ViewEnd = (this.#decided ??= { kind: 'ended', reason, exitCode: null });
     this.#send({ end: true });
     this.#finishSoon();
+    // Whoever may not view it any more sees nothing more of it. The rest is recorded.
+    if (reason !== 'closed') this.#tellClient(end);
   }
 
   /** The client has gone. What the terminal shows in the next moment is still recorded; then it waits for a viewer. */
@@ -169,8 +173,9 @@ export class TerminalView {
   #onRows(rows: readonly CommandRow<'terminal.open'>[]): void {
     for (const row of rows) {
       if (row.kind === 'output') this.#onOutput(row);
+      else if (this.#attached === undefined) this.#violated();
       else {
-        this.#attached?.(row);
+        this.#attached(row);
         this.#attached = undefined;
         this.#next = row.offset;
         this.#confirmed = row.offset;
@@ -239,10 +244,16 @@ export class TerminalView {
     this.#isOver = true;
     for (const timer of [this.#confirmTimer, this.#keepTimer, this.#endTimer]) clock.clear(timer);
     const end = this.#decided ?? viewEnd(outcome);
-    const { client, onEnd, terminalId } = this.#parts;
-    onEnd(end);
-    if (this.#client === undefined) return;
-    client.closed({
+    this.#parts.onEnd(end);
+    this.#tellClient(end);
+  }
+
+  /** The last message to the client. */
+  #tellClient(end: ViewEnd): void {
+    const client = this.#client;
+    this.#client = undefined;
+    const { terminalId } = this.#parts;
+    client?.closed({
       terminalId,
       reason: end.reason,
       exitCode: end.kind === 'ended' ? end.exitCode : null,

@@ -191,7 +191,8 @@ function signal(pid: number, name: NodeJS.Signals): void {
 class RunningShell {
   readonly #child: ChildProcess;
   readonly #hangUp: () => () => void;
-  #force: Timer | undefined;
+  #force: (() => void) | undefined;
+  #forceTimer: Timer | undefined;
   #isOver = false;
 
   /** @param hangUp  asks the shell to end, and returns the function that forces it */
@@ -209,7 +210,9 @@ class RunningShell {
     child.once('error', () => {});
     child.once('close', (exitCode: number | null) => {
       this.#isOver = true;
-      clock.clear(this.#force);
+      clock.clear(this.#forceTimer);
+      // Programs of the terminal may have ignored that it has hung up.
+      this.#force?.();
       events.onExit(exitCode);
     });
   }
@@ -234,9 +237,9 @@ class RunningShell {
   end(): void {
     if (this.#isOver || this.#force !== undefined) return;
     this.resume();
-    const force = this.#hangUp();
-    this.#force = clock.setTimeout(() => {
-      force();
+    this.#force = this.#hangUp();
+    this.#forceTimer = clock.setTimeout(() => {
+      this.#force?.();
       // Programs that have left the terminal may keep the output open.
       this.#child.stdout?.destroy();
       this.#child.stderr?.destroy();

@@ -6,6 +6,7 @@ export const DEVICE_TABS = [
   'services',
   'agent-logs',
   'commands',
+  'terminal',
   'alerts',
   'backup',
   'upgrades',

@@ -163,7 +163,10 @@ describe('a terminal of a device', () => {
       ['r', '100x30'],
     ]);
     expect(String(cast.body)).not.to.include('hunter2');
-    const [part] = await query('select content from terminal_parts where terminal_id = ?', [terminalId]);
+    const [part] = await query<{ content: Buffer }>(
+      'select content from terminal_parts where terminal_id = ?',
+      [terminalId],
+    );
     expect(part.content.toString('latin1')).not.to.include('prompt');
 
     const [begin] = await entries('terminal.open');
@@ -255,7 +258,7 @@ describe('a terminal of a device', () => {
       body: { orgId: other.body.id, name: 'Site' },
     });
     await allow(true, other.body.id);
-    const moved = await app.call('PATCH', `/devices/${device.deviceId}`, {
+    const moved = await app.call('POST', `/devices/${device.deviceId}/move`, {
       token: tenant.admin.token,
       body: { orgId: other.body.id, siteId: site.body.id },
     });
@@ -321,7 +324,7 @@ describe('a terminal of a device', () => {
     const part = 'x'.repeat(32_000);
     for (let offset = 0; offset < TERMINAL_WINDOW; offset += part.length) await show(frame, offset, part);
     await app.settle();
-    expect(Math.max(...controls.map(({ taken = 0 }) => taken))).to.equal(0);
+    expect(Math.max(0, ...controls.map(({ taken = 0 }) => taken))).to.equal(0);
     await dashboard.send('terminal:data', { terminalId, taken: 64_000 });
     await eventually(
       () => controls.at(-1)?.taken,

@@ -145,14 +145,15 @@ describe('a terminal of this machine', function () {
   it('confirms input that has no output, and does not show what is typed without echo', async () => {
     const one = await attached(newId());
     // The prompt appears when the echo is off.
-    one.type('read -rsp "read""y" secret; echo "read ${#secret}"\r');
+    const command = 'read -rsp "read""y" secret; echo "read ${#secret}"\r';
+    one.type(command);
     await shows(one, 'ready');
     const before = one.rows.length;
     one.type('hunter2\r');
     await shows(one, 'read 7');
     expect(one.text()).not.to.include('hunter2');
     const last = one.rows.slice(before).findLast((row) => row.kind === 'output');
-    expect(last?.kind === 'output' && last.received).to.equal(53 + 8);
+    expect(last?.kind === 'output' && last.received).to.equal(command.length + 'hunter2\r'.length);
   });
 
   it('stops a flood at the window, and goes on as its viewer takes it', async () => {
@@ -228,7 +229,7 @@ describe('a terminal of this machine', function () {
   it('takes its programs along when it ends', async () => {
     const one = await attached(newId());
     const file = path.join(folder, 'pid');
-    one.type(`sleep 300 & echo $! > ${file}; trap '' HUP; sleep 301\r`);
+    one.type(`sleep 306 & echo $! > ${file}; trap '' HUP; sleep 307\r`);
     await until(
       async () => (await readFile(file, 'utf8').catch(() => '')).trim() !== '',
       'the process',
@@ -237,8 +238,10 @@ describe('a terminal of this machine', function () {
     await new Promise((resolve) => setTimeout(resolve, 300));
     terminals.control({ id: one.id, end: true });
     await one.ended;
-    const commands = (await promisify(execFile)('ps', ['-eo', 'args'])).stdout;
-    expect(commands).not.to.match(/^sleep 301$/m);
+    await until(
+      async () => !/^sleep 307$/m.test((await promisify(execFile)('ps', ['-eo', 'args'])).stdout),
+      'the end of its programs',
+    );
   });
 
   it('is ended by the next agent if this one was killed', async () => {
