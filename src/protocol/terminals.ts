@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { CommandTable } from './commands/shape.ts';
 import { reportedLine, text } from './primitives.ts';
 
 /**
@@ -33,7 +32,7 @@ export const TerminalSize = z.object({
 });
 export type TerminalSize = z.infer<typeof TerminalSize>;
 
-const Offset = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+export const TerminalOffset = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 
 export const TerminalMode = z
   .enum(['pty', 'lines'])
@@ -51,55 +50,27 @@ export const TerminalRow = z.discriminatedUnion('kind', [
     mode: TerminalMode,
     shell: reportedLine(200),
     notice: TerminalNotice,
-    offset: Offset.describe('Where the output begins that follows. Greater than asked for if less was kept.'),
+    offset: TerminalOffset.describe(
+      'Where the output begins that follows. Greater than asked for if less was kept.',
+    ),
   }),
   z.object({
     kind: z.literal('output'),
-    offset: Offset.describe('Of the first character of `data`.'),
+    offset: TerminalOffset.describe('Of the first character of `data`.'),
     data: z.string().max(TERMINAL_OUTPUT_MAX),
-    received: Offset.describe('How many characters of input the shell was given since this viewer came.'),
+    received: TerminalOffset.describe(
+      'How many characters of input the shell was given since this viewer came.',
+    ),
   }),
 ]);
 export type TerminalRow = z.infer<typeof TerminalRow>;
-
-/** Error codes of `terminal.open`. */
-export const TerminalErrorCode = {
-  notFound: 'TERMINAL_NOT_FOUND',
-  notStarted: 'TERMINAL_NOT_STARTED',
-  tooMany: 'TOO_MANY_TERMINALS',
-} as const;
-
-/**
- * The live query that starts a terminal or continues one. It lasts as long as the viewer stays: its rows are the output,
- * its end is the end of the terminal, and cancelling it leaves the terminal without a viewer.
- */
-export const TERMINAL_COMMANDS = {
-  'terminal.open': {
-    payload: z.object({
-      terminalId: z.uuid(),
-      ...TerminalSize.shape,
-      isNew: z.boolean().describe('False to continue a terminal that runs; another viewer is replaced.'),
-      after: Offset.optional().describe('How many characters of output the viewer has already.'),
-      viewer: text(300).describe('Who opens it, for the people at the device.'),
-    }),
-    row: TerminalRow,
-    output: z.object({
-      reason: z
-        .enum(['exited', 'closed', 'unattended', 'replaced', 'too_long', 'agent_stopped'])
-        .describe(
-          '`exited`: the shell has ended by itself. `replaced`: another viewer continues the terminal.',
-        ),
-      exitCode: z.number().int().nullable().describe('Null if the shell was ended, or runs on.'),
-    }),
-  },
-} as const satisfies CommandTable;
 
 /** What a viewer sends to its terminal. Several of them may be merged into one. */
 export const TerminalControl = z.object({
   id: text(64).describe('The id of the command that opened the terminal for this viewer.'),
   input: z.string().max(TERMINAL_INPUT_WINDOW).optional(),
   size: TerminalSize.optional(),
-  taken: Offset.optional().describe(
+  taken: TerminalOffset.optional().describe(
     'How many characters of output the viewer has and the server has recorded.',
   ),
   end: z.literal(true).optional().describe('Ends the terminal.'),
@@ -118,7 +89,9 @@ export const TerminalOpen = z.strictObject({
     .describe(
       'From the acknowledgement of its opening. With it, the terminal is continued without another second factor.',
     ),
-  after: Offset.optional().describe('To continue: how many characters of output the client has already.'),
+  after: TerminalOffset.optional().describe(
+    'To continue: how many characters of output the client has already.',
+  ),
 });
 export type TerminalOpen = z.infer<typeof TerminalOpen>;
 
@@ -129,7 +102,7 @@ export const TerminalOpened = z.object({
   mode: TerminalMode,
   shell: z.string(),
   notice: TerminalNotice,
-  offset: Offset.describe('Where the output begins that follows.'),
+  offset: TerminalOffset.describe('Where the output begins that follows.'),
 });
 export type TerminalOpened = z.infer<typeof TerminalOpened>;
 
@@ -137,7 +110,7 @@ export type TerminalOpened = z.infer<typeof TerminalOpened>;
 export const TerminalInput = z.strictObject({
   terminalId: TerminalId,
   data: z.string().max(TERMINAL_INPUT_MAX).optional().describe('What was typed.'),
-  taken: Offset.optional().describe(
+  taken: TerminalOffset.optional().describe(
     `How many characters of output the client has shown. At most ${TERMINAL_WINDOW} more are sent.`,
   ),
 });
@@ -151,9 +124,9 @@ export type TerminalClose = z.infer<typeof TerminalClose>;
 
 export const TerminalOutput = z.object({
   terminalId: z.uuid(),
-  offset: Offset.describe('Of the first character of `data`.'),
+  offset: TerminalOffset.describe('Of the first character of `data`.'),
   data: z.string(),
-  received: Offset.describe(
+  received: TerminalOffset.describe(
     `How many characters of input the shell was given. At most ${TERMINAL_INPUT_WINDOW} more are accepted.`,
   ),
 });

@@ -21,14 +21,12 @@ import { AWAITS_APPROVAL, type DeviceModel, findDevice } from '../devices/index.
 import { assertManageable } from '../organizations/index.ts';
 import { castEvents, newRecordingKey, sealPart } from './recording.ts';
 import { SEALED_TERMINAL_KEY, TerminalModel, TerminalSetting } from './terminal.model.ts';
-import { endEntry } from './terminal.work.ts';
+import { endEntry, SEEN_MINUTES } from './terminal.work.ts';
 import { endTerminal, noteSeen, openTerminals, STORE_PART, viewedTerminals } from './terminal.queries.ts';
 
 /** How old the second factor may be with which a terminal is opened. */
 const FACTOR_MINUTES = 15;
 const TERMINALS_PER_PERSON = 8;
-/** A terminal that no server has seen for this long has ended: its device has ended it, too. */
-export const SEEN_MINUTES = 7;
 
 /** The largest recording: its output in characters, and what it takes in the database. */
 const RECORDED_MAX = 200_000_000;
@@ -96,7 +94,7 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
           sealedKey: encryptor.seal(key, keyContext(id)),
         });
         await audit.record(tx, {
-          action: 'terminal.open',
+          action: 'device.terminal.open',
           resourceType: 'device',
           orgId: device.orgId,
           resourceId: deviceId,

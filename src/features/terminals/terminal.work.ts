@@ -6,7 +6,9 @@ import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type EndedRow, endUnseen } from './terminal.queries.ts';
-import { SEEN_MINUTES } from './terminal-store.ts';
+
+/** A terminal that no server has seen for this long has ended: its device has ended it, too. */
+export const SEEN_MINUTES = 7;
 
 const END_UNSEEN = defineJob({
   name: 'terminals.end-unseen',
@@ -55,7 +57,7 @@ export function endEntry(ended: EndedRow, log: Logger): AuditEntry {
       ? { kind: 'system' as const, orgId, partnerId }
       : { kind: 'user' as const, userId, apiKeyId: null, email, orgId, partnerId };
   return {
-    action: 'terminal.close',
+    action: 'device.terminal.close',
     resourceType: 'device',
     orgId,
     partnerId,

@@ -163,14 +163,11 @@ describe('a terminal of a device', () => {
       ['r', '100x30'],
     ]);
     expect(String(cast.body)).not.to.include('hunter2');
-    const [part] = await query<{ content: Buffer }>(
-      'select content from terminal_parts where terminal_id = ?',
-      [terminalId],
-    );
+    const [part] = await query('select content from terminal_parts where terminal_id = ?', [terminalId]);
     expect(part.content.toString('latin1')).not.to.include('prompt');
 
-    const [begin] = await entries('terminal.open');
-    const [end] = await entries('terminal.close');
+    const [begin] = await entries('device.terminal.open');
+    const [end] = await entries('device.terminal.close');
     expect(begin).to.include({ actor_id: person.id, org_id: tenant.orgId });
     expect(end.details).to.include({ terminalId, reason: 'closed' });
     expect(await entries('data.access')).to.have.length(1);
