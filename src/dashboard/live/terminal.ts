@@ -132,8 +132,10 @@ export class LiveTerminal {
         { deviceId: this.#deviceId, ...size, ...known },
         TerminalOpened,
       );
-      if (this.#isOver) return;
-      this.#begin(opened);
+      // The page was left meanwhile.
+      if (this.#isOver) {
+        this.#tell(hub.ask('terminal:close', { terminalId: opened.terminalId }, OkAck));
+      } else this.#begin(opened);
     } catch (error) {
       if (!this.#isOver) await this.#refused(error);
     }

@@ -71,13 +71,41 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
     return recording;
   };
 
+  /** As with a request that is refused. The refusal stands whether or not the entry is written. */
+  const noteDenial = async (
+    {
+      caller,
+      client,
+      deviceId,
+    }: Pick<Parameters<TerminalStore['open']>[0], 'caller' | 'client' | 'deviceId'>,
+    error: AppError,
+  ) => {
+    try {
+      await withTenant(db, caller, (tx) =>
+        audit.record(tx, {
+          action: 'device.terminal.open',
+          resourceType: 'device',
+          resourceId: deviceId,
+          details: { code: error.wireCode },
+          actor: caller,
+          state: { client, log },
+          result: 'denied',
+          errorMessage: error.message,
+        }),
+      );
+      audit.committed();
+    } catch (fault) {
+      log.error({ err: fault, deviceId }, 'terminal.denial_not_written');
+    }
+  };
+
   return {
     async open({ caller, client, deviceId, size }) {
-      assertMayHaveTerminals(caller);
       const resumeToken = randomBytes(32).toString('base64url');
       const key = newRecordingKey();
       const id = newId();
-      const opened = await withTenant(db, caller, async (tx) => {
+      const opening = withTenant(db, caller, async (tx) => {
+        assertMayHaveTerminals(caller);
         const device = await assertDevice(tx, caller, deviceId);
         await assertFresh(tx, caller);
         await assertRoom(tx, caller, deviceId);
@@ -104,6 +132,12 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
           state: { client, log },
         });
         return terminal;
+      });
+      const opened = await opening.catch(async (error: unknown) => {
+        if (error instanceof AppError && error.status === 403) {
+          await noteDenial({ caller, client, deviceId }, error);
+        }
+        throw error;
       });
       audit.committed();
       remember(id, { key, openedAt: opened.openedAt.getTime() });

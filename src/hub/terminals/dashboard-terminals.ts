@@ -160,7 +160,7 @@ export class DashboardTerminals {
     this.#views.delete(terminalId);
     try {
       if (end.kind === 'detached') recorder.mark(end.reason);
-      await recorder.close();
+      await recorder.close({ isContinued: end.reason === 'replaced' });
       if (end.kind === 'ended') await this.#store.ended(terminalId, end);
     } catch (error) {
       // The sweep of terminals without a viewer records the end later.

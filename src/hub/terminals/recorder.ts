@@ -65,11 +65,15 @@ export class Recorder {
     this.#add('m', text);
   }
 
-  /** Stores what there is; gives up when the database does not take it. */
-  async close(): Promise<void> {
+  /**
+   * Stores what there is; gives up when the database does not take it.
+   * @param isContinued  another recorder has begun where the database ended, and is sent the same output
+   */
+  async close({ isContinued = false }: { isContinued?: boolean } = {}): Promise<void> {
     clock.clear(this.#timer);
     await this.#writing;
     this.#isOver = true;
+    if (isContinued) return;
     if (this.#events.length > 0) await this.#write();
   }
 

@@ -142,7 +142,10 @@ export class TerminalView {
   /** Ends the terminal on the device. The client learns that it has ended. */
   end(reason: TerminalEnd): void {
     if (this.#isOver) return;
-    const end: ViewEnd = (this.#decided ??= { kind: 'ended', reason, exitCode: null });
+    // A viewer that has gone may lose its right in the next moment.
+    const end: ViewEnd =
+      this.#decided?.kind === 'ended' ? this.#decided : { kind: 'ended', reason, exitCode: null };
+    this.#decided = end;
     this.#send({ end: true });
     this.#finishSoon();
     // Whoever may not view it any more sees nothing more of it. The rest is recorded.
@@ -155,11 +158,6 @@ export class TerminalView {
     this.#client = undefined;
     this.#decided ??= { kind: 'detached', reason: 'disconnected' };
     this.#finishSoon();
-  }
-
-  /** Ends the view at once, without a word to the device if it is not reached. */
-  abort(): void {
-    this.#controller.abort();
   }
 
   recorded(): void {

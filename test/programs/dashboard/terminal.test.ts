@@ -26,8 +26,15 @@ describe('the terminal of a device in the dashboard', function () {
     dataDir = await mkdtemp(path.join(tmpdir(), 'muster-terminal-'));
     const key = await buildEnrollmentKey(app, tenant.orgId);
     const enrolled = await agentCommand([
-      ...['enroll', '--server', app.url, '--key', key, '--data-dir', dataDir],
-      ...['--hostname', 'FRONT-DESK'],
+      'enroll',
+      '--server',
+      app.url,
+      '--key',
+      key,
+      '--data-dir',
+      dataDir,
+      '--hostname',
+      'FRONT-DESK',
     ]);
     expect(enrolled.code, enrolled.output).to.equal(0);
     agent = startAgent(['run', '--data-dir', dataDir]);

@@ -38,10 +38,10 @@ export class LineEditor {
       } else if (character === '\u0004') {
         if (this.#line === '') add({ isEnd: true }, '');
       } else if (character === '\u0015') {
-        echo += ERASE.repeat([...this.#line].length);
+        echo += ERASE.repeat(Array.from(this.#line).length);
         this.#line = '';
       } else if (BACKSPACE.test(character)) {
-        const characters = [...this.#line];
+        const characters = Array.from(this.#line);
         if (characters.pop() !== undefined) echo += ERASE;
         this.#line = characters.join('');
       } else if (character >= ' ' || character === '\t') {

@@ -6,7 +6,8 @@ import { findProgram, readOutput, systemProgram } from '../../os/child-process.t
 /** Tells the people who are signed in at the machine what happens on it. */
 export type NotifyPeople = (message: string) => Promise<TerminalNotice>;
 
-const NOTIFY_MS = 5000;
+/** The terminal waits for it. */
+const NOTIFY_MS = 2000;
 /** How long Windows shows the message. */
 const SHOWN_SECONDS = 60;
 

@@ -267,7 +267,7 @@ function startOverPipes(
     {
       // A terminal would begin each line at the left.
       onOutput: (text) => events.onOutput(text.replaceAll(/\r?\n/g, '\r\n')),
-      onExit: events.onExit,
+      onExit: (exitCode) => events.onExit(exitCode),
     },
     () => {
       signalGroup(child.pid, 'SIGTERM');

@@ -33,6 +33,8 @@ interface Viewer {
 
 /** Output is collected while so many rows are on their way, so that a flood becomes few large rows. */
 const ROWS_IN_FLIGHT = 4;
+/** The least time between rows of a flood, which keeps their number far below the limit of the hub. */
+const PACE_MS = 5;
 /** Input is confirmed after this time if no output confirms it. */
 const CONFIRM_MS = 30;
 /** How long the rest of the output may take to reach the viewer when the shell has ended. */
@@ -55,6 +57,7 @@ export class Terminal {
   #confirm: Timer | undefined;
   #lastOutput: Timer | undefined;
   #isPumpDue = false;
+  #lastRowAt = Number.NEGATIVE_INFINITY;
   #isPaused = false;
   #isOver = false;
   #reason: End['reason'] = 'exited';
@@ -110,6 +113,8 @@ export class Terminal {
       signal.addEventListener('abort', leave, { once: true });
       this.#viewer = viewer;
       if (signal.aborted) return leave();
+      // The shell may have ended before its viewer came.
+      if (this.#isOver) return viewer.settle(this.#end);
       this.#renewLease(viewer);
       const { mode = 'pty', shell = '' } = this.#process ?? {};
       this.#send(viewer, { kind: 'attached', mode, shell, notice, offset });
@@ -130,7 +135,7 @@ export class Terminal {
       this.#confirm ??= clock.setTimeout(() => this.#confirmInput(), CONFIRM_MS);
     }
     if (end === true) this.end('closed');
-    this.#pump();
+    this.#pumpSoon();
     return true;
   }
 
@@ -166,28 +171,34 @@ export class Terminal {
     this.#pump();
   }
 
-  /** After all of the output that was read in this turn. */
+  /** After all of the output that was read in this turn. Behind another row, a moment later with what comes until then. */
   #pumpSoon(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
-    setImmediate(() => {
+    const pump = () => {
       this.#isPumpDue = false;
       this.#pump();
-    });
+    };
+    const waitMs = this.#lastRowAt + PACE_MS - clock.monotonic();
+    if (waitMs > 0) clock.setTimeout(pump, waitMs);
+    else setImmediate(pump);
   }
 
   /** Sends what the viewer may be sent, and reads on or waits accordingly. */
   #pump(): void {
     const viewer = this.#viewer;
-    while (viewer !== undefined && viewer.inFlight < ROWS_IN_FLIGHT && viewer.sent < this.#endOffset) {
-      const room = TERMINAL_WINDOW - (viewer.sent - viewer.taken);
-      if (room <= 0) break;
-      const from = viewer.sent - this.#keptFrom;
-      const data = this.#kept.slice(from, from + Math.min(room, TERMINAL_OUTPUT_MAX));
-      this.#sendOutput(viewer, data);
-    }
+    if (viewer !== undefined) this.#sendRows(viewer);
     this.#setPaused(viewer !== undefined && this.#endOffset - viewer.taken >= TERMINAL_WINDOW);
     if (this.#end !== undefined && (viewer === undefined || viewer.sent === this.#endOffset)) this.#over();
+  }
+
+  #sendRows(viewer: Viewer): void {
+    while (viewer.inFlight < ROWS_IN_FLIGHT && viewer.sent < this.#endOffset) {
+      const room = TERMINAL_WINDOW - (viewer.sent - viewer.taken);
+      if (room <= 0) return;
+      const from = viewer.sent - this.#keptFrom;
+      this.#sendOutput(viewer, this.#kept.slice(from, from + Math.min(room, TERMINAL_OUTPUT_MAX)));
+    }
   }
 
   #setPaused(isPaused: boolean): void {
@@ -212,10 +223,11 @@ export class Terminal {
 
   #send(viewer: Viewer, row: TerminalRow): void {
     viewer.inFlight += 1;
+    this.#lastRowAt = clock.monotonic();
     viewer.send(row).then(
       () => {
         viewer.inFlight -= 1;
-        this.#pump();
+        this.#pumpSoon();
       },
       // The connection has ended, or the hub does not want the row: the viewer comes back and says what it has.
       () => this.#leave(viewer),

@@ -20,14 +20,14 @@ export default function Player({ cast, label }: { cast: Cast; label: string }) {
   const [isPlaying, setPlaying] = useState(true);
   const [speed, setSpeed] = useState<string>('1');
   useEffect(() => {
-    if (element.current === null) return;
+    if (element.current === null) return undefined;
     const screen = openScreen(element.current, { disableStdin: true });
     screen.terminal.resize(cast.cols, cast.rows);
     replay.current = new Replay(screen, cast);
     return () => screen.dispose();
   }, [cast]);
   useEffect(() => {
-    if (!isPlaying) return;
+    if (!isPlaying) return undefined;
     const timer = setInterval(() => {
       setAt((before) => {
         const next = Math.min(cast.duration, before + (FRAME_MS / 1000) * Number(speed));

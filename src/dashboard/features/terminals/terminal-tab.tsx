@@ -51,7 +51,7 @@ function OpenTerminal({ device, onAgain }: { device: Device; onAgain: () => void
   const { id } = device;
   useEffect(() => {
     const place = element.current;
-    if (place === null) return;
+    if (place === null) return undefined;
     const screen = openScreen(place);
     screen.fit();
     const terminal = new LiveTerminal({ deviceId: id, screen: surfaceOf(screen), onStanding: setStanding });

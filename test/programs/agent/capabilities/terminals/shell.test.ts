@@ -194,10 +194,23 @@ describe('a terminal of this machine', function () {
   it('keeps the last output only, when there is much of it without a viewer', async () => {
     const terminalId = newId();
     const one = await attached(terminalId);
-    one.type(`sleep 0.2; head -c ${6 * TERMINAL_KEPT} /dev/zero | tr '\\0' x; echo; echo do""ne\r`);
+    const begin = path.join(folder, 'begin');
+    const end = path.join(folder, 'end');
+    const flood = `head -c ${6 * TERMINAL_KEPT} /dev/zero | tr '\\0' x; echo; echo do""ne; touch ${end}`;
+    one.type(`until [ -e ${begin} ]; do sleep 0.05; done; ${flood}\r`);
     await shows(one, 'do""ne');
     one.leave.abort();
-    await new Promise((resolve) => setTimeout(resolve, 2500));
+    await one.ended;
+    await writeFile(begin, '');
+    await until(
+      () =>
+        readFile(end).then(
+          () => true,
+          () => false,
+        ),
+      'the end of the flood',
+      15_000,
+    );
     const two = await attached(terminalId, { isNew: false, after: 10 });
     await shows(two, 'done\r\n');
     const [first] = two.rows;
