@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import jwt from 'jsonwebtoken';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
@@ -117,6 +118,12 @@ describe('a terminal of a device', () => {
     ]);
   };
   const client = () => dashboard as Client;
+  /** The same access token, which expires in a second. */
+  const shortLived = (token: string) =>
+    jwt.sign(
+      { ...(jwt.verify(token, app.jwtSecret) as object), exp: Math.floor(Date.now() / 1000 + 0.4) + 1 },
+      app.jwtSecret,
+    );
 
   it('carries input and output, and records the output only', async () => {
     const { frame, terminalId } = await opened();
@@ -433,6 +440,68 @@ describe('a terminal of a device', () => {
       ),
     );
     expect(answers.filter(({ ok }) => ok)).to.have.length(4);
+  });
+
+  it('is checked again and again, also if no change was announced', async () => {
+    const { frame, terminalId } = await opened();
+    await query(`update devices set condition = 'pending' where id = ?`, [device.deviceId]);
+    await app.advance(16_000);
+    await eventually(
+      () => controls.some(({ end }) => end === true),
+      (isEnded) => isEnded,
+    );
+    await agent.succeed(frame, { reason: 'closed', exitCode: null });
+    expect(await ends(client().closed)).to.include({ terminalId, reason: 'device_lost' });
+  });
+
+  it('is left, and not ended, when the access token of the connection expires', async () => {
+    dashboard = await connect({ ...person, token: shortLived(person.token) });
+    const { frame, terminalId, answer } = await opened();
+    await eventually(
+      () => dashboard.socket.connected,
+      (isConnected) => !isConnected,
+    );
+    await app.advance(4000);
+    await eventually(
+      () => agent.cancelled.includes(frame.id),
+      (isLeft) => isLeft,
+    );
+    expect(controls.some(({ end }) => end === true)).to.equal(false);
+    const again = await connect(person);
+    const { resumeToken } = answer;
+    const asked = again.send('terminal:open', {
+      deviceId: device.deviceId,
+      terminalId,
+      resumeToken,
+      ...SIZE,
+    });
+    await attach(await agent.nextCommand(), 0);
+    expect((await asked).ok).to.equal(true);
+  });
+
+  it('that no server has seen for a while has ended, and cannot be continued', async () => {
+    const { terminalId, answer } = await opened();
+    dashboard.close();
+    await app.advance(4000);
+    await query(`update terminals set seen_at = now() - interval '8 minutes' where id = ?`, [terminalId]);
+    await query(`update job_schedules set next_at = now() where name = 'terminals.end-unseen'`);
+    await app.settle();
+    const [row] = await eventually(
+      () => query('select * from terminals where id = ?', [terminalId]),
+      ([found]) => found.ended_at !== null,
+    );
+    expect(row.end_reason).to.equal('unattended');
+    const [entry] = await entries('device.terminal.close');
+    expect(entry.details).to.include({ terminalId, reason: 'unattended' });
+    const { resumeToken } = answer;
+    const again = await connect(person);
+    const late = await again.send('terminal:open', {
+      deviceId: device.deviceId,
+      terminalId,
+      resumeToken,
+      ...SIZE,
+    });
+    expect(late.error.code).to.equal('NOT_FOUND');
   });
 
   it('is told of a device that does not have it', async () => {
