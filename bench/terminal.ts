@@ -5,13 +5,16 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { WebSocket, WebSocketServer } from 'ws';
+import { findProgram } from '../src/agent/os/child-process.ts';
 import { systemTime } from '../src/clock.ts';
 import type { TerminalOutput } from '../src/protocol/index.ts';
 import { agentCommand, startAgent } from '../test/support/agent-program.ts';
 import { connectDashboard } from '../test/support/dashboard-client.ts';
 import { eventually } from '../test/support/eventually.ts';
-import { buildEnrollmentKey, buildTenant, giveSecondFactor } from '../test/support/factories.ts';
+import { buildDevice, buildEnrollmentKey, buildTenant, giveSecondFactor } from '../test/support/factories.ts';
+import { connectDevice } from '../test/support/fake-device.ts';
 import { createTestApp } from '../test/support/test-app.ts';
+import { stopTestPostgres } from '../test/support/test-postgres.ts';
 
 /**
  * `npm run bench:terminal` measures the echo of a terminal: from the sending of a key by a dashboard's socket until its
@@ -56,10 +59,11 @@ async function echoes(line: Line): Promise<number[]> {
 
 /** The shell of the baseline, behind a websocket and nothing else. */
 async function bareLine(): Promise<Line> {
+  const script = (await findProgram(['script'])) ?? '';
   const http = createServer();
   const server = new WebSocketServer({ server: http, perMessageDeflate: false });
   server.on('connection', (socket) => {
-    const child = spawn('script', ['-qfc', 'stty sane; exec cat', '/dev/null'], {
+    const child = spawn(script, ['-qfc', 'stty sane; exec cat', '/dev/null'], {
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     child.stdout.on('data', (bytes: Buffer) => socket.send(bytes.toString()));
@@ -141,11 +145,9 @@ try {
     20,
   );
   const devices = await Promise.all(
-    Array.from({ length: BYSTANDERS }, async () => {
-      const { buildDevice } = await import('../test/support/factories.ts');
-      const { connectDevice } = await import('../test/support/fake-device.ts');
-      return connectDevice(app, (await buildDevice(app, tenant.orgId)).token);
-    }),
+    Array.from({ length: BYSTANDERS }, async () =>
+      connectDevice(app, (await buildDevice(app, tenant.orgId)).token),
+    ),
   );
   const beats = async (ms: number) => {
     const times: number[] = [];
@@ -195,5 +197,6 @@ try {
   await agent.ended;
 } finally {
   await app.close();
+  await stopTestPostgres();
   await rm(dataDir, { recursive: true, force: true });
 }

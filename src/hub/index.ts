@@ -59,7 +59,7 @@ export {
   type LiveQueryFailure,
 } from './device/live-query.ts';
 export type { DeviceHub, Hub, HubOptions } from './device-hub.ts';
-export type { FleetDevice, FleetStore, LogRead, LogReads, TerminalStore } from './ports.ts';
+export type { FleetDevice, FleetStore, LogRead, LogReads } from './ports.ts';
 export { type Cluster, joinCluster } from './cluster/redis-cluster.ts';
 export type { DevicePatch } from './subscriptions/device-change.ts';
 
