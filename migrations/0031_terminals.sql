@@ -55,7 +55,7 @@ create index terminals_by_age on terminals (org_id, opened_at);
 create index terminals_of_user on terminals (user_id) where user_id is not null;
 create index terminals_open on terminals (seen_at) where ended_at is null;
 select protect_table('terminals', 'org_id = any((select app_org_ids())::uuid[])', null, 'select, insert, update');
-grant update, delete on terminals to svc_system;
+grant delete on terminals to svc_system;
 
 create table terminal_parts (
   terminal_id uuid not null,

@@ -220,6 +220,16 @@ describe('a terminal of a device', () => {
     expect(await query('select from terminals where device_id = ?', [device.deviceId])).to.deep.equal([]);
   });
 
+  it('is opened by people of every scope', async () => {
+    for (const one of [tenant.admin, await buildPerson(app, { scope: 'system' })]) {
+      const { terminalId } = await opened(await connect(await giveSecondFactor(app, one)));
+      const list = await app.call('GET', `/devices/${device.deviceId}/terminal-recordings`, {
+        token: one.token,
+      });
+      expect(list.body.data[0].id).to.equal(terminalId);
+    }
+  });
+
   it('is no concern of an API key', async () => {
     const created = await app.call('POST', '/api-keys', {
       token: person.token,
