@@ -43,6 +43,9 @@ import { scriptHandlers, findInterpreters, ScriptFolder } from './capabilities/s
 import { sqlServerHandlers, sqlServerQueries } from './capabilities/sql-server.ts';
 import { sqlcmd } from './sql-server.ts';
 import { shadowCopyHandlers } from './capabilities/shadow-copies.ts';
+import { findPeopleNotice } from './capabilities/terminals/people-notice.ts';
+import { Terminals } from './capabilities/terminals/terminals.ts';
+import { findTerminalProcess } from './capabilities/terminals/terminal-process.ts';
 import { updateHandlers, openUpdates } from './capabilities/update/updater.ts';
 import { AgentError } from './core/agent-error.ts';
 import { AgentConnection } from './core/connection.ts';
@@ -173,6 +176,12 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     onChanged: (restarted) => services?.refresh(restarted),
     ownServices,
   });
+  const terminals = new Terminals({
+    start: await findTerminalProcess(),
+    notify: await findPeopleNotice(),
+    dataDir,
+  });
+  await terminals.clear();
   const queries = new LiveRunner(
     {
       ...eventLogHandlers(reader),
@@ -182,6 +191,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       ...machineQueries(hypervisors),
       ...machineRestores.live,
       ...databases.live,
+      ...(settings.allowTerminals ? terminals.handlers : {}),
     },
     serverClock,
   );
@@ -245,6 +255,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
     },
     machine: () => machine.read(),
     queries,
+    onTerminalControl: (control) => terminals.control(control),
     durable,
     serverClock,
     async heartbeat() {
@@ -284,6 +295,7 @@ export async function startSession(options: SessionOptions): Promise<DeviceSessi
       rotation.stop();
       engineWatch.stop();
       connection.stop();
+      await terminals.close();
       await metrics.stop();
       services?.stop();
       await updates?.stop();

@@ -37,6 +37,7 @@ import { feature as service } from './service.ts';
 import { feature as sites } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as systemTools } from './system-tools/index.ts';
+import { feature as terminals } from './terminals/index.ts';
 import { feature as users } from './users/index.ts';
 import { feature as webhooks } from './webhooks/index.ts';
 import { feature as work } from './work/index.ts';
@@ -65,6 +66,7 @@ export const FEATURES = [
   scripts,
   search,
   commands,
+  terminals,
   work,
   logs,
   systemTools,

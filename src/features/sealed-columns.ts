@@ -7,6 +7,7 @@ import { SEALED_COMMAND_SECRET } from './commands/index.ts';
 import { SEALED_CHANNEL_SECRET } from './notifications/index.ts';
 import { SEALED_RELEASE_KEY } from './releases/index.ts';
 import { SEALED_SSO_COLUMNS } from './sso/index.ts';
+import { SEALED_TERMINAL_KEY } from './terminals/index.ts';
 import { SEALED_WEBHOOK_SECRETS } from './webhooks/index.ts';
 
 /** Every column that holds sealed secrets: `npm run rotate-secrets` reads them here. */
@@ -21,4 +22,5 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   ...SEALED_SSO_COLUMNS,
   ...SEALED_WEBHOOK_SECRETS,
   SEALED_CHANNEL_SECRET,
+  SEALED_TERMINAL_KEY,
 ];

@@ -16,6 +16,7 @@ import type {
   DeviceStore,
   FleetStore,
   LogReads,
+  TerminalStore,
   MetricHistory,
   DeviceServices,
   People,
@@ -126,6 +127,8 @@ export interface HubOptions {
   deviceServices?: DeviceServices;
   /** The audit trail of live log reads. Without it they are not recorded. */
   logReads?: LogReads;
+  /** Without it, dashboards open no terminals. */
+  terminals?: TerminalStore;
   people: People;
   heartbeatSeconds: number;
   /** The proxies whose statement about a client's address is trusted. */

@@ -311,6 +311,7 @@ export function createHub(options: HubOptions): Hub {
     jobAudience,
     query,
     logReads: options.logReads,
+    terminals: options.terminals,
     reach: options.reach,
     log,
     access: dashboardAccess,

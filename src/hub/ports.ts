@@ -19,6 +19,8 @@ import {
   type Heartbeat,
   type Metrics,
   type DeviceStatus,
+  type TerminalEnd,
+  type TerminalSize,
   type Hardware,
   type Network,
 } from '../protocol/index.ts';
@@ -462,4 +464,50 @@ export interface LogRead {
 export interface LogReads {
   /** Adds the read to the audit trail. The entry is written shortly afterwards; callers do not wait for it. */
   record(read: LogRead): void;
+}
+
+/** A terminal that a person may view now. */
+export interface GrantedTerminal {
+  terminalId: string;
+  /** With it, the terminal may be continued without another second factor. */
+  resumeToken: string;
+  /** Who views it, for the people at the device. */
+  viewer: string;
+  /** Up to which character of output the terminal is recorded. */
+  recordedTo: number;
+}
+
+/** A part of a recording: events of asciicast v2, without their header. */
+export interface TerminalRecordingPart {
+  events: readonly { at: number; code: 'o' | 'r' | 'm'; text: string }[];
+  recordedTo: number;
+}
+
+/** Who may have terminals, which there are, and their recordings. */
+export interface TerminalStore {
+  /**
+   * Decides whether the person may open a terminal of the device now, and records that it is opened. Throws why not.
+   */
+  open(asked: {
+    caller: Caller;
+    client: ClientInfo;
+    deviceId: string;
+    size: TerminalSize;
+  }): Promise<GrantedTerminal>;
+  /** The same for a terminal that runs. */
+  resume(asked: {
+    caller: Caller;
+    deviceId: string;
+    terminalId: string;
+    resumeToken: string | undefined;
+  }): Promise<GrantedTerminal>;
+  /** Notes that the terminals are viewed. Returns those that may not be viewed any more, with the reason. */
+  keep(
+    caller: Caller,
+    terminals: readonly { terminalId: string; deviceId: string }[],
+  ): Promise<ReadonlyMap<string, TerminalEnd>>;
+  /** `full`: the recording has reached its size. */
+  record(terminalId: string, part: TerminalRecordingPart): Promise<'stored' | 'full'>;
+  /** Records that a terminal has ended. The first end counts. */
+  ended(terminalId: string, end: { reason: TerminalEnd; exitCode: number | null }): Promise<void>;
 }

@@ -4,6 +4,7 @@ import { HostName, MachineIdentity } from './machine-identity.ts';
 import { MetricSamples } from './metric-history.ts';
 import { ServiceReport } from './services.ts';
 import { Instant, reportedLine, reportedName, reportedText, text, storableText } from './primitives.ts';
+import type { TerminalControl } from './terminals.ts';
 import { RELEASE_KEYS_MAX, ReleaseKey, UpdateStatus, Upgrade } from './releases.ts';
 
 /** Socket messages between agents and the hub, in both directions (namespace `/agents`). */
@@ -245,5 +246,6 @@ export interface AgentToHub {
 export interface HubToAgent {
   command: (frame: CommandFrame, ack: Ack<OkAck>) => void;
   'command:cancel': (message: CommandCancel, ack: Ack<OkAck>) => void;
+  'terminal:control': (message: TerminalControl, ack: Ack<OkAck>) => void;
   'hub:reconnect': (message: HubReconnect, ack: Ack<OkAck>) => void;
 }

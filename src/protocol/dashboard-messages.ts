@@ -3,6 +3,15 @@ import { Metrics, type ErrorAck } from './agent-messages.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly, LogQuerySummary } from './event-logs.ts';
 import { type JobOutput, JobsSubscribe, type JobsSnapshot, type JobUpdate } from './jobs.ts';
 import { OsType } from './primitives.ts';
+import {
+  TerminalClose,
+  type TerminalClosed,
+  TerminalInput,
+  TerminalOpen,
+  type TerminalOpened,
+  type TerminalOutput,
+  TerminalResize,
+} from './terminals.ts';
 
 /** Socket messages between the client of a user and the hub (namespace `/dashboard`). */
 
@@ -203,6 +212,10 @@ export const DASHBOARD_EVENTS = {
   'eventlogs:cancel': QueryId,
   'jobs:subscribe': JobsSubscribe,
   'jobs:unsubscribe': JobsSubscribe,
+  'terminal:open': TerminalOpen,
+  'terminal:data': TerminalInput,
+  'terminal:resize': TerminalResize,
+  'terminal:close': TerminalClose,
 } as const;
 
 export interface DashboardToHub {
@@ -216,6 +229,10 @@ export interface DashboardToHub {
   'eventlogs:cancel': (message: { queryId: string }, ack: (answer: { ok: true } | ErrorAck) => void) => void;
   'jobs:subscribe': (message: JobsSubscribe, ack: (answer: JobsSnapshot | ErrorAck) => void) => void;
   'jobs:unsubscribe': (message: JobsSubscribe, ack: (answer: { ok: true } | ErrorAck) => void) => void;
+  'terminal:open': (message: TerminalOpen, ack: (answer: TerminalOpened | ErrorAck) => void) => void;
+  'terminal:data': (message: TerminalInput, ack: (answer: { ok: true } | ErrorAck) => void) => void;
+  'terminal:resize': (message: TerminalResize, ack: (answer: { ok: true } | ErrorAck) => void) => void;
+  'terminal:close': (message: TerminalClose, ack: (answer: { ok: true } | ErrorAck) => void) => void;
 }
 
 export const HubState = z.object({
@@ -235,4 +252,6 @@ export interface HubToDashboard {
   'eventlogs:end': (message: EventLogsEnd) => void;
   'job:update': (job: JobUpdate) => void;
   'job:output': (output: JobOutput) => void;
+  'terminal:data': (output: TerminalOutput) => void;
+  'terminal:close': (closed: TerminalClosed) => void;
 }

@@ -16,6 +16,7 @@ export * from './inventory.ts';
 export * from './metric-history.ts';
 export * from './services.ts';
 export * from './processes.ts';
+export * from './terminals.ts';
 export * from './machine-identity.ts';
 export * from './recovery.ts';
 export * from './reference/index.ts';

@@ -13,6 +13,7 @@ import {
   createFleetStore,
   followChangesOfConditions,
 } from '../features/devices/index.ts';
+import { createTerminalStore } from '../features/terminals/index.ts';
 import { createServiceStore } from '../features/device-services/index.ts';
 import { DynamicGroupSync } from '../features/groups/index.ts';
 import { FigureWatch, RuleBook } from '../features/alert-rules/index.ts';
@@ -126,6 +127,7 @@ export async function createLiveSide(
     metricHistory,
     deviceServices: createServiceStore(db),
     logReads,
+    terminals: createTerminalStore({ db, encryptor: infrastructure.secrets, audit, log }),
     people: { ...authenticator, countUse: (caller) => apiKeys.countUse(caller) },
     isInTouch,
     heartbeatSeconds: config.heartbeatSeconds,

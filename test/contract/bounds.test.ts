@@ -110,6 +110,7 @@ const REASONS = {
 /** Cuts about which results say nothing, with the reason. `known` are those that should be said. */
 const UNSAID: Listed<keyof typeof REASONS> = {
   agent: {
+    '#line LINE_MAX': ['next'],
     '#named NAMED_MAX': ['cache'],
     '1 400': ['failure'],
     'bytes SEAM': ['format'],
@@ -156,6 +157,7 @@ const UNSAID: Listed<keyof typeof REASONS> = {
     'text KEPT_LENGTH': ['failure'],
   },
   features: {
+    'recordings KEYS_MAX': ['cache'],
     '#cache CACHE_SIZE': ['cache'],
     '#until MOST': ['cache'],
     'batch AT_ONCE': ['next'],

@@ -169,6 +169,12 @@ describe('changes in the audit trail', function () {
       before: { retentionDays: 365 },
       after: { retentionDays: 99 },
     }),
+    'PUT /orgs/organizations/:id/terminals': async () => ({
+      path: `/orgs/organizations/${tenant.orgId}/terminals`,
+      body: { enabled: true },
+      before: { enabled: false },
+      after: { enabled: true },
+    }),
     'PUT /orgs/organizations/:id/log-retention': async () => ({
       path: `/orgs/organizations/${tenant.orgId}/log-retention`,
       body: { diagnosticDays: 5, eventDays: 90, whenFull: 'remove_oldest' },

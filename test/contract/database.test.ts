@@ -91,6 +91,7 @@ const NO_UPDATE = new Set([
   'alert_rule_checks',
   'watched_filter_members',
   'device_services',
+  'terminal_parts',
   'device_service_reports',
   'notifications',
   'notification_group_alerts',

@@ -122,6 +122,13 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($id, '${orgId}', '${deviceId}', 'agent', $id, '1.0.0', 'completed', $at, $at)`,
   stored_log_days: ({ deviceId, orgId }) => `insert into stored_log_days (device_id, org_id, day)
     values ('${deviceId}', '${orgId}', ($at)::date)`,
+  terminals: (
+    { deviceId, orgId },
+    userId,
+  ) => `insert into terminals (id, org_id, device_id, opened_in, user_id, user_name, user_email, resume_token_hash,
+      cols, rows, sealed_key, opened_at, ended_at, end_reason)
+    values ($id, '${orgId}', '${deviceId}', '${orgId}', '${userId}', 'Aged', 'aged@example.com', $token, 80, 24, 'x',
+      $at, $at, 'closed')`,
   device_event_logs: ({
     deviceId,
     orgId,

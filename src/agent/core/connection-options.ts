@@ -6,6 +6,7 @@ import {
   type Heartbeat,
   type HeartbeatAck,
   type MachineIdentity,
+  type TerminalControl,
   REFUSAL_HEADER,
   Refusal,
 } from '../../protocol/index.ts';
@@ -65,6 +66,8 @@ export interface ConnectionOptions {
   /** What identifies the machine, read for each connection. */
   machine?: () => Promise<MachineIdentity>;
   queries: LiveQueries;
+  /** Called with what viewers send to the terminals that live queries have opened. */
+  onTerminalControl?: (control: TerminalControl) => void;
   /** The connection neither starts nor stops it. */
   durable: DurableCommands;
   serverClock: ServerClock;

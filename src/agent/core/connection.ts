@@ -10,6 +10,7 @@ import {
   HubReconnect,
   PROTOCOL_VERSION,
   Refusal,
+  TerminalControl,
   type AgentHandshake,
   isDurable,
   type ErrorAck,
@@ -230,6 +231,13 @@ export class AgentConnection {
         () => ack({ ok: true }),
         (error: unknown) => ack({ ok: false, error: describeError(error) }),
       );
+    });
+    socket.on('terminal:control', (message: unknown, last?: unknown) => {
+      const ack = ackIn(last);
+      const control = TerminalControl.safeParse(message);
+      if (!control.success) return ack(invalid('The message to the terminal does not match its schema.'));
+      this.#options.onTerminalControl?.(control.data);
+      ack({ ok: true });
     });
     socket.on('hub:reconnect', (message: unknown, last?: unknown) => {
       const ack = ackIn(last);

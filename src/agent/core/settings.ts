@@ -9,6 +9,8 @@ import { PROGRAM } from './version.ts';
 const AgentSettings = z.object({
   autoUpdate: z.boolean().default(true),
   allowReboot: z.boolean().default(true),
+  /** Whether people of the server may open terminals on this machine. */
+  allowTerminals: z.boolean().default(true),
   /** Whether the warnings and errors of this machine, and the agent's own log, are sent to the server. */
   shipLogs: z.boolean().default(true),
   /** Whether the hardware and software inventory is sent to the server. */
@@ -35,11 +37,12 @@ export class Settings {
       return new Settings(file, AgentSettings.parse((await readPrivateJson(file)) ?? {}));
     } catch (error) {
       warn(
-        `The settings in ${file} cannot be read: ${String(error)}. Until this is fixed, the agent does not reboot this machine, and sends neither its logs nor its inventory.`,
+        `The settings in ${file} cannot be read: ${String(error)}. Until this is fixed, the agent neither reboots this machine nor opens terminals on it, and sends neither its logs nor its inventory.`,
       );
       return new Settings(file, {
         autoUpdate: true,
         allowReboot: false,
+        allowTerminals: false,
         shipLogs: false,
         sendInventory: false,
         insecureHttp: false,
@@ -59,6 +62,10 @@ export class Settings {
 
   get allowReboot(): boolean {
     return this.#current.allowReboot;
+  }
+
+  get allowTerminals(): boolean {
+    return this.#current.allowTerminals;
   }
 
   get shipLogs(): boolean {

@@ -236,6 +236,23 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** Ends the processes of a session at once, on Linux also those in process groups of their own. */
+export async function killSession(leader: number): Promise<void> {
+  signalGroup(leader, 'SIGKILL');
+  if (process.platform !== 'linux') return;
+  const names = await readdir('/proc').catch(() => []);
+  for (const name of names.filter((each) => /^\d+$/.test(each))) {
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
+    const [, , , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (session !== String(leader)) continue;
+    try {
+      process.kill(Number(name), 'SIGKILL');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
 /** Linux processes whose command line passes a test, including those without a recorded start time. */
 export async function findByCommand(matches: (words: readonly string[]) => boolean): Promise<KnownProcess[]> {
   const names = await readdir('/proc').catch(() => []);

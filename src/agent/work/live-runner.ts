@@ -27,10 +27,18 @@ export interface HandlerContext<T extends LiveCommandType> {
   row: (row: CommandRow<T>) => Promise<void>;
 }
 
+/** The context of a terminal, which also is sent messages. */
+export interface TerminalContext extends HandlerContext<'terminal.open'> {
+  /** The id of the query, which is that of the viewer. */
+  id: string;
+  /** Sends a row at once, before the server has accepted those before it. Resolves when it has accepted this one. */
+  sendNow: (row: CommandRow<'terminal.open'>) => Promise<void>;
+}
+
 export type LiveHandlers = {
   [T in LiveCommandType]?: (
     payload: CommandPayload<T>,
-    context: HandlerContext<T>,
+    context: T extends 'terminal.open' ? TerminalContext : HandlerContext<T>,
   ) => Promise<CommandOutput<T>>;
 };
 
@@ -99,12 +107,14 @@ export class LiveRunner {
   }
 
   async #answer(frame: CommandFrame, signal: AbortSignal, channel: AnswerChannel): Promise<unknown> {
-    const handle = boundHandler<HandlerContext<LiveCommandType>>(this.#handlers, frame);
+    const handle = boundHandler<HandlerContext<LiveCommandType> & TerminalContext>(this.#handlers, frame);
     const rows = new RowStream(frame.id, channel);
     const output = await handle({
+      id: frame.id,
       signal,
       timeUp: this.#timeUp(frame, signal),
       row: (row) => rows.add(row),
+      sendNow: (row) => rows.sendNow(row),
     });
     if (!signal.aborted) await rows.end();
     return output;
@@ -149,6 +159,10 @@ class RowStream {
     if (this.#rows.length >= ROWS_PER_FRAME || this.#bytes >= FRAME_BYTES || isSlow) {
       await this.#send(false);
     }
+  }
+
+  async sendNow(row: unknown): Promise<void> {
+    await this.#channel.rows({ id: this.#id, seq: this.#seq++, rows: [row], done: false });
   }
 
   async end(): Promise<void> {

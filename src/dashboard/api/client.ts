@@ -25,6 +25,9 @@ export function answerStepUpWith(ask: StepUp): void {
   for (const there of early.splice(0)) there(ask);
 }
 
+/** Asks the person for the second factor, for what is no request of this API. False if they decline. */
+export const askForSecondFactor = (): Promise<boolean> => stepUp();
+
 interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Sent as `Idempotency-Key`, so that a repeated click makes no second command. */

@@ -1,5 +1,6 @@
 export {
   answerStepUpWith,
+  askForSecondFactor,
   apiQuery,
   call,
   createQueryClient,

@@ -3938,6 +3938,59 @@ id: string
 response: Command
 }
 /**
+ * Read whether an organization allows terminals
+ */
+"GET /orgs/organizations/{id}/terminals": {
+params: {
+id: string
+}
+response: TerminalSettings
+}
+/**
+ * Allow or forbid terminals of an organization’s devices
+ */
+"PUT /orgs/organizations/{id}/terminals": {
+params: {
+id: string
+}
+body: {
+enabled: boolean
+}
+response: TerminalSettings
+}
+/**
+ * List the terminals of a device that were opened, newest first
+ */
+"GET /devices/{id}/terminal-recordings": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: TerminalRecording[]
+pagination: Pagination
+}
+}
+/**
+ * Download the recording of a terminal in the format asciicast v2
+ */
+"GET /devices/{id}/terminal-recordings/{recordingId}/cast": {
+params: {
+id: string
+recordingId: string
+}
+response: null
+}
+/**
  * List the event logs of a device
  */
 "GET /system-tools/devices/{deviceId}/eventlogs": {
@@ -10313,6 +10366,45 @@ description?: string
  * Settings only: the path of the page.
  */
 href?: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "TerminalSettings".
+ */
+export interface TerminalSettings {
+/**
+ * Whether terminals of the organization’s devices may be opened.
+ */
+enabled: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "TerminalRecording".
+ */
+export interface TerminalRecording {
+/**
+ * The id of the terminal.
+ */
+id: string
+deviceId: string
+/**
+ * Null if the account was deleted.
+ */
+userId: (string | null)
+userName: string
+userEmail: string
+openedAt: string
+/**
+ * Null while the terminal is open.
+ */
+endedAt: (string | null)
+endReason: (("closed" | "exited" | "not_started" | "unattended" | "too_long" | "access_ended" | "switched_off" | "device_moved" | "device_lost" | "recording_failed" | "recording_full" | "protocol_violation" | "agent_stopped") | null)
+exitCode: (number | null)
+/**
+ * How much output is recorded.
+ */
+characters: number
+storedBytes: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

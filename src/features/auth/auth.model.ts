@@ -13,6 +13,8 @@ export class Session extends BaseModel {
   declare revokedAt: Date | null;
   declare revokedReason: string | null;
   declare mfa: boolean;
+  /** When the second factor was given last. Null if that was at its beginning, or never. */
+  declare mfaAt: Date | null;
   /** Null if it was opened by password. */
   declare ssoProviderId: string | null;
   /** The provider has reported a second factor. It counts for as long as the provider is trusted with that. */

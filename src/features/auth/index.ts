@@ -22,6 +22,7 @@ export { createSecondFactor } from './mfa.service.ts';
 export { endEverySession } from './auth.queries.ts';
 export {
   findCaller,
+  hasFreshSecondFactor,
   lockOpenSession,
   loadUserRights,
   openSession,

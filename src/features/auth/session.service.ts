@@ -189,8 +189,22 @@ export async function lockOpenSession({
 export async function addSecondFactor({ tx, caller: { sessionId } }: Context): Promise<string> {
   if (sessionId === null) throw sessionEnded();
   const open = Session.query(tx).findById(sessionId).whereNull('revoked_at');
-  if ((await open.patch({ mfa: true })) === 0) throw sessionEnded();
+  if ((await open.patch({ mfa: true, mfaAt: raw('now()') })) === 0) throw sessionEnded();
   return sessionId;
+}
+
+/** Whether the caller has given their second factor in this session within that time, here or at a trusted provider. */
+export async function hasFreshSecondFactor(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  minutes: number,
+): Promise<boolean> {
+  if (caller.sessionId === null) return false;
+  // A connection that was opened before the factor was given does not know of it yet.
+  if ((await findCaller(tx, caller.sessionId))?.mfa !== true) return false;
+  const fresh = Session.query(tx)
+    .where({ id: caller.sessionId })
+    .whereRaw('coalesce(mfa_at, created_at) > now() - make_interval(mins => ?)', [minutes]);
+  return (await fresh.resultSize()) === 1;
 }
 
 /** How long a sign-in with an identity provider stands for the password of an account that has none. */

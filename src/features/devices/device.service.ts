@@ -45,7 +45,7 @@ export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Pag
 }
 
 /** The stored record of a device in service that the caller can see, without its presence. */
-export async function findDevice(ctx: Context, id: string): Promise<DeviceModel> {
+export async function findDevice(ctx: Pick<Context, 'tx' | 'caller'>, id: string): Promise<DeviceModel> {
   const device = await DeviceModel.query(ctx.tx)
     .findById(id)
     .whereRaw(inTenant(ctx.caller, 'devices.org_id'))

@@ -111,7 +111,7 @@ export const actingStatusSql = (organizations: string) => `coalesce(
 export const isManageableSql = (organizations: string) =>
   `${actingStatusSql(organizations)} in (${MANAGEABLE.map((status) => `'${status}'`).join(', ')})`;
 
-export async function assertManageable(ctx: Context, orgId: string): Promise<void> {
+export async function assertManageable(ctx: Pick<Context, 'tx' | 'caller'>, orgId: string): Promise<void> {
   const organization = await accessible(ctx)
     .findById(orgId)
     .select(raw(`${actingStatusSql('organizations')} as status`));

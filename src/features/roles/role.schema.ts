@@ -9,7 +9,7 @@ export const CATALOGUE = {
   organizations: ['read', 'write', 'delete'],
   sites: ['read', 'write', 'delete'],
   users: ['read', 'write', 'delete', 'invite'],
-  devices: ['read', 'write', 'delete', 'execute'],
+  devices: ['read', 'write', 'delete', 'execute', 'terminal'],
   scripts: ['read', 'write', 'delete', 'execute'],
   alerts: ['read', 'write', 'delete'],
   backup: ['read', 'write', 'delete', 'execute'],

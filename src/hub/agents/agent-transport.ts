@@ -13,6 +13,7 @@ import {
   type HubReconnect,
   type HubToAgent,
   type Refusal,
+  type TerminalControl,
 } from '../../protocol/index.ts';
 import { clientAddress, type ProxyTrust } from '../../platform/http/client-address.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -193,10 +194,14 @@ class SocketLink implements DeviceLink {
     this.#emit('command:cancel', message, ignoreReceipt);
   }
 
+  sendTerminalControl(message: TerminalControl, onAcknowledged: () => void): void {
+    this.#emit('terminal:control', message, onAcknowledged);
+  }
+
   /** Limits unacknowledged messages, because their callbacks are kept as long as the connection lasts. */
   #emit(
     event: keyof HubToAgent,
-    message: CommandFrame | CommandCancel,
+    message: CommandFrame | CommandCancel | TerminalControl,
     receipt: (answer: unknown) => void,
   ): void {
     this.#wire.emit(event, message, receipt);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { TopicMessage } from '../../platform/cluster/cluster-events.ts';
-import { COMMAND_TYPES, MachineIdentity } from '../../protocol/index.ts';
+import { COMMAND_TYPES, MachineIdentity, TerminalControl } from '../../protocol/index.ts';
 
 /**
  * Messages between nodes about one device. They are parsed on arrival, because the bus is not trusted. Nodes of different
@@ -53,6 +53,7 @@ export const DeviceMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('answer'), id: z.string(), output: z.unknown() }),
   z.object({ kind: z.literal('failure'), id: z.string(), failure: Failure }),
   z.object({ kind: z.literal('cancel'), id: z.string(), deviceId: z.string(), failure: Failure }),
+  z.object({ kind: z.literal('terminal'), deviceId: z.string(), control: TerminalControl }),
   z.object({ kind: z.literal('superseded'), deviceId: z.string(), epoch: z.number() }),
   Work,
   CancelCommand,

@@ -2,7 +2,7 @@ import { clock } from '../../clock.ts';
 import { newId } from '../../platform/ids.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { type CommandType, COMMANDS, rowSchema } from '../../protocol/index.ts';
+import { type CommandType, COMMANDS, rowSchema, type TerminalControl } from '../../protocol/index.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { DECOMMISSIONED } from '../device/actor-messages.ts';
 import {
@@ -45,6 +45,20 @@ export class RemoteQueries {
       },
       () => this.#settle(frame.id, { ok: false, reason: 'unavailable' }),
     );
+  }
+
+  /** Sends a message to the terminal that an open query views. */
+  control(control: TerminalControl): void {
+    const query = this.#open.get(control.id);
+    if (query === undefined) return;
+    const { nodeId, frame } = query;
+    this.#bus
+      .send(nodeId, { kind: 'terminal', deviceId: frame.deviceId, control })
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, to: nodeId }, 'hub.bus_send_failed');
+        // Input would be missing, so the viewer has to come back and see what has arrived.
+        this.cancel(control.id, { reason: 'unavailable' });
+      });
   }
 
   /** Cancels the query on the device as well. */
@@ -303,6 +317,11 @@ export class Router {
     const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - startedAt));
     frame.leftMs = leftMs;
     return new Promise((resolve) => {
+      query.onRoute?.((message) => {
+        const control = { ...message, id: frame.id };
+        if (owner === undefined) this.#registry.get(deviceId)?.controlTerminal(control);
+        else this.#remote.control(control);
+      });
       const cancel = (failure: LiveQueryFailure) => {
         if (owner === undefined) this.#registry.get(deviceId)?.cancelQuery(frame.id, failure);
         else this.#remote.cancel(frame.id, failure);
@@ -356,6 +375,9 @@ export class Router {
         return this.#remote.answer(from, message.id, message.output);
       case 'failure':
         return this.#remote.failure(message.id, message.failure);
+      case 'terminal':
+        this.#registry.get(message.deviceId)?.controlTerminal(message.control);
+        return;
       case 'superseded':
         this.#registry.get(message.deviceId)?.superseded(message.epoch);
         return;

@@ -78,26 +78,37 @@ export class DashboardQuotas {
 /** A token bucket: the burst, and the sustained rate. */
 const MESSAGE_BURST = 100;
 const MESSAGES_PER_SECOND = 20;
+/** What is typed into terminals, and the confirmations of their output, have a budget of their own. */
+const TERMINAL_MESSAGES = { burst: 400, perSecond: 150 };
 
 /** Limits the messages of one connection. */
 export class MessageBudget {
   readonly #now: () => number;
-  #left = MESSAGE_BURST;
+  #left: number;
   #at: number;
 
+  readonly #burst: number;
+  readonly #perSecond: number;
+
   /** @param now  a monotonic clock in milliseconds */
-  constructor(now: () => number = () => clock.monotonic()) {
+  constructor(
+    now: () => number = () => clock.monotonic(),
+    { burst, perSecond } = { burst: MESSAGE_BURST, perSecond: MESSAGES_PER_SECOND },
+  ) {
     this.#now = now;
+    this.#burst = burst;
+    this.#perSecond = perSecond;
+    this.#left = burst;
     this.#at = now();
   }
 
   /** Counts one message. Throws `rate_limited` over the limit. */
   take(): void {
     const now = this.#now();
-    this.#left = Math.min(MESSAGE_BURST, this.#left + ((now - this.#at) / 1000) * MESSAGES_PER_SECOND);
+    this.#left = Math.min(this.#burst, this.#left + ((now - this.#at) / 1000) * this.#perSecond);
     this.#at = now;
     if (this.#left < 1) {
-      throw new AppError('rate_limited', `A connection may send ${MESSAGES_PER_SECOND} messages a second.`, {
+      throw new AppError('rate_limited', `A connection may send ${this.#perSecond} messages a second.`, {
         retryAfterMs: 1000,
       });
     }
@@ -128,6 +139,7 @@ interface Parts {
 export class DashboardInbox {
   readonly #parts: Parts;
   readonly #budget = new MessageBudget();
+  readonly #terminalBudget = new MessageBudget(undefined, TERMINAL_MESSAGES);
   #refusedInARow = 0;
 
   constructor(parts: Parts) {
@@ -140,7 +152,7 @@ export class DashboardInbox {
     const answer = typeof last === 'function' ? (last as (value: unknown) => void) : () => {};
     let done: Promise<object>;
     try {
-      this.#budget.take();
+      (event === 'terminal:data' || event === 'terminal:resize' ? this.#terminalBudget : this.#budget).take();
       done = this.#handle(event, args[0]);
     } catch (error) {
       answer(errorAck(error));

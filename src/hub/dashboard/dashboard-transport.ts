@@ -1,3 +1,4 @@
+import { clock } from '../../clock.ts';
 import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
 import {
   DASHBOARD_NAMESPACE,
@@ -25,7 +26,8 @@ import type { JobAudience } from '../commands/job-feed.ts';
 import type { Reach } from '../cluster/directory.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import { type FlowControl, FlowControlledClient } from '../wire/flow-controlled-client.ts';
-import type { CommandLedger, LongWork, DeviceStore, LogReads, People } from '../ports.ts';
+import type { CommandLedger, LongWork, DeviceStore, LogReads, People, TerminalStore } from '../ports.ts';
+import { DashboardTerminals } from '../terminals/dashboard-terminals.ts';
 import { deltaEvent } from '../subscriptions/device-change.ts';
 import { type PageReader, storedPages, Subscription } from '../subscriptions/subscription.ts';
 
@@ -145,6 +147,7 @@ interface Parts {
   jobAudience: JobAudience;
   query: RunLiveQuery;
   logReads: LogReads | undefined;
+  terminals: TerminalStore | undefined;
   /** `undefined`: there are no other nodes. */
   reach: Reach | undefined;
   log: Logger;
@@ -217,13 +220,28 @@ function serve(socket: DashboardSocket, parts: Parts): void {
   const pacedJobs = new PacedJobs({ flow: client, send: (event) => client.emitJson(event) });
   const { ledger, work, jobAudience: audience } = parts;
   const jobs = new DashboardJobs(pacedJobs, { ledger, work, audience });
+  const terminals = new DashboardTerminals(
+    {
+      client: () => clientOf(socket, parts.proxyTrust),
+      output: (message) => void socket.emit('terminal:data', message),
+      closed: (message) => void socket.emit('terminal:close', message),
+    },
+    () => access.caller,
+    parts,
+  );
   const access = allAccess.admit({
     caller,
     authenticate,
-    onLost: () => socket.disconnect(true),
+    onLost() {
+      // A token that has expired says nothing about the person: the client comes back with the next one.
+      if (!isExpired(access.caller)) terminals.endAll('access_ended');
+      socket.disconnect(true);
+    },
     onDevicesChanged() {
       subscriptions.reread();
-      Promise.all([queries.recheck(access.caller), jobs.recheck(access.caller)]).catch((error: unknown) => {
+      const { caller: now } = access;
+      const rechecks = [queries.recheck(now), jobs.recheck(now), terminals.recheck(now)];
+      Promise.all(rechecks).catch((error: unknown) => {
         // It is unknown what is still allowed. A client that reconnects starts with its current rights.
         log.warn({ err: error }, 'hub.dashboard_work_not_rechecked');
         socket.disconnect(true);
@@ -237,6 +255,7 @@ function serve(socket: DashboardSocket, parts: Parts): void {
     queries.close();
     subscriptions.close();
     jobs.close();
+    terminals.close();
     pacedJobs.close();
   });
 
@@ -265,6 +284,20 @@ function serve(socket: DashboardSocket, parts: Parts): void {
       'jobs:subscribe': (message) => begin((now) => jobs.subscribe(now, message)),
       async 'jobs:unsubscribe'(message) {
         jobs.unsubscribe(message);
+        return { ok: true };
+      },
+      'terminal:open': (message) => begin((now) => terminals.open(now, message)),
+      // Without a look-up of rights, which would change the order of what is typed. Rights that end, end the terminal.
+      async 'terminal:data'(message) {
+        terminals.input(message);
+        return { ok: true };
+      },
+      async 'terminal:resize'(message) {
+        terminals.resize(message);
+        return { ok: true };
+      },
+      async 'terminal:close'({ terminalId }) {
+        terminals.end(terminalId);
         return { ok: true };
       },
     },
@@ -304,6 +337,9 @@ function queryClient(socket: DashboardSocket, flow: FlowControl, trust: ProxyTru
     isStuck: () => waiting > WAITING_ROWS_MAX,
   };
 }
+
+const isExpired = ({ validUntil }: Caller): boolean =>
+  validUntil !== undefined && validUntil.getTime() <= clock.now();
 
 function refusal(error: unknown): Error {
   const { error: body } = errorAck(error);

@@ -12,6 +12,7 @@ import {
   type HubReconnect,
   type MetricSamples,
   type ServiceReport,
+  type TerminalControl,
   type UpdateStatus,
   type UpgradableComponent,
   AgentErrorCode,
@@ -30,6 +31,8 @@ export interface DeviceLink {
   /** @param receipt  called when the agent has accepted or refused the command */
   sendCommand(frame: CommandFrame, receipt?: (answer: CommandReceipt) => void): void;
   sendCancel(message: CommandCancel): void;
+  /** @param onAcknowledged  called when the agent has the message */
+  sendTerminalControl(message: TerminalControl, onAcknowledged: () => void): void;
   /** Ends the connection if the device leaves too much unread. */
   endIfUnread(): void;
   /**

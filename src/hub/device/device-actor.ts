@@ -7,6 +7,7 @@ import type {
   MetricSamples,
   ServiceReport,
   PresenceReason,
+  TerminalControl,
 } from '../../protocol/index.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type {
@@ -44,6 +45,7 @@ import {
 } from './actor-messages.ts';
 import type { LiveQueryFailure } from './live-query.ts';
 import { PendingQueries } from './pending-queries.ts';
+import { TerminalControls } from './terminal-controls.ts';
 import { Mailbox } from './mailbox.ts';
 
 /** The reports of the actor to the rest of the hub. */
@@ -113,6 +115,7 @@ export class DeviceActor {
   readonly #mailbox: Mailbox<ActorMessage | (() => void)>;
   /** Created by the first query, because most devices have none. */
   #queries: PendingQueries | undefined;
+  #terminals: TerminalControls | undefined;
   #facts: MachineFacts;
   /** Changed in place, so that a heartbeat allocates nothing that lives until it is written. */
   readonly #presence: PresenceRecord;
@@ -255,6 +258,14 @@ export class DeviceActor {
   cancelCommand(id: string): void {
     this.#urgently(() => {
       if (this.#linkOpen) this.#link.sendCancel({ id });
+    });
+  }
+  /** Sends a message to the terminal that an open query views. */
+  controlTerminal(control: TerminalControl): void {
+    this.#urgently(() => {
+      if (!this.#linkOpen || this.#queries?.has(control.id) !== true) return;
+      this.#terminals ??= new TerminalControls(this.#link);
+      this.#terminals.send(control);
     });
   }
   /** @param failure  how open queries end */

@@ -1,12 +1,19 @@
 import { clock, type Timer } from '../../clock.ts';
-import type { CommandOutput, CommandPayload, CommandRow, CommandType } from '../../protocol/index.ts';
+import {
+  TERMINAL_LONGEST_MS,
+  type CommandOutput,
+  type CommandPayload,
+  type CommandRow,
+  type CommandType,
+  type TerminalControl,
+} from '../../protocol/index.ts';
 import { AppError } from '../../platform/errors.ts';
 
 /** A query to a connected device, and the ways in which it can end. It is not stored. */
 export interface LiveQuery<T extends CommandType = CommandType> {
   type: T;
   payload: CommandPayload<T>;
-  /** The time limit in milliseconds (default and maximum 30 s; one hour for a tail). */
+  /** The time limit in milliseconds (default and maximum 30 s; one hour for a tail, eight for a terminal). */
   timeoutMs?: number;
   /** The most rows the sender accepts. A device that sends more is stopped. */
   maxRows?: number;
@@ -14,7 +21,12 @@ export interface LiveQuery<T extends CommandType = CommandType> {
   onRows?: (rows: CommandRow<T>[]) => void;
   /** Aborting cancels the work on the device. */
   signal?: AbortSignal;
+  /** Called before the query is sent, with the function that sends messages to the terminal that it opens. */
+  onRoute?: (control: SendTerminalControl) => void;
 }
+
+/** Sends a message to the terminal of a query, wherever its device is connected. Without the query, it has no effect. */
+export type SendTerminalControl = (control: Omit<TerminalControl, 'id'>) => void;
 
 export type LiveQueryFailure =
   | {
@@ -41,11 +53,14 @@ export type RunLiveQuery = <T extends CommandType>(
 ) => Promise<LiveQueryOutcome<T>>;
 
 const QUERY_TIMEOUT_MS = 30_000;
-/** A tail follows a log, which has no end of its own. */
-const TAIL_TIMEOUT_MS = 3_600_000;
+/** A tail follows a log, and a terminal its shell, which have no end of their own. */
+const LONGER_MS: { readonly [T in CommandType]?: number } = {
+  'eventlogs.tail': 3_600_000,
+  'terminal.open': TERMINAL_LONGEST_MS,
+};
 
 export const timeoutOf = ({ type, timeoutMs = Number.POSITIVE_INFINITY }: LiveQuery): number =>
-  Math.min(timeoutMs, type === 'eventlogs.tail' ? TAIL_TIMEOUT_MS : QUERY_TIMEOUT_MS);
+  Math.min(timeoutMs, LONGER_MS[type] ?? QUERY_TIMEOUT_MS);
 
 /** The time left for a query that arrived at that moment. @param arrivedAt  by `clock.monotonic()` */
 export const remainingQueryMs = (arrivedAt: number): number =>

@@ -68,7 +68,7 @@ function fieldsMarkdown(fields: readonly SchemaField[]): string {
 export function socketHtml(reference: SocketReference): string {
   const contents = reference.map(
     ({ namespace, messages }) =>
-      `<h2>${code(namespace)}</h2><ul>${messages.map(({ name }) => `<li><a href="/docs/sockets#${idOf(namespace, name)}">${escapeHtml(name)}</a></li>`).join('')}</ul>`,
+      `<h2>${code(namespace)}</h2><ul>${messages.map((message) => `<li><a href="/docs/sockets#${idOf(namespace, message)}">${escapeHtml(message.name)}</a></li>`).join('')}</ul>`,
   );
   const sections = reference.map(
     ({ namespace, intro, messages }) =>
@@ -82,12 +82,14 @@ function messageHtml(namespace: string, message: Message): string {
     ({ title, fields, example }) =>
       `<h4>${title}</h4>${fields.length === 0 ? '<p>No fields.</p>' : fieldsHtml(fields)}<pre tabindex="0" aria-label="Example"><code>${escapeHtml(example)}</code></pre>`,
   );
-  return `<article id="${idOf(namespace, message.name)}"><h3><span class="direction">${escapeHtml(message.direction)}</span> ${code(message.name)}</h3><p>${withCode(message.summary)}</p>${parts.join('')}</article>`;
+  return `<article id="${idOf(namespace, message)}"><h3><span class="direction">${escapeHtml(message.direction)}</span> ${code(message.name)}</h3><p>${withCode(message.summary)}</p>${parts.join('')}</article>`;
 }
 
-/** Both namespaces have a handshake; all other names are unique. */
-const idOf = (namespace: string, name: string) =>
-  escapeHtml(name === 'handshake' ? `${namespace.slice(1)}-${name}` : name);
+/** Both namespaces have a handshake, and terminals have messages of one name in both directions; other names are unique. */
+function idOf(namespace: string, { name, direction }: Message): string {
+  if (name === 'handshake') return escapeHtml(`${namespace.slice(1)}-${name}`);
+  return escapeHtml(name.startsWith('terminal:') && direction.startsWith('hub') ? `${name}-from-hub` : name);
+}
 
 function fieldsHtml(fields: readonly SchemaField[]): string {
   const rows = fields.map(

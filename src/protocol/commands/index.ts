@@ -13,12 +13,14 @@ import {
 import type { Lane, CommandShape, CommandTable } from './shape.ts';
 import { MACHINE_COMMANDS } from './machines.ts';
 import { VM_RESTORE_COMMANDS } from './vm-restores.ts';
+import { TERMINAL_COMMANDS } from './terminals.ts';
 
 export * from './snapshots.ts';
 export * from './backup.ts';
 export * from './databases.ts';
 export * from './shape.ts';
 export * from './machines.ts';
+export { TerminalErrorCode } from './terminals.ts';
 export * from './shape.ts';
 export * from './device.ts';
 export * from './device.ts';
@@ -43,6 +45,7 @@ export const COMMANDS = {
   ...VM_RESTORE_COMMANDS,
   ...DATABASE_COMMANDS,
   ...RECOVERY_COMMANDS,
+  ...TERMINAL_COMMANDS,
 } as const satisfies CommandTable;
 
 export type CommandType = keyof typeof COMMANDS;

@@ -95,6 +95,18 @@ const EXAMPLES: { [T in CommandType]: CommandExample<T> } = {
     payload: { name: 'nginx', action: 'restart' },
     output: { before: 'failed', after: 'running' },
   },
+  'terminal.open': {
+    summary:
+      'Starts a terminal or continues one. The rows are its output; a cancelled command leaves it without a viewer.',
+    payload: {
+      terminalId: '0198f1d2-4444-7abc-8def-000000000004',
+      cols: 80,
+      rows: 24,
+      isNew: true,
+      viewer: 'Ada Lovelace (ada@example.com)',
+    },
+    output: { reason: 'exited', exitCode: 0 },
+  },
   'script.run': {
     summary: 'Runs a script. Its output is streamed as rows while a dashboard watches.',
     payload: {

@@ -28,6 +28,7 @@ import {
   QueryStarted,
 } from '../dashboard-messages.ts';
 import { JobOutput, JobsSnapshot, JobUpdate } from '../jobs.ts';
+import { TerminalClosed, TerminalControl, TerminalOpened, TerminalOutput } from '../terminals.ts';
 
 const COMMAND_ID = '0198f1d2-7c1a-7f3e-9b57-2d6d1c0e4a11';
 
@@ -180,6 +181,14 @@ const TO_AGENTS: Record<keyof HubToAgent, Described> = {
     ack: OkAck,
     ackExample: OK,
   },
+  'terminal:control': {
+    summary:
+      'Input, a new size, a confirmation of output or the end of a terminal. A terminal that gets none for a minute has no viewer.',
+    payload: TerminalControl,
+    example: { id: COMMAND_ID, input: 'ls\r', taken: 1024 },
+    ack: OkAck,
+    ackExample: OK,
+  },
   'hub:reconnect': {
     summary: 'Announces that the hub closes the connection, and when the agent should connect again.',
     payload: HubReconnect,
@@ -205,6 +214,7 @@ const ORGANIZATION = '0198f1d2-1111-7abc-8def-000000000001';
 const SITE = '0198f1d2-2222-7abc-8def-000000000002';
 const DEVICE_ID = '0198f1d2-3333-7abc-8def-000000000003';
 const JOB_ID = '0198f1d2-7c1a-7f3e-9b57-2d6d1c0e4a11';
+const TERMINAL = '0198f1d2-4444-7abc-8def-000000000004';
 const SUBSCRIPTION = 's1';
 const QUERY = 'q1';
 
@@ -301,6 +311,44 @@ const FROM_CLIENTS: Record<keyof DashboardToHub, Described> = {
     ack: OkAck,
     ackExample: OK,
   },
+  'terminal:open': {
+    summary:
+      'Opens a terminal of a device, or continues one. It needs the permission devices:terminal, a second factor no older than 15 minutes, and an organization that allows terminals. The output is recorded.',
+    payload: DASHBOARD_EVENTS['terminal:open'],
+    example: { deviceId: DEVICE_ID, cols: 80, rows: 24 },
+    ack: TerminalOpened,
+    ackExample: {
+      ok: true,
+      terminalId: TERMINAL,
+      resumeToken: 'f3Jk…',
+      mode: 'pty',
+      shell: '/bin/bash',
+      notice: 'nobody',
+      offset: 0,
+    },
+  },
+  'terminal:data': {
+    summary:
+      'Sends input to a terminal, and confirms output that was shown. Output stops until it is confirmed.',
+    payload: DASHBOARD_EVENTS['terminal:data'],
+    example: { terminalId: TERMINAL, data: 'ls\r', taken: 1024 },
+    ack: OkAck,
+    ackExample: OK,
+  },
+  'terminal:resize': {
+    summary: 'Tells the terminal its size.',
+    payload: DASHBOARD_EVENTS['terminal:resize'],
+    example: { terminalId: TERMINAL, cols: 120, rows: 40 },
+    ack: OkAck,
+    ackExample: OK,
+  },
+  'terminal:close': {
+    summary: 'Ends a terminal.',
+    payload: DASHBOARD_EVENTS['terminal:close'],
+    example: { terminalId: TERMINAL },
+    ack: OkAck,
+    ackExample: OK,
+  },
 };
 
 const TO_CLIENTS: Record<keyof HubToDashboard, Described> = {
@@ -355,6 +403,16 @@ const TO_CLIENTS: Record<keyof HubToDashboard, Described> = {
     summary: 'Brings the output of a job, to the subscribers of that job.',
     payload: JobOutput,
     example: { id: JOB_ID, seq: 0, rows: [{ stream: 'stdout', text: 'hello\n' }] },
+  },
+  'terminal:data': {
+    summary: 'Output of a terminal.',
+    payload: TerminalOutput,
+    example: { terminalId: TERMINAL, offset: 1024, data: 'README.md\r\n', received: 3 },
+  },
+  'terminal:close': {
+    summary: 'A terminal has ended, or this client views it no longer.',
+    payload: TerminalClosed,
+    example: { terminalId: TERMINAL, reason: 'exited', exitCode: 0, canContinue: false },
   },
 };
 

@@ -394,6 +394,13 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'What a terminal shows is recorded, and its end, although its person may have lost the right to see it. Terminals without a viewer are ended for all tenants.',
+    files: {
+      'features/terminals/terminal-store.ts': 2,
+      'features/terminals/terminal.work.ts': 1,
+    },
+  },
+  {
     why: 'A key is found by its hash, before its tenant is known.',
     files: {
       'features/api-keys/api-key-callers.ts': 2,

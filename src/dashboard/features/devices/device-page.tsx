@@ -31,6 +31,7 @@ import {
   Notice,
 } from '../../ui/index.ts';
 import { DeviceBackup } from '../backup/index.ts';
+import { TerminalTab } from '../terminals/index.ts';
 import { rememberDevice } from './recent-devices.ts';
 import { DeviceActions } from './device-actions.tsx';
 import { DEVICE_TABS, type DeviceTab } from './device-tabs.ts';
@@ -80,6 +81,11 @@ const TABS: Record<DeviceTab, { label: string; permission?: string; Content: Com
   commands: {
     label: 'Commands',
     Content: tab(async () => (await import('./commands-tab.tsx')).CommandsTab),
+  },
+  terminal: {
+    label: 'Terminal',
+    permission: 'devices:terminal',
+    Content: TerminalTab,
   },
   alerts: {
     label: 'Alerts',

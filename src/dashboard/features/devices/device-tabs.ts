@@ -7,6 +7,7 @@ export const DEVICE_TABS = [
   'processes',
   'agent-logs',
   'commands',
+  'terminal',
   'alerts',
   'backup',
   'upgrades',

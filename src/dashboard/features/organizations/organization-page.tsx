@@ -8,6 +8,7 @@ import { DIRECTORY, useSites } from '../../directory.ts';
 import { useRefusal } from '../../session.ts';
 import { Action, ConfirmAction, Empty, Loaded, Page, PagedTable, TextLink } from '../../ui/index.ts';
 import { GettingStarted } from '../getting-started/index.ts';
+import { OrganizationTerminals } from '../terminals/index.ts';
 import { OrganizationDialog, SiteDialog, OrganizationStatus } from './organizations-page.tsx';
 
 const route = getRouteApi('/signed-in/organizations/$organizationId');
@@ -50,6 +51,7 @@ export function OrganizationPage() {
           ) : (
             <SiteTable sites={sites} />
           )}
+          <OrganizationTerminals orgId={id} />
           {isChanging && <OrganizationDialog organization={data} onClose={changing.close} />}
           {isAdding && <SiteDialog orgId={id} onClose={adding.close} />}
         </Page>

@@ -250,6 +250,12 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
       `insert into device_services (org_id, device_id, name, state, since) values (?, ?, 'nginx', 'running', now())`,
       `insert into device_metric_averages (org_id, device_id) values (?, ?)`,
+      `insert into terminals (id, org_id, device_id, opened_in, user_name, user_email, resume_token_hash, cols, rows,
+        sealed_key, ended_at, end_reason)
+      select gen_random_uuid(), o.id, d.id, o.id, 'Ada', 'ada@example.com', 'x', 80, 24, 'x', now(), 'closed'
+      from (select ?::uuid as id) o, (select ?::uuid as id) d`,
+      `insert into terminal_parts (terminal_id, org_id, seq, content)
+      select id, org_id, 1, '\\x00' from terminals where org_id = ? and device_id = ?`,
       `insert into device_service_reports (org_id, device_id, manager, reported_at) values (?, ?, 'systemd', now())`,
       `insert into backup_recovery_tokens (id, org_id, device_id, snapshot_id, restore_type, token_hash, expires_at)
       select gen_random_uuid(), org_id, device_id, id, 'bare_metal', repeat('0', 64), now()

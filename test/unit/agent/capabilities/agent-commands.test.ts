@@ -190,6 +190,7 @@ describe('commands for the agent itself', () => {
     expect(kept).to.deep.equal({
       autoUpdate: false,
       allowReboot: false,
+      allowTerminals: true,
       shipLogs: true,
       sendInventory: true,
       insecureHttp: false,

@@ -119,6 +119,7 @@ export function actorScene(
         if (receipt !== undefined) notes.receipts.push(receipt);
       },
       sendCancel: ({ id }) => void notes.cancelled.push(id),
+      sendTerminalControl: () => {},
       endIfUnread: () => void (scene.unreadChecks += 1),
       close: (notice) => void notes.closed.push(notice),
       answers: async () => true,

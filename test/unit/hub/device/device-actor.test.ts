@@ -112,6 +112,7 @@ function scene(
       sendCommand: on('sendCommand', (frame: CommandFrame) => notes.sent.push(frame)),
       endIfUnread: () => {},
       sendCancel: on('sendCancel', ({ id }: { id: string }) => notes.cancelled.push(id)),
+      sendTerminalControl: () => {},
       answers: async () => true,
       close: on('close', (notice: HubReconnect | undefined) => notes.closed.push(notice)),
     },
