@@ -9,10 +9,15 @@ export async function storedResults(
   limit: number,
   allSources: readonly SearchSource[],
 ): Promise<Ranked[][]> {
-  const sources = allSources.filter(({ permission }) => holds(ctx.caller.permissions, permission));
+  const { caller } = ctx;
+  const sources = allSources
+    .filter(({ permission }) => permission === undefined || holds(caller.permissions, permission))
+    .map(({ type, find }) => ({ type, ...find({ caller, q }) }));
   if (sources.length === 0) return [];
   const { rows } = await ctx.tx.raw<{ rows: FoundRow[] }>(
-    sources.map((source) => `(${bestOf(source, ctx.caller)})`).join(' union all '),
+    sources
+      .map(({ type, sql }) => `(select '${type}' as type, one.id::text, one.title, one.description, one.rank from (${sql}) one)`)
+      .join(' union all '),
     {
       anywhere: containing(q),
       beginning: beginningWith(q),
@@ -20,7 +25,8 @@ export async function storedResults(
       betweenTexts: BETWEEN_TEXTS,
       words: BETWEEN_WORDS.map((sign) => containing(sign + q)),
       limit,
-      partnerId: ctx.caller.partnerId,
+      partnerId: caller.partnerId,
+      ...Object.assign({}, ...sources.map(({ values }) => values)),
     },
   );
   return sources.map(({ type }) => rows.filter((row) => row.type === type).map(toRanked));
@@ -34,26 +40,51 @@ interface FoundRow {
   rank: Rank;
 }
 
-/**
- * Ranks by the indexed text and reads only the best records. If results that begin with the search text fill the page,
- * the more expensive search for words within a name never runs.
- */
-function bestOf(
-  { type, table, where, haystack, title, description, order }: SearchSource,
-  caller: Caller,
-): string {
-  const best = (rank: string, condition: string) =>
-    `(select id, sort_key, ${rank} as rank from found where ${condition} order by rank, sort_key, id limit :limit)`;
-  return `
-  with found as materialized (
-    select s.id, ${haystack} as haystack, ${order} as sort_key from ${table} s
-    where ${where(caller)} and ${haystack} like lower(:anywhere)
-  )
-  select '${type}' as type, s.id::text as id, ${title} as title, ${description} as description, best.rank
-  from (${best(RANK_OF_BEGINNING, BEGINS)} union all ${best(RANK_WITHIN, `not ${BEGINS}`)} limit :limit) best
-  join ${table} s on s.id = best.id
-  order by best.rank, best.sort_key, s.id`;
+const toRanked = ({ rank, type, id, title, description }: FoundRow): Ranked => ({
+  rank,
+  result: { id, type, title, ...(description === null || description === '' ? {} : { description }) },
+});
+
+/** Records with two texts that are searched: all SQL, in which `s` is a row of the table. */
+interface Records {
+  /** A table, or a query in parentheses. Each row has an `id`. */
+  table: string;
+  /** Whether the caller can see the row. `:partnerId` is the partner of the caller. */
+  where: string;
+  /** The two texts, in lower case and joined by `BETWEEN_TEXTS`. */
+  haystack: string;
+  title: string;
+  description: string;
+  /** Orders equally good results. */
+  order: string;
 }
+
+/**
+ * A source that ranks by the texts and reads only the best records. If results that begin with the search text fill the
+ * page, the more expensive search for words within a name never runs.
+ */
+export const searchOf = (
+  source: Pick<SearchSource, 'type' | 'permission'>,
+  recordsOf: (caller: Caller) => Records,
+): SearchSource => ({
+  ...source,
+  find({ caller }) {
+    const { table, where, haystack, title, description, order } = recordsOf(caller);
+    const best = (rank: string, condition: string) =>
+      `(select id, sort_key, ${rank} as rank from found where ${condition} order by rank, sort_key, id limit :limit)`;
+    return {
+      sql: `
+        with found as materialized (
+          select s.id, ${haystack} as haystack, ${order} as sort_key from ${table} s
+          where ${where} and ${haystack} like lower(:anywhere)
+        )
+        select s.id, ${title} as title, ${description} as description, best.rank
+        from (${best(RANK_OF_BEGINNING, BEGINS)} union all ${best(RANK_WITHIN, `not ${BEGINS}`)} limit :limit) best
+        join ${table} s on s.id = best.id
+        order by best.rank, best.sort_key, s.id`,
+    };
+  },
+});
 
 const BEGINS = `(haystack like lower(:beginning) or position(:betweenTexts || lower(:q) in haystack) > 0)`;
 
@@ -63,7 +94,6 @@ const RANK_OF_BEGINNING = `case when starts_with(haystack, lower(:q) || :between
 
 const RANK_WITHIN = `case when haystack like any(array(select lower(word) from unnest(:words::text[]) word)) then 2 else 3 end`;
 
-const toRanked = ({ rank, type, id, title, description }: FoundRow): Ranked => ({
-  rank,
-  result: { id, type, title, ...(description === null || description === '' ? {} : { description }) },
-});
+/** SQL: a haystack of two columns. */
+export const haystackOf = (first: string, second: string): string =>
+  `lower(${first} || chr(${BETWEEN_TEXTS.charCodeAt(0)}) || coalesce(${second}, ''))`;
