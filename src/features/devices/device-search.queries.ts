@@ -3,41 +3,45 @@ import type { Caller } from '../../platform/context.ts';
 import { containing, inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { PRESENCE_JOIN } from '../conditions/index.ts';
-import { BETWEEN_WORDS, type SearchSource } from '../search/index.ts';
+import { BETWEEN_TEXTS, BETWEEN_WORDS, type SearchSource } from '../search/index.ts';
 import { storedForms } from './device-search.ts';
 
 // Devices are searched in two texts: their names, and what else they are known by (migrations/0028_device_search.sql).
-// Each text is read from one index. What a search costs is bounded (docs/decisions/search.md).
+// Each text is read from one index, and what a search costs is bounded (docs/decisions/search.md).
 
 /** So many matching texts of a kind are ranked. If there are more, those that begin with the search text come first. */
-const RANKED_MAX = 5000;
-/** So many of the best are put in order by how recently they were active. */
+const RANKED_MAX = 2000;
+/** So many of the best of a kind are put in order by how recently the devices were active. */
 const CANDIDATES_MAX = 200;
 /** A single character matches the addresses of all devices. */
 const FACT_LENGTH_MIN = 2;
+/** `position` is faster than `like` for texts of more characters, and slower for others. */
+const SHORT = 3;
 
 export const deviceSearch: SearchSource = {
   type: 'devices',
   permission: 'devices:read',
   find({ caller, q }) {
-    const forms = q.length < FACT_LENGTH_MIN ? [] : storedForms(q);
-    const arms = [
-      NAME_CANDIDATES,
-      ...(forms.length === 0 ? [] : [FACT_CANDIDATES]),
-      ...(isIP(q) === 0 ? [] : [`(${seenFrom(caller)})`]),
-    ];
+    const names = namesOf(caller, q);
+    const facts = q.length < FACT_LENGTH_MIN ? undefined : factsOf(caller, storedForms(q));
+    const texts = [matching('named', names), ranked('named', names)];
+    const arms = ['select * from named_ranked'];
+    if (facts !== undefined) {
+      texts.push(matching('known', facts, NAMES_FILL_THE_PAGE), ranked('known', facts));
+      arms.push('select * from known_ranked');
+      if (isIP(q) !== 0) arms.push(seenFrom(caller));
+    }
     return {
       sql: `
-        with ${named(caller)},
-        ${forms.length === 0 ? '' : `${known(caller)},`}
+        with ${texts.join(', ')},
         candidates as materialized (
           select distinct on (c.id) c.id, c.org_id, c.rank, c.by_name
-          from (${arms.join(' union all ')}) c
+          from (${arms.join(' union all ')}) c (id, org_id, by_name, rank)
           order by c.id, c.rank, c.by_name desc
         ),
         best as materialized (
           select d.id, d.org_id, c.rank, c.by_name, p.last_ip,
-            row_number() over (order by c.rank, ${LAST_ACTIVE} desc nulls last, c.by_name desc, d.search_text, d.id) as place
+            row_number() over (order by c.rank, c.by_name desc, ${LAST_ACTIVE} desc nulls last, d.search_text, d.id) as place
           from candidates c join devices d on d.org_id = c.org_id and d.id = c.id ${PRESENCE_JOIN}
           where d.condition <> 'decommissioned'
           order by place limit :limit
@@ -45,14 +49,9 @@ export const deviceSearch: SearchSource = {
         select d.id, coalesce(d.display_name, d.hostname) as title,
           coalesce(m.matched, case when d.display_name is null then d.os_version else d.hostname end) as description, b.rank
         from best b join devices d on d.org_id = b.org_id and d.id = b.id
-        ${forms.length === 0 ? 'cross join (select null::text as matched) m' : `left join lateral (${MATCHED}) m on not b.by_name`}
+        left join lateral (${facts === undefined ? 'select null::text as matched' : matchedFact(facts)}) m on not b.by_name
         order by b.place`,
-      values: {
-        factsWithin: forms.map(containing),
-        factsBeginning: forms.map((form) => containing(SEPARATOR + form)),
-        factsEqual: forms.map((form) => containing(SEPARATOR + form + SEPARATOR)),
-        factsWords: forms.flatMap((form) => BETWEEN_WORDS.map((sign) => containing(sign + form))),
-      },
+      values: facts?.values ?? {},
     };
   },
 };
@@ -61,70 +60,110 @@ export const deviceSearch: SearchSource = {
 const LAST_ACTIVE = `(case when p.state = 'connected' or p.reports_until > now() then 'infinity'::timestamptz
   else date_trunc('day', p.last_seen_at) end)`;
 
-/** Separates facts, and names. */
-const SEPARATOR = '\u001f';
+/** Texts that are searched, in SQL. The conditions are those of ranks (`rankOf`). */
+interface Texts {
+  /** Selects `id`, `org_id` and `text`, with a condition at its end that others can be added to. */
+  rows: string;
+  isName: boolean;
+  contains: (text: string) => string;
+  begins: (text: string) => string;
+  equals: (text: string) => string;
+  hasWord: (text: string) => string;
+  /** Orders those that match equally well. */
+  order: string;
+}
+
+const namesOf = (caller: Caller, q: string): Texts => ({
+  rows: `select s.id, s.org_id, s.search_text as text from devices s
+    where ${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
+  isName: true,
+  contains: (text) => (q.length > SHORT ? `position(:q in ${text}) > 0` : `${text} like :anywhere`),
+  begins: (text) => `(${text} like :beginning or position(:second in ${text}) > 0)`,
+  equals: (text) => `${text} like any(:equals::text[])`,
+  hasWord: (text) => `${text} like any(:words::text[])`,
+  order: 's.text',
+});
+
+/** Each fact stands between two separators. */
+function factsOf(caller: Caller, forms: readonly string[]): Texts & { values: Record<string, string | string[]> } {
+  const values: Record<string, string | string[]> = {
+    factWords: forms.flatMap((form) => BETWEEN_WORDS.map((sign) => containing(sign + form))),
+  };
+  const having = (name: string, wanted: (form: string) => string) => {
+    const tests = forms.map((form, place) => {
+      const part = wanted(form);
+      const binding = `${name}${place}`;
+      values[binding] = part.length > SHORT ? part : containing(part);
+      return (text: string) =>
+        part.length > SHORT ? `position(:${binding} in ${text}) > 0` : `${text} like :${binding}`;
+    });
+    return (text: string) => `(${tests.map((test) => test(text)).join(' or ')})`;
+  };
+  return {
+    rows: `select s.device_id as id, s.org_id, s.facts as text from device_search_facts s
+      where ${inTenant(caller, 's.org_id')}`,
+    isName: false,
+    contains: having('factPart', (form) => form),
+    begins: having('factStart', (form) => BETWEEN_TEXTS + form),
+    equals: having('fact', (form) => BETWEEN_TEXTS + form + BETWEEN_TEXTS),
+    hasWord: (text) => `${text} like any(:factWords::text[])`,
+    // The newest devices: their ids begin with the time of their enrollment.
+    order: 's.id desc',
+    values,
+  };
+}
+
+const rankSql = ({ equals, begins, hasWord }: Texts, text: string) =>
+  `case when ${equals(text)} then 0 when ${begins(text)} then 1 when ${hasWord(text)} then 2 else 3 end`;
 
 /**
  * CTEs that end in `name`: the rows whose text matches. If there are too many to rank, then some of them, with all that
- * begin with the search text; and if those are too many, with all that are equal to it. As a rule, one scan is enough.
+ * begin with the search text; and if those are too many, with all that equal it. As a rule, one scan is enough.
+ * @param enough  SQL: whether only those that equal it are wanted
  */
-const matching = (
-  name: string,
-  { rows, within, beginning, equal }: { rows: string; within: string; beginning: string; equal: string },
-) => {
+function matching(name: string, { rows, contains, begins, equals }: Texts, enough = 'false'): string {
+  const [all, beginning] = [`${name}_all`, `${name}_beginning`];
   const isFull = (earlier: string) => `(select count(*) from ${earlier}) >= ${RANKED_MAX}`;
+  const wantsEqual = `(${isFull(beginning)} or ${enough})`;
+  const rowsThat = (condition: (text: string) => string) =>
+    `select * from (${rows}) s where ${condition('s.text')} limit ${RANKED_MAX}`;
   return `
-    ${name}_within as materialized (${rows} and ${within} limit ${RANKED_MAX}),
-    ${name}_beginning as materialized (${rows} and ${isFull(`${name}_within`)} and ${beginning} limit ${RANKED_MAX}),
-    ${name}_equal as materialized (${rows} and ${isFull(`${name}_beginning`)} and ${equal} limit ${RANKED_MAX}),
-    ${name} as (select * from ${name}_within union select * from ${name}_beginning union select * from ${name}_equal)`;
-};
+    ${all} as materialized (${rowsThat((text) => `not ${enough} and ${contains(text)}`)}),
+    ${beginning} as materialized (${rowsThat((text) => `${isFull(all)} and ${begins(text)}`)}),
+    ${name} as (
+      select * from ${all} s where not (${isFull(all)} and ${begins('s.text')})
+      union all
+      select * from ${beginning} s where not (${isFull(beginning)} and ${equals('s.text')})
+      union all
+      (${rowsThat((text) => `${wantsEqual} and ${equals(text)}`)})
+    )`;
+}
 
-const NAME_BEGINS = `(s.search_text like lower(:beginning) or position(:betweenTexts || lower(:q) in s.search_text) > 0)`;
-const NAME_EQUALS = `(starts_with(s.search_text, lower(:q) || :betweenTexts)
-  or right(s.search_text, length(lower(:q)) + 1) = :betweenTexts || lower(:q))`;
+/** Then, of the facts only those count that equal the search text. */
+const NAMES_FILL_THE_PAGE = '((select count(*) from named_ranked s where s.rank < 2) >= :limit)';
 
-const named = (caller: Caller) =>
-  matching('named', {
-    rows: `select s.id, s.org_id, s.search_text from devices s
-      where ${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
-    within: 's.search_text like lower(:anywhere)',
-    beginning: NAME_BEGINS,
-    equal: NAME_EQUALS,
-  });
+/** A CTE of the best of the rows of another one. */
+const ranked = (name: string, texts: Texts) => `
+  ${name}_ranked as materialized (
+    select s.id, s.org_id, ${texts.isName} as by_name, ${rankSql(texts, 's.text')} as rank
+    from ${name} s order by rank, ${texts.order}, s.id limit ${CANDIDATES_MAX}
+  )`;
 
-const NAME_CANDIDATES = `(
-  select s.id, s.org_id, true as by_name, case when ${NAME_EQUALS} then 0 when ${NAME_BEGINS} then 1
-    when s.search_text like any(array(select lower(word) from unnest(:words::text[]) word)) then 2 else 3 end as rank
-  from named s order by rank, s.search_text, s.id limit ${CANDIDATES_MAX})`;
+/**
+ * By the address that the server sees, which may be that of a router, unless it is an address of a device itself. Only
+ * whole addresses, because it is not in the texts.
+ */
+const seenFrom = (caller: Caller) => `(
+  select p.device_id, p.org_id, false, 0 from device_presence p
+  where ${inTenant(caller, 'p.org_id')} and p.last_ip = :q
+    and not exists (select from known_ranked s where s.rank = 0)
+  limit ${CANDIDATES_MAX})`;
 
-const factsLike = (text: string, binding: string) =>
-  `${text} like any(array(select lower(form) from unnest(:${binding}::text[]) form))`;
-
-const known = (caller: Caller) =>
-  matching('known', {
-    rows: `select s.device_id, s.org_id, s.facts from device_search_facts s where ${inTenant(caller, 's.org_id')}`,
-    within: factsLike('s.facts', 'factsWithin'),
-    beginning: factsLike('s.facts', 'factsBeginning'),
-    equal: factsLike('s.facts', 'factsEqual'),
-  });
-
-const factRank = (text: string) => `case when ${factsLike(text, 'factsEqual')} then 0
-  when ${factsLike(text, 'factsBeginning')} then 1 when ${factsLike(text, 'factsWords')} then 2 else 3 end`;
-
-/** The newest devices, if there are too many: their ids begin with the time of their enrollment. */
-const FACT_CANDIDATES = `(
-  select s.device_id, s.org_id, false, ${factRank('s.facts')} as rank
-  from known s order by rank, s.device_id desc limit ${CANDIDATES_MAX})`;
-
-/** By the address that the server sees, which may be that of a router. Whole addresses only: it is not in the texts. */
-const seenFrom = (caller: Caller) => `select p.device_id, p.org_id, false, 0 from device_presence p
-  where ${inTenant(caller, 'p.org_id')} and p.last_ip = lower(:q) limit ${CANDIDATES_MAX}`;
-
-const INTERFACES = 'select i.interfaces from device_inventory i where i.org_id = d.org_id and i.device_id = d.id';
+const INTERFACES =
+  'select i.interfaces from device_inventory i where i.org_id = d.org_id and i.device_id = d.id';
 
 /** SQL: the fact of a device that matches best, as people read it. The texts are those of `device_search_text`. */
-const MATCHED = `
+const matchedFact = (facts: Texts) => `
   select v.kind || ' ' || v.value as matched
   from (
     select 1, 'Last user', d.last_user, d.last_user
@@ -134,10 +173,10 @@ const MATCHED = `
     union all select 4, 'IP address', a, a from device_ip_addresses(d.network, (${INTERFACES})) a
     union all select 5, 'IP address', b.last_ip, b.last_ip
     union all select 6, 'Tag', t, ' ' || t from unnest(d.tags) t
-  ) v (place, kind, value, text)
-  cross join lateral (select lower(chr(31) || v.text || chr(31)) as haystack) h
-  where ${factsLike('h.haystack', 'factsWithin')}
-  order by ${factRank('h.haystack')}, v.place, v.value limit 1`;
+  ) v (place, kind, value, fact)
+  cross join lateral (select lower(chr(31) || v.fact || chr(31)) as text) h
+  where ${facts.contains('h.text')}
+  order by ${rankSql(facts, 'h.text')}, v.place, v.value limit 1`;
 
 export async function selectOrganizationIds(tx: Tx): Promise<string[]> {
   const { rows } = await tx.raw<{ rows: { id: string }[] }>('select id from organizations order by id');

@@ -5,7 +5,7 @@ import type {
   PlannedMaintenance,
   Presence,
 } from '../../protocol/index.ts';
-import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
+import { containing, nameOrder } from '../../platform/db/statement.ts';
 import type { Query, Db } from '../../platform/db/pool.ts';
 import { MAINTENANCE_SQL, STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { BETWEEN_TEXTS } from '../search/index.ts';

@@ -81,13 +81,19 @@ export interface SearchSource {
   type: Exclude<SearchResult['type'], 'settings'>;
   /** Without it, the caller finds none. Left out if everyone may read the records. */
   permission?: string;
-  /** The best results that the caller can see, best first, at most `:limit`. */
+  /**
+   * The best results that the caller can see, best first, at most `:limit`.
+   * @param search.q  the search text, in lower case
+   */
   find: (search: { caller: Caller; q: string }) => Finding;
 }
 
 export interface Finding {
-  /** SQL of rows with `id`, `title`, `description` (may be null) and `rank`. */
+  /**
+   * SQL of rows with `id`, `title`, `description` (may be null) and `rank`. Bindings are written as `:name`. All sources
+   * have `:q`, what `search.queries.ts` makes of it, `:limit` and `:partnerId`.
+   */
   sql: string;
-  /** Bindings beside those that all sources share (`search.queries.ts`). */
+  /** Further bindings. */
   values?: Readonly<Record<string, string | readonly string[]>>;
 }
