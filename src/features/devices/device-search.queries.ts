@@ -9,7 +9,9 @@ import { storedForms } from './device-search.ts';
 // Devices are searched in two texts: their names, and what else they are known by (migrations/0028_device_search.sql).
 // Each text is read from one index, and what a search costs is bounded (docs/decisions/search.md).
 
-/** So many matching texts of a kind are ranked. If there are more, those that begin with the search text come first. */
+/** So many texts of a kind that match are looked at: a search that nearly all devices match ends early. */
+const MATCHES_MAX = 20_000;
+/** So many of them are ranked. If there are more, those that begin with the search text come first. */
 const RANKED_MAX = 2000;
 /** So many of the best of a kind are put in order by how recently the devices were active. */
 const CANDIDATES_MAX = 200;
@@ -117,25 +119,20 @@ const rankSql = ({ equals, begins, hasWord }: Texts, text: string) =>
   `case when ${equals(text)} then 0 when ${begins(text)} then 1 when ${hasWord(text)} then 2 else 3 end`;
 
 /**
- * CTEs that end in `name`: the rows whose text matches. If there are too many to rank, then some of them, with all that
- * begin with the search text; and if those are too many, with all that equal it. As a rule, one scan is enough.
+ * A CTE of rows whose text matches. If there are too many to rank, those that equal the search text or begin with it come
+ * first.
  * @param enough  SQL: whether only those that equal it are wanted
  */
-function matching(name: string, { rows, contains, begins, equals }: Texts, enough = 'false'): string {
-  const [all, beginning] = [`${name}_all`, `${name}_beginning`];
-  const isFull = (earlier: string) => `(select count(*) from ${earlier}) >= ${RANKED_MAX}`;
-  const wantsEqual = `(${isFull(beginning)} or ${enough})`;
-  const rowsThat = (condition: (text: string) => string) =>
-    `select * from (${rows}) s where ${condition('s.text')} limit ${RANKED_MAX}`;
+function matching(name: string, { rows, contains, begins, equals }: Texts, enough?: string): string {
+  const [isWanted, equal, beginning] = [contains, equals, begins].map((condition) => condition('s.text'));
   return `
-    ${all} as materialized (${rowsThat((text) => `not ${enough} and ${contains(text)}`)}),
-    ${beginning} as materialized (${rowsThat((text) => `${isFull(all)} and ${begins(text)}`)}),
-    ${name} as (
-      select * from ${all} s where not (${isFull(all)} and ${begins('s.text')})
-      union all
-      select * from ${beginning} s where not (${isFull(beginning)} and ${equals('s.text')})
-      union all
-      (${rowsThat((text) => `${wantsEqual} and ${equals(text)}`)})
+    ${name} as materialized (
+      select s.* from (
+        select s.* from (${rows}) s
+        where ${enough === undefined ? isWanted : `case when ${enough} then ${equal} else ${isWanted} end`}
+        limit ${MATCHES_MAX}
+      ) s
+      order by case when not ${beginning} then 2 when ${equal} then 0 else 1 end limit ${RANKED_MAX}
     )`;
 }
 
