@@ -45,9 +45,24 @@ const SOURCES: readonly SearchSource[] = [
 /** The statement of GET /search as it was: devices by their names, scripts and alerts. */
 const before = (): string =>
   [
-    ['devices', 's.search_text', `${inTenant(scope, 's.org_id')} and s.condition <> 'decommissioned'`, 's.search_text'],
-    ['scripts', haystackOf('s.name', 's.description'), `(${inTenant(scope, 's.org_id')} or s.partner_id = '${PARTNER}')`, 'lower(s.name)'],
-    ['alerts', haystackOf('s.title', 's.message'), inTenant(scope, 's.org_id'), `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`],
+    [
+      'devices',
+      's.search_text',
+      `${inTenant(scope, 's.org_id')} and s.condition <> 'decommissioned'`,
+      's.search_text',
+    ],
+    [
+      'scripts',
+      haystackOf('s.name', 's.description'),
+      `(${inTenant(scope, 's.org_id')} or s.partner_id = '${PARTNER}')`,
+      'lower(s.name)',
+    ],
+    [
+      'alerts',
+      haystackOf('s.title', 's.message'),
+      inTenant(scope, 's.org_id'),
+      `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`,
+    ],
   ]
     .map(([table, haystack, where, order]) => {
       const begins = `(haystack like lower(:beginning) or position(:between || lower(:q) in haystack) > 0)`;
@@ -71,7 +86,13 @@ const before = (): string =>
     })
     .join(' union all ');
 
-const scope: TenantScope = { scope: 'partner', userId: null, partnerId: PARTNER, orgAccess: 'all', orgIds: [] };
+const scope: TenantScope = {
+  scope: 'partner',
+  userId: null,
+  partnerId: PARTNER,
+  orgAccess: 'all',
+  orgIds: [],
+};
 const given = process.env['BENCH_OWNER_URL'];
 const database =
   given === undefined

@@ -87,7 +87,10 @@ const namesOf = (caller: Caller, q: string): Texts => ({
 });
 
 /** Each fact stands between two separators. */
-function factsOf(caller: Caller, forms: readonly string[]): Texts & { values: Record<string, string | string[]> } {
+function factsOf(
+  caller: Caller,
+  forms: readonly string[],
+): Texts & { values: Record<string, string | string[]> } {
   const values: Record<string, string | string[]> = {
     factWords: forms.flatMap((form) => BETWEEN_WORDS.map((sign) => containing(sign + form))),
   };

@@ -21,13 +21,16 @@ export function hardwareAddressPart(text: string): string | undefined {
   const parts = groups.slice(groups[0] === '' ? 1 : 0, groups.at(-1) === '' ? -1 : undefined);
   if (parts.length < 2 || !parts.every((part) => /^[0-9a-f]+$/.test(part))) return undefined;
   if (parts.join('').length > DIGITS) return undefined;
-  const isWhole = parts.length === DIGITS / 2;
+  const middle = parts.slice(1, -1);
+  // What stands at an end may be cut off. A single digit elsewhere has lost its zero, and in a whole address so has one at
+  // an end then.
+  const leavesOutZeros = middle.some(({ length }) => length === 1);
+  const mayBePadded = (place: number) =>
+    leavesOutZeros && (parts.length === DIGITS / 2 || (place > 0 && place < parts.length - 1));
   const pairs = parts.map((part, place) => {
-    const [isFirst, isLast] = [place === 0, place === parts.length - 1];
-    // What stands at an end may be cut off; elsewhere, and in a whole address, a single digit has lost its zero.
-    const whole = part.length === 1 && (isWhole || !(isFirst || isLast)) ? `0${part}` : part;
-    if (!isFirst && !isLast && whole.length % 2 === 1) return undefined;
-    return pairsOf(whole, isFirst ? whole.length % 2 : 0);
+    const whole = part.length === 1 && mayBePadded(place) ? `0${part}` : part;
+    if (whole.length % 2 === 1 && place > 0 && place < parts.length - 1) return undefined;
+    return pairsOf(whole, place === 0 ? whole.length % 2 : 0);
   });
   return pairs.includes(undefined) ? undefined : pairs.join(':');
 }

@@ -39,7 +39,11 @@ export class FillDeviceSearch implements BackgroundPart {
 
   async #fill(): Promise<void> {
     const { db, log } = this.#parts;
-    const orgIds = await withSystem(db, 'find organizations whose devices are searched', selectOrganizationIds);
+    const orgIds = await withSystem(
+      db,
+      'find organizations whose devices are searched',
+      selectOrganizationIds,
+    );
     let devices = 0;
     for (const orgId of orgIds) {
       let added = AT_ONCE;

@@ -46,7 +46,10 @@ const endingWith = (text: string) => containing(text).slice(0, -1);
 async function inLowerCase(tx: Tx, text: string): Promise<string> {
   const [row] = await runPrepared<{ lower: string }>(
     tx,
-    { name: 'search-text', text: `select lower($1), set_config('plan_cache_mode', 'force_generic_plan', true)` },
+    {
+      name: 'search-text',
+      text: `select lower($1), set_config('plan_cache_mode', 'force_generic_plan', true)`,
+    },
     [text],
   );
   return row?.lower ?? text;
