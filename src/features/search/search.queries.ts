@@ -15,6 +15,8 @@ export async function storedResults(
   allSources: readonly SearchSource[],
 ): Promise<Ranked[][]> {
   const { caller, tx } = ctx;
+  // It is between the texts of every record, and in none of them.
+  if (text.includes(BETWEEN_TEXTS)) return [];
   const q = await inLowerCase(tx, text);
   const shared = {
     q,
