@@ -92,6 +92,7 @@ const NO_UPDATE = new Set([
   'watched_filter_members',
   'device_services',
   'device_service_reports',
+  'device_search_facts',
   'notifications',
   'notification_group_alerts',
   'metric_samples',

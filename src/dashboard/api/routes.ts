@@ -3734,7 +3734,7 @@ message: string
 }
 }
 /**
- * Search devices, scripts, alerts and settings
+ * Search devices, people, places, scripts, alerts and settings
  */
 "GET /search": {
 query: {

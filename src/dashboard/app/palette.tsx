@@ -72,6 +72,9 @@ export function Palette() {
       shortcut={null}
       closeOnEscape={false}
       transitionProps={{ duration: 0 }}
+      attributes={{ content: { 'aria-label': 'Search' } }}
+      // Half transparent, it is too pale on the entry that is selected.
+      styles={{ actionDescription: { opacity: 1 } }}
       searchProps={{
         leftSection: icon(IconSearch),
         placeholder: 'Search, or type what to do: restart, run, invite …',
