@@ -93,7 +93,7 @@ function useSelectionOfFirst(ids: string, query: string): void {
   useEffect(() => {
     const isTyped = shown.current !== query;
     shown.current = query;
-    const list = document.getElementById(store.getState().listId);
+    const list = ids === '' ? null : document.getElementById(store.getState().listId);
     const actions = [...(list?.querySelectorAll('[data-action]') ?? [])];
     const selected = actions.findIndex((action) => action.hasAttribute('data-selected'));
     if (selected > 0 && !isTyped && store.getState().selected > 0) {

@@ -51,7 +51,7 @@ describe('the palette, by keys alone', () => {
     await entry(page, /FRONT-004.*MAC address aa:bb:cc:00:11:22/).waitFor();
     await keys.press('Control+a', 'Backspace');
     // With nothing typed, Enter opens the device that was opened last.
-    await page.getByRole('dialog').getByText('Recent devices').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'FRONT-004', exact: true }).waitFor();
     await assertAccessible(page);
     await keys.press('Escape');
     await page.goto('/devices');

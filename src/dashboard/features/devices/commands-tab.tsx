@@ -133,8 +133,9 @@ export function CommandsTab({ device }: { device: Device }) {
               });
             }
             // The dialog closes itself afterwards, with the address as it is then.
-            if (command !== undefined)
+            if (command !== undefined) {
               queueMicrotask(() => set({ show: undefined, script: undefined, command: command.id }));
+            }
           }}
         />
       </Modal>

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { FillDeviceSearch } from '../../../../src/features/devices/device-search.work.ts';
 import {
   buildDevice,
   buildOrganization,
@@ -6,6 +7,7 @@ import {
   buildTenant,
   type Person,
 } from '../../../support/factories.ts';
+import { quietLog } from '../../../support/quiet-log.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
@@ -163,6 +165,28 @@ describe('search for devices by what is known of them', () => {
     expect(await titles('second.person')).to.deep.equal(['pc-1']);
   });
 
+  it('finds devices that were enrolled before facts were stored once they are filled in, and only then', async () => {
+    const [old, gone, fresh] = [
+      await device('pc-old', {
+        lastUser: 'needle',
+        interfaces: [{ name: 'eth0', ipAddresses: ['192.0.2.201'] }],
+      }),
+      await device('pc-gone', { lastUser: 'needle' }),
+      await device('pc-new', { lastUser: 'needle' }),
+    ];
+    await app.call('DELETE', `/devices/${gone}`, { token: tenant.admin.token });
+    await owner('delete from device_search_facts where device_id = $1', [old]);
+    expect(await titles('needle')).to.deep.equal(['pc-new']);
+    const fill = new FillDeviceSearch({ db: app.server.database.pool, log: quietLog });
+    fill.start();
+    await fill.settle();
+    await fill.close();
+    expect(await titles('needle')).to.deep.equal(['pc-new', 'pc-old']);
+    expect(await titles('192.0.2.201')).to.deep.equal(['pc-old']);
+    const stored = await owner('select device_id from device_search_facts where org_id = $1', [tenant.orgId]);
+    expect(stored.map((row) => row['device_id'])).to.have.members([old, fresh]);
+  });
+
   it('ranks whole facts, beginnings, words and parts, names before other facts, tags as words', async () => {
     await device('pc-part', { lastUser: 'xneedle' });
     await device('pc-word', { lastUser: String.raw`A\needle` });
@@ -248,8 +272,9 @@ describe('search for devices by what is known of them', () => {
   it('takes odd texts as they are', async () => {
     await device('pc-1', { lastUser: String.raw`a%b_c\d` });
     await device('pc-2', { lastUser: 'aXbYcZd', tags: ['😀 team'] });
-    for (const q of ['a%b', 'b_c', String.raw`c\d`, String.raw`\d`])
+    for (const q of ['a%b', 'b_c', String.raw`c\d`, String.raw`\d`]) {
       expect(await titles(q), q).to.deep.equal(['pc-1']);
+    }
     expect(await shown('😀')).to.deep.equal(['pc-2: Tag 😀 team']);
     expect(await shown('😀 te')).to.deep.equal(['pc-2: Tag 😀 team']);
     for (const q of [
