@@ -292,7 +292,7 @@ describe('search for devices by what is known of them', () => {
       expect(await titles(q), q).to.deep.equal([]);
     }
     // A single character is looked for in names only: it is in the address of every device.
-    expect(await titles('X')).to.deep.equal([]);
+    expect((await find('X')).filter(({ type }) => type === 'devices')).to.deep.equal([]);
   });
 
   it('stores the facts of a device however much it reports', async () => {
@@ -304,7 +304,7 @@ describe('search for devices by what is known of them', () => {
         name: `if${place}`,
         macAddress: `02:00:00:00:${(place >> 4).toString(16).padStart(2, '0')}:${(place % 16).toString(16).padStart(2, '0')}`,
         ipAddresses: Array.from(
-          { length: 64 },
+          { length: 16 },
           (_address, n) => `2001:db8:aaaa:bbbb:cccc:dddd:${n.toString(16)}:${place.toString(16)}`,
         ),
       })),
