@@ -1,5 +1,3 @@
-import type { Requirement } from '../session.ts';
-
 /** What the palette offers to do, and how it reads what a person types. Pure. */
 
 /** The actions on a device that open a dialog of its page. */
@@ -36,12 +34,17 @@ interface DeviceAction {
   dialog: string;
   /** The verbs by which it is typed; the first one is offered. */
   words: readonly [string, ...string[]];
-  requires: Requirement;
+  /** The permission. */
+  requires: string;
   say: (name: string) => string;
 }
 
-/** Running a script needs a script, devices, or both. */
-export const RUN = { words: ['run'], requires: 'scripts:execute' } as const;
+/** A script, on devices that are chosen later or typed as well. */
+export const RUN = {
+  words: ['run'],
+  requires: 'scripts:execute',
+  requiresOnDevice: 'devices:execute',
+} as const;
 
 /** Actions that open a page, or a dialog of it. */
 export const PAGE_ACTIONS = [
@@ -69,7 +72,8 @@ export const PAGE_ACTIONS = [
   label: string;
   /** Further words by which it is found. */
   words: readonly string[];
-  requires: Requirement;
+  /** The permission. */
+  requires: string;
   page: { to: string; search?: object };
 }[];
 
@@ -109,6 +113,20 @@ export function isFoundBy(typed: string, texts: readonly string[]): boolean {
     .split(/\s+/)
     .filter((word) => word !== '')
     .every((word) => words.some((each) => each.startsWith(word)));
+}
+
+/**
+ * Those of the results of an earlier text that surely match the present one. Others must not be taken by a person who types
+ * fast and presses Enter.
+ */
+export function stillMatching<R extends { title: string; description?: string | undefined }>(
+  results: readonly R[],
+  text: string,
+): R[] {
+  const wanted = text.toLowerCase();
+  return results.filter(({ title, description = '' }) =>
+    [title, description].some((each) => each.toLowerCase().includes(wanted)),
+  );
 }
 
 /** Results by kind, the kind of the best result first. */

@@ -43,6 +43,7 @@ import {
   PAGE_ACTIONS,
   readTyped,
   RUN,
+  stillMatching,
   type Typed,
 } from './palette-actions.ts';
 
@@ -116,11 +117,13 @@ function useResults(text: string) {
   const found = useQuery({
     ...apiQuery('GET /search', { query: { q: q.slice(0, 100), limit: String(RESULTS_MAX) } }),
     enabled: isAsked,
-    // What was found for fewer letters stays until the rest is known: entries do not flicker.
+    // What was found for fewer letters stays until the rest is known, so that entries do not flicker.
     placeholderData: keepPreviousData,
   });
+  const known = found.data?.results ?? [];
+  const isCurrent = q === text && !found.isPlaceholderData;
   return {
-    results: isAsked ? (found.data?.results ?? []) : [],
+    results: !isAsked ? [] : isCurrent ? known : stillMatching(known, text),
     isSearching: text.length >= ASKED_FROM && (found.isFetching || q !== text),
   };
 }
@@ -131,7 +134,7 @@ function useEntries(query: string, setQuery: (query: string) => void) {
   const open = (page: NavigateOptions) => void navigate(page);
   const wanted = query.trim().normalize('NFC');
   const typed = readTyped(query.normalize('NFC'));
-  const found = useResults(wanted);
+  const found = useResults(typed?.script === undefined ? wanted : '');
   const about = useResults(typed?.device ?? typed?.about ?? '');
   const scripts = useResults(typed?.script ?? '');
   const recentDevices = useRecentDevices(me.user.id);
@@ -241,7 +244,7 @@ function typedActions(
 ): SpotlightActionData[] {
   const isNamed = (typed.device ?? typed.about) !== '';
   const devices: Named[] = isNamed ? about.filter(({ type }) => type === 'devices') : recent;
-  const action = DEVICE_ACTIONS.find(({ words }) => (words as readonly string[]).includes(typed.verb));
+  const action = DEVICE_ACTIONS.find(({ words }) => words.some((word) => word === typed.verb));
   if (action !== undefined) {
     if (refusalOf(me, action.requires) !== undefined) return [];
     return devices.map((device) => ({
@@ -250,6 +253,7 @@ function typedActions(
     }));
   }
   if (refusalOf(me, RUN.requires) !== undefined) return [];
+  const targets = refusalOf(me, RUN.requiresOnDevice) === undefined ? devices : [];
   const chosen = typed.script === undefined ? about : scripts;
   const found = chosen.filter(({ type }) => type === 'scripts');
   const run = (device: Named, script?: Named): SpotlightActionData => ({
@@ -266,7 +270,7 @@ function typedActions(
       }),
   });
   if (typed.script !== undefined && typed.script !== '') {
-    return found.slice(0, 3).flatMap((script) => devices.slice(0, 5).map((device) => run(device, script)));
+    return found.slice(0, 3).flatMap((script) => targets.slice(0, 5).map((device) => run(device, script)));
   }
   return [
     ...found.map((script) => ({
@@ -274,7 +278,7 @@ function typedActions(
       onClick: () =>
         open({ to: '/scripts/$scriptId', params: { scriptId: script.id }, search: { dialog: 'run' } }),
     })),
-    ...devices.map((device) => run(device)),
+    ...targets.map((device) => run(device)),
   ];
 }
 

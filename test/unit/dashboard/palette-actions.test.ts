@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { byKind, isFoundBy, readTyped } from '../../../src/dashboard/app/palette-actions.ts';
+import { byKind, isFoundBy, readTyped, stillMatching } from '../../../src/dashboard/app/palette-actions.ts';
 
 describe('what is typed into the palette', () => {
   it('begins with a verb only if a space follows it', () => {
@@ -30,6 +30,16 @@ describe('what is typed into the palette', () => {
     expect(isFoundBy('add dev', ['Enroll a device', 'add'])).to.equal(true);
     expect(isFoundBy('lert', ['Alerts'])).to.equal(false);
     expect(isFoundBy('(.*', ['Alerts'])).to.equal(false);
+  });
+
+  it('does not leave an entry that no longer matches where Enter would take it', () => {
+    const found = [
+      { title: 'FRONT-004' },
+      { title: 'BACK-1', description: 'Last user front.desk' },
+      { title: 'FR' },
+    ];
+    expect(stillMatching(found, 'front').map(({ title }) => title)).to.deep.equal(['FRONT-004', 'BACK-1']);
+    expect(stillMatching(found, 'back-2')).to.deep.equal([]);
   });
 
   it('shows results by kind, that of the best result first', () => {
