@@ -16,8 +16,8 @@ import { feature as databaseBackup } from './database-backup/index.ts';
 import { feature as deviceServices } from './device-services/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
-import { feature as filters } from './filters/index.ts';
-import { feature as groups, groupsUseFilters } from './groups/index.ts';
+import { feature as filters, filterSearch } from './filters/index.ts';
+import { feature as groups, groupSearch, groupsUseFilters } from './groups/index.ts';
 import { feature as inventory } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
@@ -25,7 +25,7 @@ import { feature as machineRecovery } from './machine-recovery/index.ts';
 import { feature as maintenanceWindows, maintenanceWindowsUseFilters } from './maintenance-windows/index.ts';
 import { feature as metrics } from './metrics/index.ts';
 import { feature as notifications } from './notifications/index.ts';
-import { feature as organizations } from './organizations/index.ts';
+import { feature as organizations, organizationSearch } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
@@ -34,11 +34,11 @@ import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as service } from './service.ts';
-import { feature as sites } from './sites/index.ts';
+import { feature as sites, siteSearch } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as systemTools } from './system-tools/index.ts';
 import { feature as terminals } from './terminals/index.ts';
-import { feature as users } from './users/index.ts';
+import { feature as users, userSearch } from './users/index.ts';
 import { feature as webhooks } from './webhooks/index.ts';
 import { feature as work } from './work/index.ts';
 
@@ -99,7 +99,16 @@ const CONTRIBUTIONS = {
     maintenanceWindowsUseFilters,
     alertRulesUseFilters,
   ],
-  searchSources: [deviceSearch, scriptSearch, alertSearch],
+  searchSources: [
+    deviceSearch,
+    userSearch,
+    organizationSearch,
+    siteSearch,
+    groupSearch,
+    filterSearch,
+    scriptSearch,
+    alertSearch,
+  ],
   cloudReadiness: CLOUD_READINESS,
   checkPins: assertRegisteredPins,
   isRolledOut,

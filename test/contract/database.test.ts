@@ -93,6 +93,7 @@ const NO_UPDATE = new Set([
   'device_services',
   'terminal_parts',
   'device_service_reports',
+  'device_search_facts',
   'notifications',
   'notification_group_alerts',
   'device_metric_averages',

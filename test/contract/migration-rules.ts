@@ -13,6 +13,7 @@ export const BIG_TABLES = [
   'device_event_logs',
   'device_group_members',
   'device_presence',
+  'device_search_facts',
   'device_services',
   'device_software',
   'devices',

@@ -39,6 +39,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   metric_quarters: 'written and read as sets of packed rows',
   metric_hours: 'written and read as sets of packed rows',
   device_metric_averages: 'written with what is packed, and read by conditions',
+  device_search_facts: 'written by triggers and as sets, and read by the search',
   presence_changes: 'written as sets, and read beside the history of a device',
   metric_progress: 'one row, which the job that sums up changes',
   stored_log_days: 'written and read as sums of days',

@@ -60,8 +60,9 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   'device-targets': ['sites', 'device_groups', 'device_group_members'],
   // A list of the repositories that have snapshots of databases.
   'database-backup': ['backup_snapshots'],
-  // A device's page lists its groups, and a move checks which groups the device leaves.
-  devices: ['device_group_members', 'device_groups'],
+  // A device's page lists its groups, and a move checks which groups the device leaves. Search finds devices by the addresses
+  // of their inventories.
+  devices: ['device_group_members', 'device_groups', 'device_inventory'],
   // A filter names sites and groups, whose existence one statement checks.
   filters: ['sites', 'device_groups'],
   groups: ['saved_filters'],

@@ -165,6 +165,8 @@ function standing(control: PageElement): Standing {
 /** Whether the entry of a list or a menu is the one that Enter takes. */
 function isMarked(entry: PageElement): boolean {
   return (
-    entry.ownerDocument.activeElement === entry || entry.getAttribute('data-combobox-selected') === 'true'
+    entry.ownerDocument.activeElement === entry ||
+    entry.getAttribute('data-combobox-selected') === 'true' ||
+    entry.getAttribute('data-selected') === 'true'
   );
 }

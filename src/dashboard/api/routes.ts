@@ -3734,12 +3734,12 @@ message: string
 }
 }
 /**
- * Search devices, scripts, alerts and settings
+ * Search devices, people, places, scripts, alerts and settings
  */
 "GET /search": {
 query: {
 /**
- * Part of a name, title or description, case-insensitive. Wildcards are matched literally.
+ * Part of a name, title, description or address, case-insensitive. Wildcards are matched literally. A hardware address may be written in any way.
  */
 q: string
 /**
@@ -10359,8 +10359,11 @@ finishedAt: (string | null)
  */
 export interface SearchResult {
 id: string
-type: ("devices" | "scripts" | "alerts" | "settings")
+type: ("devices" | "users" | "sites" | "organizations" | "groups" | "filters" | "scripts" | "alerts" | "settings")
 title: string
+/**
+ * Of a device that was not found by its name: what matched, such as `Serial number 5CG1234`.
+ */
 description?: string
 /**
  * Settings only: the path of the page.

@@ -1,15 +1,8 @@
 import { Button, getDefaultZIndex, Group, Stack, Text, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
-import { createSpotlight, Spotlight, type SpotlightActionGroupData, useSpotlight } from '@mantine/spotlight';
-import { IconHistory, IconSearch } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { useNavigate, type NavigateOptions } from '@tanstack/react-router';
 import { useState, useEffect, useRef } from 'react';
-import { apiQuery, type SearchResult, answerStepUpWith, call, holdTokens } from '../api/index.ts';
-import { useRecentDevices } from '../features/devices/index.ts';
-import { refusalOf, useMe } from '../session.ts';
-import { formatWord, useEscape, KeysDialog, Failure, useSubmit, Modal, ButtonLink } from '../ui/index.ts';
-import { NAVIGATION, paletteOpensWith } from './navigation.ts';
+import { answerStepUpWith, call, holdTokens } from '../api/index.ts';
+import { KeysDialog, Failure, useSubmit, Modal, ButtonLink } from '../ui/index.ts';
+import { Palette } from './palette.tsx';
 
 /** The overlays of all pages. They are loaded after the page, which does not wait for them. */
 export function Overlays({ showsKeys, onKeysClose }: { showsKeys: boolean; onKeysClose: () => void }) {
@@ -131,90 +124,3 @@ const KEYS: [string[], string][] = [
 const KeyboardHelp = (props: { opened: boolean; onClose: () => void }) => (
   <KeysDialog title="Keys" keys={KEYS} {...props} />
 );
-
-const [store, spotlight] = createSpotlight();
-paletteOpensWith(spotlight.open);
-
-/** The global search: pages by name, and everything that the search of the server finds. */
-function Palette() {
-  const me = useMe();
-  const navigate = useNavigate();
-  const [query, setQuery] = useState('');
-  const [q] = useDebouncedValue(query.trim(), 150);
-  const found = useQuery({
-    ...apiQuery('GET /search', { query: { q, limit: '20' } }),
-    enabled: q.length >= 2,
-  });
-  useEscape(useSpotlight(store).opened, spotlight.close);
-  const wanted = query.trim().normalize('NFC').toLowerCase();
-  const recent = useRecentDevices(me.user.id)
-    .filter(({ name }) => name.toLowerCase().includes(wanted))
-    .map(({ id, name }) => ({
-      id: `recent:${id}`,
-      label: name,
-      leftSection: <IconHistory size={18} aria-hidden />,
-      onClick: () => void navigate({ to: '/devices/$deviceId', params: { deviceId: id } }),
-    }));
-  const pages = NAVIGATION.filter(({ requires }) => refusalOf(me, requires) === undefined)
-    .filter(({ label }) => label.toLowerCase().includes(wanted))
-    .map(({ label, to, icon: Icon }) => ({
-      id: `page:${label}`,
-      label,
-      leftSection: <Icon size={18} aria-hidden />,
-      onClick: () => void navigate({ to }),
-    }));
-  const results = (q.length >= 2 ? (found.data?.results ?? []) : []).flatMap((result) => {
-    const page = pageOf(result);
-    return page === undefined
-      ? []
-      : [
-          {
-            id: `${result.type}:${result.id}`,
-            label: result.title,
-            description: [formatWord(result.type), result.description].filter(Boolean).join(' · '),
-            onClick: () => void navigate(page),
-          },
-        ];
-  });
-  const groups: SpotlightActionGroupData[] = [
-    { group: 'Recent devices', actions: recent },
-    { group: 'Found', actions: results },
-    { group: 'Pages', actions: pages },
-  ].filter(({ actions }) => actions.length > 0);
-  return (
-    <Spotlight
-      store={store}
-      actions={groups}
-      // The server and the filter above have searched already.
-      filter={(_query, actions) => actions}
-      query={query}
-      onQueryChange={setQuery}
-      nothingFound={found.isFetching ? 'Searching …' : 'Nothing was found.'}
-      scrollable
-      maxHeight={420}
-      shortcut={null}
-      closeOnEscape={false}
-      searchProps={{
-        leftSection: <IconSearch size={18} aria-hidden />,
-        placeholder: 'Search devices, people, scripts, pages …',
-        'aria-label': 'Search',
-      }}
-    />
-  );
-}
-
-/** The page that shows a result of the search. */
-function pageOf({ type, id, title, href }: SearchResult): NavigateOptions | undefined {
-  switch (type) {
-    case 'devices':
-      return { to: '/devices/$deviceId', params: { deviceId: id } };
-    case 'settings':
-      return href === undefined ? undefined : { href };
-    case 'scripts':
-      return { to: '/scripts/$scriptId', params: { scriptId: id } };
-    case 'alerts':
-      return { to: '/alerts', search: { q: title, status: ['active', 'acknowledged', 'resolved'] } };
-    default:
-      return undefined;
-  }
-}

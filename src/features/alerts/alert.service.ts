@@ -4,7 +4,7 @@ import { containing, inTenant } from '../../platform/db/statement.ts';
 import { AppError, notFound } from '../../platform/errors.ts';
 import { toPage } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
-import { haystackOf, type SearchSource } from '../search/index.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 import type { Alert } from './alert.model.ts';
 import { accessibleAlerts, accessibleAlertsWith, changeStatus, countAlerts } from './alert.queries.ts';
 import type {
@@ -137,13 +137,11 @@ export async function summarizeAlerts(ctx: Context, { orgId }: SummaryQuery): Pr
   return summary;
 }
 
-export const alertSearch: SearchSource = {
-  type: 'alerts',
-  permission: 'alerts:read',
+export const alertSearch = searchOf({ type: 'alerts', permission: 'alerts:read' }, (caller) => ({
   table: 'alerts',
-  where: (caller) => inTenant(caller, 's.org_id'),
+  where: inTenant(caller, 's.org_id'),
   haystack: haystackOf('s.title', 's.message'),
   title: 's.title',
   description: 's.message',
   order: `array[(s.status = 'resolved')::int, -extract(epoch from s.raised_at)]`,
-};
+}));

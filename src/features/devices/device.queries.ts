@@ -5,27 +5,16 @@ import type {
   PlannedMaintenance,
   Presence,
 } from '../../protocol/index.ts';
-import { containing, nameOrder, inTenant } from '../../platform/db/statement.ts';
+import { containing, nameOrder } from '../../platform/db/statement.ts';
 import type { Query, Db } from '../../platform/db/pool.ts';
 import { MAINTENANCE_SQL, STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
-import { BETWEEN_TEXTS, type SearchSource } from '../search/index.ts';
+import { BETWEEN_TEXTS } from '../search/index.ts';
 import type { AgentState, Device, DeviceSort, DeviceQuery } from './device.schema.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import type { Context } from '../../platform/context.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { AppError } from '../../platform/errors.ts';
 import { actingStatusSql, isManageable } from '../organizations/index.ts';
-
-export const deviceSearch: SearchSource = {
-  type: 'devices',
-  permission: 'devices:read',
-  table: 'devices',
-  where: (caller) => `${inTenant(caller, 's.org_id')} and s.condition <> 'decommissioned'`,
-  haystack: 's.search_text',
-  title: `coalesce(s.display_name, s.hostname)`,
-  description: `case when s.display_name is null then s.os_version else s.hostname end`,
-  order: 's.search_text',
-};
 
 /** Reads devices as answers show them: the record, its presence and the computed status in one query. */
 

@@ -3,6 +3,7 @@ import { defineFeature } from '../feature.ts';
 import { deviceRoutes } from './device.routes.ts';
 import { MaintenanceEnd } from './maintenance.work.ts';
 import { deviceRetention } from './device.model.ts';
+import { FillDeviceSearch } from './device-search.work.ts';
 
 export {
   deviceOfToken,
@@ -14,7 +15,6 @@ export {
   agentVersions,
   recordAgentState,
   setUpdating,
-  deviceSearch,
   AWAITS_APPROVAL,
   commandTargets,
   type CommandTarget,
@@ -24,6 +24,7 @@ export {
   toSummary,
   type DeviceRow,
 } from './device.queries.ts';
+export { deviceSearch } from './device-search.queries.ts';
 export {
   asReported,
   supportsCommand,
@@ -54,10 +55,12 @@ export const feature = defineFeature({
   routes: (parts: Parameters<typeof deviceRoutes>[0]) => [deviceRoutes(parts)],
   workers: (parts: ConstructorParameters<typeof MaintenanceEnd>[0]) => ({
     'ends of maintenance': new MaintenanceEnd(parts),
+    'facts for the search of devices': new FillDeviceSearch(parts),
   }),
   tables: [
     bounded('devices', 'there is one for each machine, and an organization may have a limited number'),
     cascade('device_presence', 'devices'),
+    cascade('device_search_facts', 'devices'),
     ...byRules(deviceRetention),
   ],
 });

@@ -4,6 +4,7 @@ import type { Context } from '../../platform/context.ts';
 import { nameOrder, inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 import type { Use, PreviewedDevice, PreviewRequest } from './filter.schema.ts';
 import { clock } from '../../clock.ts';
 import {
@@ -128,3 +129,12 @@ export function newestUpTo(tx: Tx, matching: QueryBuilder<SavedFilter>, bytesMax
     .where('bytes', '<=', bytesMax)
     .orderByRaw(newest);
 }
+
+export const filterSearch = searchOf({ type: 'filters', permission: 'filters:read' }, (caller) => ({
+  table: 'saved_filters',
+  where: inTenant(caller, 's.org_id'),
+  haystack: haystackOf('s.name', 's.description'),
+  title: 's.name',
+  description: 's.description',
+  order: 'lower(s.name)',
+}));

@@ -12,7 +12,7 @@ export {
   filterWithin,
   organizationOfFilter,
 } from './stored-conditions.ts';
-export type { FilterReferrer } from './filter.queries.ts';
+export { filterSearch, type FilterReferrer } from './filter.queries.ts';
 
 export const feature = defineFeature({
   name: 'filters',

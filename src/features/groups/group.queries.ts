@@ -4,6 +4,7 @@ import { withPatternTimeout, type Conditions, visibleDevices, whereMatching } fr
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 import { Group } from './group.model.ts';
 
 /** The scope of background work in one organization, without a user. */
@@ -217,3 +218,12 @@ export async function lockFilterOfGroup(tx: Tx, { id, orgId }: GroupKey): Promis
   );
   return rows[0]?.filter_id ?? null;
 }
+
+export const groupSearch = searchOf({ type: 'groups', permission: 'devices:read' }, (caller) => ({
+  table: 'device_groups',
+  where: inTenant(caller, 's.org_id'),
+  haystack: haystackOf('s.name', 's.description'),
+  title: 's.name',
+  description: 's.description',
+  order: 'lower(s.name)',
+}));

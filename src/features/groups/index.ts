@@ -5,7 +5,7 @@ import { groupRetention } from './group.model.ts';
 
 export { DynamicGroupSync } from './dynamic-group-sync.ts';
 export { groupsUseFilters } from './filter-dependencies.ts';
-export { groupsOutsideOrganization, organizationScope } from './group.queries.ts';
+export { groupSearch, groupsOutsideOrganization, organizationScope } from './group.queries.ts';
 
 export const feature = defineFeature({
   name: 'groups',

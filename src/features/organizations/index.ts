@@ -3,7 +3,7 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { organizationRoutes } from './organization.routes.ts';
 
 export { Organization } from './organization.model.ts';
-export { lockOrganization } from './organization.queries.ts';
+export { lockOrganization, organizationSearch } from './organization.queries.ts';
 export {
   accessibleOrganizationIds,
   actingStatusSql,

@@ -3,6 +3,7 @@ import type { Caller, Context } from '../../platform/context.ts';
 import { nameOrder, type Statement } from '../../platform/db/statement.ts';
 import { Timestamp } from '../../platform/http/fields.ts';
 import { RawJson } from '../../platform/http/route.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 import { Organization, type OrganizationQuery } from './organization.schema.ts';
 import { snakeCaseMappers } from 'objection';
 import { z } from 'zod';
@@ -104,3 +105,12 @@ function rowAsJson(schema: z.ZodObject, row: string, timestamp: z.ZodType): stri
   });
   return `json_build_object(${fields.join(', ')})`;
 }
+
+export const organizationSearch = searchOf({ type: 'organizations' }, (caller) => ({
+  table: `(select * from organizations where ${reach(caller)} and deleted_at is null)`,
+  where: 'true',
+  haystack: haystackOf('s.name', 'null'),
+  title: 's.name',
+  description: 'null::text',
+  order: 'lower(s.name)',
+}));

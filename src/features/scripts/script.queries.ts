@@ -1,6 +1,6 @@
 import type { Tx } from '../../platform/db/transaction.ts';
 import { inTenant } from '../../platform/db/statement.ts';
-import { haystackOf, type SearchSource } from '../search/index.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 
 /**
  * Those of the scripts that can run in an organization, for work that the server does by itself: `id`, `name`, what a
@@ -21,13 +21,11 @@ export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
 const VERSION = `encode(sha256(convert_to(
   concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex') as sha256`;
 
-export const scriptSearch: SearchSource = {
-  type: 'scripts',
-  permission: 'scripts:read',
+export const scriptSearch = searchOf({ type: 'scripts', permission: 'scripts:read' }, (caller) => ({
   table: 'scripts',
-  where: (caller) => `(${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)`,
+  where: `(${inTenant(caller, 's.org_id')} or s.partner_id = :partnerId)`,
   haystack: haystackOf('s.name', 's.description'),
   title: 's.name',
   description: 's.description',
   order: 'lower(s.name)',
-};
+}));

@@ -7,7 +7,9 @@ export const SearchQuery = z.object({
     .string()
     .transform((words) => words.trim())
     .pipe(nfcText(100))
-    .describe('Part of a name, title or description, case-insensitive. Wildcards are matched literally.'),
+    .describe(
+      'Part of a name, title, description or address, case-insensitive. Wildcards are matched literally. A hardware address may be written in any way.',
+    ),
   limit: wholeNumber(20, 1, 50).meta({ description: '1 to 50; default 20.' }),
 });
 export type SearchQuery = z.infer<typeof SearchQuery>;
@@ -15,9 +17,22 @@ export type SearchQuery = z.infer<typeof SearchQuery>;
 export const SearchResult = z
   .object({
     id: z.string(),
-    type: z.enum(['devices', 'scripts', 'alerts', 'settings']),
+    type: z.enum([
+      'devices',
+      'users',
+      'sites',
+      'organizations',
+      'groups',
+      'filters',
+      'scripts',
+      'alerts',
+      'settings',
+    ]),
     title: z.string(),
-    description: z.string().optional(),
+    description: z
+      .string()
+      .optional()
+      .describe('Of a device that was not found by its name: what matched, such as `Serial number 5CG1234`.'),
     href: z.string().optional().describe('Settings only: the path of the page.'),
   })
   .meta({ id: 'SearchResult' });
@@ -32,7 +47,7 @@ export type Rank = 0 | 1 | 2 | 3;
 export const BETWEEN_TEXTS = '\u001f';
 
 /** Characters that precede a word within a name. */
-export const BETWEEN_WORDS = [' ', '-', '_', '.', '/', '(', '@'];
+export const BETWEEN_WORDS = [' ', '-', '_', '.', ':', '/', '\\', '(', '@'];
 
 /** Both texts must be in lower case. Undefined if the text does not contain the needle. */
 export function rankOf(folded: string, needle: string): Rank | undefined {
@@ -49,10 +64,10 @@ export interface Ranked {
 
 /**
  * Merges several sorted lists, best results first. If there are more results than fit, each list still contributes its
- * best quarter page, so that no list crowds out another.
+ * best quarter page, or an equal part if there are more than four, so that no list crowds out another.
  */
 export function mix(lists: readonly (readonly Ranked[])[], limit: number): SearchResult[] {
-  const share = Math.floor(limit / Math.max(4, lists.length));
+  const share = Math.floor(limit / Math.max(4, lists.filter(({ length }) => length > 0).length));
   const sure = lists.flatMap((list) => list.slice(0, share));
   const rest = byRank(lists.flatMap((list) => list.slice(share)));
   return byRank([...sure, ...rest.slice(0, limit - sure.length)]).map(({ result }) => result);
@@ -61,21 +76,24 @@ export function mix(lists: readonly (readonly Ranked[])[], limit: number): Searc
 /** Stable: results of the same rank keep the order of the lists. */
 const byRank = (found: readonly Ranked[]) => [...found].sort((a, b) => a.rank - b.rank);
 
-/** How search finds the records of one table. The feature that owns the table provides it. */
+/** How search finds the records of one kind. The feature that owns their table provides it. */
 export interface SearchSource {
   type: Exclude<SearchResult['type'], 'settings'>;
-  permission: string;
-  table: string;
-  /** SQL: whether the caller can see `s`, a row of the table. `:partnerId` is the partner of the caller. */
-  where: (caller: Caller) => string;
-  /** SQL: the two texts that are searched, in lower case and joined by `BETWEEN_TEXTS`. */
-  haystack: string;
-  title: string;
-  description: string;
-  /** SQL: orders equally good results. */
-  order: string;
+  /** Without it, the caller finds none. Left out if everyone may read the records. */
+  permission?: string;
+  /**
+   * The best results that the caller can see, best first, at most `:limit`.
+   * @param search.q  the search text, in lower case
+   */
+  find: (search: { caller: Caller; q: string }) => Finding;
 }
 
-/** SQL: a haystack of two columns. */
-export const haystackOf = (first: string, second: string): string =>
-  `lower(${first} || chr(${BETWEEN_TEXTS.charCodeAt(0)}) || coalesce(${second}, ''))`;
+export interface Finding {
+  /**
+   * SQL of rows with `id`, `title`, `description` (may be null) and `rank`. Bindings are written as `:name`. All sources
+   * have `:q`, what `search.queries.ts` makes of it, `:limit` and `:partnerId`.
+   */
+  sql: string;
+  /** Further bindings. */
+  values?: Readonly<Record<string, string | readonly string[]>>;
+}

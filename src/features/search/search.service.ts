@@ -1,5 +1,5 @@
-// Device names are read from one covering index with the lower-case names of the tenant. A trigram index would never be used
-// under row-level security, because `like` is not leakproof. Each kind with matches keeps a quarter of the page.
+// Every kind of record has a source, which the feature that owns it gives. Each kind with matches keeps its part of the page.
+// How devices are found, and what bounds the cost: docs/decisions/search.md.
 import { type Caller, type Context, holds } from '../../platform/context.ts';
 import {
   mix,

@@ -9,6 +9,7 @@ export {
   membersAmong,
   type SignInFacts,
   addMembership,
+  userSearch,
 } from './user.queries.ts';
 export { invitationLimits, joinAsExistingUser, joinAsNewUser, openInvitation } from './invitation.service.ts';
 export {

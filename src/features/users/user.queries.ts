@@ -4,6 +4,7 @@ import { inTenant, hasAddressIn } from '../../platform/db/statement.ts';
 import type { Scope } from '../../platform/db/tenant-scope.ts';
 import { notFound } from '../../platform/errors.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
+import { haystackOf, searchOf } from '../search/index.ts';
 import { OrganizationMembership, PartnerMembership, SystemMembership, type User } from './user.model.ts';
 import { addressForms } from '../../email-address.ts';
 
@@ -59,6 +60,16 @@ function membersSql(caller: Caller): string {
 export function visibleMembers(ctx: Context): Query {
   return ctx.tx.from(ctx.tx.raw(`(${membersSql(ctx.caller)}) as p`)).join('roles as r', 'r.id', 'p.role_id');
 }
+
+/** By name and address, those who signed in last first. */
+export const userSearch = searchOf({ type: 'users', permission: 'users:read' }, (caller) => ({
+  table: `(${membersSql(caller)})`,
+  where: 'true',
+  haystack: haystackOf('s.name', 's.email'),
+  title: 's.name',
+  description: 's.email',
+  order: `to_char(1e10 - coalesce(extract(epoch from s.last_login_at), 0), '00000000000') || lower(s.name)`,
+}));
 
 export function selectMembers(query: Query): PromiseLike<Member[]> {
   return query.select({

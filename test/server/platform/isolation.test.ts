@@ -478,9 +478,10 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
-    why: 'Presence is written in batches, maintenance ends by a round, and agents authenticate before their tenant is known.',
+    why: 'Presence is written in batches, maintenance ends by a round, agents authenticate before their tenant is known, and search is filled for all tenants.',
     files: {
       'features/devices/agent-credentials.ts': 3,
+      'features/devices/device-search.work.ts': 2,
       'features/devices/device.queries.ts': 1,
       'features/devices/maintenance.work.ts': 2,
       'features/devices/presence-store.ts': 8,
@@ -659,6 +660,9 @@ describe('the way across tenants', () => {
         { name: 'follow_vm_restore_command', public: false },
         // Whoever ends work may not see what waits for it.
         { name: 'free_dependent_work', public: false },
+        // Tenants only read what their devices are found by.
+        { name: 'keep_device_search_addresses', public: false },
+        { name: 'keep_device_search_facts', public: false },
         { name: 'lock_device_caps', public: false },
         { name: 'match_service_rules', public: false },
         { name: 'match_software_rules', public: false },

@@ -12,6 +12,7 @@ const rulesRoute = createRoute({
       .optional()
       .catch(undefined),
     page: z.number().int().positive().optional().catch(undefined),
+    dialog: z.literal('new').optional().catch(undefined),
   }),
   staticData: { title: 'Alert rules', permission: 'alerts:read' },
   component: lazyRouteComponent(() => import('./rules-page.tsx'), 'RulesPage'),

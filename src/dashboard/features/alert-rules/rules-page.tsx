@@ -30,10 +30,11 @@ const REFRESH_MS = 15_000;
 /** On which conditions Muster raises alerts, about which devices. */
 export function RulesPage() {
   const address = useAddress(route.useSearch());
-  const { q, kind, page = 1 } = address.search;
+  const { q, kind, page = 1, dialog } = address.search;
   const { orgId } = scopeQuery(useScope());
   const refusal = useRefusal('organizations:write');
-  const [task, setTask] = useState<RuleTask>();
+  const [chosen, setTask] = useState<RuleTask>();
+  const task: RuleTask | undefined = dialog === 'new' && refusal === undefined ? { kind: 'new' } : chosen;
   const rules = useList(
     'GET /alert-rules',
     { query: { orgId, kind, search: q, page: String(page) } },
@@ -43,7 +44,7 @@ export function RulesPage() {
   const names = useTargetNames((rules.data?.data ?? []).map(({ target }) => target));
   const enable = useApiChange('PATCH /alert-rules/{id}', { refreshes: RULE_AND_ALERT_READS });
   const newRule = (
-    <Action icon={IconPlus} refusal={refusal} onClick={() => setTask({ kind: 'new' })}>
+    <Action icon={IconPlus} refusal={refusal} onClick={() => address.put({ dialog: 'new' })}>
       New rule
     </Action>
   );
@@ -112,7 +113,15 @@ export function RulesPage() {
         },
       ]}
     >
-      {task !== undefined && <RuleDialog task={task} onClose={() => setTask(undefined)} />}
+      {task !== undefined && (
+        <RuleDialog
+          task={task}
+          onClose={() => {
+            setTask(undefined);
+            if (dialog !== undefined) address.put({ dialog: undefined });
+          }}
+        />
+      )}
     </ListPage>
   );
 }

@@ -112,7 +112,7 @@ export function CommandsTab({ device }: { device: Device }) {
       />
       <Modal
         opened={search.show === 'run' && mayRun === undefined}
-        onClose={() => set({ show: undefined })}
+        onClose={() => set({ show: undefined, script: undefined })}
         title={`Run a script on ${device.displayName ?? device.hostname}`}
         size="lg"
       >
@@ -120,7 +120,8 @@ export function CommandsTab({ device }: { device: Device }) {
           deviceIds={[device.id]}
           systems={[device.osType]}
           orgId={device.orgId}
-          onClose={() => set({ show: undefined })}
+          firstScriptId={search.script}
+          onClose={() => set({ show: undefined, script: undefined })}
           onStarted={({ commands, refused }) => {
             const [command] = commands;
             const [refusal] = refused;
@@ -132,7 +133,9 @@ export function CommandsTab({ device }: { device: Device }) {
               });
             }
             // The dialog closes itself afterwards, with the address as it is then.
-            if (command !== undefined) queueMicrotask(() => set({ show: undefined, command: command.id }));
+            if (command !== undefined) {
+              queueMicrotask(() => set({ show: undefined, script: undefined, command: command.id }));
+            }
           }}
         />
       </Modal>

@@ -1,4 +1,4 @@
-import { Button, Menu, Text } from '@mantine/core';
+import { Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import {
   IconArchive,
@@ -12,14 +12,15 @@ import {
   IconTags,
   IconTool,
 } from '@tabler/icons-react';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { useApiChange, type Device } from '../../api/index.ts';
 import { Action, formatTime, MenuEntry, Modal } from '../../ui/index.ts';
 import { DialogForm, MaintenanceForm, MoveForm, REFRESHES, RenameForm, TagsForm } from './device-dialogs.tsx';
+import type { DeviceDialog } from './device-tabs.ts';
 import { useDeviceRefusals } from './use-device.ts';
 import { useDeviceAddress } from './tab-parts.tsx';
 
-const TITLES = {
+const TITLES: Record<DeviceDialog, string> = {
   rename: 'Rename the device',
   tags: 'Tags',
   move: 'Move the device',
@@ -27,14 +28,14 @@ const TITLES = {
   reboot: 'Restart the machine',
   decommission: 'Decommission the device',
   restore: 'Put the device back in service',
-} as const;
-type Dialog = keyof typeof TITLES;
+};
 
 /** The actions on the device. Each one that is not available says why. */
 export function DeviceActions({ device }: { device: Device }) {
   const refusals = useDeviceRefusals(device);
-  const { narrow: change } = useDeviceAddress();
-  const [dialog, setDialog] = useState<Dialog>();
+  const { search, narrow: change, put } = useDeviceAddress();
+  const { dialog } = search;
+  const setDialog = (next: DeviceDialog | undefined) => put({ dialog: next });
   const maintenance = useApiChange('POST /devices/{id}/maintenance', { refreshes: REFRESHES });
   const patch = useApiChange('PATCH /devices/{id}', { refreshes: REFRESHES });
   const send = useApiChange('POST /devices/{id}/commands', { refreshes: ['GET /devices/{id}/commands'] });
@@ -135,14 +136,71 @@ export function DeviceActions({ device }: { device: Device }) {
         centered
       >
         {dialog !== undefined && (
-          <DialogContent dialog={dialog} device={device} onClose={() => setDialog(undefined)} />
+          <Refusable refusal={refusalOfDialog(dialog, refusals)} onClose={() => setDialog(undefined)}>
+            <DialogContent dialog={dialog} device={device} onClose={() => setDialog(undefined)} />
+          </Refusable>
         )}
       </Modal>
     </>
   );
 }
 
-function DialogContent({ dialog, device, onClose }: { dialog: Dialog; device: Device; onClose: () => void }) {
+/** A dialog that a link or the palette has opened may be of an action that is not available. */
+function Refusable({
+  refusal,
+  onClose,
+  children,
+}: {
+  refusal: string | undefined;
+  onClose: () => void;
+  children: ReactNode;
+}) {
+  // A form that is open stays, whatever becomes of the device.
+  const [why] = useState(refusal);
+  if (why === undefined) return children;
+  return (
+    <Stack>
+      <Text size="sm">{why}</Text>
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose} data-autofocus>
+          Close
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function refusalOfDialog(
+  dialog: DeviceDialog,
+  refusals: ReturnType<typeof useDeviceRefusals>,
+): string | undefined {
+  switch (dialog) {
+    case 'rename':
+    case 'tags':
+    case 'move':
+      return refusals.write;
+    case 'maintenance':
+      return refusals.maintenance;
+    case 'reboot':
+      return refusals.command('agent.reboot');
+    case 'decommission':
+      return refusals.decommission;
+    case 'restore':
+      return refusals.restore;
+    default:
+      return dialog satisfies never;
+  }
+}
+
+function DialogContent({
+  dialog,
+  device,
+  onClose,
+}: {
+  dialog: DeviceDialog;
+  device: Device;
+  onClose: () => void;
+}) {
   const maintenance = useApiChange('POST /devices/{id}/maintenance', { refreshes: REFRESHES });
   const send = useApiChange('POST /devices/{id}/commands', { refreshes: ['GET /devices/{id}/commands'] });
   const remove = useApiChange('DELETE /devices/{id}', { refreshes: REFRESHES });

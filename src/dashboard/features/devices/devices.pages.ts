@@ -2,7 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../../protocol/index.ts';
 import { signedInRoute } from '../../routing.ts';
-import { DEVICE_TABS } from './device-tabs.ts';
+import { DEVICE_DIALOGS, DEVICE_TABS } from './device-tabs.ts';
 
 /** Everything that decides what the table shows is in the address, so that a link shows the same. */
 const DevicesSearch = z.object({
@@ -47,6 +47,9 @@ const DeviceSearch = z.object({
   status: text,
   range: text,
   command: z.uuid().optional().catch(undefined),
+  /** The script that the form for running one begins with. */
+  script: z.uuid().optional().catch(undefined),
+  dialog: z.enum(DEVICE_DIALOGS).optional().catch(undefined),
 });
 
 const deviceRoute = createRoute({

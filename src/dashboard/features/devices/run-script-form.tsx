@@ -1,5 +1,6 @@
 import { Group, NumberInput, SegmentedControl, Select, Stack, Text, Textarea } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import {
   givenBy,
@@ -10,7 +11,7 @@ import {
   type Given,
   startedOrRefused,
 } from '../scripts/index.ts';
-import { newIdempotencyKey, type Device, type Script, call, useList } from '../../api/index.ts';
+import { apiQuery, newIdempotencyKey, type Device, type Script, call, useList } from '../../api/index.ts';
 import { useRefusal } from '../../session.ts';
 import { formatCount, SYSTEM_NAMES } from '../../ui/index.ts';
 import { DialogForm } from './device-dialogs.tsx';
@@ -28,6 +29,7 @@ export function RunScriptForm({
   deviceIds,
   systems,
   orgId,
+  firstScriptId,
   onStarted,
   onClose,
 }: {
@@ -36,13 +38,20 @@ export function RunScriptForm({
   systems: readonly Device['osType'][];
   /** The organization of the devices; left out if there are several. */
   orgId: string | undefined;
+  /** The script that is chosen when the form opens. */
+  firstScriptId?: string | undefined;
   onStarted: (started: Started) => void;
   onClose: () => void;
 }) {
   const mayRead = useRefusal('scripts:read') === undefined;
   const mayWrite = useRefusal('devices:execute');
   const [kind, setKind] = useState<ScriptToRun['kind']>(mayRead ? 'saved' : 'written');
-  const [script, setScript] = useState<Script>();
+  const first = useQuery({
+    ...apiQuery('GET /scripts/{id}', { params: { id: firstScriptId ?? '' } }),
+    enabled: firstScriptId !== undefined && mayRead,
+  });
+  const [chosen, setScript] = useState<Script | null>();
+  const script = chosen === undefined ? first.data : (chosen ?? undefined);
   const [variables, setVariables] = useState<readonly Variable[]>([]);
   const [language, setLanguage] = useState<(typeof LANGUAGES)[number]>(
     systems.every((system) => system === 'windows') ? 'powershell' : 'bash',
@@ -79,7 +88,12 @@ export function RunScriptForm({
       />
       {kind === 'saved' ? (
         <>
-          <ScriptSelect orgId={orgId} systems={systems} value={script} onChange={setScript} />
+          <ScriptSelect
+            orgId={orgId}
+            systems={systems}
+            value={script}
+            onChange={(next) => setScript(next ?? null)}
+          />
           <Variables variables={variables} onChange={setVariables} />
         </>
       ) : (

@@ -1,5 +1,4 @@
 import { Text, Group, Loader, Paper, Stack, Title, Tabs } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -50,7 +49,6 @@ export function EnrollmentPage() {
   const address = useAddress(route.useSearch());
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
-  const [isOpen, { open, close }] = useDisclosure(false);
   const [made, setMade] = useState<string>();
   const hasOrganization = useOrganizations().length > 0;
   const mayWrite = useRefusal('agents:write');
@@ -61,7 +59,7 @@ export function EnrollmentPage() {
     query: { page: String(address.search.page ?? 1), orgId },
   });
   const newKey = (
-    <Action refusal={refusal} icon={IconPlus} onClick={open}>
+    <Action refusal={refusal} icon={IconPlus} onClick={() => address.put({ dialog: 'new' })}>
       New key
     </Action>
   );
@@ -115,7 +113,9 @@ export function EnrollmentPage() {
         },
       ]}
     >
-      {isOpen && <NewKeyDialog onClose={close} onMade={setMade} />}
+      {address.search.dialog === 'new' && refusal === undefined && (
+        <NewKeyDialog onClose={() => address.put({ dialog: undefined })} onMade={setMade} />
+      )}
     </ListPage>
   );
 }

@@ -5,7 +5,10 @@ import { signedInRoute } from '../../routing.ts';
 const enrollmentRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/enrollment',
-  validateSearch: z.object({ page: z.number().int().positive().optional().catch(undefined) }),
+  validateSearch: z.object({
+    page: z.number().int().positive().optional().catch(undefined),
+    dialog: z.literal('new').optional().catch(undefined),
+  }),
   staticData: { title: 'Enrollment', permission: 'agents:read' },
   component: lazyRouteComponent(() => import('./enrollment-page.tsx'), 'EnrollmentPage'),
 });

@@ -1,5 +1,4 @@
 import { Stack, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
 import { IconMail, IconUserPlus } from '@tabler/icons-react';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -31,11 +30,10 @@ const TONES: Record<User['status'], Tone> = { active: 'good', invited: 'info', d
 /** The people who may sign in, with their roles. */
 export function PeoplePage() {
   const address = useAddress(route.useSearch());
-  const { q, status, page = 1 } = address.search;
+  const { q, status, page = 1, dialog } = address.search;
   const { orgId } = scopeQuery(useScope());
   const me = useMe();
   const names = useNames();
-  const [isInviting, inviting] = useDisclosure(false);
   const [invited, setInvited] = useState<{ email: string; url: string }>();
   const [changed, setChanged] = useState<User>();
   const mayInvite = useRefusal('users:invite');
@@ -48,7 +46,7 @@ export function PeoplePage() {
           <ButtonLink variant="default" to="/people/roles">
             Roles
           </ButtonLink>
-          <Action refusal={mayInvite} icon={IconUserPlus} onClick={inviting.open}>
+          <Action refusal={mayInvite} icon={IconUserPlus} onClick={() => address.put({ dialog: 'new' })}>
             Invite
           </Action>
         </>
@@ -108,7 +106,9 @@ export function PeoplePage() {
         },
       ]}
     >
-      {isInviting && <InviteDialog onClose={inviting.close} onInvited={setInvited} />}
+      {dialog === 'new' && mayInvite === undefined && (
+        <InviteDialog onClose={() => address.put({ dialog: undefined })} onInvited={setInvited} />
+      )}
       {changed !== undefined && <ChangeUserDialog user={changed} onClose={() => setChanged(undefined)} />}
     </ListPage>
   );

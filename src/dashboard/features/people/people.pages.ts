@@ -9,6 +9,7 @@ const peopleRoute = createRoute({
     q: z.string().optional().catch(undefined),
     status: z.enum(['active', 'invited', 'disabled']).optional().catch(undefined),
     page: z.number().int().positive().optional().catch(undefined),
+    dialog: z.literal('new').optional().catch(undefined),
   }),
   staticData: { title: 'People', permission: 'users:read' },
   component: lazyRouteComponent(() => import('./people-page.tsx'), 'PeoplePage'),

@@ -11,7 +11,6 @@ import {
   Code,
   Title,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
 import { IconDeviceFloppy, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
@@ -32,6 +31,7 @@ import {
   StateBadge,
   tallyText,
   TextLink,
+  useAddress,
   DetailsDrawer,
 } from '../../ui/index.ts';
 import { RunDialog } from './run-dialog.tsx';
@@ -52,14 +52,31 @@ export function NewScriptPage() {
 export function ScriptPage() {
   const { scriptId: id } = route.useParams();
   const script = useQuery(apiQuery('GET /scripts/{id}', { params: { id } }));
+  const { search, put } = useAddress(route.useSearch());
   return (
     <Loaded query={script} what="Reading the script">
-      {(data) => <ScriptEditor key={`${data.id} ${data.updatedAt}`} script={data} />}
+      {(data) => (
+        <ScriptEditor
+          key={`${data.id} ${data.updatedAt}`}
+          script={data}
+          isRunning={search.dialog === 'run'}
+          onRunning={(isOpen) => put({ dialog: isOpen ? 'run' : undefined })}
+        />
+      )}
     </Loaded>
   );
 }
 
-function ScriptEditor({ script }: { script?: Script }) {
+function ScriptEditor({
+  script,
+  isRunning = false,
+  onRunning = () => {},
+}: {
+  script?: Script;
+  /** Whether the form for running it is open. */
+  isRunning?: boolean;
+  onRunning?: (isOpen: boolean) => void;
+}) {
   const open = useNavigate();
   const scope = useScope();
   const me = useMe();
@@ -72,7 +89,6 @@ function ScriptEditor({ script }: { script?: Script }) {
   const [osTypes, setOsTypes] = useState<Script['osTypes']>(script?.osTypes ?? []);
   const [timeoutSeconds, setTimeoutSeconds] = useState<number | string>(script?.timeoutSeconds ?? 300);
   const [owner, setOwner] = useState(scope.orgId ?? ALL);
-  const [isRunning, running] = useDisclosure(false);
   const [run, setRun] = useState<Run>();
   const mayWrite = useRefusal('scripts:write');
   const mayDelete = useRefusal('scripts:delete');
@@ -154,7 +170,7 @@ function ScriptEditor({ script }: { script?: Script }) {
                   mayRun ?? (isChanged ? 'Save the changes first: what is saved is what runs.' : undefined)
                 }
                 icon={IconPlayerPlay}
-                onClick={running.open}
+                onClick={() => onRunning(true)}
               >
                 Run
               </Action>
@@ -252,8 +268,8 @@ function ScriptEditor({ script }: { script?: Script }) {
         onChange={(event) => setContent(event.currentTarget.value)}
         error={faultOf('content')}
       />
-      {script !== undefined && isRunning && (
-        <RunDialog script={script} onClose={running.close} onStarted={setRun} />
+      {script !== undefined && isRunning && mayRun === undefined && (
+        <RunDialog script={script} onClose={() => onRunning(false)} onStarted={setRun} />
       )}
       <RunDrawer run={run} onClose={() => setRun(undefined)} />
     </Page>

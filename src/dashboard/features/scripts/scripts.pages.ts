@@ -24,6 +24,7 @@ const newScriptRoute = createRoute({
 const scriptRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/scripts/$scriptId',
+  validateSearch: z.object({ dialog: z.literal('run').optional().catch(undefined) }),
   staticData: { title: 'Script', permission: 'scripts:read' },
   component: lazyRouteComponent(() => import('./script-page.tsx'), 'ScriptPage'),
 });
