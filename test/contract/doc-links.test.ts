@@ -52,6 +52,15 @@ describe('the documents', () => {
     none(broken.map(({ file, document }) => `${file} refers to ${document}, which does not exist`));
   });
 
+  it('list every feature in the README, and no other', () => {
+    const [, table = ''] = /The features, by subject:\n([\s\S]*?)\n\n[^|]/.exec(read('README.md')) ?? [];
+    const listed = [...table.matchAll(/`([a-z-]+)`/g)].flatMap(([, name]) => name ?? []);
+    const features = readdirSync(path.join(ROOT, 'src/features'), { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? entry.name : [],
+    );
+    expect(listed.toSorted()).to.deep.equal(features.toSorted());
+  });
+
   it('about decisions have the same form, and a line each in the index', () => {
     const index = read(`${DECISIONS}/README.md`);
     const decisions = readdirSync(path.join(ROOT, DECISIONS)).filter((file) => file !== 'README.md');
