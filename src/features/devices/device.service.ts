@@ -1,5 +1,5 @@
 import type { AuditNote } from '../../platform/http/route.ts';
-import type { Context } from '../../platform/context.ts';
+import type { Context, DetachedContext } from '../../platform/context.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { Page } from '../../platform/http/pagination.ts';
@@ -11,7 +11,7 @@ import {
   whereMatching,
 } from '../conditions/index.ts';
 import { conditionsOf } from '../filters/index.ts';
-import { assertOrganizationAccess } from '../organizations/index.ts';
+import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import {
   IS_MEMBER,
   NAME_HAS,
@@ -25,7 +25,7 @@ import {
 } from './device.queries.ts';
 import { Device as DeviceModel } from './device.model.ts';
 import type { Device, DeviceQuery } from './device.schema.ts';
-import type { DeviceHub } from '../../hub/index.ts';
+import { type DeviceHub, withinQueryTimeout } from '../../hub/index.ts';
 
 export async function listDevices(ctx: Context, query: DeviceQuery): Promise<Page<Device>> {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
@@ -96,6 +96,20 @@ export async function findAskableDevice(ctx: Context, id: string): Promise<Devic
   if (device.condition === 'pending') throw awaitsApproval();
   return device;
 }
+
+/**
+ * The device that a live query is for. Throws if the caller may not ask it now. One limit from the arrival of the request
+ * covers waiting for the database as well, and no connection is held while the device is asked.
+ */
+export const askableDevice = (ctx: DetachedContext, deviceId: string): Promise<DeviceModel> =>
+  withinQueryTimeout(
+    ctx.arrivedAt,
+    ctx.withTenant(async (tenant) => {
+      const device = await findAskableDevice(tenant, deviceId);
+      await assertManageable(tenant, device.orgId);
+      return device;
+    }),
+  );
 
 /**
  * Whether a device supports commands of a type. For a connected device the capabilities of its handshake count, even before

@@ -34,8 +34,8 @@ export {
   listDevices,
   noteOfDevice,
   readDevice,
+  askableDevice,
 } from './device.service.ts';
-export { askableDevice } from './ask-device.ts';
 export { lockDevice, type TellAutoUpdate } from './device-update.service.ts';
 export { assertDeviceQuota } from './device-update.queries.ts';
 export { type DecommissionParts, unenrollDevice } from './device-lifecycle.service.ts';

@@ -142,8 +142,9 @@ async function packDevices(db: Db, deviceIds: readonly string[], before: Date): 
       packed.push({ ...row, block: packBlock(block, { hasRange: false }) });
       const stretch = stretchOf(block, row.beginsAt.getTime());
       if (stretch !== undefined) {
-        const { hours: known } = stretches.get(row.deviceId) ?? { hours: [] };
-        stretches.set(row.deviceId, { hours: [...known, stretch] });
+        const ofDevice = stretches.get(row.deviceId);
+        if (ofDevice === undefined) stretches.set(row.deviceId, { hours: [stretch] });
+        else ofDevice.hours.push(stretch);
       }
       await othersTurn();
     }

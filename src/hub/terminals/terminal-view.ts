@@ -33,7 +33,7 @@ export interface TerminalClient {
   closed(message: TerminalClosed): void;
 }
 
-/** The agent reports less often than this that it has the viewer. */
+/** The device is told this often that the terminal has its viewer: more often than the lease of a viewer lasts. */
 const KEEP_MS = 20_000;
 const ATTACH_MS = 15_000;
 /** A flood is confirmed this often, which limits it to the window in this time. Slow output is confirmed with the next. */
