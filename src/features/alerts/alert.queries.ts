@@ -4,6 +4,7 @@ import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { Alert } from './alert.model.ts';
 import { AlertSeverity, type AlertQuery, type AlertStatus } from './alert.schema.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 export interface NewAlert {
   orgId: string;
@@ -304,3 +305,15 @@ export async function countAlerts(ctx: Context, orgId: string | undefined) {
   );
   return rows;
 }
+
+export const alertTimeline: TimelineSource = {
+  kind: 'alert',
+  permission: 'alerts:read',
+  // The subject of such an alert is its device, and only the subject is indexed.
+  from: 'alerts t where t.subject_id = :deviceId and t.device_id is not null',
+  id: 't.id::text',
+  at: 't.raised_at',
+  endedAt: 't.resolved_at',
+  by: 'coalesce(t.resolved_by, t.acknowledged_by)',
+  fields: { title: 't.title', severity: 't.severity', status: 't.status' },
+};
