@@ -29,7 +29,7 @@ name: string
 } | null)
 kind: "presence"
 state: ("connected" | "disconnected")
-reason: string
+reason: ("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "updating" | "never_seen")
 } | {
 /**
  * Unique within its kind. The id of the record, if there is one.

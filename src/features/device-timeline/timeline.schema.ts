@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listOf, Timestamp } from '../../platform/http/fields.ts';
 import { pageQuery } from '../../platform/http/pagination.ts';
-import { CommandStatus } from '../../protocol/index.ts';
+import { CommandStatus, PresenceReason } from '../../protocol/index.ts';
 import { AlertSeverity, AlertStatus } from '../alerts/index.ts';
 
 export const TimelineKind = z.enum([
@@ -39,7 +39,7 @@ export const TimelineEntry = z
       ...common,
       kind: z.literal('presence'),
       state: z.enum(['connected', 'disconnected']),
-      reason: z.string(),
+      reason: PresenceReason,
     }),
     z.object({
       ...common,

@@ -50,7 +50,7 @@ describe('the timeline of a device', function () {
     await inSystem(async (tx) => {
       await tx('presence_changes').insert([
         { ...about, at: hour(1), state: 'connected', reason: 'connected' },
-        { ...about, at: hour(2), state: 'disconnected', reason: 'transport_close' },
+        { ...about, at: hour(2), state: 'disconnected', reason: 'socket_closed' },
       ]);
       const alertId = await raisedAlert(tx, {
         orgId,
@@ -182,7 +182,7 @@ describe('the timeline of a device', function () {
       status: 'resolved',
       by: person,
     });
-    expect(lost).to.include({ state: 'disconnected', reason: 'transport_close' });
+    expect(lost).to.include({ state: 'disconnected', reason: 'socket_closed' });
     expect(body).to.deep.include({ next: null, hidden: [] });
   });
 
