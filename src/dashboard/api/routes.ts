@@ -4958,6 +4958,18 @@ orgId?: string
 response: AlertSummary
 }
 /**
+ * List what needs attention now, by cause
+ */
+"GET /alerts/causes": {
+query: {
+orgId?: string
+limit?: string
+}
+response: {
+data: AlertCause[]
+}
+}
+/**
  * Read an alert
  */
 "GET /alerts/{id}": {
@@ -11147,6 +11159,51 @@ medium: number
 low: number
 info: number
 }
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertCause".
+ */
+export interface AlertCause {
+orgId: string
+/**
+ * The site of all of its devices; null if they are of several sites, or there are none.
+ */
+siteId: (string | null)
+kind: string
+/**
+ * The worst of its alerts.
+ */
+severity: ("critical" | "high" | "medium" | "low" | "info")
+/**
+ * How many alerts it has.
+ */
+count: number
+/**
+ * The first of the devices that the alerts are about, at most 3.
+ */
+devices: {
+id: string
+name: string
+}[]
+deviceCount: number
+/**
+ * Whether the alerts were raised together, within minutes at one site, which suggests one cause.
+ */
+isTogether: boolean
+/**
+ * The title that all of its alerts have; null if they differ.
+ */
+title: (string | null)
+firstAt: string
+/**
+ * When the last of them was raised.
+ */
+lastAt: string
+/**
+ * The oldest of its alerts, at most 100.
+ */
+alertIds: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -18,6 +18,7 @@ import {
   Notice,
 } from '../../ui/index.ts';
 import { useRefusal } from '../../session.ts';
+import { SEVERITIES } from '../alert-words/index.ts';
 import { SeverityBadge } from '../alerts/index.ts';
 import { REFRESHES } from './device-dialogs.tsx';
 import { PinnedNotes } from './device-notes.tsx';
@@ -152,7 +153,6 @@ function OpenAlerts({ device }: { device: Device }) {
   );
 }
 
-const SEVERITIES = ['critical', 'high', 'medium', 'low', 'info'] as const;
 const bySeverity = (a: Alert, b: Alert) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity);
 
 type Interface = Answer<'GET /devices/{id}/inventory'>['interfaces'][number];
