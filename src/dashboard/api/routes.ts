@@ -4963,6 +4963,9 @@ response: AlertSummary
 "GET /alerts/causes": {
 query: {
 orgId?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
 limit?: string
 }
 response: {

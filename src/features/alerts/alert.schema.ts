@@ -8,7 +8,6 @@ import {
   noneBefore,
   text,
   Timestamp,
-  wholeNumber,
 } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 
@@ -100,13 +99,11 @@ export const AlertSummary = z
   .meta({ id: 'AlertSummary' });
 export type AlertSummary = z.infer<typeof AlertSummary>;
 
-const CAUSES_MAX = 100;
-const CAUSES_DEFAULT = 20;
 const IDS_SHOWN = 100;
 const DEVICES_SHOWN = 3;
 
 export const CauseQuery = SummaryQuery.extend({
-  limit: wholeNumber(CAUSES_DEFAULT, 1, CAUSES_MAX),
+  limit: PageQuery.shape.limit,
 });
 export type CauseQuery = z.infer<typeof CauseQuery>;
 

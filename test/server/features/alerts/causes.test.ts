@@ -153,8 +153,6 @@ describe('causes of alerts', function () {
     expect((await causes('', part)).data.map(({ orgId }: { orgId: string }) => orgId)).to.deep.equal([
       second,
     ]);
-    for (const query of ['?limit=0', '?limit=101', '?limit=all', '?orgId=x']) {
-      expect((await causes(query)).status, query).to.equal(400);
-    }
+    expect((await causes('?orgId=x')).status).to.equal(400);
   });
 });
