@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
@@ -9,6 +10,7 @@ import {
   MetricRetention,
   MetricsNow,
   MetricsNowQuery,
+  ScrapeQuery,
 } from './metric.schema.ts';
 import {
   changeMetricRetention,
@@ -17,6 +19,7 @@ import {
   readMetrics,
   readMetricsNow,
 } from './metric.service.ts';
+import { scrapeMetrics } from './scrape.service.ts';
 
 /** The answer, which drops what only the audit note needs. */
 const MetricRetentionAnswer = MetricRetention.strip().meta({ id: 'MetricRetention' });
@@ -49,6 +52,20 @@ export const metricRoutes: RouteGroup = {
       query: MetricsNowQuery,
       response: MetricsNow,
       handler: ({ ctx, query }) => readMetricsNow(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/metrics/openmetrics',
+      summary: 'Read the newest figures of devices as OpenMetrics',
+      description:
+        'For Prometheus and what reads its format: scrape it once a minute with an API key as bearer token. At most 10,000 devices; more are read by organization or by filter. A device that has not reported for ten minutes has no figures, and `muster_device_connected` says whether it is connected. A filter also requires `filters:read`.',
+      access: everyScope('devices:read'),
+      cost: 'expensive',
+      query: ScrapeQuery,
+      response: z.string(),
+      media: ['application/openmetrics-text'],
+      errors: ['conflict'],
+      handler: ({ ctx, query }) => scrapeMetrics(ctx, query),
     }),
     route({
       method: 'get',
