@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { DAY_MS } from '../../clock.ts';
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import {
   DeviceMetrics,
   MetricHours,
@@ -24,7 +26,7 @@ import { scrapeMetrics } from './scrape.service.ts';
 /** The answer, which drops what only the audit note needs. */
 const MetricRetentionAnswer = MetricRetention.strip().meta({ id: 'MetricRetention' });
 
-export const metricRoutes: RouteGroup = {
+export const metricRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Metric history',
   description:
     'Figures of devices over time. Each minute is kept for 14 days, each quarter of an hour for 90 days and each hour for 2 years.',
@@ -66,6 +68,13 @@ export const metricRoutes: RouteGroup = {
       media: ['application/openmetrics-text'],
       errors: ['conflict'],
       handler: ({ ctx, query }) => scrapeMetrics(ctx, query),
+      audit: {
+        action: 'data.access',
+        resource: 'device',
+        // Programs read it each minute, all day.
+        note: (_answer, { ctx, query }) =>
+          reads.once(ctx, ['openmetrics', query], { details: { what: 'openmetrics', ...query } }, DAY_MS),
+      },
     }),
     route({
       method: 'get',
@@ -103,4 +112,4 @@ export const metricRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
   buildOrganization,
@@ -64,6 +65,17 @@ describe('figures as OpenMetrics, of a server', () => {
     expect(text.endsWith('# EOF\n')).to.equal(true);
   });
 
+  it('have one entry in the audit trail for each key and selection, not one for each scrape', async () => {
+    const { admin, orgId } = await buildTenant(app);
+    for (const query of ['', '', `?orgId=${orgId}`, '', `?orgId=${orgId}`]) await scrape(query, admin.token);
+    const details = async () => {
+      const { body } = await app.call('GET', '/audit-logs/search?q=openmetrics', { token: admin.token });
+      return (body.data as { details: object }[]).map((entry) => entry.details);
+    };
+    const found = await eventually(details, (entries) => entries.length >= 2);
+    expect(found).to.have.deep.members([{ what: 'openmetrics' }, { what: 'openmetrics', orgId }]);
+  });
+
   it('are those of the caller’s devices, or of one organization', async () => {
     const other = await buildOrganization(app, tenant.partnerId);
     const stranger = await buildTenant(app);
@@ -72,7 +84,7 @@ describe('figures as OpenMetrics, of a server', () => {
       [...(await scrape(query, token)).text.matchAll(/muster_device_connected\{.*?,device="(.*?)"/g)].map(
         ([, name]) => name,
       );
-    expect((await names()).sort()).to.deep.equal(['FRONT-1', 'SECOND']);
+    expect(await names()).to.have.members(['FRONT-1', 'SECOND']);
     expect(await names(`?orgId=${other}`)).to.deep.equal(['SECOND']);
     expect(await names('', tenant.technician.token)).to.deep.equal(['FRONT-1']);
     expect(await names('', stranger.admin.token)).to.deep.equal([]);
