@@ -1,8 +1,6 @@
 import path from 'node:path';
 import { type Readable, Writable } from 'node:stream';
-import { type Values, environmentOfProcess } from '../config/variables.ts';
-import { InvalidArgumentError } from 'commander';
-import { EmailAddress } from '../email-address.ts';
+import { type Values, environmentOfProcess } from '../config/environment.ts';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -72,13 +70,6 @@ export const written = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     stream.write('', () => resolve());
   });
-
-/** Parses an option whose value is an email address. */
-export function parseEmail(text: string): string {
-  const parsed = EmailAddress.safeParse(text);
-  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
-  return parsed.data;
-}
 
 /** Secrets never come from arguments, which every user of the machine can read in the list of processes. */
 

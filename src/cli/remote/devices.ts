@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type CommandIo, fileOf } from '../io.ts';
-import { type Api, apiOf, type Query, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { type Api, apiOf, type Query } from './api.ts';
+import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
 import { COLUMNS, type ColumnName, Device, createOutput, table } from './output.ts';
-import { connectToHub, type HubConnection } from './hub-connection.ts';
+import type { HubConnection } from './hub-connection.ts';
 import {
   DevicesDelta,
   DevicesEnded,
@@ -174,6 +175,8 @@ async function* matching(
       `--${refused} cannot be used with --where and --conditions. Write it as a condition.`,
     );
   }
+  // Most lists need no connection, which takes longer to load than they take.
+  const { connectToHub } = await import('./hub-connection.ts');
   const hub = await connectToHub(profile);
   try {
     const found = await matchingDevices(hub, { orgId: options.org, siteId: options.site, conditions });

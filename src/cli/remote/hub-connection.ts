@@ -8,7 +8,8 @@ import {
   HUB_PATH,
   type HubToDashboard,
 } from '../../protocol/index.ts';
-import { reasonOf, EXIT, exitOf, RemoteFailure, type Profile } from './profiles.ts';
+import { reasonOf } from './api.ts';
+import { EXIT, exitOf, RemoteFailure, type Profile } from './profiles.ts';
 import type { CommandIo } from '../io.ts';
 
 /** The first Ctrl+C ends the work cleanly, the second ends the program. */

@@ -2,7 +2,8 @@ import readline from 'node:readline';
 import { Writable } from 'node:stream';
 import { z } from 'zod';
 import type { CommandIo } from '../io.ts';
-import { apiOf, EXIT, RemoteFailure, profilesFile, readProfiles, writeProfiles } from './profiles.ts';
+import { apiOf } from './api.ts';
+import { EXIT, RemoteFailure, profilesFile, readProfiles, writeProfiles } from './profiles.ts';
 import { createOutput, type Output, visible, table } from './output.ts';
 
 /** `muster login`, `logout` and `profiles`. A key is typed or piped, never an argument, which other users could read. */

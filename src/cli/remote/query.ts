@@ -10,7 +10,8 @@ import {
   QueryStarted,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { apiOf, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { apiOf } from './api.ts';
+import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
 import { type ConditionOptions, conditionsOf, deviceNamed, filterIdOf, matchingDevices } from './devices.ts';
 import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
 import { createOutput, type Output, visible, fitted } from './output.ts';

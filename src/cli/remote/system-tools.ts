@@ -9,7 +9,8 @@ import {
 import type { CommandIo } from '../io.ts';
 import { deviceNamed } from './devices.ts';
 import { createOutput, table } from './output.ts';
-import { type Api, apiOf, EXIT, profileNamed, RemoteFailure } from './profiles.ts';
+import { type Api, apiOf } from './api.ts';
+import { EXIT, profileNamed, RemoteFailure } from './profiles.ts';
 
 /** `muster processes` and `muster services`: what runs on a device now, as the dashboard shows it. Nothing is stored. */
 

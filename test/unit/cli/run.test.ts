@@ -10,7 +10,7 @@ describe('a command of muster, run in the process of its caller', () => {
     expect([help.code, help.err]).to.deep.equal([0, '']);
     expect(help.out)
       .to.match(/^Usage: muster /)
-      .and.contain('completion <shell>');
+      .and.contain('completion');
     const ofCommand = await runMuster(['audit', 'verify', '--help']);
     expect([ofCommand.code, ofCommand.err]).to.deep.equal([0, '']);
     expect(ofCommand.out).to.contain('--bundle <file>');
