@@ -11,6 +11,7 @@ import {
 import type { CommandIo } from '../io.ts';
 import { EXIT, RemoteFailure, profileNamed } from './profiles.ts';
 import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import { localSeconds, localTime } from './local-time.ts';
 import { createOutput, type Output, visible, visibleLines, fitted } from './output.ts';
 
 /** `muster jobs watch`: follows commands, backups and other long-running work. */
@@ -129,10 +130,10 @@ function jobLine({
     phase === state ? '' : phase,
     message ?? '',
     scriptFailure({ state, exitCode }) ?? '',
-    stalledSince === undefined ? '' : `stands still since ${stalledSince}`,
+    stalledSince === undefined ? '' : `stands still since ${localTime(stalledSince)}`,
   ];
   const parts = [
-    at,
+    localSeconds(at),
     state.padEnd(10),
     kind.padEnd(18),
     done.padStart(5),

@@ -14,6 +14,7 @@ import { apiOf } from './api.ts';
 import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
 import { type ConditionOptions, conditionsOf, deviceNamed, filterIdOf, matchingDevices } from './devices.ts';
 import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import { localSeconds } from './local-time.ts';
 import { createOutput, type Output, visible, fitted } from './output.ts';
 
 /** `muster query`: reads the event logs of devices live, as the dashboard does. Nothing of it is stored. */
@@ -174,7 +175,13 @@ const NAME_MAX = 30;
 
 function entryLine(entry: LogEntry, hostname: string, width: number): string {
   const { timeCreated, level, source, eventId, message } = entry;
-  const parts = [timeCreated, level.padEnd(11), hostname.padEnd(width), `${source}[${eventId}]`, message];
+  const parts = [
+    localSeconds(timeCreated),
+    level.padEnd(11),
+    hostname.padEnd(width),
+    `${source}[${eventId}]`,
+    message,
+  ];
   return visible(parts.join('  '));
 }
 

@@ -8,6 +8,7 @@ import {
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
 import { deviceNamed } from './devices.ts';
+import { localSeconds } from './local-time.ts';
 import { createOutput, table } from './output.ts';
 import { type Api, apiOf } from './api.ts';
 import { EXIT, profileNamed, RemoteFailure } from './profiles.ts';
@@ -59,7 +60,7 @@ export async function listProcesses(
       user,
       cpuPercent === undefined ? '' : `${cpuPercent} %`,
       memory(memoryBytes),
-      startedAt,
+      startedAt === '' ? '' : localSeconds(startedAt),
       state,
       name,
       commandLine ?? '',

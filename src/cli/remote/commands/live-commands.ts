@@ -78,7 +78,7 @@ function addSystemTools(program: Command, { io }: CommandLine, remote: Remote): 
     .requiredOption('--pid <number>', 'its number', parsed(z.coerce.number().pipe(Pid)))
     .option(
       '--started-at <time>',
-      'its start as the list says; a later process with the same number is not ended',
+      'its start as --json has it; a later process with the same number is not ended',
       parsed(Instant),
     )
     .action(
