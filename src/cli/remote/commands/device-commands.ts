@@ -3,6 +3,7 @@ import { DeviceStatus, OsType } from '../../../protocol/index.ts';
 import type { CommandLine } from '../../io.ts';
 import type { DevicesOptions } from '../devices.ts';
 import { COLUMNS, type ColumnName } from '../output.ts';
+import type { SearchOptions } from '../search.ts';
 import { forConnection, Id, Limit, parsed, remoteAction, withConditions } from './remote-command.ts';
 
 export function addDevices(program: Command, commandLine: CommandLine): void {
@@ -32,7 +33,19 @@ export function addDevices(program: Command, commandLine: CommandLine): void {
     .action(
       remote(async (options: DevicesOptions) => (await import('../devices.ts')).listDevices(io, options)),
     );
+
+  forConnection(program.command('search'))
+    .argument('<text>', 'a part of a name, an address, a serial number, a tag and more')
+    .option('--limit <number>', 'the most results', parsed(Limit.max(SEARCH_MAX)), 20)
+    .action(
+      remote(async (text: string, options: SearchOptions) =>
+        (await import('../search.ts')).search(io, text, options),
+      ),
+    );
 }
+
+/** As the server has it. */
+const SEARCH_MAX = 50;
 
 const DEFAULT_COLUMNS: ColumnName[] = ['hostname', 'status', 'os', 'agent', 'lastSeen', 'id'];
 
