@@ -80,20 +80,50 @@ export async function secretFrom(io: CommandIo, source: { file: string } | 'stdi
   return line;
 }
 
-/** Asks on the terminal without showing the input; `undefined` if there is no terminal. */
-export async function askSecret(io: CommandIo, question: string): Promise<string | undefined> {
-  if (io.stdin.isTTY !== true || io.stderr.isTTY !== true) return undefined;
-  io.stderr.write(question);
+/** The user was not asked, or has not answered. */
+export class Unanswered extends Error {
+  readonly reason: 'no terminal' | 'interrupted' | 'ended';
+
+  constructor(reason: Unanswered['reason']) {
+    super(reason === 'no terminal' ? 'There is no terminal to ask at.' : 'Cancelled.');
+    this.name = 'Unanswered';
+    this.reason = reason;
+  }
+}
+
+/**
+ * Asks on the terminal. Throws `Unanswered`.
+ * @param question  text without anything that a terminal obeys
+ */
+export async function ask(io: CommandIo, question: string, { isSecret = false } = {}): Promise<string> {
+  if (io.stdin.isTTY !== true || io.stderr.isTTY !== true) throw new Unanswered('no terminal');
   const unseen = new Writable({ write: (_text, _encoding, done) => done() });
-  const terminal = createInterface({ input: io.stdin, output: unseen, terminal: true });
+  const terminal = createInterface({
+    input: io.stdin,
+    output: isSecret ? unseen : io.stderr,
+    terminal: true,
+    prompt: question,
+  });
+  if (isSecret) io.stderr.write(question);
+  else terminal.prompt();
   try {
     return await new Promise((resolve, reject) => {
       terminal.once('line', resolve);
-      terminal.once('SIGINT', () => reject(new Error('Cancelled.')));
-      terminal.once('close', () => reject(new Error('Cancelled.')));
+      terminal.once('SIGINT', () => reject(new Unanswered('interrupted')));
+      terminal.once('close', () => reject(new Unanswered('ended')));
     });
   } finally {
     terminal.close();
-    io.stderr.write('\n');
+    if (isSecret) io.stderr.write('\n');
+  }
+}
+
+/** Asks on the terminal without showing the input; `undefined` if there is no terminal. */
+export async function askSecret(io: CommandIo, question: string): Promise<string | undefined> {
+  try {
+    return await ask(io, question, { isSecret: true });
+  } catch (error) {
+    if (error instanceof Unanswered && error.reason === 'no terminal') return undefined;
+    throw error;
   }
 }

@@ -20,16 +20,18 @@ const ANSWER_MAX_BYTES = 50_000_000;
 /** Pauses before a request is sent again of which it is unknown whether it has arrived. */
 const AGAIN_MS = [500, 2000];
 
+const Said = z.object({ code: z.string(), message: z.string() });
+
+/** A device that a request for several was refused for. */
+export const Refusal = z.object({ deviceId: z.string(), code: z.string(), message: z.string() });
+type Refusal = z.infer<typeof Refusal>;
+
 const Failure = z.object({
   error: z.string(),
   code: z.string(),
+  // What a device itself has said, or the devices that are refused and why.
   details: z
-    .union([
-      z.object({ code: z.string(), message: z.string() }).transform(({ message }) => [message]),
-      z
-        .array(z.object({ deviceId: z.string(), message: z.string() }))
-        .transform((refusals) => refusals.map(({ deviceId, message }) => `${deviceId}: ${message}`)),
-    ])
+    .union([Said, z.array(Refusal)])
     .optional()
     .catch(undefined),
 });
@@ -88,10 +90,13 @@ interface Sent {
 /** A refusal of the server, with its code. */
 export class Refused extends RemoteFailure {
   readonly code: string;
+  /** Of a request for several devices of which none was taken. */
+  readonly refusals: readonly Refusal[];
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, refusals: readonly Refusal[]) {
     super(exitOf(code), message);
     this.code = code;
+    this.refusals = refusals;
   }
 }
 
@@ -115,7 +120,8 @@ export async function request(
     });
     text = await textOf(response);
   } catch (error) {
-    throw new Unanswered(EXIT.unreachable, `${url.origin} does not answer: ${reasonOf(error)}`);
+    const doubt = body === undefined ? '' : '. It is not known whether this was carried out.';
+    throw new Unanswered(EXIT.unreachable, `${url.origin} does not answer: ${reasonOf(error)}${doubt}`);
   }
   if (text === undefined) {
     throw new RemoteFailure(
@@ -128,11 +134,11 @@ export async function request(
   const failure = Failure.safeParse(answer);
   if (failure.success) {
     const { error: refusal, code, details = [] } = failure.data;
-    // What devices themselves have said, or why they are refused.
-    const error = [refusal, ...details].join(' ');
+    const refusals = Array.isArray(details) ? details : [];
+    const error = Array.isArray(details) ? refusal : `${refusal} ${details.message}`;
     const retryAfter = response.headers.get('retry-after');
     const when = response.status === 429 && retryAfter !== null ? ` Try again in ${retryAfter} s.` : '';
-    throw new Refused(code, `${error}${when}`);
+    throw new Refused(code, `${error}${when}`, refusals);
   }
   const location = response.headers.get('location');
   throw new RemoteFailure(

@@ -12,7 +12,8 @@ import {
 import type { CommandIo } from '../io.ts';
 import { apiOf } from './api.ts';
 import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
-import { type ConditionOptions, conditionsOf, deviceNamed, filterIdOf, matchingDevices } from './devices.ts';
+import { type ConditionOptions, conditionsOf, matchingDevices } from './devices.ts';
+import { deviceNamed, filterIdOf } from './names.ts';
 import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
 import { localSeconds } from './local-time.ts';
 import { createOutput, type Output, visible, fitted } from './output.ts';

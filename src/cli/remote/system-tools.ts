@@ -7,7 +7,7 @@ import {
   ServiceChange,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { deviceNamed } from './devices.ts';
+import { deviceNamed } from './names.ts';
 import { localSeconds } from './local-time.ts';
 import { createOutput, table } from './output.ts';
 import { type Api, apiOf } from './api.ts';

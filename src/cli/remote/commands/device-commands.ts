@@ -1,10 +1,22 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
 import { DeviceStatus, OsType } from '../../../protocol/index.ts';
 import type { CommandLine } from '../../io.ts';
+import type { ActOptions } from '../act.ts';
 import type { DevicesOptions } from '../devices.ts';
 import { COLUMNS, type ColumnName } from '../output.ts';
 import type { SearchOptions } from '../search.ts';
-import { forConnection, Id, Limit, parsed, remoteAction, withConditions } from './remote-command.ts';
+import {
+  forActing,
+  forConnection,
+  Id,
+  later,
+  Limit,
+  parsed,
+  remoteAction,
+  withConditions,
+  words,
+} from './remote-command.ts';
 
 export function addDevices(program: Command, commandLine: CommandLine): void {
   const { io } = commandLine;
@@ -34,6 +46,8 @@ export function addDevices(program: Command, commandLine: CommandLine): void {
       remote(async (options: DevicesOptions) => (await import('../devices.ts')).listDevices(io, options)),
     );
 
+  addActs(devices, commandLine);
+
   forConnection(program.command('search'))
     .argument('<text>', 'a part of a name, an address, a serial number, a tag and more')
     .option('--limit <number>', 'the most results', parsed(Limit.max(SEARCH_MAX)), 20)
@@ -43,6 +57,64 @@ export function addDevices(program: Command, commandLine: CommandLine): void {
       ),
     );
 }
+
+/** Commands that change devices. */
+function addActs(devices: Command, commandLine: CommandLine): void {
+  const { io } = commandLine;
+  const remote = remoteAction(commandLine);
+  const acts = () => import('../device-acts.ts');
+
+  forActing(devices.command('restart'))
+    .description('restart the machines; those that are offline restart when they are back, within a day')
+    .option('--delay <seconds>', 'how long the machines wait before they restart', parsed(Delay))
+    .action(
+      remote(async (names: string[], options: ActOptions & { delay?: number }) =>
+        (await acts()).restartDevices(io, names, options),
+      ),
+    );
+
+  forActing(
+    devices
+      .command('maintenance')
+      .addArgument(new Argument('<state>', 'whether maintenance begins or ends').choices(['on', 'off'])),
+  )
+    .description('begin or end maintenance, in which no alerts are raised')
+    .option('--until <time>', 'when it ends by itself: a time, or a span such as 2h', later)
+    .action(
+      remote(async (state: 'on' | 'off', names: string[], options: ActOptions & { until?: string }) =>
+        (await acts()).setMaintenance(io, state, names, options),
+      ),
+    );
+
+  forActing(devices.command('tag'))
+    .description('add and remove tags')
+    .option('--add <tags>', 'separated by commas', words)
+    .option('--remove <tags>', 'separated by commas', words)
+    .action(
+      remote(async (names: string[], options: ActOptions & { add?: string[]; remove?: string[] }) =>
+        (await acts()).tagDevices(io, names, options),
+      ),
+    );
+
+  forActing(devices.command('move'))
+    .description('move devices to another site')
+    .requiredOption('--to <site>', 'the site, by name or id')
+    .action(
+      remote(async (names: string[], options: ActOptions & { to: string }) =>
+        (await acts()).moveDevices(io, names, options),
+      ),
+    );
+
+  forActing(devices.command('approve'))
+    .description('approve machines that wait for it, each as a device of its own')
+    .action(
+      remote(async (names: string[], options: ActOptions) =>
+        (await acts()).approveDevices(io, names, options),
+      ),
+    );
+}
+
+const Delay = z.coerce.number('must be a number').int().min(0).max(86_400);
 
 /** As the server has it. */
 const SEARCH_MAX = 50;

@@ -42,6 +42,23 @@ export const withConditions = (command: Command): Command =>
 /** Far longer than any sentence of ours. */
 const MESSAGE_MAX = 2000;
 
+/** The options of commands that change devices, which are their last arguments. */
+export const forActing = (command: Command): Command =>
+  withConditions(forConnection(command))
+    .argument(
+      '[devices...]',
+      'host names, display names or ids; group:<name> and filter:<name> are all devices of one',
+    )
+    .option('--yes', 'do not ask before several devices are changed')
+    .option('--dry-run', 'show which devices would be changed, and change nothing');
+
+/** Words between commas. */
+export const words = (text: string): string[] =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+
 async function exitCodeOf({ stderr }: CommandIo, work: () => Promise<number>): Promise<number> {
   try {
     return await work();
@@ -72,10 +89,18 @@ export const list = (text: string, before: string[] = []): string[] => [...befor
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A time with its offset, or an age. */
-export function moment(text: string): string {
+export const moment = (text: string): string => timeOf(text, -1);
+
+/** A time with its offset, or how long it is until then. */
+export const later = (text: string): string => timeOf(text, 1);
+
+function timeOf(text: string, direction: 1 | -1): string {
   const { count, unit = '' } = /^(?<count>\d{1,6})(?<unit>[smhd])$/.exec(text)?.groups ?? {};
-  if (count !== undefined) return new Date(clock.now() - Number(count) * (UNITS_MS[unit] ?? 0)).toISOString();
+  if (count !== undefined) {
+    const spanMs = Number(count) * (UNITS_MS[unit] ?? 0);
+    return new Date(clock.now() + direction * spanMs).toISOString();
+  }
   const time = Instant.safeParse(text);
   if (time.success) return text;
-  throw new InvalidArgumentError('It must be a time such as 2026-01-31T08:00:00Z, or an age such as 30m.');
+  throw new InvalidArgumentError('It must be a time such as 2026-01-31T08:00:00Z, or a span such as 30m.');
 }
