@@ -123,7 +123,7 @@ export const endsAll = ({ exit }: RemoteFailure): boolean =>
   exit === EXIT.notSignedIn || exit === EXIT.forbidden || exit === EXIT.unreachable;
 
 /** Whether the server has taken the request, and refused the devices. */
-const isAboutDevices = (error: RemoteFailure): error is Refused =>
+export const isAboutDevices = (error: RemoteFailure): error is Refused =>
   error instanceof Refused && error.refusals.length > 0;
 
 /** What became of a device for which a request has failed. */

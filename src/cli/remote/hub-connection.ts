@@ -108,6 +108,29 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
   };
 }
 
+/** Whether the server may be reached again later. */
+export const isLoss = (error: unknown): error is RemoteFailure =>
+  error instanceof RemoteFailure && error.exit === EXIT.unreachable;
+
+/** Connects again after a loss. Returns `undefined` if the user has interrupted it. */
+export async function connectAgain(
+  profile: Profile,
+  patienceMs: number,
+  interrupted: AbortSignal,
+): Promise<HubConnection | undefined> {
+  const until = clock.monotonic() + patienceMs;
+  for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
+    // Random delay: other watchers have lost the same server, and must not all return at once.
+    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), { signal: interrupted }).catch(() => {});
+    if (interrupted.aborted) return undefined;
+    try {
+      return await connectToHub(profile);
+    } catch (error) {
+      if (!isLoss(error) || clock.monotonic() > until) throw error;
+    }
+  }
+}
+
 async function connected(socket: Socket, server: string): Promise<void> {
   let late: Timer | undefined;
   try {
