@@ -73,6 +73,10 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     load: async () => (await import('./remote/commands/work-commands.ts')).addWork,
   },
   {
+    commands: { terminal: 'open a terminal of a device' },
+    load: async () => (await import('./remote/commands/terminal-commands.ts')).addTerminal,
+  },
+  {
     commands: { completion: 'print the script that completes commands and options in a shell' },
     load: async () => (await import('./completion-commands.ts')).addCompletion,
   },

@@ -13,18 +13,25 @@ export interface CommandIo {
   env: Values;
   /** The working directory, from which relative file names start. */
   cwd: string;
-  stdin: Readable & { readonly isTTY?: boolean };
+  stdin: InputStream;
   stdout: OutputStream;
   stderr: OutputStream;
   /**
-   * Calls the listener once, at Ctrl+C or SIGTERM; without a listener, these end the program at once, and so does a
+   * Calls the listener once, at Ctrl+C, SIGTERM or SIGHUP; without a listener, these end the program at once, and so does a
    * second signal. Returns a function that removes the listener.
    */
   onInterrupt(listener: () => void): () => void;
 }
 
-/** A terminal has a width in `columns`. */
-export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+/** In raw mode a terminal gives every key as it is typed, and obeys none itself. */
+export type InputStream = Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
+
+/** A terminal has its size in `columns` and `rows`, and the event `resize`. */
+export type OutputStream = Writable & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
 
 /** Dependencies for adding commands to the program. */
 export interface CommandLine {
@@ -37,6 +44,9 @@ export interface CommandLine {
 
 /** The path of a file name that the user has given. */
 export const fileOf = ({ cwd }: Pick<CommandIo, 'cwd'>, name: string): string => path.resolve(cwd, name);
+
+/** Ctrl+C, the order to end, and the end of the terminal. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The input and output of this process. */
 export function processIo(): CommandIo {
@@ -51,15 +61,13 @@ export function processIo(): CommandIo {
     stderr: process.stderr,
     onInterrupt(listener) {
       const remove = () => {
-        process.off('SIGINT', onSignal);
-        process.off('SIGTERM', onSignal);
+        for (const signal of SIGNALS) process.off(signal, onSignal);
       };
       const onSignal = () => {
         remove();
         listener();
       };
-      process.on('SIGINT', onSignal);
-      process.on('SIGTERM', onSignal);
+      for (const signal of SIGNALS) process.on(signal, onSignal);
       return remove;
     },
   };

@@ -8,8 +8,8 @@ import {
   HUB_PATH,
   type HubToDashboard,
 } from '../../protocol/index.ts';
-import { reasonOf } from './api.ts';
-import { EXIT, exitOf, RemoteFailure, type Profile } from './profiles.ts';
+import { reasonOf, Refused } from './api.ts';
+import { EXIT, RemoteFailure, type Profile } from './profiles.ts';
 import type { CommandIo } from '../io.ts';
 
 /** The first Ctrl+C ends the work cleanly, the second ends the program. */
@@ -32,6 +32,10 @@ export const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+
+/** Resolves after this time, which does not keep the program from ending. */
+export const unheld = (ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.setTimeout(resolve, ms).unref());
 
 type Event = keyof DashboardToHub;
 type Message<E extends Event> = Parameters<DashboardToHub[E]>[0];
@@ -86,7 +90,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
       const refused = ErrorAck.safeParse(given);
       if (refused.success) {
         const { code, message: sentence } = refused.data.error;
-        throw new RemoteFailure(exitOf(code), sentence);
+        throw new Refused(code, sentence, []);
       }
       const parsed = answer.safeParse(given);
       if (parsed.success) return parsed.data;
@@ -142,7 +146,7 @@ async function connected(socket: Socket, server: string): Promise<void> {
         const refusal = Refusal.safeParse(error);
         if (!refusal.success) return away(reasonOf(error));
         const { code, message } = refusal.data.data;
-        reject(new RemoteFailure(exitOf(code), message));
+        reject(new Refused(code, message, []));
       });
       // The connection may be lost, or be to another server, before the server has answered on it.
       socket.once('disconnect', away);
