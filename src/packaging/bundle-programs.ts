@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { PROJECT_ROOT } from '../platform/project-root.ts';
 
@@ -50,23 +49,31 @@ export async function bundlePrograms(entries: readonly string[], folder: string)
     external: NOT_BUNDLED,
     banner: { js: REQUIRE },
     logLevel: 'silent',
-    plugins: [ownPlaces(folder)],
+    plugins: [ownPlaces()],
   });
 }
 
-/** A module of ours takes its place for the one that it has in a build, whichever file of the bundle it is in. */
-function ownPlaces(folder: string): Plugin {
+/**
+ * A module of ours takes its place for the one that it has in a build, whichever file of the bundle it is in, and
+ * wherever `dist` is moved to.
+ */
+function ownPlaces(): Plugin {
   return {
     name: 'places of our modules',
     setup(building) {
       building.onLoad({ filter: /\.ts$/ }, async ({ path: file }) => {
-        const within = path.relative(PROJECT_ROOT, file);
+        const within = path.relative(PROJECT_ROOT, file).split(path.sep).join('/');
         const text = within.startsWith('src') ? await readFile(file, 'utf8') : '';
         if (!text.includes('import.meta.')) return undefined;
-        const place = path.join(folder, 'dist', within.replace(/\.ts$/, '.js'));
+        const place = JSON.stringify(`/dist/${within.replace(/\.ts$/, '.js')}`);
+        const url = `(import.meta.url.slice(0, import.meta.url.lastIndexOf('/dist/')) + ${place})`;
         const contents = text
-          .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(place).href))
-          .replaceAll('import.meta.dirname', JSON.stringify(path.dirname(place)));
+          .replaceAll(
+            'import.meta.dirname',
+            `require('node:path').dirname(require('node:url').fileURLToPath(IMPORTED))`,
+          )
+          .replaceAll('import.meta.url', url)
+          .replaceAll('IMPORTED', url);
         return { contents, loader: 'ts' };
       });
     },

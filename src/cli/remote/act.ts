@@ -70,7 +70,8 @@ export function dryRun(output: Output, targets: readonly Target[], does: string)
   return 0;
 }
 
-const NAMES_MAX = 20;
+/** How many devices a remark or a question names. */
+export const NAMES_MAX = 20;
 
 /** Throws unless the user agrees. Without a terminal nobody is there to ask. */
 export async function confirm(io: CommandIo, targets: readonly Target[], does: string): Promise<void> {

@@ -35,8 +35,11 @@ export interface JobReport {
 interface Seen {
   nextSeq: number;
   hasGap: boolean;
-  /** How many characters were printed, of each stream. */
-  printed: Record<Stream, number>;
+  /** How many characters of each stream were printed before the first gap, and after it. */
+  before: Record<Stream, number>;
+  after: Record<Stream, number>;
+  /** The last that was printed since the last gap. */
+  sinceGap: Record<Stream, string>;
   /** A line that has not ended. */
   open: Record<Stream, string>;
   /** What was said last about how far it is. */
@@ -44,8 +47,12 @@ interface Seen {
 }
 
 const NAME_MAX = 30;
+/** Of more devices, only the ends are remarked. */
+const NAMED_MAX = 20;
 /** A line that is longer is printed in parts. */
 const LINE_MAX = 8000;
+/** How much of an output is compared to find out whether it is the end. */
+const COMPARED = 200;
 
 export function createJobReport(output: Output, jobs: readonly FollowedJob[]): JobReport {
   const width = Math.max(0, ...jobs.map(({ hostname }) => Math.min(visible(hostname).length, NAME_MAX)));
@@ -54,7 +61,9 @@ export function createJobReport(output: Output, jobs: readonly FollowedJob[]): J
     const seen = all.get(id) ?? {
       nextSeq: 0,
       hasGap: false,
-      printed: { stdout: 0, stderr: 0 },
+      before: { stdout: 0, stderr: 0 },
+      after: { stdout: 0, stderr: 0 },
+      sinceGap: { stdout: '', stderr: '' },
       open: { stdout: '', stderr: '' },
       said: '',
     };
@@ -67,7 +76,6 @@ export function createJobReport(output: Output, jobs: readonly FollowedJob[]): J
   };
   const print = (job: FollowedJob, stream: Stream, text: string) => {
     const seen = seenOf(job);
-    seen.printed[stream] += text.length;
     if (output.isJson) {
       const { id, deviceId, hostname } = job;
       output.json({ type: 'output', id, deviceId, hostname, stream, text });
@@ -102,27 +110,40 @@ export function createJobReport(output: Output, jobs: readonly FollowedJob[]): J
       if (output.isJson) {
         const { id, deviceId, hostname } = job;
         output.json({ type: 'progress', id, deviceId, hostname, state, phase, percent: percent ?? null });
-      } else if (state === 'running' || percent != null) output.remark(`${job.hostname}: ${said}`);
+      } else if (jobs.length <= NAMED_MAX) output.remark(`${job.hostname}: ${said}`);
     },
     output(job, seq, rows) {
       const seen = seenOf(job);
       if (seq < seen.nextSeq) return;
-      // What is missing follows when the job has ended, so that all of it is in its order.
-      seen.hasGap ||= seq > seen.nextSeq;
+      // What is missing is stored with the end of the job, and follows then.
+      if (seq > seen.nextSeq) {
+        seen.hasGap = true;
+        seen.sinceGap = { stdout: '', stderr: '' };
+      }
       seen.nextSeq = seq + 1;
-      if (seen.hasGap) return;
-      for (const { stream, text } of rows) print(job, stream, text);
+      for (const { stream, text } of rows) {
+        if (seen.hasGap) seen.sinceGap[stream] = `${seen.sinceGap[stream]}${text}`.slice(-COMPARED);
+        seen[seen.hasGap ? 'after' : 'before'][stream] += text.length;
+        print(job, stream, text);
+      }
     },
     rest(job, whole) {
-      const { printed } = seenOf(job);
+      const { before, hasGap } = seenOf(job);
+      const seenSome = hasGap || STREAMS.some((stream) => before[stream] > 0);
       // Of a long output the device keeps the end, and it is not known which part of that was printed.
-      const isCut = whole.truncated && STREAMS.some((stream) => printed[stream] > 0);
-      for (const stream of STREAMS) {
-        const rest = isCut ? '' : whole[stream].slice(printed[stream]);
-        if (rest !== '') print(job, stream, rest);
+      const rests = STREAMS.map((stream) =>
+        whole.truncated && seenSome ? '' : restOf(seenOf(job), stream, whole[stream]),
+      );
+      if (hasGap && rests.some((rest) => rest !== '')) {
+        endLines(job);
+        output.remark(`${job.hostname}: this was missing above:`);
       }
+      STREAMS.forEach((stream, at) => {
+        const rest = rests[at] ?? '';
+        if (rest !== '') print(job, stream, rest);
+      });
       endLines(job);
-      if (whole.truncated && (!isCut || seenOf(job).hasGap)) {
+      if (whole.truncated && (hasGap || !seenSome)) {
         output.remark(`${job.hostname}: it has written more than is shown.`);
       }
     },
@@ -147,6 +168,13 @@ export function createJobReport(output: Output, jobs: readonly FollowedJob[]): J
     },
     remark: (text) => output.remark(text),
   };
+}
+
+/** The part of a stream that was not printed while the job ran. Pure. */
+function restOf({ before, after, hasGap, sinceGap }: Seen, stream: Stream, whole: string): string {
+  // What was printed after a gap is the end, unless something was missed there as well.
+  const isEnd = hasGap && whole.endsWith(sinceGap[stream]);
+  return whole.slice(before[stream], isEnd ? whole.length - after[stream] : undefined);
 }
 
 /** The end of a job in words. */

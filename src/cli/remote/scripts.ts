@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { hasDoneItsWork } from '../../protocol/index.ts';
 import { ask, type CommandIo, secretFrom, Unanswered } from '../io.ts';
-import { type ActOptions, confirm, devices, dryRun, endsAll, failureOf, isAboutDevices } from './act.ts';
+import {
+  type ActOptions,
+  confirm,
+  devices,
+  dryRun,
+  endsAll,
+  failureOf,
+  isAboutDevices,
+  NAMES_MAX,
+} from './act.ts';
 import { type Api, apiOf, Refusal } from './api.ts';
 import { conditionsOf } from './devices.ts';
 import { followJobs } from './follow-jobs.ts';
@@ -209,10 +218,12 @@ function reportStart(
     return;
   }
   for (const { hostname, message } of failed) output.remark(`${hostname}: not started: ${message}`);
-  for (const { hostname, waitsForDevice, expiresAt } of jobs) {
-    if (!waitsForDevice) continue;
+  const waiting = jobs.filter(({ waitsForDevice }) => waitsForDevice);
+  for (const { hostname, expiresAt } of waiting.slice(0, NAMES_MAX)) {
     output.remark(`${hostname}: offline. It runs the script when it is back, until ${localTime(expiresAt)}.`);
   }
+  const more = waiting.length - NAMES_MAX;
+  if (more > 0) output.remark(`${devices(more)} more: offline likewise.`);
   output.remark(`${name} was started on ${devices(jobs.length)}. Ctrl+C leaves it alone.`);
 }
 

@@ -15,7 +15,8 @@ import {
   type EnrolledDevice,
 } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
-import { startMuster } from '../../support/run-muster.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type RunningMuster, startMuster } from '../../support/run-muster.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
@@ -94,6 +95,23 @@ describe('muster acts on devices and searches', function () {
     expect((await user.run('devices', 'tag', 'ACT-TWO', '--remove', 'front')).code).to.equal(0);
     expect((await device(two.deviceId)).tags).to.deep.equal(['till']);
     expect((await user.run('devices', 'tag', 'ACT-TWO')).err).to.contain('--add or --remove');
+  });
+
+  it('asks at a terminal, and takes only yes for an answer', async () => {
+    const words = ['devices', 'tag', 'ACT-ONE', 'ACT-TWO', '--add', 'asked'];
+    const asked = async (act: (run: RunningMuster) => void) => {
+      const run = startMuster(words, { env: user.env, terminal: { columns: 80, rows: 24 } });
+      await eventually(run.err, (text) => text.includes('Go on? [y/N] '));
+      act(run);
+      return (await run.ended).code;
+    };
+    expect(await asked((run) => run.type('n\r'))).to.equal(2);
+    expect(await asked((run) => run.type('\r'))).to.equal(2);
+    expect(await asked((run) => run.type('\x03'))).to.equal(130);
+    expect(await asked((run) => run.hangUp())).to.equal(2);
+    expect((await device(one.deviceId)).tags).not.to.include('asked');
+    expect(await asked((run) => run.type('yes\r'))).to.equal(0);
+    expect((await device(one.deviceId)).tags).to.include('asked');
   });
 
   it('takes devices by group, filter and conditions, each once', async () => {
