@@ -13,13 +13,15 @@ import { stopTestPostgres } from '../test/support/test-postgres.ts';
 /**
  * `npm run bench:command-line` measures how long commands of `muster` take from their start to their end, as a process of
  * its own that was built as `npm run build` does, and from its TypeScript. The baseline is `node -e 0`, in the same run
- * and in turn with them.
+ * and in turn with them. The time of the processor says more than that of the clock where others use it as well.
  */
 
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 15);
 const ROOT = path.join(import.meta.dirname, '..');
 /** No command may take longer on a machine that is otherwise idle. */
 const TARGET_MS = 400;
+/** Each process says at its end how much of the processor it has used. */
+const SAY_CPU = `data:text/javascript,process.on('exit',()=>{const{user,system}=process.cpuUsage();console.error('cpu='+(user+system))})`;
 
 const run = promisify(execFile);
 const app = await createTestApp();
@@ -56,26 +58,30 @@ const cases = [
   })),
 ];
 const times = new Map<string, number[]>(cases.map(({ name }) => [name, []]));
+const cpus = new Map<string, number[]>(cases.map(({ name }) => [name, []]));
 
 try {
   for (let round = 0; round < ROUNDS; round++) {
     for (const { name, words } of cases) {
       const begun = performance.now();
-      await run(process.execPath, words, { env });
+      const { stderr } = await run(process.execPath, ['--import', SAY_CPU, ...words], { env });
       times.get(name)?.push(performance.now() - begun);
+      cpus.get(name)?.push(Number(/cpu=(\d+)\n$/.exec(stderr)?.[1]) / 1000);
     }
   }
-  const medianOf = (name: string) => {
-    const sorted = [...(times.get(name) ?? [])].sort((one, other) => one - other);
+  const medianOf = (name: string, of = times) => {
+    const sorted = [...(of.get(name) ?? [])].sort((one, other) => one - other);
     return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   };
   const bare = medianOf('node -e 0');
+  const bareCpu = medianOf('node -e 0', cpus);
   for (const { name } of cases) {
     const median = medianOf(name);
     const most = Math.max(...(times.get(name) ?? []));
+    const cpu = medianOf(name, cpus);
     const verdict = median > TARGET_MS ? `  over ${TARGET_MS} ms` : '';
     console.log(
-      `${name.padEnd(62)} ${median.toFixed(0).padStart(5)} ms  longest ${most.toFixed(0).padStart(5)} ms  ratio ${(median / bare).toFixed(2)}${verdict}`,
+      `${name.padEnd(62)} ${median.toFixed(0).padStart(5)} ms  longest ${most.toFixed(0).padStart(5)} ms  ratio ${(median / bare).toFixed(1).padStart(4)}  processor ${cpu.toFixed(0).padStart(4)} ms  ratio ${(cpu / bareCpu).toFixed(1).padStart(4)}${verdict}`,
     );
   }
 } finally {

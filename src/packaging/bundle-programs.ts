@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { PROJECT_ROOT } from '../platform/project-root.ts';
+
+const PROJECT_ROOT = path.join(import.meta.dirname, '../..');
 
 /** Packages that find files beside themselves, or are not JavaScript; drivers of other databases, which are not installed. */
 const NOT_BUNDLED = [
@@ -32,9 +33,9 @@ const REQUIRE = `import { createRequire as makeRequire } from 'node:module'; con
  * Makes a few files of each program, where `npm run build` puts it. Node reads and compiles far less for them than for the
  * hundreds of modules that a program imports. What a program loads on demand is in files of its own.
  * @param entries  TypeScript sources of programs, below the root of the repository
- * @param folder  receives `dist`
+ * @param folder  receives `dist`; that of the repository if it is left out
  */
-export async function bundlePrograms(entries: readonly string[], folder: string): Promise<void> {
+export async function bundlePrograms(entries: readonly string[], folder = PROJECT_ROOT): Promise<void> {
   await build({
     absWorkingDir: PROJECT_ROOT,
     entryPoints: [...entries],

@@ -1,5 +1,4 @@
-import { PROJECT_ROOT } from '../platform/project-root.ts';
 import { bundlePrograms } from './bundle-programs.ts';
 
 /** Part of `npm run build`: the command line in a few files, because it is started for each command. */
-await bundlePrograms(['src/cli/muster.ts'], process.argv[2] ?? PROJECT_ROOT);
+await bundlePrograms(['src/cli/muster.ts']);
