@@ -50,7 +50,9 @@ async function programOf(args: readonly string[], commandLine: CommandLine): Pro
   const { stdout, stderr } = commandLine.io;
   const program = new Command('muster')
     .description('Operates a Muster server.')
-    .version(await versionOf(), '-V, --version', 'print the version');
+    .version(await versionOf(), '-V, --version', 'print the version')
+    // `releases add --version 1.4.0` has an option of that name itself.
+    .enablePositionalOptions();
   // Set before the commands are added, which inherit it.
   program
     .exitOverride()

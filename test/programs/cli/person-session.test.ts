@@ -26,9 +26,9 @@ describe('the session of a person at the command line', () => {
           response
             .writeHead(200, { 'set-cookie': `svc_refresh=first; Path=/; HttpOnly` })
             .end(JSON.stringify(what));
-        if (path === '/auth/login')
+        if (path === '/auth/login') {
           answer({ mfaRequired: true, tempToken: 'temp', user: null, tokens: null });
-        else if (path === '/auth/mfa/verify' && body !== null && count === 1) refuse();
+        } else if (path === '/auth/mfa/verify' && body !== null && count === 1) refuse();
         else if (path === '/auth/mfa/verify') answer({ mfaRequired: false, tokens });
         else if (path === '/auth/refresh' && isRevoked) refuse();
         else if (path === '/auth/refresh') answer({ tokens, refreshToken: `next-${count}` });

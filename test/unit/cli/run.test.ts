@@ -26,6 +26,25 @@ describe('a command of muster, run in the process of its caller', () => {
     }
   });
 
+  it('prints its version, and says what may have been meant, at each depth', async () => {
+    const version = await runMuster(['--version']);
+    expect(version.code).to.equal(0);
+    expect(version.out).to.match(/^\d+\.\d+\.\d+\n$/);
+    for (const [words, meant] of [
+      [['devces'], 'devices'],
+      [['devices', 'restrat', 'PC'], 'restart'],
+      [['devices', '--statsu', 'online'], '--status'],
+      [['services', 'stp'], 'stop'],
+      [['scripts', 'run', 'x', '--dryrun'], '--dry-run'],
+      [['releases', 'ad'], 'add'],
+    ] as const) {
+      const { code, err } = await runMuster(words);
+      expect([code, err], words.join(' ')).to.satisfy(
+        ([ended, text]: [number, string]) => ended === 2 && text.includes(`(Did you mean ${meant}?)`),
+      );
+    }
+  });
+
   it('prints the completion of each shell', async () => {
     for (const shell of ['bash', 'zsh', 'fish']) {
       const { code, out } = await runMuster(['completion', shell]);
