@@ -36,6 +36,7 @@ import { feature as partners } from './partners/index.ts';
 import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
+import { feature as reports } from './reports/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
@@ -92,6 +93,7 @@ export const FEATURES = [
   recovery,
   logRetention,
   audit,
+  reports,
   service,
 ] as const;
 

@@ -25,12 +25,14 @@ export class AgentRollout extends BaseModel {
   declare endedAt: Date | null;
 }
 
+export const UPGRADES_KEPT_DAYS = 365;
+
 /** The statement that adds an attempt also removes all but the newest hundred of its device. */
 export const upgradeRetention: readonly RetentionRule[] = [
   {
     table: 'device_upgrades',
     key: ['id'],
-    days: 365,
+    days: UPGRADES_KEPT_DAYS,
     isOver: (days) => `old.started_at < now() - make_interval(days => ${days})`,
     organization: {},
   },

@@ -11,6 +11,7 @@ export {
   kindFamily,
   type RuleFamily,
 } from './alert.schema.ts';
+export { alertReport } from './alert-report.ts';
 export { alertSearch } from './alert.service.ts';
 export {
   alertTimeline,

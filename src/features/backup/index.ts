@@ -64,6 +64,8 @@ export const backupTimeline = [BACKUP, RESTORE, VAULT_SYNC, VERIFICATION].map(({
   workTimeline(kind, 'backup:read'),
 );
 
+export { backupReport } from './backup-report.ts';
+
 // For the composition root.
 export { backupConfigsUseFilters } from './config.service.ts';
 export { OpenedImages } from './images.ts';

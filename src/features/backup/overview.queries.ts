@@ -20,11 +20,20 @@ interface Totals {
   protectedDevices: number;
 }
 
-/** A device is protected if a repository with a snapshot has passed its last integrity verification. */
-const IS_PROTECTED = (r: string) => `exists (select from backup_snapshots s where s.repository_id = ${r}.id
-    and s.removed_at is null)
+/**
+ * SQL: whether a device is protected by a repository: it has a snapshot and has passed its last integrity verification.
+ * @param at  SQL for an earlier time at which it was, as far as that is still recorded
+ */
+export const isProtectedSql = (r: string, at?: string): string => {
+  const [wasRemoved, wasThere, wasFinished] =
+    at === undefined
+      ? ['false', 'true', 'true']
+      : [`s.removed_at >= ${at}`, `s.received_at < ${at}`, `v.finished_at < ${at}`];
+  return `exists (select from backup_snapshots s where s.repository_id = ${r}.id and ${wasThere}
+    and (s.removed_at is null or ${wasRemoved}))
   and (select v.status from backup_verifications v where v.repository_id = ${r}.id and v.verification_type = 'integrity'
-    and v.finished_at is not null and v.error_code is null order by v.id desc limit 1) = 'passed'`;
+    and v.finished_at is not null and v.error_code is null and ${wasFinished} order by v.id desc limit 1) = 'passed'`;
+};
 
 interface StatusRow {
   timezone: string;
@@ -59,7 +68,7 @@ export async function readTotals(ctx: Context, orgId: string | undefined): Promi
       coalesce((select n from recent where status = 'pending'), 0) as queued,
       (select coalesce(sum(stored_bytes), 0) from repositories) as "totalBytes",
       (select count(distinct device_id)::integer from repositories) as devices,
-      (select count(distinct device_id)::integer from repositories r where ${IS_PROTECTED('r')}) as "protectedDevices"`,
+      (select count(distinct device_id)::integer from repositories r where ${isProtectedSql('r')}) as "protectedDevices"`,
     { orgId: orgId ?? null },
   );
   const [totals] = rows;
@@ -73,7 +82,7 @@ export async function readStatusRow(tx: Tx, deviceId: string): Promise<StatusRow
       coalesce((select array_agg(r.config_id) from backup_repositories r
         where r.org_id = d.org_id and r.device_id = d.id and r.config_id is not null), '{}') as configs,
       exists (select from backup_repositories r where r.org_id = d.org_id and r.device_id = d.id
-        and ${IS_PROTECTED('r')}) as "isProtected",
+        and ${isProtectedSql('r')}) as "isProtected",
       (select max(b.received_at) from backup_snapshots b
         where b.device_id = d.id and b.copy_of is null) as "lastSuccessAt",
       (select max(v.finished_at) from backup_verifications v

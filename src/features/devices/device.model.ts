@@ -39,6 +39,8 @@ export class Device extends BaseModel {
   declare displayName: string | null;
   declare condition: DeviceCondition;
   declare decommissionedFrom: DeviceCondition | null;
+  /** Set and cleared by a trigger. */
+  declare decommissionedAt: Date | null;
   declare maintenanceUntil: Date | null;
   declare osType: DeviceAnswer['osType'];
   declare osVersion: string;

@@ -12,6 +12,7 @@ export {
   removeArrived,
   removesOldest,
 } from './log-retention.queries.ts';
+export { logRetentionOf } from './log-retention.service.ts';
 export {
   DEFAULT_ALERT_DAYS,
   DEFAULT_COMMAND_DAYS,

@@ -18,9 +18,13 @@ type NamedRetention = LogRetention & { name: string };
 
 export async function readLogRetention(ctx: Context, orgId: string): Promise<NamedRetention> {
   const { name } = await readOrganization(ctx, orgId);
-  const choice = await LogRetentionChoice.query(ctx.tx).findById(orgId);
+  return { name, ...(await logRetentionOf(ctx, orgId)) };
+}
+
+/** As `readLogRetention`, for callers who have looked the organization up. */
+export async function logRetentionOf({ tx }: Pick<Context, 'tx'>, orgId: string): Promise<LogRetention> {
+  const choice = await LogRetentionChoice.query(tx).findById(orgId);
   return {
-    name,
     diagnosticDays: choice?.diagnosticDays ?? DEFAULT_DIAGNOSTIC_DAYS,
     eventDays: choice?.eventDays ?? DEFAULT_EVENT_DAYS,
     commandDays: choice?.commandDays ?? DEFAULT_COMMAND_DAYS,

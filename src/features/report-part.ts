@@ -1,0 +1,30 @@
+import type { z } from 'zod';
+import type { Context } from '../platform/context.ts';
+
+/** The organization and the time that a report is about. The end is not part of it. */
+export interface ReportSpan {
+  orgId: string;
+  from: Date;
+  to: Date;
+  /** The time goes on: its end is now. */
+  isRunning: boolean;
+}
+
+/** One part of the monthly report of an organization, which the feature that owns its tables gives. */
+export interface ReportPart<Shape extends z.ZodType = z.ZodType> {
+  /** What the caller needs beside `devices:read`. */
+  permission?: string;
+  shape: Shape;
+  /** Reads the figures in sets: how many statements it takes does not depend on how much there is. */
+  read: (ctx: Context, span: ReportSpan) => Promise<z.input<Shape>>;
+  /** For how many days the rows that are counted are kept. Absent: they are not removed by their age. */
+  keptDays?: (ctx: Context, orgId: string) => Promise<number>;
+}
+
+/** Declares a part, so that its figures are checked against its shape. */
+export const reportPart = <Shape extends z.ZodType>(part: ReportPart<Shape>): ReportPart<Shape> => part;
+
+/** The most rows of each small table of a report. */
+export const REPORT_ROWS_MAX = 10;
+/** The most devices that a report names in one place. */
+export const REPORT_DEVICES_MAX = 5;
