@@ -9456,6 +9456,19 @@ archiveToS3: boolean
 response: AuditRetention
 }
 /**
+ * Report on a month of an organization
+ */
+"GET /reports/month": {
+query: {
+orgId: string
+/**
+ * Such as 2026-10. It begins and ends on the clocks of the organization.
+ */
+month: string
+}
+response: MonthReport
+}
+/**
  * Read the release that runs, and for how long it has run
  */
 "GET /health": {
@@ -14902,6 +14915,342 @@ cleanup: ("on" | "off")
  * `off`: this server has no archive.
  */
 archive: ("on" | "off")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "MonthReport".
+ */
+export interface MonthReport {
+organization: {
+id: string
+name: string
+}
+/**
+ * The partner of the organization, with the branding of its login page.
+ */
+provider: {
+name: string
+logoUrl: (string | null)
+accentColor: (string | null)
+}
+month: string
+/**
+ * The setting `timezone` of the organization, or UTC.
+ */
+timezone: string
+from: string
+/**
+ * The end of the month.
+ */
+to: string
+madeAt: string
+/**
+ * The month has not ended: the figures are of the time until `madeAt`.
+ */
+isRunning: boolean
+/**
+ * Parts that the caller may not read; they are null.
+ */
+hidden: ("devices" | "availability" | "alerts" | "backups" | "software" | "upgrades" | "commands" | "people")[]
+/**
+ * Parts whose rows from before this time may have been removed because of their age.
+ */
+incomplete: {
+part: ("devices" | "availability" | "alerts" | "backups" | "software" | "upgrades" | "commands" | "people")
+before: string
+}[]
+devices: DeviceReport
+availability: AvailabilityReport
+alerts: (AlertReport | null)
+backups: (BackupReport | null)
+software: SoftwareReport
+upgrades: UpgradeReport
+commands: CommandReport
+people: (PeopleReport | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceReport".
+ */
+export interface DeviceReport {
+/**
+ * Devices in service at the end.
+ */
+total: number
+/**
+ * Devices whose agent was enrolled, or enrolled again.
+ */
+added: number
+/**
+ * Devices taken out of service.
+ */
+removed: number
+bySystem: {
+osType: ("windows" | "macos" | "linux")
+count: number
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AvailabilityReport".
+ */
+export interface AvailabilityReport {
+/**
+ * The share of the known time in which devices were connected; null if nothing is known.
+ */
+connectedShare: (number | null)
+/**
+ * The share of the time for which it is known whether devices were connected; null without devices.
+ */
+knownShare: (number | null)
+/**
+ * Devices that were in service at some time.
+ */
+devices: number
+/**
+ * Those of which nothing is known.
+ */
+unknownDevices: number
+/**
+ * How often connections ended.
+ */
+disconnections: number
+leastAvailable: {
+id: string
+name: string
+connectedShare: number
+disconnectedMinutes: number
+disconnections: number
+}[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertReport".
+ */
+export interface AlertReport {
+opened: number
+/**
+ * Alerts that were resolved, whenever they were raised.
+ */
+resolved: number
+/**
+ * Alerts that were not resolved at the end.
+ */
+standing: number
+/**
+ * Of the alerts that were raised and acknowledged; null if none was.
+ */
+medianAcknowledgeSeconds: (number | null)
+/**
+ * Of the alerts that were raised and have been resolved; null if none was.
+ */
+medianResolveSeconds: (number | null)
+bySeverity: {
+severity: ("critical" | "high" | "medium" | "low" | "info")
+opened: number
+}[]
+/**
+ * The most frequent ones.
+ */
+byKind: {
+kind: string
+opened: number
+}[]
+/**
+ * How many kinds there were.
+ */
+kindCount: number
+/**
+ * The devices with the most alerts.
+ */
+devices: {
+id: string
+name: string
+opened: number
+}[]
+/**
+ * How many devices had alerts.
+ */
+deviceCount: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "BackupReport".
+ */
+export interface BackupReport {
+/**
+ * Backups that were begun, by how they stand now.
+ */
+jobs: {
+completed: number
+partial: number
+failed: number
+cancelled: number
+open: number
+}
+/**
+ * Devices that had a snapshot at the end.
+ */
+devices: number
+/**
+ * Those with a snapshot in a repository whose last integrity verification had passed.
+ */
+protectedDevices: number
+/**
+ * Restores that were begun, also those to virtual machines, by how they stand now.
+ */
+restores: {
+completed: number
+partial: number
+failed: number
+cancelled: number
+open: number
+}
+/**
+ * Null if it is not known, which it is for 100 days.
+ */
+storedBytes: (number | null)
+/**
+ * Null if it is not known, which it is for 100 days.
+ */
+storedBytesBefore: (number | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SoftwareReport".
+ */
+export interface SoftwareReport {
+installed: number
+updated: number
+removed: number
+/**
+ * Devices whose software changed.
+ */
+devices: number
+/**
+ * Those that changed most often.
+ */
+titles: {
+name: string
+installed: number
+updated: number
+removed: number
+}[]
+/**
+ * How many titles changed.
+ */
+titleCount: number
+/**
+ * Devices with more changes since then than the 1000 that are kept of each: earlier ones are not counted.
+ */
+cutDevices: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "UpgradeReport".
+ */
+export interface UpgradeReport {
+completed: number
+failed: number
+rolledBack: number
+/**
+ * Attempts that have not ended.
+ */
+open: number
+/**
+ * Devices with a completed upgrade.
+ */
+devices: number
+/**
+ * Those that were installed most often.
+ */
+versions: {
+component: ("agent" | "watchdog")
+version: string
+completed: number
+}[]
+/**
+ * How many versions were installed.
+ */
+versionCount: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CommandReport".
+ */
+export interface CommandReport {
+/**
+ * A script that exits with another code than 0 has not succeeded.
+ */
+scripts: {
+runs: number
+succeeded: number
+}
+/**
+ * All others.
+ */
+commands: {
+runs: number
+succeeded: number
+}
+/**
+ * Devices that were sent one.
+ */
+devices: number
+/**
+ * Those that ran most often; without a name if the script was deleted.
+ */
+topScripts: {
+name: (string | null)
+runs: number
+succeeded: number
+}[]
+/**
+ * How many scripts ran; those that were deleted count as one.
+ */
+scriptCount: number
+topCommands: {
+type: string
+runs: number
+succeeded: number
+}[]
+/**
+ * How many kinds of commands there were.
+ */
+commandCount: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "PeopleReport".
+ */
+export interface PeopleReport {
+changes: number
+/**
+ * Those with the most changes.
+ */
+people: {
+/**
+ * The present name, or the address of that time.
+ */
+name: string
+isApiKey: boolean
+changes: number
+/**
+ * Those that the person did most often, at most three.
+ */
+actions: {
+action: string
+changes: number
+}[]
+}[]
+/**
+ * How many people and API keys made changes.
+ */
+peopleCount: number
+/**
+ * There are more entries than the newest 100000, which are counted.
+ */
+isCut: boolean
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -17,6 +17,7 @@ import { profilePages } from './profile/index.ts';
 import { overviewPages } from './overview/index.ts';
 import { providerPages } from './providers/index.ts';
 import { recoveryPages } from './recovery/index.ts';
+import { reportPages } from './reports/index.ts';
 import { settingsPages } from './settings/index.ts';
 import { scriptPages } from './scripts/index.ts';
 import { signInPages } from './sign-in/index.ts';
@@ -47,6 +48,7 @@ export const signedInPages = [
   ...organizationPages,
   ...peoplePages,
   ...profilePages,
+  ...reportPages,
   ...auditPages,
   ...settingsPages,
   ...systemHealthPages,

@@ -6,7 +6,16 @@ import { useState } from 'react';
 import { apiQuery, useApiChange, type Site } from '../../api/index.ts';
 import { DIRECTORY, useSites } from '../../directory.ts';
 import { useRefusal } from '../../session.ts';
-import { Action, ConfirmAction, Empty, Loaded, Page, PagedTable, TextLink } from '../../ui/index.ts';
+import {
+  Action,
+  ButtonLink,
+  ConfirmAction,
+  Empty,
+  Loaded,
+  Page,
+  PagedTable,
+  TextLink,
+} from '../../ui/index.ts';
 import { GettingStarted } from '../getting-started/index.ts';
 import { OrganizationTerminals } from '../terminals/index.ts';
 import { OrganizationDialog, SiteDialog, OrganizationStatus } from './organizations-page.tsx';
@@ -22,6 +31,7 @@ export function OrganizationPage() {
   const [isAdding, adding] = useDisclosure(false);
   const mayWrite = useRefusal({ permission: 'organizations:write', scopes: ['partner', 'system'] });
   const mayWriteSites = useRefusal('sites:write');
+  const seesReports = useRefusal('devices:read') === undefined;
   const newSite = (
     <Action refusal={mayWriteSites} icon={IconPlus} onClick={adding.open}>
       New site
@@ -35,6 +45,11 @@ export function OrganizationPage() {
           description={<OrganizationStatus status={data.status} />}
           actions={
             <>
+              {seesReports && (
+                <ButtonLink size="xs" variant="default" to="/reports" search={{ org: id }}>
+                  Report
+                </ButtonLink>
+              )}
               <Action variant="default" refusal={mayWrite} icon={IconPencil} onClick={changing.open}>
                 Change
               </Action>
