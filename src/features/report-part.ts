@@ -10,15 +10,18 @@ export interface ReportSpan {
   isRunning: boolean;
 }
 
+/** What a report is read with: by the rights of a caller, who need not have sent a request. */
+export type ReportContext = Pick<Context, 'tx' | 'caller'>;
+
 /** One part of the monthly report of an organization, which the feature that owns its tables gives. */
 export interface ReportPart<Shape extends z.ZodType = z.ZodType> {
   /** What the caller needs beside `devices:read`. */
   permission?: string;
   shape: Shape;
   /** Reads the figures in sets: how many statements it takes does not depend on how much there is. */
-  read: (ctx: Context, span: ReportSpan) => Promise<z.input<Shape>>;
+  read: (ctx: ReportContext, span: ReportSpan) => Promise<z.input<Shape>>;
   /** For how many days the rows that are counted are kept. Absent: they are not removed by their age. */
-  keptDays?: (ctx: Context, orgId: string) => Promise<number>;
+  keptDays?: (ctx: ReportContext, orgId: string) => Promise<number>;
 }
 
 /** Declares a part, so that its figures are checked against its shape. */

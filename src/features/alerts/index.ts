@@ -11,7 +11,7 @@ export {
   kindFamily,
   type RuleFamily,
 } from './alert.schema.ts';
-export { alertReport } from './alert-report.ts';
+export { alertReport } from './alert-report.queries.ts';
 export { alertSearch } from './alert.service.ts';
 export {
   alertTimeline,

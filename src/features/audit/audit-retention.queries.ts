@@ -87,7 +87,10 @@ export interface RetentionRow extends RetentionChange {
   failure: string | null;
 }
 
-export async function retentionOf(ctx: Context, orgId: string): Promise<RetentionRow | undefined> {
+export async function retentionOf(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  orgId: string,
+): Promise<RetentionRow | undefined> {
   const { rows } = await ctx.tx.raw<{ rows: RetentionRow[] }>(
     `select o.name, coalesce(r.retention_days, ${DEFAULT_RETENTION_DAYS}) as "retentionDays",
       coalesce(r.archive_to_s3, false) as "archiveToS3", r.last_cleanup_at as "lastCleanupAt",

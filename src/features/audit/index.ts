@@ -10,7 +10,7 @@ export { NameIndexCompactor } from './name-index.ts';
 export { AuditPruner } from './audit-pruner.ts';
 export { ChainWriter } from './chain-writer.ts';
 export { changeTimeline, lastOperatorEntry } from './audit.queries.ts';
-export { peopleReport } from './people-report.ts';
+export { peopleReport } from './people-report.queries.ts';
 export {
   auditState,
   lastVerifications,

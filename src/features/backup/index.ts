@@ -64,7 +64,7 @@ export const backupTimeline = [BACKUP, RESTORE, VAULT_SYNC, VERIFICATION].map(({
   workTimeline(kind, 'backup:read'),
 );
 
-export { backupReport } from './backup-report.ts';
+export { backupReport } from './backup-report.queries.ts';
 
 // For the composition root.
 export { backupConfigsUseFilters } from './config.service.ts';

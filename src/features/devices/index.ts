@@ -24,7 +24,7 @@ export {
   toSummary,
   type DeviceRow,
 } from './device.queries.ts';
-export { deviceReport, leftServiceAtSql, wasInServiceSql } from './device-report.ts';
+export { deviceReport, leftServiceAtSql, wasInServiceSql } from './device-report.queries.ts';
 export { deviceSearch } from './device-search.queries.ts';
 export {
   asReported,

@@ -2,7 +2,7 @@ import { bounded, cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { inventoryRoutes } from './inventory.routes.ts';
 
-export { softwareReport } from './software-report.ts';
+export { softwareReport } from './software-report.queries.ts';
 export { softwareTimeline } from './inventory.queries.ts';
 
 export const feature = defineFeature({

@@ -3,7 +3,7 @@ import { defineFeature, ONE_PER_DEVICE, ONE_PER_ORGANIZATION } from '../feature.
 import { keepMetricsRegularly } from './metric.job.ts';
 import { metricRoutes } from './metric.routes.ts';
 
-export { availabilityReport } from './availability-report.ts';
+export { availabilityReport } from './availability-report.queries.ts';
 export { asStored, type Series } from './block.ts';
 export { importHistory } from './metric-import.ts';
 export type { Turn } from './gaps.ts';

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import { clock } from '../../clock.ts';
-import { type Context, holds } from '../../platform/context.ts';
+import { holds } from '../../platform/context.ts';
 import { invalid, notFound } from '../../platform/errors.ts';
 import { TimeZone } from '../../platform/http/fields.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
-import type { ReportPart, ReportSpan } from '../report-part.ts';
+import type { ReportContext, ReportPart, ReportSpan } from '../report-part.ts';
 import { removedBefore, spanOfMonth } from './month.ts';
 import { PART_NAMES, type PartName, PARTS } from './parts.ts';
 import { readSubject } from './report.queries.ts';
@@ -12,7 +12,7 @@ import type { MonthReport, MonthReportQuery } from './report.schema.ts';
 
 /** A month of an organization, as far as the caller may read it. */
 export async function readMonthReport(
-  ctx: Context,
+  ctx: ReportContext,
   { orgId, month }: MonthReportQuery,
 ): Promise<MonthReport> {
   await assertOrganizationAccess(ctx, orgId);
@@ -50,13 +50,16 @@ export async function readMonthReport(
   };
 }
 
-const mayRead = ({ caller }: Context, { permission }: Pick<ReportPart, 'permission'>) =>
+const mayRead = ({ caller }: ReportContext, { permission }: Pick<ReportPart, 'permission'>) =>
   permission === undefined || holds(caller.permissions, permission);
 
-const ifAllowed = async <Shape extends z.ZodType>(ctx: Context, span: ReportSpan, part: ReportPart<Shape>) =>
-  mayRead(ctx, part) ? part.read(ctx, span) : null;
+const ifAllowed = async <Shape extends z.ZodType>(
+  ctx: ReportContext,
+  span: ReportSpan,
+  part: ReportPart<Shape>,
+) => (mayRead(ctx, part) ? part.read(ctx, span) : null);
 
-async function incompleteParts(ctx: Context, span: ReportSpan, names: readonly PartName[]) {
+async function incompleteParts(ctx: ReportContext, span: ReportSpan, names: readonly PartName[]) {
   const incomplete: MonthReport['incomplete'] = [];
   for (const part of names) {
     const days = await PARTS[part].keptDays?.(ctx, span.orgId);

@@ -57,7 +57,7 @@ function membersSql(caller: Caller): string {
     union all ${INVITED_SQL} where ${ofPartner} or ${ofOrganizations}`;
 }
 
-export function visibleMembers(ctx: Context): Query {
+export function visibleMembers(ctx: Pick<Context, 'tx' | 'caller'>): Query {
   return ctx.tx.from(ctx.tx.raw(`(${membersSql(ctx.caller)}) as p`)).join('roles as r', 'r.id', 'p.role_id');
 }
 
@@ -207,7 +207,10 @@ export interface KnownPerson {
 }
 
 /** Present names of those of the ids that are users whom the caller can see. */
-export async function knownPeople(ctx: Context, ids: readonly string[]): Promise<Map<string, KnownPerson>> {
+export async function knownPeople(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  ids: readonly string[],
+): Promise<Map<string, KnownPerson>> {
   if (ids.length === 0) return new Map();
   const people = await visibleMembers(ctx)
     .whereRaw('p.id = any(?::uuid[])', [[...new Set(ids)]])

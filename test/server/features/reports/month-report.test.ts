@@ -70,8 +70,12 @@ describe('the report on a month', function () {
       expect(removed.status).to.equal(200);
       const [about, other] = [first, second].map(({ deviceId }) => ({ org_id: orgId, device_id: deviceId }));
       await inSystem(async (tx) => {
-        await tx('devices').where({ id: gone.deviceId }).update({ decommissioned_at: hour(50) });
-        await tx('device_presence').where({ org_id: orgId }).update({ since: new Date(end + HOUR) });
+        await tx('devices')
+          .where({ id: gone.deviceId })
+          .update({ decommissioned_at: hour(50) });
+        await tx('device_presence')
+          .where({ org_id: orgId })
+          .update({ since: new Date(end + HOUR) });
         const change = (device: typeof about, at: Date, state: string) => ({
           ...device,
           at,
