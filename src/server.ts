@@ -101,6 +101,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       metrics,
       secrets,
       webhookFetch,
+      jobs,
       work,
       deliverMail,
       baseUrl,

@@ -113,7 +113,8 @@ function toFile({ from, dataDir, log, folderLimits }: DeliveryOptions): Deliver 
   };
 }
 
-export interface MailOptions extends Pick<EnqueueOptions, 'partnerId'> {
+/** A second mail with the same `key` is not sent: for a day after the first was. */
+export interface MailOptions extends Pick<EnqueueOptions, 'partnerId' | 'key'> {
   /** After this time the mail is of no use, because the link in it has expired. Default: 1 day. */
   validForMs?: number;
 }
@@ -147,10 +148,11 @@ export function createMailer(jobs: Jobs, deliver: Deliver): Mailer {
     }
   });
   return {
-    async send(tx, mail, { partnerId, validForMs = DAY_MS } = {}) {
+    async send(tx, mail, { partnerId, key, validForMs = DAY_MS } = {}) {
       await jobs.enqueue(tx, SEND_MAIL, mail, {
         deadlineMs: validForMs,
         ...(partnerId === undefined ? {} : { partnerId }),
+        ...(key === undefined ? {} : { key }),
       });
     },
   };

@@ -9469,6 +9469,97 @@ month: string
 response: MonthReport
 }
 /**
+ * List schedules of reports by name
+ */
+"GET /reports/schedules": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only those of this organization and of its partner.
+ */
+orgId?: string
+}
+response: {
+data: ReportSchedule[]
+pagination: Pagination
+}
+}
+/**
+ * Mail reports once a month
+ */
+"POST /reports/schedules": {
+body: {
+name: string
+/**
+ * 1 to 28, which every month has.
+ */
+dayOfMonth: number
+time: string
+timezone: string
+/**
+ * People, who are mailed at the address that they have then, while they are members.
+ */
+userIds: string[]
+/**
+ * Further addresses.
+ */
+addresses: string[]
+/**
+ * Leave it out in partner scope for all organizations.
+ */
+orgId?: (string | null)
+}
+response: ReportSchedule
+}
+/**
+ * Change, pause or resume a schedule of reports
+ */
+"PATCH /reports/schedules/{id}": {
+params: {
+id: string
+}
+/**
+ * From then on it is made by the rights of the caller.
+ */
+body: {
+name?: (string | null)
+/**
+ * 1 to 28, which every month has.
+ */
+dayOfMonth?: (number | null)
+time?: (string | null)
+timezone?: (string | null)
+/**
+ * People, who are mailed at the address that they have then, while they are members.
+ */
+userIds?: (string[] | null)
+/**
+ * Further addresses.
+ */
+addresses?: (string[] | null)
+isPaused?: (boolean | null)
+}
+response: ReportSchedule
+}
+/**
+ * Delete a schedule of reports
+ */
+"DELETE /reports/schedules/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
  * Read the release that runs, and for how long it has run
  */
 "GET /health": {
@@ -15251,6 +15342,43 @@ peopleCount: number
  * There are more entries than the newest 100000, which are counted.
  */
 isCut: boolean
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ReportSchedule".
+ */
+export interface ReportSchedule {
+id: string
+/**
+ * Null: a report for each organization of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+dayOfMonth: number
+time: string
+timezone: string
+userIds: string[]
+addresses: string[]
+/**
+ * The person who saved it last, by whose rights it is made; null if that is not known any more.
+ */
+setUpBy: ({
+id: string
+name: string
+} | null)
+isPaused: boolean
+/**
+ * Why the server has paused it.
+ */
+pausedBecause: (string | null)
+/**
+ * When it is mailed next; null while it is paused.
+ */
+dueAt: (string | null)
+lastDueAt: (string | null)
+createdAt: string
+updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -15,6 +15,10 @@ import { policyRoutes } from './policy.routes.ts';
 import { POLICIES_MAX } from './policy.schema.ts';
 import type { SendParts } from './send.ts';
 
+// For other mails, which quote names as well.
+export { escapedHtml } from './payloads/mail.ts';
+export { cut, oneLine } from './payloads/message.ts';
+
 export type { NotificationTiming } from './notification.work.ts';
 export { channelTestLimit, SEALED_CHANNEL_SECRET } from './channel.service.ts';
 
