@@ -149,6 +149,15 @@ export function describeBadInput(title: string, choose: Choice): void {
           type: 'email',
           details: { address: 'ada@example.com' },
         }),
+        '/reports/schedules/:id': await made('/reports/schedules', {
+          orgId: tenant.orgId,
+          name: 'Reports',
+          dayOfMonth: 1,
+          time: '08:30',
+          timezone: 'UTC',
+          userIds: [],
+          addresses: ['ada@example.com'],
+        }),
         '/notification-policies/:id': await made('/notification-policies', {
           name: 'Policy',
           steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }],

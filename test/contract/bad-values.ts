@@ -257,6 +257,9 @@ function ofAlerts({ path }: AnyRoute, { personId }: Ids): Body {
     return { address: 'ada@example.com', phone: '+44 20 7946 0000', quietHours };
   }
   if (path.startsWith('/notification-channels')) return { details: { address: 'ada@example.com' } };
+  if (path.startsWith('/reports/schedules')) {
+    return { time: '08:30', userIds: [personId], addresses: ['ada@example.com'] };
+  }
   if (path === '/notification-policies/simulate') return { kind: 'device_offline' };
   if (path === '/notification-policies/order') return { policyIds: [] };
   if (path.startsWith('/alert-rules')) return { condition: { kind: 'offline', forMinutes: 5 } };

@@ -211,6 +211,15 @@ describe('changes in the audit trail', function () {
         eventTypes: ['alert.raised'],
       }),
     'PATCH /maintenance-windows/:id': () => renaming('/maintenance-windows', windowAt('2100-01-01T00:00')),
+    'PATCH /reports/schedules/:id': () =>
+      renaming('/reports/schedules', {
+        orgId: tenant.orgId,
+        dayOfMonth: 1,
+        time: '08:30',
+        timezone: 'UTC',
+        userIds: [],
+        addresses: ['ada@example.com'],
+      }),
     'PATCH /notification-channels/:id': () =>
       renaming('/notification-channels', {
         orgId: tenant.orgId,

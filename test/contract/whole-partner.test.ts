@@ -24,6 +24,7 @@ const PATHS: Record<string, RegExp> = {
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
   notification_policies: /^\/notification-policies/,
+  report_schedules: /^\/reports\/schedules/,
 };
 /** Tables with a partner, of which no user changes a row for the whole of it. */
 const NOT_OF_A_WHOLE: Record<string, string> = {
@@ -94,6 +95,14 @@ describe('a change of a partner as a whole', () => {
     condition: { kind: 'offline', forMinutes: 5 },
   };
   const CHANNEL = { name: 'Of all', type: 'email', details: { address: 'ada@example.com' } };
+  const REPORTS = {
+    name: 'Of all',
+    dayOfMonth: 1,
+    time: '08:30',
+    timezone: 'UTC',
+    userIds: [],
+    addresses: ['ada@example.com'],
+  };
   const policyBody = (name: string) => ({ name, steps: [{ afterMinutes: 0, userIds: [tenant.admin.id] }] });
   const ROLE = { name: 'Of all', scope: 'partner', permissions: ['devices:read'] };
   const PROVIDER = { ownerScope: 'partner', name: 'Of all', type: 'oidc' };
@@ -101,6 +110,7 @@ describe('a change of a partner as a whole', () => {
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
   const alertRule = once(() => make('/alert-rules', RULE));
+  const reports = once(() => make('/reports/schedules', REPORTS));
   const channel = once(() => make('/notification-channels', CHANNEL));
   const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
@@ -152,6 +162,15 @@ describe('a change of a partner as a whole', () => {
     'POST /maintenance-windows/:id/end': async () => ({
       path: `/maintenance-windows/${await maintenance()}/end`,
     }),
+    'POST /reports/schedules': async () => ({
+      path: '/reports/schedules',
+      body: { ...REPORTS, name: 'Another' },
+    }),
+    'PATCH /reports/schedules/:id': async () => ({
+      path: `/reports/schedules/${await reports()}`,
+      body: { name: 'Renamed' },
+    }),
+    'DELETE /reports/schedules/:id': async () => ({ path: `/reports/schedules/${await reports()}` }),
     'POST /alert-rules': async () => ({ path: '/alert-rules', body: { ...RULE, name: 'Another' } }),
     'POST /alert-rules/preview': async () => ({
       path: '/alert-rules/preview',

@@ -394,6 +394,12 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'Reports are mailed without a request: what is due is found for all tenants, and each report is read by the rights of a person.',
+    files: {
+      'features/reports/report-schedule.work.ts': 2,
+    },
+  },
+  {
     why: 'What a terminal shows is recorded, and its end, although its person may have lost the right to see it. Terminals without a viewer are ended for all tenants.',
     files: {
       'features/terminals/terminal-store.ts': 2,
@@ -685,6 +691,8 @@ describe('the way across tenants', () => {
         { name: 'record_webhook_event_of_partners', public: false },
         // With the end of a command its secrets, which no tenant reads.
         { name: 'remove_command_secrets', public: false },
+        // The name and the branding of the provider of an organization, which the caller has joined it to.
+        { name: 'report_provider', public: false },
         { name: 'role_in_use', public: false },
         { name: 'rules_for_reported', public: false },
         { name: 'session_holder', public: false },

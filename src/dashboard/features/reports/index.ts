@@ -17,4 +17,12 @@ const reportsRoute = createRoute({
   component: lazyRouteComponent(() => import('./reports-page.tsx'), 'ReportsPage'),
 });
 
-export const reportPages = [reportsRoute] as const;
+const schedulesRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/reports/schedules',
+  validateSearch: z.object({ page: z.number().int().positive().optional().catch(undefined) }),
+  staticData: { title: 'Reports by mail', permission: 'organizations:read' },
+  component: lazyRouteComponent(() => import('./schedules-page.tsx'), 'SchedulesPage'),
+});
+
+export const reportPages = [reportsRoute, schedulesRoute] as const;

@@ -6,8 +6,9 @@ import type { CSSProperties, ReactNode } from 'react';
 import { apiQuery } from '../../api/index.ts';
 import { choicesOf, useFirstOrganization, useOrganizations } from '../../directory.ts';
 import { useMe } from '../../session.ts';
-import { Action, Empty, Loaded, Page, useNow } from '../../ui/index.ts';
+import { Action, Empty, Loaded, useNow } from '../../ui/index.ts';
 import { Sections } from './month-report.tsx';
+import { ReportsFrame } from './reports-frame.tsx';
 import { monthsSince, monthText, timeIn } from './report-text.ts';
 import styles from './report.module.css';
 
@@ -29,10 +30,10 @@ export function ReportsPage() {
   const choices = <Choices orgId={orgId} month={month} months={months} />;
   if (orgId === undefined) {
     return (
-      <Page title="Reports" description="A month of a customer in figures, to print or to send.">
+      <ReportsFrame title="Reports" description="A month of a customer in figures, to print or to send.">
         {choices}
         <Empty title="Choose a customer">A report is about one organization.</Empty>
-      </Page>
+      </ReportsFrame>
     );
   }
   return <Report orgId={orgId} month={month} choices={choices} />;
@@ -82,7 +83,7 @@ function Report({ orgId, month, choices }: { orgId: string; month: string; choic
   const title = data === undefined ? 'Reports' : `${data.organization.name}, ${monthText(data.month)}`;
   return (
     <div className={styles['report']} style={{ '--report-accent': accent } as CSSProperties}>
-      <Page
+      <ReportsFrame
         title={title}
         {...(data === undefined
           ? {}
@@ -124,7 +125,7 @@ function Report({ orgId, month, choices }: { orgId: string; month: string; choic
             </Stack>
           )}
         </Loaded>
-      </Page>
+      </ReportsFrame>
     </div>
   );
 }
