@@ -1,6 +1,6 @@
 /**
  * The pages of the dashboard that the server leads to, in mails and redirects. They need no session,
- * apart from the last three. `search/settings-pages.ts` has those that the search finds.
+ * apart from the last four. `search/settings-pages.ts` has those that the search finds.
  */
 export const DASHBOARD_PAGES = {
   signIn: '/login',
@@ -12,4 +12,5 @@ export const DASHBOARD_PAGES = {
   /** Where the browser comes back to after a consent to the backup of Microsoft 365. */
   cloudBackup: '/cloud-backup/connections',
   alerts: '/alerts',
+  reports: '/reports',
 } as const;

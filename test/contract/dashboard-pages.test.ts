@@ -11,10 +11,10 @@ const FEATURES = path.join(import.meta.dirname, '../../src/features');
 describe('the pages of the dashboard that the server leads to', () => {
   const declared = declaredPages();
 
-  it('are open to people who are not signed in, apart from the last three', () => {
-    const { profile, cloudBackup, alerts, ...others } = DASHBOARD_PAGES;
+  it('are open to people who are not signed in, apart from the last four', () => {
+    const { profile, cloudBackup, alerts, reports, ...others } = DASHBOARD_PAGES;
     expect(declared.public).to.include.members(Object.values(others));
-    expect(declared.signedIn).to.include.members([profile, cloudBackup, alerts]);
+    expect(declared.signedIn).to.include.members([profile, cloudBackup, alerts, reports]);
   });
 
   it('are there for those that the search finds', () => {

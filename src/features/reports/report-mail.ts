@@ -1,3 +1,4 @@
+import { DASHBOARD_PAGES } from '../dashboard-pages.ts';
 import { cut, escapedHtml, oneLine } from '../notifications/index.ts';
 import type { Mail } from '../../platform/mail.ts';
 import type { MonthReport } from './report.schema.ts';
@@ -14,7 +15,8 @@ export function reportMail(to: string, report: MonthReport, baseUrl: string): Ma
   const head = cut(oneLine(`${organization.name}: report for ${monthName}`), SUBJECT_MAX);
   const intro = `The monthly report by ${oneLine(provider.name)}, in short:`;
   const lines = figuresOf(report);
-  const link = `${baseUrl}/reports?${new URLSearchParams({ org: organization.id, month })}`;
+  const query = new URLSearchParams({ org: organization.id, month }).toString();
+  const link = `${baseUrl}${DASHBOARD_PAGES.reports}?${query}`;
   const foot = 'The whole report is shown after you have signed in.';
   return {
     to,

@@ -55,7 +55,8 @@ export async function updateSchedule(ctx: Context, id: string, patch: ReportSche
   const { isPaused = schedule.dueAt === null, ...fields } = omitUndefined(patch);
   const changedFields = Object.keys(omitUndefined(patch));
   if (changedFields.length === 0) throw noFields();
-  const after = { ...schedule, ...fields };
+  const { dayOfMonth, time, timezone, userIds, addresses } = schedule;
+  const after = { dayOfMonth, time, timezone, userIds, addresses, ...fields };
   // A schedule can be paused also by those who do not see all of its people.
   if (!isPaused) await assertRecipients(ctx, after);
   const updated = await named(

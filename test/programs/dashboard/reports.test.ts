@@ -135,6 +135,41 @@ describe('the page of reports', () => {
     await page.waitForURL(/month=/);
   });
 
+  it('is sent by mail on a schedule, which is set up, paused, resumed, changed and deleted', async () => {
+    const page = await dashboard.open(`/reports?org=${bakery}`, { person: tenant.admin });
+    await page.getByRole('link', { name: 'Sent by mail' }).click();
+    await page.getByText('No reports are sent').waitFor();
+    await assertAccessible(page);
+    await page.getByRole('button', { name: 'New schedule' }).first().click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('For the bakery');
+    dashboard.allow(/status of 400/);
+    await dialog.getByRole('button', { name: 'Create schedule' }).click();
+    await dialog.getByText('must name at least one recipient').first().waitFor();
+    await dialog.getByRole('combobox', { name: 'People' }).click();
+    await page.getByRole('option', { name: new RegExp(tenant.admin.email) }).click();
+    await page.keyboard.press('Escape');
+    await dialog.getByRole('combobox', { name: 'Mail addresses' }).fill('owner@example.com');
+    await page.keyboard.press('Enter');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Create schedule' }).click();
+    const row = page.getByRole('row', { name: /For the bakery/ });
+    await row.getByText(/^Next /).waitFor();
+    await row.getByText('2 recipients').waitFor();
+    await row.getByRole('button', { name: 'Pause' }).click();
+    await row.getByText('Paused').waitFor();
+    await row.getByRole('button', { name: 'Resume' }).click();
+    await row.getByText(/^Next /).waitFor();
+    await assertAccessible(page);
+    await row.getByRole('button', { name: 'Change' }).click();
+    await dialog.getByLabel(/^Time(?! zone)/).fill('09:15');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await row.getByText(/09:15/).waitFor();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('No reports are sent').waitFor();
+  });
+
   it('says what is wrong with a month in which the customer was not there', async () => {
     dashboard.allow(/status of 400/);
     const page = await dashboard.open(`/reports?org=${bakery}&month=2025-01`, { person: tenant.admin });

@@ -1,9 +1,8 @@
-import { TagsInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { apiQuery, useApiChange } from '../../api/index.ts';
+import { TagsInput, TextInput } from '@mantine/core';
+import { useApiChange } from '../../api/index.ts';
 import type { ReportSchedule } from '../../api/routes.ts';
-import { useRefusal } from '../../session.ts';
 import { FormDialog, TIME_ZONES, useForm } from '../../ui/index.ts';
+import { usePeopleOf } from '../notifications/index.ts';
 import { OF_PROVIDER, ownerBody, useFirstOwner, useOwnerChoice } from '../owners/index.ts';
 
 export const SCHEDULE_READS = ['GET /reports/schedules'] as const;
@@ -35,7 +34,7 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: ReportSchedul
   }));
   const { owner: chosen, dayOfMonth = 0, ...values } = form.values;
   const owner = schedule === undefined ? (chosen ?? firstOwner) : (schedule.orgId ?? OF_PROVIDER);
-  const people = usePeople(owner === OF_PROVIDER ? undefined : owner, values.userIds);
+  const people = useChoicesOfPeople(owner, values.userIds);
   const create = useApiChange('POST /reports/schedules', { refreshes: SCHEDULE_READS });
   const change = useApiChange('PATCH /reports/schedules/{id}', { refreshes: SCHEDULE_READS });
   const body = { ...values, dayOfMonth };
@@ -65,7 +64,20 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: ReportSchedul
             max: 28,
             empty: undefined,
           },
-          { name: 'time', kind: 'time', label: 'Time', description: 'By the time zone.', required: true },
+          {
+            name: 'time',
+            control: ({ value, onChange, error }) => (
+              <TextInput
+                type="time"
+                label="Time"
+                description="On the clocks of the time zone."
+                required
+                value={value}
+                error={error}
+                onChange={({ currentTarget }) => onChange(currentTarget.value)}
+              />
+            ),
+          },
         ],
         {
           name: 'timezone',
@@ -98,11 +110,9 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: ReportSchedul
 }
 
 /** The people to choose from, with those who are chosen already, whether or not they are among them. */
-function usePeople(orgId: string | undefined, chosen: readonly string[]): { value: string; label: string }[] {
-  const isAllowed = useRefusal('users:read') === undefined;
-  const query = { limit: '100', status: 'active', ...(orgId === undefined ? {} : { orgId }) } as const;
-  const { data } = useQuery({ ...apiQuery('GET /users', { query }), enabled: isAllowed });
-  const known = new Map(data?.data.map(({ id, name, email }) => [id, `${name} (${email})`]));
-  for (const id of chosen) if (!known.has(id)) known.set(id, id);
+function useChoicesOfPeople(owner: string, chosen: readonly string[]): { value: string; label: string }[] {
+  const { people = [] } = usePeopleOf(owner);
+  const known = new Map(people.map(({ id, name, email }) => [id, `${name} (${email})`]));
+  for (const id of chosen) if (!known.has(id)) known.set(id, 'No longer known');
   return [...known].map(([value, label]) => ({ value, label }));
 }

@@ -11,7 +11,7 @@ import {
   type EnrolledDevice,
 } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { type Answer, sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 
 describe('the report on a month', function () {
   let app: TestApp;
@@ -43,7 +43,10 @@ describe('the report on a month', function () {
     orgId: string,
     { token }: { token: string } = tenant.admin,
     query: Record<string, string> = {},
-  ) => app.call('GET', `/reports/month?${new URLSearchParams({ orgId, month, ...query })}`, { token });
+  ) =>
+    app.call('GET', `/reports/month?${new URLSearchParams({ orgId, month, ...query }).toString()}`, {
+      token,
+    });
 
   async function deviceOf(orgId: string, row: Record<string, unknown> = {}): Promise<EnrolledDevice> {
     const device = await buildDevice(app, orgId);
@@ -58,7 +61,7 @@ describe('the report on a month', function () {
   describe('of an organization where much has happened', () => {
     let first: EnrolledDevice;
     let second: EnrolledDevice;
-    let report: Record<string, any>;
+    let report: Answer['body'];
 
     before(async () => {
       const { orgId } = tenant;
@@ -181,12 +184,12 @@ describe('the report on a month', function () {
         hidden: [],
         incomplete: [],
       });
-      expect(report['organization'].id).to.equal(tenant.orgId);
-      expect(report['provider'].name).to.match(/^Partner/);
+      expect(report.organization.id).to.equal(tenant.orgId);
+      expect(report.provider.name).to.match(/^Partner/);
     });
 
     it('counts devices at the end, new ones and those that left', () => {
-      expect(report['devices']).to.deep.equal({
+      expect(report.devices).to.deep.equal({
         total: 2,
         added: 1,
         removed: 1,
@@ -216,7 +219,7 @@ describe('the report on a month', function () {
     });
 
     it('counts alerts, and takes the medians of those that were raised', () => {
-      expect(report['alerts']).to.deep.include({
+      expect(report.alerts).to.deep.include({
         opened: 3,
         resolved: 3,
         standing: 1,
@@ -229,7 +232,7 @@ describe('the report on a month', function () {
         kindCount: 2,
         deviceCount: 2,
       });
-      expect(report['alerts'].devices[0]).to.deep.equal({
+      expect(report.alerts.devices[0]).to.deep.equal({
         id: first.deviceId,
         name: 'Front desk',
         opened: 2,
@@ -237,12 +240,12 @@ describe('the report on a month', function () {
     });
 
     it('counts backups, upgrades, scripts, commands and software', () => {
-      expect(report['backups']).to.deep.include({
+      expect(report.backups).to.deep.include({
         jobs: { completed: 2, partial: 1, failed: 1, cancelled: 0, open: 0 },
         storedBytes: 5_000_000_000,
         storedBytesBefore: null,
       });
-      expect(report['upgrades']).to.deep.equal({
+      expect(report.upgrades).to.deep.equal({
         completed: 1,
         failed: 0,
         rolledBack: 1,
@@ -251,12 +254,12 @@ describe('the report on a month', function () {
         versions: [{ component: 'agent', version: '1.1.0', completed: 1 }],
         versionCount: 1,
       });
-      expect(report['commands']).to.deep.include({
+      expect(report.commands).to.deep.include({
         scripts: { runs: 2, succeeded: 1 },
         commands: { runs: 1, succeeded: 1 },
         topCommands: [{ type: 'inventory.refresh', runs: 1, succeeded: 1 }],
       });
-      expect(report['software']).to.deep.include({
+      expect(report.software).to.deep.include({
         installed: 1,
         updated: 1,
         removed: 1,
@@ -264,7 +267,7 @@ describe('the report on a month', function () {
         titleCount: 2,
         cutDevices: 0,
       });
-      expect(report['software'].titles[0]).to.include({ name: 'Firefox', installed: 1, updated: 1 });
+      expect(report.software.titles[0]).to.include({ name: 'Firefox', installed: 1, updated: 1 });
     });
   });
 

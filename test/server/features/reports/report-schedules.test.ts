@@ -7,6 +7,15 @@ import { buildOrganization, buildPerson, buildTenant, type Person } from '../../
 import { createMailbox, type Mailbox } from '../../../support/mailbox.ts';
 import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 
+interface Schedule {
+  id: string;
+  orgId: string | null;
+  isPaused: boolean;
+  pausedBecause: string | null;
+  dueAt: string | null;
+  lastDueAt: string | null;
+}
+
 describe('schedules of reports', function () {
   let app: TestApp;
   let mailbox: Mailbox;
@@ -40,8 +49,8 @@ describe('schedules of reports', function () {
   const change = (id: string, patch: unknown, { token }: Pick<Person, 'token'> = tenant.admin) =>
     app.call('PATCH', `/reports/schedules/${id}`, { token, body: patch });
   const list = async ({ token }: Pick<Person, 'token'> = tenant.admin, query = '') =>
-    (await app.call('GET', `/reports/schedules${query}`, { token })).body.data as Record<string, any>[];
-  const find = async (id: string) => (await list()).find((schedule) => schedule['id'] === id);
+    (await app.call('GET', `/reports/schedules${query}`, { token })).body.data as Schedule[];
+  const find = async (id: string) => (await list()).find((schedule) => schedule.id === id);
   const oldOrganization = (row: Record<string, unknown> = {}) =>
     buildOrganization(app, tenant.partnerId, { created_at: LONG_AGO, ...row });
   /** Makes it due now, and lets the servers do what they do then. */
@@ -112,8 +121,8 @@ describe('schedules of reports', function () {
     await app.settle();
     expect((await mailsTo(tenant.admin.email)).filter((mail) => mail.includes('Bakery'))).to.have.length(1);
     const after = await find(schedule.id);
-    expect(new Date(after?.['dueAt']).getTime()).to.be.greaterThan(clock.now());
-    expect(after?.['lastDueAt']).to.be.a('string');
+    expect(new Date(after?.dueAt ?? 0).getTime()).to.be.greaterThan(clock.now());
+    expect(after?.lastDueAt).to.be.a('string');
   });
 
   it('of a partner mail a report for each organization, but not for those that are younger than the month', async () => {
@@ -172,7 +181,7 @@ describe('schedules of reports', function () {
       expect(await mailsTo(to), reason).to.deep.equal([]);
       const paused = await find(schedule.id);
       expect(paused, reason).to.include({ isPaused: true });
-      expect(paused?.['pausedBecause']).to.contain(reason);
+      expect(paused?.pausedBecause).to.contain(reason);
       const entries = await inSystem((tx) =>
         tx('audit_logs').where({ resource_id: schedule.id, action: 'report_schedule.pause' }),
       );

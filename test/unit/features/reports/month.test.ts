@@ -30,8 +30,9 @@ describe('the month of a report', () => {
   });
 
   it('is written with a year of four digits from 1970 on and a month from 01 to 12', () => {
-    for (const month of ['1970-01', '2026-09', '2026-10', '9999-12'])
+    for (const month of ['1970-01', '2026-09', '2026-10', '9999-12']) {
       expect(MONTH.test(month), month).to.equal(true);
+    }
     for (const month of [
       '2026-13',
       '2026-00',
