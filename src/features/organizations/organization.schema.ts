@@ -9,6 +9,7 @@ import {
   nfcText,
   Slug,
   Timestamp,
+  TimeZone,
 } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { AgentUpdateSettings } from '../partners/index.ts';
@@ -38,7 +39,12 @@ export const Organization = z
 
 /** Free-form JSON, except for what the server reads. */
 const OrganizationSettings = z
-  .looseObject({ agentUpdates: AgentUpdateSettings.nullable().optional() })
+  .looseObject({
+    agentUpdates: AgentUpdateSettings.nullable().optional(),
+    timezone: TimeZone.nullable()
+      .optional()
+      .describe('By which the months of its reports begin. Default: UTC.'),
+  })
   .superRefine(isStorableJson);
 
 const fields = {

@@ -360,6 +360,37 @@ describe('the report on a month', function () {
     expect((await read(young, tenant.admin, { orgId: 'x' })).status).to.equal(400);
   });
 
+  it('reads a device that never stays connected in one statement, and does not carry its changes about', async () => {
+    const orgId = await buildOrganization(app, tenant.partnerId, { created_at: LONG_AGO });
+    const { deviceId } = await deviceOf(orgId);
+    await inSystem(async (tx) => {
+      await tx.raw(`select add_partitions('presence_changes', ?, ?)`, [hour(-1), new Date(end)]);
+      await tx.raw(
+        `insert into presence_changes (device_id, org_id, at, state, reason)
+        select ?, ?, ?::timestamptz + i * interval '40 seconds',
+          case when i % 2 = 0 then 'connected' else 'disconnected' end, 'socket_closed' from generate_series(0, 49999) i`,
+        [deviceId, orgId, hour(0)],
+      );
+    });
+    const { body } = await read(orgId);
+    expect(body.availability).to.deep.include({ devices: 1, disconnections: 25_000 });
+    expect(body.availability.leastAvailable).to.have.length(1);
+    expect(JSON.stringify(body).length).to.be.below(5000);
+  });
+
+  it('knows when a device was taken out of service, and forgets it when that is put back', async () => {
+    const orgId = await buildOrganization(app, tenant.partnerId, { created_at: LONG_AGO });
+    const { deviceId } = await deviceOf(orgId);
+    const current = clock.date().toISOString().slice(0, 7);
+    const devices = async () => (await read(orgId, tenant.admin, { month: current })).body.devices;
+    const { token } = tenant.admin;
+    expect((await app.call('DELETE', `/devices/${deviceId}`, { token })).status).to.equal(200);
+    expect(await devices()).to.include({ total: 0, removed: 1 });
+    expect((await read(orgId)).body.devices).to.include({ total: 1, removed: 0 });
+    expect((await app.call('POST', `/devices/${deviceId}/restore`, { token })).status).to.equal(200);
+    expect(await devices()).to.include({ total: 1, removed: 0 });
+  });
+
   it('of an organization without anything has zeros, and no share of nothing', async () => {
     const empty = await buildOrganization(app, tenant.partnerId, { created_at: hour(-10) });
     const { status, body } = await read(empty);

@@ -140,6 +140,24 @@ describe('schedules of reports', function () {
     expect(mails.join()).to.contain(first).and.to.contain(second).and.not.to.contain(own.orgId);
   });
 
+  it('are made up for once after a long time without a server, and by one of two servers', async () => {
+    const orgId = await oldOrganization();
+    const to = `late-${newId()}@example.com`;
+    const { body: schedule } = await create({ orgId, addresses: [to] });
+    const other = await createTestApp({ database: app.database, env: { DATA_DIR: mailbox.dataDir } });
+    try {
+      const missed = new Date(clock.now() - 100 * 24 * 3_600_000);
+      await inSystem((tx) => tx('report_schedules').where({ id: schedule.id }).update({ due_at: missed }));
+      await Promise.all([app.settle(), other.settle()]);
+      await Promise.all([app.settle(), other.settle()]);
+    } finally {
+      await other.close();
+    }
+    expect(await mailsTo(to)).to.have.length(1);
+    const lastDueAt = new Date((await find(schedule.id))?.lastDueAt ?? 0).getTime();
+    expect(lastDueAt).to.be.within(clock.now() - 32 * 24 * 3_600_000, clock.now());
+  });
+
   it('escape names in HTML, and let no name add a header', async () => {
     const name = '<img src=x onerror=alert(1)>\r\nBcc: victim@example.com\r\n\r\nBody';
     const orgId = await oldOrganization({ name });
