@@ -1976,6 +1976,10 @@ start: string
 end: string
 } | null)
 } | null)
+/**
+ * By which the months of its reports begin. Default: UTC.
+ */
+timezone?: (string | null)
 [k: string]: unknown
 } | null)
 ssoConfig?: ({
@@ -2051,6 +2055,10 @@ start: string
 end: string
 } | null)
 } | null)
+/**
+ * By which the months of its reports begin. Default: UTC.
+ */
+timezone?: (string | null)
 [k: string]: unknown
 } | null)
 ssoConfig?: ({

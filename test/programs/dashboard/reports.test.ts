@@ -84,10 +84,18 @@ describe('the page of reports', () => {
     expect(await page.getByRole('img', { name: /^Logo of/ }).count()).to.equal(1);
   });
 
-  it('is reached from the page of the organization', async () => {
+  it('is reached from the page of the organization, which has the time zone of its months', async () => {
     const page = await dashboard.open(`/organizations/${bakery}`, { person: tenant.admin });
+    await page.getByRole('button', { name: 'Change', exact: true }).first().click();
+    const zone = page.getByRole('dialog').getByRole('combobox', { name: 'Time zone' });
+    await zone.click();
+    await zone.fill('Berlin');
+    await page.getByRole('option', { name: 'Europe/Berlin' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Report', exact: true }).click();
     await page.waitForURL(/\/reports\?org=/);
+    await page.getByText('by the time zone Europe/Berlin').waitFor();
     await page.getByText('Monthly report by').waitFor();
   });
 

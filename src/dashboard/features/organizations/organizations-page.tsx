@@ -116,6 +116,12 @@ export function OrganizationStatus({ status }: { status: Organization['status'] 
   return <StateBadge tone={TONES[status]} label={formatWord(status)} />;
 }
 
+/** The zone by which the months of its reports begin; null if none is set. */
+function timezoneOf(organization: Organization | undefined): string | null {
+  const timezone = organization?.settings['timezone'];
+  return typeof timezone === 'string' ? timezone : null;
+}
+
 /** Creates an organization, or changes the one that is given. A system administrator chooses its provider. */
 export function OrganizationDialog({
   organization,
@@ -134,8 +140,14 @@ export function OrganizationDialog({
     slug: organization?.slug,
     status: organization?.status ?? ('active' as const),
     maxDevices: organization?.maxDevices ?? null,
+    timezone: timezoneOf(organization),
   });
-  const { slug = slugOf(form.values.name), partnerId = onlyOf(providers), ...body } = form.values;
+  const { slug = slugOf(form.values.name), partnerId = onlyOf(providers), timezone, ...fields } = form.values;
+  // Settings are replaced as a whole, so they are sent only when the zone has changed, with all others.
+  const body =
+    timezone === timezoneOf(organization)
+      ? fields
+      : { ...fields, settings: { ...organization?.settings, timezone } };
   const queries = useQueryClient();
   const refreshes = ['GET /orgs/organizations', 'GET /orgs/organizations/{id}'] as const;
   const create = useApiChange('POST /orgs/organizations', { refreshes });
@@ -190,6 +202,16 @@ export function OrganizationDialog({
           label: 'Device limit',
           description: 'Empty: no limit.',
           min: 0,
+          empty: null,
+        },
+        {
+          name: 'timezone',
+          kind: 'choice',
+          label: 'Time zone',
+          description: 'By which the months of its reports begin. Empty: UTC.',
+          isSearchable: true,
+          options:
+            timezone === null || TIME_ZONES.includes(timezone) ? TIME_ZONES : [timezone, ...TIME_ZONES],
           empty: null,
         },
       ]}
