@@ -31,6 +31,7 @@ import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
+import { feature as scriptRuns } from './script-runs/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as service } from './service.ts';
@@ -64,6 +65,7 @@ export const FEATURES = [
   groups,
   filters,
   scripts,
+  scriptRuns,
   search,
   commands,
   terminals,

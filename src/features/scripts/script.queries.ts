@@ -15,11 +15,14 @@ export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
         orgId,
       ]);
     })
-    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(VERSION));
+    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(`${VERSION} as sha256`));
 
-/** The language has no line break, and the time is a number, so no two scripts are the same text. */
-const VERSION = `encode(sha256(convert_to(
-  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex') as sha256`;
+/**
+ * SQL: the SHA-256 of what a device runs of a row of `scripts`. The language has no line break, and the time is a number,
+ * so no two scripts are the same text.
+ */
+export const VERSION = `encode(sha256(convert_to(
+  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex')`;
 
 export const scriptSearch = searchOf({ type: 'scripts', permission: 'scripts:read' }, (caller) => ({
   table: 'scripts',
