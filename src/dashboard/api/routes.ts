@@ -3721,6 +3721,9 @@ secrets?: ({
 } | null)
 }
 response: {
+/**
+ * The id of the script run.
+ */
 executionId: string
 commands: Command[]
 /**
@@ -3732,6 +3735,236 @@ code: string
 message: string
 }[]
 }
+}
+/**
+ * Start a script run
+ */
+"POST /scripts/{id}/runs": {
+params: {
+id: string
+}
+body: {
+target: DeviceTarget
+/**
+ * Only devices of this organization.
+ */
+orgId?: (string | null)
+/**
+ * Environment variables of the script: PARAM_<name>.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.
+ */
+secrets?: ({
+[k: string]: string
+} | null)
+/**
+ * How long the run waits for devices that are offline.
+ */
+ttlSeconds?: (number | null)
+}
+response: {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+/**
+ * What devices run, also if the script was changed since. Null if you can neither see the script nor execute scripts.
+ */
+content: (string | null)
+osTypes: ("windows" | "macos" | "linux")[]
+timeoutSeconds: number
+/**
+ * Those of `target.deviceIds` that do not exist, or that you cannot access.
+ */
+unknownDeviceIds: string[]
+}
+}
+/**
+ * List script runs, newest first
+ */
+"GET /script-runs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+scriptId?: string
+/**
+ * Only runs that this person has started.
+ */
+createdBy?: string
+/**
+ * Only runs on devices of this organization.
+ */
+orgId?: string
+state?: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+}
+response: {
+data: ScriptRun[]
+pagination: Pagination
+}
+}
+/**
+ * Read a script run
+ */
+"GET /script-runs/{id}": {
+params: {
+id: string
+}
+response: ScriptRunDetails
+}
+/**
+ * List what became of a script run on each device, by name
+ */
+"GET /script-runs/{id}/devices": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+outcome?: ("waiting" | "running" | "completed" | "failed" | "timed_out" | "cancelled" | "expired" | "refused")
+outputHash?: string
+}
+response: {
+data: ScriptRunDevice[]
+pagination: Pagination
+}
+}
+/**
+ * List the outputs of a script run, the most frequent first
+ */
+"GET /script-runs/{id}/outputs": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: ScriptRunOutputGroup[]
+pagination: Pagination
+}
+}
+/**
+ * Read an output of a script run
+ */
+"GET /script-runs/{id}/outputs/{outputHash}": {
+params: {
+id: string
+outputHash: string
+}
+response: ScriptRunOutput
+}
+/**
+ * Cancel a script run
+ */
+"POST /script-runs/{id}/cancel": {
+params: {
+id: string
+}
+response: ScriptRunDetails
+}
+/**
+ * Run the same version of a script again
+ */
+"POST /script-runs/{id}/run-again": {
+params: {
+id: string
+}
+body: {
+/**
+ * `failed`: those on which it failed, timed out or expired. Only devices that you can access.
+ */
+devices: ("all" | "failed")
+/**
+ * Required again if the run had secrets, with the same names: they are not kept.
+ */
+secrets?: ({
+[k: string]: string
+} | null)
+}
+response: ScriptRunDetails
 }
 /**
  * Search devices, people, places, scripts, alerts and settings
@@ -4709,7 +4942,7 @@ name: string
  */
 enabled?: (boolean | null)
 severity: ("critical" | "high" | "medium" | "low" | "info")
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * Whether the alert resolves by itself when the condition is no longer met. Default true.
@@ -4735,7 +4968,7 @@ body: {
  * Leave it out in partner scope for a rule of the partner.
  */
 orgId?: (string | null)
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
@@ -4764,7 +4997,7 @@ body: {
 name?: (string | null)
 enabled?: (boolean | null)
 severity?: (("critical" | "high" | "medium" | "low" | "info") | null)
-target?: (DeviceTarget | null)
+target?: (DeviceTarget1 | null)
 condition?: (AlertCondition | null)
 /**
  * Whether the alert resolves by itself when the condition is no longer met.
@@ -4820,7 +5053,7 @@ body: {
  * Shown with the devices, also to people of the organizations.
  */
 name: string
-target: DeviceTarget
+target: DeviceTarget1
 timezone: string
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
@@ -4925,7 +5158,7 @@ body: {
  * Shown with the devices, also to people of the organizations.
  */
 name?: (string | null)
-target?: (DeviceTarget | null)
+target?: (DeviceTarget1 | null)
 timezone?: (string | null)
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
@@ -10354,6 +10587,300 @@ startedAt: (string | null)
 finishedAt: (string | null)
 }
 /**
+ * The devices that you can access at this moment, at most 10000. Those that cannot run the script are listed as refused, and stop none of the others.
+ */
+export interface DeviceTarget {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunCounts".
+ */
+export interface ScriptRunCounts {
+/**
+ * The device has not begun: it is busy, or away.
+ */
+waiting: number
+running: number
+/**
+ * Ended with exit code 0.
+ */
+completed: number
+/**
+ * Ended with another exit code, by a signal, or could not be run.
+ */
+failed: number
+timedOut: number
+cancelled: number
+/**
+ * The device was away until the run expired.
+ */
+expired: number
+/**
+ * The device was given no command.
+ */
+refused: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceTarget".
+ */
+export interface DeviceTarget1 {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRun".
+ */
+export interface ScriptRun {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunDetails".
+ */
+export interface ScriptRunDetails {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+/**
+ * What devices run, also if the script was changed since. Null if you can neither see the script nor execute scripts.
+ */
+content: (string | null)
+osTypes: ("windows" | "macos" | "linux")[]
+timeoutSeconds: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunDevice".
+ */
+export interface ScriptRunDevice {
+deviceId: string
+orgId: string
+deviceName: string
+outcome: ("waiting" | "running" | "completed" | "failed" | "timed_out" | "cancelled" | "expired" | "refused")
+commandId: (string | null)
+/**
+ * Of its command.
+ */
+status: (("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired") | null)
+reason: (string | null)
+exitCode: (number | null)
+/**
+ * Equal for devices that have reported the same.
+ */
+outputHash: (string | null)
+startedAt: (string | null)
+finishedAt: (string | null)
+durationMs: (number | null)
+/**
+ * Why it was given no command.
+ */
+refusal: ({
+code: string
+message: string
+} | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunOutputGroup".
+ */
+export interface ScriptRunOutputGroup {
+outputHash: string
+exitCode: (number | null)
+/**
+ * How many devices have reported exactly this.
+ */
+devices: number
+/**
+ * The first 5 of them by name.
+ */
+deviceNames: string[]
+/**
+ * The first 200 characters of the output, else of the errors or of the failure.
+ */
+preview: string
+/**
+ * Characters of output and errors together.
+ */
+size: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunOutput".
+ */
+export interface ScriptRunOutput {
+outputHash: string
+exitCode: (number | null)
+stdout: string
+stderr: string
+/**
+ * Only the end of the output was kept.
+ */
+truncated: boolean
+/**
+ * Why the script could not be run.
+ */
+error: ({
+code: string
+message: string
+} | null)
+}
+/**
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "SearchResult".
  */
@@ -10775,7 +11302,7 @@ partnerId: string
 name: string
 enabled: boolean
 severity: ("critical" | "high" | "medium" | "low" | "info")
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * Whether the alert resolves by itself when the condition is no longer met.
@@ -10796,29 +11323,6 @@ openAlerts: number
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "DeviceTarget".
- */
-export interface DeviceTarget {
-/**
- * All devices of the owner.
- */
-all?: true
-/**
- * The devices of the filter’s organization that match it, as they are at the time.
- */
-filterId?: string
-/**
- * The devices of these groups, as they are at the time.
- */
-groupIds?: string[]
-/**
- * The devices at these sites, as they are at the time.
- */
-siteIds?: string[]
-deviceIds?: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -10884,7 +11388,7 @@ id: string
 orgId: (string | null)
 partnerId: string
 name: string
-target: DeviceTarget
+target: DeviceTarget1
 timezone: string
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.

@@ -157,7 +157,7 @@ export async function lockUnadded(tx: Tx, runId: string, atMost: number): Promis
   const { rows } = await tx.raw<{ rows: DeviceOfRun[] }>(
     `select device_id as id, org_id as "orgId" from script_run_devices
     where run_id = ? and command_id is null and refusal_code is null and finished_at is null
-    order by device_id limit ? for no key update skip locked`,
+    order by device_id limit ? for no key update`,
     [runId, atMost],
   );
   return rows;
