@@ -40,8 +40,9 @@ create index script_runs_of_partner on script_runs (partner_id, created_at);
 create index script_runs_again on script_runs (again_of) where again_of is not null;
 create index script_runs_starting on script_runs (created_at) where started_at is null and error is null;
 create index script_runs_by_age on script_runs (created_at);
-select protect_table('script_runs', 'org_ids && (select app_org_ids())::uuid[]',
-  'org_ids <@ (select app_org_ids())::uuid[]', 'select, insert, update');
+select protect_table('script_runs',
+  'partner_id = (select app_partner_wide()) or org_ids && (select app_org_ids())::uuid[]',
+  'partner_id = (select app_partner_wide()) or org_ids <@ (select app_org_ids())::uuid[]', 'select, insert, update');
 grant delete on script_runs to svc_system;
 
 create table script_run_devices (

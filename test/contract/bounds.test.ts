@@ -77,6 +77,7 @@ const SAID: Listed<string> = {
     'id EVENT_ID_MAX': ['truncated'],
     'machines MACHINES_MAX': ['machines: { checked'],
     'names LISTED': ['more'],
+    'own AUDITED_DEVICES_MAX': ['devices: own.length'],
     'paths PATHS_MAX + 1': ['pathsAreCut'],
     'ranges RANGES_MAX': ['more'],
     'rows VERSIONS_MAX': ['isCut'],

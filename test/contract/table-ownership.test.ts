@@ -71,6 +71,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // Messages name alerts and the site that they share, and reach people at the address of their account.
   notifications: ['alerts', 'sites', 'users'],
   organizations: ['partner_users'],
+  // One output of each group is read from the command that has it, and a list names the people who started the runs.
+  'script-runs': ['commands', 'users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],
   // Joined to show what a person may do where.
@@ -88,6 +90,8 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   devices: ['device_group_members', 'device_group_changes'],
   // A new organization is added to the access lists of its partner's people.
   organizations: ['partner_users'],
+  // One output of each group is read from the command that has it, and a list names the people who started the runs.
+  'script-runs': ['commands', 'users'],
   // Ending an account's credentials ends everything that could restore them.
   users: ['sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
 };

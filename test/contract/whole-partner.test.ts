@@ -32,6 +32,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   background_jobs: 'made and changed by the server',
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
+  script_runs: 'of the devices that it runs on, which the user reaches',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
   membership_invitations: 'below /users, with the memberships that they become',
   invitations: 'no code uses it',
@@ -42,6 +43,7 @@ const OF_LESS: Record<string, string> = {
   'POST /maintenance-windows/preview': 'it only computes times',
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
+  'POST /scripts/:id/runs': 'it runs on devices that the user reaches, and changes no script',
   'POST /notification-policies/simulate': 'it changes nothing',
   'PATCH /users/me/notification-settings': 'it changes what the user is told, and nobody else',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':

@@ -3897,6 +3897,9 @@ page?: string
  */
 limit?: string
 outcome?: ("waiting" | "running" | "completed" | "failed" | "timed_out" | "cancelled" | "expired" | "refused")
+/**
+ * Only devices that have reported this.
+ */
 outputHash?: string
 }
 response: {
@@ -3956,7 +3959,7 @@ body: {
 /**
  * `failed`: those on which it failed, timed out or expired. Only devices that you can access.
  */
-devices: ("all" | "failed")
+which: ("all" | "failed")
 /**
  * Required again if the run had secrets, with the same names: they are not kept.
  */

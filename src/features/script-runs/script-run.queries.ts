@@ -5,7 +5,6 @@ import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { type Refusal, requestCancelOfExecution } from '../commands/index.ts';
-import { VERSION } from '../scripts/index.ts';
 import { ScriptRun, type ScriptVersion } from './script-run.model.ts';
 import {
   type Counts,
@@ -30,7 +29,10 @@ export interface DeviceOfRun {
 }
 
 const isVisible = ({ caller }: Reader): string =>
-  caller.scope === 'system' ? 'true' : `script_runs.org_ids && (select app_org_ids())::uuid[]`;
+  caller.scope === 'system'
+    ? 'true'
+    : `(script_runs.partner_id = (select app_partner_wide())
+        or script_runs.org_ids && (select app_org_ids())::uuid[])`;
 
 const HAS_OPEN = (
   caller: TenantScope,
@@ -124,15 +126,6 @@ export async function tallies(
     if (last !== null && (tally.finishedAt === null || last > tally.finishedAt)) tally.finishedAt = last;
   }
   return found;
-}
-
-/** The version of a script as it is now. */
-export async function versionOfScript(tx: Tx, scriptId: string): Promise<string> {
-  const row = await tx('scripts')
-    .where('id', scriptId)
-    .first<{ version: string } | undefined>(tx.raw(`${VERSION} as version`));
-  if (row === undefined) throw new Error(`the script ${scriptId} is not there`);
-  return row.version;
 }
 
 /** The partner of an organization, or of a script. */

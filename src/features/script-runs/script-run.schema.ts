@@ -126,12 +126,14 @@ export const RunDevice = z
   .meta({ id: 'ScriptRunDevice' });
 export type RunDevice = z.input<typeof RunDevice>;
 
+const OutputHash = z
+  .string()
+  .toLowerCase()
+  .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hexadecimal digits');
+
 export const RunDeviceQuery = PageQuery.extend({
   outcome: RunOutcome.optional(),
-  outputHash: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hexadecimal digits')
-    .optional(),
+  outputHash: OutputHash.optional().describe('Only devices that have reported this.'),
 });
 export type RunDeviceQuery = z.infer<typeof RunDeviceQuery>;
 
@@ -156,7 +158,7 @@ export type OutputGroup = z.infer<typeof OutputGroup>;
 
 export const OutputParams = z.object({
   id: Id,
-  outputHash: z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hexadecimal digits'),
+  outputHash: OutputHash,
 });
 
 export const RunOutput = z
@@ -212,7 +214,7 @@ export const NewScriptRun = z.strictObject({
 export type NewScriptRun = z.output<typeof NewScriptRun>;
 
 export const RunAgain = z.strictObject({
-  devices: z
+  which: z
     .enum(['all', 'failed'])
     .describe('`failed`: those on which it failed, timed out or expired. Only devices that you can access.'),
   secrets: Secrets.describe('Required again if the run had secrets, with the same names: they are not kept.'),

@@ -185,7 +185,7 @@ async function store(
 export async function runAgain(
   ctx: Context,
   id: string,
-  { devices: which, secrets = {} }: RunAgain,
+  { which, secrets = {} }: RunAgain,
   jobs: Jobs,
 ): Promise<ScriptRunDetails & { devices: readonly DeviceOfRun[] }> {
   const former = await findRun(ctx, id);
@@ -214,7 +214,7 @@ export async function runAgain(
 /** Cancels a run: what was not sent ends at once, and devices that run the script are asked to stop. */
 export async function cancelRun(ctx: Context, id: string, jobs: Jobs): Promise<ScriptRunDetails> {
   const run = await findRun(ctx, id);
-  if (run.visibleOrgIds.length < run.orgIds.length) {
+  if (!reachesWhole(ctx, run)) {
     throw new AppError('forbidden', 'This run concerns organizations that you cannot access.');
   }
   const cancelRequestedAt = clock.date();
@@ -310,6 +310,12 @@ const maySeeContent = ({ caller }: Context, run: ScriptRun): boolean =>
   (run.scriptOrgId !== null && run.visibleOrgIds.includes(run.scriptOrgId)) ||
   holds(caller.permissions, 'scripts:execute');
 
+/** Whether the caller can access all devices of a run. Of organizations that were deleted since, nobody can. */
+const reachesWhole = ({ caller }: Pick<Context, 'caller'>, run: ScriptRun): boolean =>
+  caller.scope === 'system' ||
+  (caller.partnerId === run.partnerId && caller.orgAccess === 'all') ||
+  run.visibleOrgIds.length === run.orgIds.length;
+
 function toResponse({ caller }: Context, run: ScriptRun, { counts, total, finishedAt }: Tally): RunResponse {
   const isOpen = run.state === 'starting' || run.state === 'running' || run.state === 'cancelling';
   return {
@@ -325,7 +331,7 @@ function toResponse({ caller }: Context, run: ScriptRun, { counts, total, finish
     total,
     parameters: holds(caller.permissions, 'scripts:execute') ? run.parameters : null,
     secretNames: run.secretNames,
-    target: run.visibleOrgIds.length < run.orgIds.length ? null : run.target,
+    target: reachesWhole({ caller }, run) ? run.target : null,
     againOf: run.againOf,
     createdBy: run.createdBy,
     createdByName: run.createdByName,

@@ -9,7 +9,7 @@ import { SECRETS_CAPABILITY } from '../../protocol/index.ts';
 import { type AddedCommand, addServerCommands, GONE, type Refusal } from '../commands/index.ts';
 import type { DeviceTarget } from '../device-targets/index.ts';
 import { AWAITS_APPROVAL, commandTargets, type CommandTarget, supportsCommand } from '../devices/index.ts';
-import type { Script } from '../scripts/index.ts';
+import { type Script, versionOfScript } from '../scripts/index.ts';
 import type { ScriptRun, ScriptVersion } from './script-run.model.ts';
 import {
   type DeviceOfRun,
@@ -20,7 +20,6 @@ import {
   noteCommands,
   noteRefusals,
   noteStarted,
-  versionOfScript,
 } from './script-run.queries.ts';
 
 /**

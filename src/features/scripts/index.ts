@@ -3,7 +3,7 @@ import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { scriptRoutes } from './script.routes.ts';
 
 export { Script } from './script.model.ts';
-export { scriptSearch, scriptVersions, VERSION } from './script.queries.ts';
+export { scriptSearch, scriptVersions, versionOfScript } from './script.queries.ts';
 export { readScript } from './script.service.ts';
 
 export const feature = defineFeature({

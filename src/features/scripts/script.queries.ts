@@ -17,11 +17,17 @@ export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
     })
     .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(`${VERSION} as sha256`));
 
-/**
- * SQL: the SHA-256 of what a device runs of a row of `scripts`. The language has no line break, and the time is a number,
- * so no two scripts are the same text.
- */
-export const VERSION = `encode(sha256(convert_to(
+/** The SHA-256 of what a device runs of a script as it is now. */
+export async function versionOfScript(tx: Tx, id: string): Promise<string> {
+  const row = await tx('scripts')
+    .where('id', id)
+    .first<{ version: string } | undefined>(tx.raw(`${VERSION} as version`));
+  if (row === undefined) throw new Error(`the script ${id} is not there`);
+  return row.version;
+}
+
+/** The language has no line break, and the time is a number, so no two scripts are the same text. */
+const VERSION = `encode(sha256(convert_to(
   concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex')`;
 
 export const scriptSearch = searchOf({ type: 'scripts', permission: 'scripts:read' }, (caller) => ({

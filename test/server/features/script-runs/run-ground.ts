@@ -10,7 +10,7 @@ export const SCRIPT = { name: 'Clean up', language: 'bash', content: 'rm -rf "$P
 export function runGround(app: () => TestApp, tenant: () => Tenant) {
   const call = (method: string, path: string, body?: unknown, token = tenant().admin.token) =>
     app().call(method, path, { token, ...(body === undefined ? {} : { body }) });
-  const owner = <Row = Record<string, unknown>>(sql: string, values?: unknown[]) =>
+  const owner = <Row extends Record<string, unknown>>(sql: string, values?: unknown[]) =>
     asOwner<Row>(app().database.ownerUrl, sql, values);
   return {
     call,

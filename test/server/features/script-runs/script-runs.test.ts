@@ -169,7 +169,7 @@ describe('script runs', () => {
       { deviceId: bad.deviceId, output: printed('', null) },
     ]);
     await call('DELETE', `/scripts/${made.id}`);
-    const again = await call('POST', `/script-runs/${run.id}/run-again`, { devices: 'failed' });
+    const again = await call('POST', `/script-runs/${run.id}/run-again`, { which: 'failed' });
     await app.settle();
     expect(again.status).to.equal(202);
     expect(await read(again.body.id)).to.deep.include({
@@ -187,9 +187,9 @@ describe('script runs', () => {
       device_id: bad.deviceId,
       payload: { language: 'bash', content: SCRIPT.content, timeoutSeconds: 300, parameters: { A: '1' } },
     });
-    const all = await call('POST', `/script-runs/${run.id}/run-again`, { devices: 'all' });
+    const all = await call('POST', `/script-runs/${run.id}/run-again`, { which: 'all' });
     expect(all.body.total).to.equal(2);
-    const none = await call('POST', `/script-runs/${all.body.id}/run-again`, { devices: 'failed' });
+    const none = await call('POST', `/script-runs/${all.body.id}/run-again`, { which: 'failed' });
     expect(none.status).to.equal(409);
   });
 
@@ -203,7 +203,7 @@ describe('script runs', () => {
     expect(run.secretNames).to.deep.equal(['KEY']);
     const again = (secrets?: object) =>
       call('POST', `/script-runs/${run.id}/run-again`, {
-        devices: 'all',
+        which: 'all',
         ...(secrets === undefined ? {} : { secrets }),
       });
     for (const secrets of [undefined, {}, { KEY: 'x', OTHER: 'y' }]) {
@@ -279,7 +279,7 @@ describe('script runs', () => {
       ['GET', '/outputs'],
       ['GET', `/outputs/${'0'.repeat(64)}`],
       ['POST', '/cancel'],
-      ['POST', '/run-again', { devices: 'all' }],
+      ['POST', '/run-again', { which: 'all' }],
     ];
     for (const [method, path, body] of requests) {
       // oxlint-disable-next-line no-await-in-loop
@@ -337,7 +337,7 @@ describe('script runs', () => {
         403,
       );
     }
-    const again = await call('POST', `/script-runs/${run.id}/run-again`, { devices: 'all' }, some.token);
+    const again = await call('POST', `/script-runs/${run.id}/run-again`, { which: 'all' }, some.token);
     expect(again.body).to.deep.include({ total: 1, orgIds: [tenant.orgId] });
     const own = await started(made.id, { target: { all: true } }, some.token);
     expect(own.body.total).to.equal(1);
