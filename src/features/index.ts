@@ -32,6 +32,7 @@ import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
 import { feature as scriptRuns } from './script-runs/index.ts';
+import { feature as scriptSchedules, scriptSchedulesUseFilters } from './script-schedules/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as service } from './service.ts';
@@ -66,6 +67,7 @@ export const FEATURES = [
   filters,
   scripts,
   scriptRuns,
+  scriptSchedules,
   search,
   commands,
   terminals,
@@ -100,6 +102,7 @@ const CONTRIBUTIONS = {
     backupConfigsUseFilters,
     maintenanceWindowsUseFilters,
     alertRulesUseFilters,
+    scriptSchedulesUseFilters,
   ],
   searchSources: [
     deviceSearch,

@@ -75,6 +75,8 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   'script-runs': ['commands', 'users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],
+  // A list names the scripts and the people by whose rights they run, and a filter that is used is looked up with the schedules.
+  'script-schedules': ['scripts', 'users', 'saved_filters'],
   // Joined to show what a person may do where.
   users: ['roles', 'sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
 };

@@ -21,6 +21,7 @@ const PATHS: Record<string, RegExp> = {
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
   alert_rules: /^\/alert-rules/,
+  script_schedules: /^\/script-schedules/,
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
   notification_policies: /^\/notification-policies/,
@@ -41,6 +42,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
 /** What these paths change beside a partner as a whole, each with the reason why access to some organizations will do. */
 const OF_LESS: Record<string, string> = {
   'POST /maintenance-windows/preview': 'it only computes times',
+  'POST /script-schedules/preview': 'it only computes times',
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
   'POST /scripts/:id/runs': 'it runs on devices that the user reaches, and changes no script',
@@ -103,6 +105,14 @@ describe('a change of a partner as a whole', () => {
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
   const alertRule = once(() => make('/alert-rules', RULE));
+  const scheduleBody = async (name: string) => ({
+    name,
+    scriptId: await script(),
+    cron: '30 2 * * *',
+    timezone: 'UTC',
+    target: { all: true },
+  });
+  const scriptSchedule = once(async () => make('/script-schedules', await scheduleBody('Of all')));
   const channel = once(() => make('/notification-channels', CHANNEL));
   const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
@@ -153,6 +163,17 @@ describe('a change of a partner as a whole', () => {
     'DELETE /maintenance-windows/:id': async () => ({ path: `/maintenance-windows/${await maintenance()}` }),
     'POST /maintenance-windows/:id/end': async () => ({
       path: `/maintenance-windows/${await maintenance()}/end`,
+    }),
+    'POST /script-schedules': async () => ({
+      path: '/script-schedules',
+      body: await scheduleBody('Another'),
+    }),
+    'PATCH /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
+      body: { enabled: false },
+    }),
+    'DELETE /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
     }),
     'POST /alert-rules': async () => ({ path: '/alert-rules', body: { ...RULE, name: 'Another' } }),
     'POST /alert-rules/preview': async () => ({

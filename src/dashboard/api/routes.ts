@@ -3810,6 +3810,10 @@ target: (DeviceTarget1 | null)
  * The run of which it is a repetition.
  */
 againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
 createdBy: (string | null)
 createdByName: (string | null)
 createdAt: string
@@ -3856,6 +3860,7 @@ page?: string
  */
 limit?: string
 scriptId?: string
+scheduleId?: string
 /**
  * Only runs that this person has started.
  */
@@ -3968,6 +3973,144 @@ secrets?: ({
 } | null)
 }
 response: ScriptRunDetails
+}
+/**
+ * List script schedules by name
+ */
+"GET /script-schedules": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only schedules of this organization, and those of its partner.
+ */
+orgId?: string
+scriptId?: string
+}
+response: {
+data: ScriptSchedule[]
+pagination: Pagination
+}
+}
+/**
+ * Create a script schedule
+ */
+"POST /script-schedules": {
+body: {
+name: string
+scriptId: string
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron: string
+/**
+ * Of the clocks by which it is due.
+ */
+timezone: string
+target: DeviceTarget2
+/**
+ * Environment variables of the script: PARAM_<name>. They are stored as they are, so they must hold no secrets.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
+ */
+catchUpMinutes?: (number | null)
+/**
+ * Leave it out in partner scope for the devices of all organizations.
+ */
+orgId?: (string | null)
+}
+response: ScriptSchedule
+}
+/**
+ * Show when a script schedule would be due
+ */
+"POST /script-schedules/preview": {
+body: {
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron: string
+timezone: string
+}
+response: {
+/**
+ * The next three times.
+ */
+data: string[]
+}
+}
+/**
+ * Read a script schedule
+ */
+"GET /script-schedules/{id}": {
+params: {
+id: string
+}
+response: ScriptSchedule
+}
+/**
+ * Change, enable or disable a script schedule
+ */
+"PATCH /script-schedules/{id}": {
+params: {
+id: string
+}
+body: {
+name?: (string | null)
+scriptId?: (string | null)
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron?: (string | null)
+/**
+ * Of the clocks by which it is due.
+ */
+timezone?: (string | null)
+/**
+ * Looked up at each run.
+ */
+target?: (DeviceTarget1 | null)
+/**
+ * Environment variables of the script: PARAM_<name>. They are stored as they are, so they must hold no secrets.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
+ */
+catchUpMinutes?: (number | null)
+}
+response: ScriptSchedule
+}
+/**
+ * Delete a script schedule
+ */
+"DELETE /script-schedules/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
 }
 /**
  * Search devices, people, places, scripts, alerts and settings
@@ -10711,6 +10854,10 @@ target: (DeviceTarget1 | null)
  * The run of which it is a repetition.
  */
 againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
 createdBy: (string | null)
 createdByName: (string | null)
 createdAt: string
@@ -10780,6 +10927,10 @@ target: (DeviceTarget1 | null)
  * The run of which it is a repetition.
  */
 againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
 createdBy: (string | null)
 createdByName: (string | null)
 createdAt: string
@@ -10882,6 +11033,88 @@ error: ({
 code: string
 message: string
 } | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptSchedule".
+ */
+export interface ScriptSchedule {
+id: string
+/**
+ * Null: it runs on devices of all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * Null if the script was deleted, or you cannot see it.
+ */
+scriptName: (string | null)
+enabled: boolean
+cron: string
+timezone: string
+target: DeviceTarget1
+/**
+ * Null without the permission to execute scripts.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+catchUpMinutes: number
+/**
+ * The person by whose rights it runs: who changed it last.
+ */
+runsAs: (string | null)
+runsAsName: (string | null)
+/**
+ * The next three times; empty while it is disabled or paused.
+ */
+nextRuns: string[]
+/**
+ * Why the server does not run it, until a person changes it.
+ */
+paused: ({
+reason: ("person_gone" | "permission_lost" | "access_lost" | "script_gone")
+message: string
+at: (string | null)
+} | null)
+/**
+ * The last of its times that has come.
+ */
+lastSlotAt: (string | null)
+/**
+ * Why it did not run at `lastSlotAt`: all servers were away for longer than `catchUpMinutes`, there were no devices or too many, or the partner was not active.
+ */
+lastSkip: (("missed" | "no_devices" | "too_many_devices" | "partner_inactive") | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * Looked up at each run.
+ */
+export interface DeviceTarget2 {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

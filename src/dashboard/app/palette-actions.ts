@@ -66,6 +66,12 @@ export const PAGE_ACTIONS = [
     requires: 'organizations:write',
     page: { to: '/alerts/rules', search: { dialog: 'new' } },
   },
+  {
+    label: 'Script runs',
+    words: ['show', 'executions', 'history'],
+    requires: 'scripts:read',
+    page: { to: '/scripts/runs' },
+  },
   { label: 'New script', words: ['add', 'create'], requires: 'scripts:write', page: { to: '/scripts/new' } },
   { label: 'New filter', words: ['add', 'create'], requires: 'filters:write', page: { to: '/filters/new' } },
 ] as const satisfies readonly {

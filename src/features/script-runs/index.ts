@@ -4,6 +4,8 @@ import { addScriptRunJobs } from './script-run.job.ts';
 import { scriptRunRetention } from './script-run.model.ts';
 import { scriptRunRoutes } from './script-run.routes.ts';
 
+export { startRunOfSchedule } from './scheduled-run.ts';
+
 export const feature = defineFeature({
   name: 'script-runs',
   routes: (parts: Parameters<typeof scriptRunRoutes>[0]) => [scriptRunRoutes(parts)],

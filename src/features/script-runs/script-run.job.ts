@@ -77,9 +77,9 @@ export function addScriptRunJobs({ jobs, db, hub, secrets: encryptor }: Parts): 
   /** @returns whether there may be more */
   async function addBatch(run: ScriptRun, secrets: Record<string, string>): Promise<boolean> {
     const caller = scopeOfRun(run);
-    const { added, isDone } = await withTenant(db, caller, async (tx) => {
+    const { added, superseded, isDone } = await withTenant(db, caller, async (tx) => {
       const current = await lockStarting(tx, run.id);
-      if (current === undefined) return { added: [], isDone: true };
+      if (current === undefined) return { added: [], superseded: [], isDone: true };
       const batch = await addCommandsOfRun(
         { tx, caller },
         current,
@@ -89,6 +89,7 @@ export function addScriptRunJobs({ jobs, db, hub, secrets: encryptor }: Parts): 
       );
       return { ...batch, isDone: batch.added.length + batch.refused.length === 0 };
     });
+    hub.jobsChanged(superseded);
     announceCommands(hub, added);
     return !isDone;
   }

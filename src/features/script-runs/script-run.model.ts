@@ -32,6 +32,9 @@ export class ScriptRun extends BaseModel {
   declare secretNames: string[];
   declare target: DeviceTarget;
   declare againOf: string | null;
+  /** The schedule that has started it, and the time of it for which it was made. */
+  declare scheduleId: string | null;
+  declare slotAt: Date | null;
   declare createdBy: string | null;
   declare expiresAt: Date;
   /** When all of its commands were in the ledger. */

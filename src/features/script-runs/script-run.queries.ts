@@ -63,12 +63,13 @@ export const visibleRuns = (ctx: Reader) =>
       ),
     );
 
-export const runsFound = (ctx: Reader, { scriptId, createdBy, orgId, state }: ScriptRunQuery) => {
+export const runsFound = (ctx: Reader, { scriptId, scheduleId, createdBy, orgId, state }: ScriptRunQuery) => {
   const runs = visibleRuns(ctx).orderBy([
     { column: 'script_runs.created_at', order: 'desc' },
     { column: 'script_runs.id', order: 'desc' },
   ]);
   if (scriptId !== undefined) void runs.where('script_runs.script_id', scriptId);
+  if (scheduleId !== undefined) void runs.where('script_runs.schedule_id', scheduleId);
   if (createdBy !== undefined) void runs.where('script_runs.created_by', createdBy);
   if (orgId !== undefined) void runs.whereRaw('script_runs.org_ids @> array[?]::uuid[]', [orgId]);
   if (state !== undefined) void runs.whereRaw(`${stateSql(ctx.caller)} = ?`, [state]);
@@ -404,6 +405,8 @@ export type NewRun = ScriptVersion &
     | 'secretNames'
     | 'target'
     | 'againOf'
+    | 'scheduleId'
+    | 'slotAt'
     | 'createdBy'
     | 'expiresAt'
   >;

@@ -72,6 +72,7 @@ export const ScriptRun = z
       'Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.',
     ),
     againOf: z.uuid().nullable().describe('The run of which it is a repetition.'),
+    scheduleId: z.uuid().nullable().describe('The schedule that has started it.'),
     createdBy: z.uuid().nullable(),
     createdByName: z.string().nullable(),
     createdAt: Timestamp,
@@ -101,6 +102,7 @@ export type ScriptRunDetails = z.input<typeof ScriptRunDetails>;
 
 export const ScriptRunQuery = PageQuery.extend({
   scriptId: Id.optional(),
+  scheduleId: Id.optional(),
   createdBy: Id.optional().describe('Only runs that this person has started.'),
   orgId: Id.optional().describe('Only runs on devices of this organization.'),
   state: RunState.optional(),

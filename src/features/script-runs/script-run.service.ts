@@ -4,7 +4,7 @@ import { AppError, invalid, notFound } from '../../platform/errors.ts';
 import { type Page, toPage } from '../../platform/http/pagination.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { announceCommands, GONE, readCommands, type Refusal } from '../commands/index.ts';
-import { assertTarget, type DeviceTarget, withDevicesOfTarget } from '../device-targets/index.ts';
+import { assertTarget, type DeviceTarget } from '../device-targets/index.ts';
 import { commandTargets, devicesFound } from '../devices/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import type { Owner } from '../owners/index.ts';
@@ -41,7 +41,7 @@ import {
   type ScriptRunDetails,
   type ScriptRunQuery,
 } from './script-run.schema.ts';
-import { addCommandsOfRun, pinned, pinnedBy, type RunParts, storeRun } from './start-run.ts';
+import { addCommandsOfRun, devicesOf, pinned, pinnedBy, type RunParts, storeRun } from './start-run.ts';
 
 export async function listRuns(ctx: Context, query: ScriptRunQuery): Promise<Page<RunResponse>> {
   if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
@@ -117,14 +117,17 @@ export async function startRun(
   const owner = await ownerOfTarget(ctx, script, orgId);
   // A device that is gone stops none of the others.
   if (target.deviceIds === undefined) await assertTarget(ctx, owner, target, 'body.target');
-  const devices = await devicesOf(ctx, owner, target);
+  const devices = await devicesOf(ctx.tx, owner, target, ctx.caller);
+  if (devices.length > RUN_DEVICES_MAX) {
+    throw invalid('body.target', `finds more than ${RUN_DEVICES_MAX} devices`);
+  }
   const { run } = await store(ctx, jobs, devices, {
     script: await pinned(ctx.tx, script),
     partnerId: owner.partnerId,
     target,
     parameters,
     secrets,
-    ttlSeconds,
+    expiresAt: inSeconds(ttlSeconds),
   });
   const known = new Set(devices.map(({ id }) => id));
   return {
@@ -145,20 +148,6 @@ async function ownerOfTarget(ctx: Context, script: Script, orgId: string | undef
   const own = script.orgId ?? orgId ?? null;
   const partnerId = script.partnerId ?? (await partnerOf(ctx.tx, script.orgId ?? ''));
   return { partnerId, orgId: own };
-}
-
-async function devicesOf(ctx: Context, owner: Owner, target: DeviceTarget): Promise<DeviceOfRun[]> {
-  const found = await withDevicesOfTarget(
-    ctx.tx,
-    owner,
-    target,
-    (devices) => devices.orderBy('d.id').limit(RUN_DEVICES_MAX + 1),
-    ctx.caller,
-  );
-  if (found.length > RUN_DEVICES_MAX) {
-    throw invalid('body.target', `finds more than ${RUN_DEVICES_MAX} devices`);
-  }
-  return (found as { id: string; org_id: string }[]).map(({ id, org_id: orgId }) => ({ id, orgId }));
 }
 
 async function store(
@@ -205,7 +194,7 @@ export async function runAgain(
     target: former.target,
     parameters: former.parameters,
     secrets,
-    ttlSeconds: Math.round((former.expiresAt.getTime() - former.createdAt.getTime()) / 1000),
+    expiresAt: new Date(clock.now() + former.expiresAt.getTime() - former.createdAt.getTime()),
     againOf: id,
   });
   return { ...run, devices };
@@ -258,7 +247,7 @@ export async function executeScript(
       target,
       parameters,
       secretNames: Object.keys(secrets),
-      ttlSeconds: TTL_SECONDS,
+      expiresAt: inSeconds(TTL_SECONDS),
       createdBy: ctx.caller.userId,
     },
     devices,
@@ -276,6 +265,8 @@ export async function executeScript(
 }
 
 const TTL_SECONDS = 24 * 3600;
+
+const inSeconds = (seconds: number): Date => new Date(clock.now() + seconds * 1000);
 
 const noneCan = (refused: readonly Refusal[]) =>
   new AppError('conflict', 'None of these devices can run the script.', { details: refused });
@@ -333,6 +324,7 @@ function toResponse({ caller }: Context, run: ScriptRun, { counts, total, finish
     secretNames: run.secretNames,
     target: reachesWhole({ caller }, run) ? run.target : null,
     againOf: run.againOf,
+    scheduleId: run.scheduleId,
     createdBy: run.createdBy,
     createdByName: run.createdByName,
     createdAt: run.createdAt,

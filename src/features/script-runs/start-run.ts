@@ -1,16 +1,19 @@
 import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
+import type { JobChange } from '../../hub/ports.ts';
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { newId } from '../../platform/ids.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { SECRETS_CAPABILITY } from '../../protocol/index.ts';
-import { type AddedCommand, addServerCommands, GONE, type Refusal } from '../commands/index.ts';
-import type { DeviceTarget } from '../device-targets/index.ts';
+import { type AddedCommand, addServerCommands, cancelUnsent, GONE, type Refusal } from '../commands/index.ts';
+import { type DeviceTarget, withDevicesOfTarget } from '../device-targets/index.ts';
 import { AWAITS_APPROVAL, commandTargets, type CommandTarget, supportsCommand } from '../devices/index.ts';
+import type { Owner } from '../owners/index.ts';
 import { type Script, versionOfScript } from '../scripts/index.ts';
 import type { ScriptRun, ScriptVersion } from './script-run.model.ts';
+import { RUN_DEVICES_MAX } from './script-run.schema.ts';
 import {
   type DeviceOfRun,
   insertDevices,
@@ -59,15 +62,34 @@ export interface RunRequest {
   target: DeviceTarget;
   parameters: Record<string, string>;
   secretNames: readonly string[];
-  ttlSeconds: number;
+  expiresAt: Date;
   createdBy: string | null;
   againOf?: string;
+  /** The schedule that starts it, and the time of it. */
+  schedule?: { id: string; slotAt: Date };
+}
+
+/** The devices of a target, by their ids: one more than a run can have, if there are more. */
+export async function devicesOf(
+  tx: Tx,
+  owner: Owner,
+  target: DeviceTarget,
+  caller?: TenantScope,
+): Promise<DeviceOfRun[]> {
+  const found = await withDevicesOfTarget(
+    tx,
+    owner,
+    target,
+    (devices) => devices.orderBy('d.id').limit(RUN_DEVICES_MAX + 1),
+    caller,
+  );
+  return (found as { id: string; org_id: string }[]).map(({ id, org_id: orgId }) => ({ id, orgId }));
 }
 
 /** Stores a run with its devices. Throws `conflict` if there are none. */
 export async function storeRun(
   tx: Tx,
-  { script, ttlSeconds, againOf, secretNames, ...request }: RunRequest,
+  { script, againOf, schedule, secretNames, ...request }: RunRequest,
   devices: readonly DeviceOfRun[],
 ): Promise<NewRun> {
   if (devices.length === 0) {
@@ -80,7 +102,8 @@ export async function storeRun(
     id: newId(),
     orgIds: [...new Set(devices.map(({ orgId }) => orgId))],
     againOf: againOf ?? null,
-    expiresAt: new Date(clock.now() + ttlSeconds * 1000),
+    scheduleId: schedule?.id ?? null,
+    slotAt: schedule?.slotAt ?? null,
   };
   await insertRun(tx, run);
   await insertDevices(tx, run.id, devices);
@@ -103,7 +126,8 @@ export const scopeOfRun = ({
 /**
  * Adds the commands of some devices of a run that have none yet, and notes the devices that cannot run it with the reason.
  * After the commit, hand what was added to `announceCommands`.
- * @returns nothing added and nothing refused if there are no such devices any more: then the run has started
+ * @returns nothing added and nothing refused if there are no such devices any more: then the run has started; and what
+ *   ended because this run takes its place
  */
 export async function addCommandsOfRun(
   { tx, caller }: { tx: Tx; caller: TenantScope },
@@ -111,11 +135,11 @@ export async function addCommandsOfRun(
   secrets: Readonly<Record<string, string>>,
   { hub, secrets: encryptor }: RunParts,
   atMost: number,
-): Promise<{ added: AddedCommand[]; refused: Refusal[] }> {
+): Promise<{ added: AddedCommand[]; refused: Refusal[]; superseded: JobChange[] }> {
   const devices = await lockUnadded(tx, run.id, atMost);
   if (devices.length === 0) {
     await noteStarted(tx, run.id);
-    return { added: [], refused: [] };
+    return { added: [], refused: [], superseded: [] };
   }
   const found = new Map(
     (
@@ -135,7 +159,8 @@ export async function addCommandsOfRun(
     else if (device !== undefined) fit.push(device);
   }
   await noteRefusals(tx, run.id, refused);
-  if (fit.length === 0) return { added: [], refused };
+  if (fit.length === 0) return { added: [], refused, superseded: [] };
+  const superseded = run.scheduleId === null ? [] : await supersede(tx, run.scheduleId, run.id, fit);
   const named = Object.entries(secrets).map(([name, value]) => ({ name, value, ref: newId() }));
   const refs = Object.fromEntries(named.map(({ name, ref }) => [name, { secretRef: ref }]));
   const values = Object.fromEntries(named.map(({ ref, value }) => [ref, value]));
@@ -156,8 +181,16 @@ export async function addCommandsOfRun(
     execution: { id: run.id, scriptId: run.scriptId },
   });
   await noteCommands(tx, run.id, added);
-  return { added, refused };
+  return { added, refused, superseded };
 }
+
+/** A device that was away at several times of a schedule runs the script once when it returns, for the last of them. */
+const supersede = (tx: Tx, scheduleId: string, runId: string, devices: readonly CommandTarget[]) =>
+  cancelUnsent(
+    tx,
+    { sql: 'select id from script_runs where schedule_id = ? and id <> ?', values: [scheduleId, runId] },
+    { deviceIds: devices.map(({ id }) => id), reason: 'superseded' },
+  );
 
 /** Why a device cannot run the script; undefined if it can. */
 function misfit(

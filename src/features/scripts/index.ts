@@ -4,7 +4,7 @@ import { scriptRoutes } from './script.routes.ts';
 
 export { Script } from './script.model.ts';
 export { scriptSearch, scriptVersions, versionOfScript } from './script.queries.ts';
-export { readScript } from './script.service.ts';
+export { findScriptOf, readScript } from './script.service.ts';
 
 export const feature = defineFeature({
   name: 'scripts',

@@ -27,8 +27,12 @@ export async function listScripts(ctx: Context, query: ScriptQuery) {
   return toPage(query, await scripts);
 }
 
+/** A script that the caller can see, if there is one. */
+export const findScriptOf = async (ctx: Context, id: string): Promise<Script | undefined> =>
+  visible(ctx).findById(id);
+
 export async function readScript(ctx: Context, id: string): Promise<Script> {
-  const script = await visible(ctx).findById(id);
+  const script = await findScriptOf(ctx, id);
   if (script === undefined) throw notFound('Script');
   return script;
 }
