@@ -68,6 +68,7 @@ const SAID: Listed<string> = {
     'data MATCHES_MAX': ['isComplete'],
     'devices NAMED_IN_ALERT': ['deviceCount'],
     'devices NAMED_MAX': ['device_count'],
+    'devices RUN_DEVICES_MAX': ['too_many_devices'],
     'entries RECENT_SHOWN': ['totalEvents'],
     'errors ERRORS_MAX': ['errorsAreCut'],
     'failed ERRORS_MAX': ['errorsAreCut'],

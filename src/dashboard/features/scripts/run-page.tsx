@@ -168,6 +168,14 @@ function Facts({ run }: { run: ScriptRunDetails }) {
               </TextLink>
             ),
           ],
+          [
+            'Started by',
+            run.scheduleId === null ? undefined : (
+              <TextLink key="schedule" inherit to="/scripts/schedules">
+                A schedule
+              </TextLink>
+            ),
+          ],
           ['Devices are awaited until', formatTime(new Date(run.expiresAt))],
         ]}
       />

@@ -13,7 +13,7 @@ const REFRESH_MS = 5000;
 /** What was run on which devices, and what became of it. */
 export function RunsPage() {
   const address = useAddress(route.useSearch());
-  const { state, by, script, page = 1 } = address.search;
+  const { state, by, script, schedule, page = 1 } = address.search;
   const { orgId } = useScope();
   const me = useMe();
   const runs = useList(
@@ -23,6 +23,7 @@ export function RunsPage() {
         orgId,
         state,
         scriptId: script,
+        scheduleId: schedule,
         createdBy: by === 'me' ? me.user.id : undefined,
         page: String(page),
       },
@@ -54,6 +55,7 @@ export function RunsPage() {
           options: [{ value: 'me', label: 'By me' }],
         },
         { kind: 'hidden', name: 'script' },
+        { kind: 'hidden', name: 'schedule' },
       ]}
       empty={{
         title: 'Nothing was run yet',

@@ -132,6 +132,9 @@ function ScriptEditor({
               <ButtonLink variant="default" to="/scripts/runs" search={{ script: script.id }}>
                 Runs
               </ButtonLink>
+              <ButtonLink variant="default" to="/scripts/schedules" search={{ script: script.id }}>
+                Schedules
+              </ButtonLink>
               <ConfirmAction
                 variant="default"
                 refusal={mayDelete}

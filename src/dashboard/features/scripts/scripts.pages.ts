@@ -41,6 +41,7 @@ const runsRoute = createRoute({
       .catch(undefined),
     by: z.enum(['me']).optional().catch(undefined),
     script: z.uuid().optional().catch(undefined),
+    schedule: z.uuid().optional().catch(undefined),
     page,
   }),
   staticData: { title: 'Script runs', permission: 'scripts:read' },
@@ -68,4 +69,23 @@ const runRoute = createRoute({
   component: lazyRouteComponent(() => import('./run-page.tsx'), 'RunPage'),
 });
 
-export const scriptPages = [scriptsRoute, newScriptRoute, runsRoute, runRoute, scriptRoute] as const;
+const schedulesRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/scripts/schedules',
+  validateSearch: z.object({
+    dialog: z.literal('new').optional().catch(undefined),
+    script: z.uuid().optional().catch(undefined),
+    page,
+  }),
+  staticData: { title: 'Script schedules', permission: 'scripts:read' },
+  component: lazyRouteComponent(() => import('./schedules-page.tsx'), 'SchedulesPage'),
+});
+
+export const scriptPages = [
+  scriptsRoute,
+  newScriptRoute,
+  runsRoute,
+  runRoute,
+  schedulesRoute,
+  scriptRoute,
+] as const;
