@@ -18,13 +18,19 @@ export interface ScriptVersion {
   version: string;
 }
 
-export interface ScriptRun extends ScriptVersion {}
-
 /** One request to run one version of a script on devices. */
-export class ScriptRun extends BaseModel {
+export class ScriptRun extends BaseModel implements ScriptVersion {
   static override tableName = 'script_runs';
   static override hasUpdatedAt = false;
   static override jsonAttributes = ['parameters', 'target'];
+  declare scriptId: string | null;
+  declare scriptOrgId: string | null;
+  declare scriptName: string;
+  declare language: SavedScriptLanguage;
+  declare content: string;
+  declare osTypes: OsType[];
+  declare timeoutSeconds: number;
+  declare version: string;
   declare partnerId: string;
   /** The organizations of its devices when it was started. */
   declare orgIds: string[];

@@ -25,25 +25,27 @@ export function cronFault(cron: string): string | undefined {
   if (fields.length !== FIELDS || !fields.every((field) => FIELD.test(field))) {
     return 'must have five fields: minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5';
   }
-  const next = (after: Date): Date | undefined => {
-    try {
-      return nextRun({ cron, timeZone: 'UTC' }, after);
-    } catch {
-      return undefined;
-    }
-  };
-  let before = next(FROM);
-  if (before === undefined) {
+  let at = timeAfter(cron, FROM);
+  if (at === undefined) {
     return 'must be a cron expression that is due at some time, such as 30 2 * * 1-5';
   }
-  for (let looked = 0; looked < LOOKED_AT && before < UNTIL; looked++) {
-    const at = next(before) ?? UNTIL;
-    if (at.getTime() - before.getTime() < SHORTEST_MINUTES * MINUTE_MS) {
+  for (let looked = 0; looked < LOOKED_AT && at !== undefined && at < UNTIL; looked++) {
+    const next = timeAfter(cron, at);
+    if (next !== undefined && next.getTime() - at.getTime() < SHORTEST_MINUTES * MINUTE_MS) {
       return `must not be due more often than every ${SHORTEST_MINUTES} minutes`;
     }
-    before = at;
+    at = next;
   }
   return undefined;
+}
+
+/** By clocks that are not set; undefined if it is never due again, or is no expression. */
+function timeAfter(cron: string, after: Date): Date | undefined {
+  try {
+    return nextRun({ cron, timeZone: 'UTC' }, after);
+  } catch {
+    return undefined;
+  }
 }
 
 export const nextSlot = ({ cron, timezone }: Times, after: Date): Date =>

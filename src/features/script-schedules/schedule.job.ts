@@ -139,8 +139,8 @@ async function verdictOn(
     if (person === undefined) return 'person_gone';
     const { permissions } = person;
     if (!holds(permissions, 'scripts:execute')) return 'permission_lost';
-    if (schedule.target.filterId !== undefined && !holds(permissions, 'filters:read'))
-      return 'permission_lost';
+    const usesFilter = schedule.target.filterId !== undefined;
+    if (usesFilter && !holds(permissions, 'filters:read')) return 'permission_lost';
     return reaches(person, schedule) ? undefined : 'access_lost';
   } catch (error) {
     if (error instanceof AppError && error.code === 'partner_inactive') return 'partner_inactive';

@@ -91,7 +91,8 @@ export async function updateSchedule(
   await assertScript(ctx, schedule, scriptId);
   await assertTarget(ctx, schedule, target, 'body.target');
   const before = recorded(schedule);
-  const { enabled, cron, timezone, nextAt } = { ...schedule, ...changes };
+  const { enabled = schedule.enabled, cron = schedule.cron, timezone = schedule.timezone } = changes;
+  const { nextAt } = schedule;
   const keepsTimes = cron === schedule.cron && timezone === schedule.timezone && nextAt !== null;
   const updated = await named(
     schedule.$query(ctx.tx).patchAndFetch({

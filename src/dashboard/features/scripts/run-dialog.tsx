@@ -57,8 +57,8 @@ export function RunDialog({
     label: orgId === undefined ? `${each.name} · ${names.organization(each.orgId)}` : each.name,
   });
   const target = (): DeviceTarget | undefined => {
-    if (kind === 'devices')
-      return devices.length === 0 ? undefined : { deviceIds: devices.map(({ id }) => id) };
+    const deviceIds = devices.map(({ id }) => id);
+    if (kind === 'devices') return deviceIds.length === 0 ? undefined : { deviceIds };
     if (kind === 'group') return groupId === null ? undefined : { groupIds: [groupId] };
     return filterId === null ? undefined : { filterId };
   };

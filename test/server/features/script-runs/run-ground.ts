@@ -1,4 +1,4 @@
-import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
+import { buildDevice, type buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import type { TestApp } from '../../../support/test-app.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
