@@ -20,6 +20,7 @@ export {
 } from './command.service.ts';
 export {
   cancelUnsent,
+  commandTimeline,
   requestCancelOfExecution,
   SEALED_COMMAND_SECRET,
   setWorkOfCommand,

@@ -257,6 +257,8 @@ describe('a device that is moved', () => {
         from organizations where id = ? returning id)
       insert into script_run_devices (run_id, org_id, device_id, command_id)
       select run.id, c.org_id, c.device_id, c.id from run, (select * from commands where device_id = ? limit 1) c`,
+      `insert into device_notes (id, org_id, device_id, text, author_name)
+      values (gen_random_uuid(), ?, ?, 'The owner switches it off on Fridays.', 'Ada')`,
       `insert into terminals (id, org_id, device_id, opened_in, user_name, user_email, resume_token_hash, cols, rows,
         sealed_key, ended_at, end_reason)
       select gen_random_uuid(), o.id, d.id, o.id, 'Ada', 'ada@example.com', 'x', 80, 24, 'x', now(), 'closed'
