@@ -4,9 +4,8 @@ import type { DeviceTarget } from '../device-targets/index.ts';
 import type { Owner } from '../owners/index.ts';
 import type { Script } from '../scripts/index.ts';
 import { enqueueStart } from './script-run.job.ts';
-import { notesOfRun } from './script-run.routes.ts';
 import { RUN_DEVICES_MAX } from './script-run.schema.ts';
-import { devicesOf, pinned, storeRun } from './start-run.ts';
+import { devicesOf, notesOfRun, pinned, storeRun } from './start-run.ts';
 
 /**
  * Starts the run of a schedule, in a transaction across tenants. Whether the person of the schedule may do so, the caller

@@ -6,9 +6,9 @@ import { type Tx, withSystem, withTenant } from '../../platform/db/transaction.t
 import { defineJob, type JobRun } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
-import { announceCommands } from '../commands/index.ts';
+import { announceCommands, requestCancelOfExecution } from '../commands/index.ts';
 import { ScriptRun } from './script-run.model.ts';
-import { cancelCommandsOfRun, failStarting, lockStarting, stuckRuns } from './script-run.queries.ts';
+import { failStarting, lockStarting, stuckRuns } from './script-run.queries.ts';
 import { addCommandsOfRun, scopeOfRun } from './start-run.ts';
 
 /** Devices in one transaction. Each takes a row of the ledger, a transition and perhaps secrets. */
@@ -121,7 +121,9 @@ export function addScriptRunJobs({ jobs, db, hub, secrets: encryptor }: Parts): 
     for (let count = BATCH; count === BATCH; ) {
       signal.throwIfAborted();
       // oxlint-disable-next-line no-await-in-loop
-      const cancelled = await withTenant(db, scopeOfRun(run), (tx) => cancelCommandsOfRun(tx, run.id, BATCH));
+      const cancelled = await withTenant(db, scopeOfRun(run), (tx) =>
+        requestCancelOfExecution(tx, run.id, BATCH),
+      );
       hub.jobsChanged(cancelled.ended);
       for (const { id, deviceId } of cancelled.asked) hub.cancelCommand(deviceId, id);
       count = cancelled.count;

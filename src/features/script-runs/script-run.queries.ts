@@ -4,7 +4,7 @@ import { inTenant, nameOrder } from '../../platform/db/statement.ts';
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { Page } from '../../platform/http/pagination.ts';
-import { type Refusal, requestCancelOfExecution } from '../commands/index.ts';
+import type { Refusal } from '../commands/index.ts';
 import { ScriptRun, type ScriptVersion } from './script-run.model.ts';
 import {
   type Counts,
@@ -43,7 +43,7 @@ const HAS_OPEN = (
 const stateSql = (caller: TenantScope): string => `case
   when script_runs.error is not null then 'failed'
   when script_runs.started_at is null and script_runs.cancel_requested_at is null then 'starting'
-  when script_runs.started_at is null or ${HAS_OPEN(caller)}
+  when ${HAS_OPEN(caller)}
     then case when script_runs.cancel_requested_at is null then 'running' else 'cancelling' end
   when script_runs.cancel_requested_at is not null then 'cancelled'
   else 'completed' end`;
@@ -127,15 +127,6 @@ export async function tallies(
     if (last !== null && (tally.finishedAt === null || last > tally.finishedAt)) tally.finishedAt = last;
   }
   return found;
-}
-
-/** The partner of an organization, or of a script. */
-export async function partnerOf(tx: Tx, orgId: string): Promise<string> {
-  const row = await tx('organizations')
-    .where('id', orgId)
-    .first<{ partner_id: string } | undefined>('partner_id');
-  if (row === undefined) throw new Error(`the organization ${orgId} is not there`);
-  return row.partner_id;
 }
 
 export async function insertDevices(tx: Tx, runId: string, devices: readonly DeviceOfRun[]): Promise<void> {
@@ -234,10 +225,6 @@ export async function stuckRuns(tx: Tx, minutes: number): Promise<string[]> {
   );
   return rows.map(({ id }) => id);
 }
-
-/** Asks for the end of some of the commands of a run; see `requestCancelOfExecution`. */
-export const cancelCommandsOfRun = (tx: Tx, runId: string, atMost: number) =>
-  requestCancelOfExecution(tx, runId, atMost);
 
 /** The devices of a run that the caller sees and that are still in an organization of it. */
 export async function devicesToRepeat(

@@ -7,7 +7,6 @@ import { PageQuery, pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
-import type { DeviceOfRun } from './script-run.queries.ts';
 import {
   ExecutionStarted,
   NewScriptRun,
@@ -33,33 +32,10 @@ import {
   runAgain,
   startRun,
 } from './script-run.service.ts';
+import { notesOfRun } from './start-run.ts';
 
 const READ = everyScope('scripts:read');
 const EXECUTE = everyScope('scripts:execute');
-
-/** An entry names so many devices, and says how many there were. */
-const AUDITED_DEVICES_MAX = 500;
-
-/** Each organization finds in its trail what was run on its devices. */
-export const notesOfRun = (
-  { id, scriptId, scriptName }: { id: string; scriptId?: string | null; scriptName: string },
-  devices: readonly DeviceOfRun[],
-  details: Record<string, unknown> = {},
-) =>
-  [...new Set(devices.map(({ orgId }) => orgId))].map((orgId) => {
-    const own = devices.filter((device) => device.orgId === orgId);
-    return {
-      orgId,
-      ...(scriptId == null ? {} : { resourceId: scriptId }),
-      resourceName: scriptName,
-      details: {
-        ...details,
-        executionId: id,
-        devices: own.length,
-        deviceIds: own.slice(0, AUDITED_DEVICES_MAX).map((device) => device.id),
-      },
-    };
-  });
 
 export function scriptRunRoutes(parts: { hub: DeviceHub; secrets: Encryptor; jobs: Jobs }): RouteGroup {
   const { jobs } = parts;

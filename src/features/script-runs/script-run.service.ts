@@ -6,7 +6,7 @@ import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { announceCommands, GONE, readCommands, type Refusal } from '../commands/index.ts';
 import { assertTarget, type DeviceTarget } from '../device-targets/index.ts';
 import { commandTargets, devicesFound } from '../devices/index.ts';
-import { assertOrganizationAccess } from '../organizations/index.ts';
+import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import type { Owner } from '../owners/index.ts';
 import { readScript, type Script } from '../scripts/index.ts';
 import { enqueueCancel, enqueueStart } from './script-run.job.ts';
@@ -20,7 +20,6 @@ import {
   noteStarted,
   pageOfDevices,
   pageOfOutputs,
-  partnerOf,
   runsFound,
   tallies,
   type Tally,
@@ -146,8 +145,14 @@ async function ownerOfTarget(ctx: Context, script: Script, orgId: string | undef
     }
   }
   const own = script.orgId ?? orgId ?? null;
-  const partnerId = script.partnerId ?? (await partnerOf(ctx.tx, script.orgId ?? ''));
-  return { partnerId, orgId: own };
+  return { partnerId: await partnerOf(ctx, script), orgId: own };
+}
+
+/** A script belongs to a partner or to an organization of it. */
+async function partnerOf(ctx: Context, { partnerId, orgId }: Script): Promise<string> {
+  if (partnerId !== null) return partnerId;
+  if (orgId === null) throw new Error('a script has no owner');
+  return (await readOrganization(ctx, orgId)).partnerId;
 }
 
 async function store(
@@ -243,7 +248,7 @@ export async function executeScript(
     ctx.tx,
     {
       script: await pinned(ctx.tx, script),
-      partnerId: script.partnerId ?? (await partnerOf(ctx.tx, script.orgId ?? '')),
+      partnerId: await partnerOf(ctx, script),
       target,
       parameters,
       secretNames: Object.keys(secrets),

@@ -216,3 +216,27 @@ function misfit(
   }
   return undefined;
 }
+
+/** An entry names so many devices, and says how many there were. */
+const AUDITED_DEVICES_MAX = 500;
+
+/** Each organization finds in its trail what was run on its devices. */
+export const notesOfRun = (
+  { id, scriptId, scriptName }: { id: string; scriptId?: string | null; scriptName: string },
+  devices: readonly DeviceOfRun[],
+  details: Record<string, unknown> = {},
+) =>
+  [...new Set(devices.map(({ orgId }) => orgId))].map((orgId) => {
+    const own = devices.filter((device) => device.orgId === orgId);
+    return {
+      orgId,
+      ...(scriptId == null ? {} : { resourceId: scriptId }),
+      resourceName: scriptName,
+      details: {
+        ...details,
+        executionId: id,
+        devices: own.length,
+        deviceIds: own.slice(0, AUDITED_DEVICES_MAX).map((device) => device.id),
+      },
+    };
+  });

@@ -379,6 +379,14 @@ describe('script runs', () => {
         )
       )[0];
     expect(await count()).to.deep.equal({ n: 500, devices: 500 });
+    const other = await script();
+    const { body: cancelled } = await started(other.id, { target: { all: true } });
+    expect((await call('POST', `/script-runs/${cancelled.id}/cancel`)).status).to.equal(202);
+    await app.settle();
+    expect(await read(cancelled.id)).to.deep.include({
+      state: 'cancelled',
+      counts: { ...NOTHING, cancelled: 700 },
+    });
     await owner('drop function crash cascade');
     await owner('update background_jobs set run_at = now() where key = $1', [run.id]);
     await app.settle();
