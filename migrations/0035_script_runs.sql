@@ -66,8 +66,8 @@ create table script_runs (
   parameters jsonb not null default '{}',
   -- Their values are in the commands only, until these have ended.
   secret_names text[] not null default '{}',
-  -- Which devices were asked for.
-  target jsonb not null,
+  -- Which devices were asked for. Null of a repetition.
+  target jsonb,
   again_of uuid references script_runs (id) on delete set null,
   -- What has started it, and the time of it for which it was made.
   schedule_id uuid references script_schedules (id) on delete set null,

@@ -4148,7 +4148,7 @@ parameters: ({
 } | null)
 secretNames: string[]
 /**
- * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
  */
 target: (DeviceTarget1 | null)
 /**
@@ -11249,7 +11249,7 @@ parameters: ({
 } | null)
 secretNames: string[]
 /**
- * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
  */
 target: (DeviceTarget1 | null)
 /**
@@ -11322,7 +11322,7 @@ parameters: ({
 } | null)
 secretNames: string[]
 /**
- * Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
  */
 target: (DeviceTarget1 | null)
 /**

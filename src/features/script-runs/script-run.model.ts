@@ -36,7 +36,8 @@ export class ScriptRun extends BaseModel implements ScriptVersion {
   declare orgIds: string[];
   declare parameters: Record<string, string>;
   declare secretNames: string[];
-  declare target: DeviceTarget;
+  /** Null of a repetition. */
+  declare target: DeviceTarget | null;
   declare againOf: string | null;
   /** The schedule that has started it, and the time of it for which it was made. */
   declare scheduleId: string | null;

@@ -69,7 +69,7 @@ export const ScriptRun = z
       .describe('Null without the permission to execute scripts, because they may be secrets.'),
     secretNames: z.array(z.string()),
     target: DeviceTarget.nullable().describe(
-      'Which devices were asked for; they were looked up once. Null if you cannot access all organizations of the run.',
+      'Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.',
     ),
     againOf: z.uuid().nullable().describe('The run of which it is a repetition.'),
     scheduleId: z.uuid().nullable().describe('The schedule that has started it.'),

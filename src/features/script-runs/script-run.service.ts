@@ -99,11 +99,8 @@ function assertReadsDevices({ caller }: Context): void {
   throw new AppError('forbidden', 'This needs the permission devices:read.');
 }
 
-/** A run that was stored, with its devices for the audit trail. */
-interface Stored {
-  run: ScriptRunDetails;
-  devices: readonly DeviceOfRun[];
-}
+/** A run that was started, with its devices for the audit trail. */
+type Started = ScriptRunDetails & { devices: readonly DeviceOfRun[] };
 
 /** Starts a script on the devices of a target. A job adds the commands. */
 export async function startRun(
@@ -111,7 +108,7 @@ export async function startRun(
   scriptId: string,
   { target, orgId, parameters = {}, secrets = {}, ttlSeconds }: NewScriptRun,
   jobs: Jobs,
-): Promise<ScriptRunDetails & { unknownDeviceIds: string[]; devices: readonly DeviceOfRun[] }> {
+): Promise<Started & { unknownDeviceIds: string[] }> {
   const script = await readScript(ctx, scriptId);
   const owner = await ownerOfTarget(ctx, script, orgId);
   // A device that is gone stops none of the others.
@@ -120,7 +117,7 @@ export async function startRun(
   if (devices.length > RUN_DEVICES_MAX) {
     throw invalid('body.target', `finds more than ${RUN_DEVICES_MAX} devices`);
   }
-  const { run } = await store(ctx, jobs, devices, {
+  const run = await store(ctx, jobs, devices, {
     script: await pinned(ctx.tx, script),
     partnerId: owner.partnerId,
     target,
@@ -132,7 +129,6 @@ export async function startRun(
   return {
     ...run,
     unknownDeviceIds: (target.deviceIds ?? []).filter((id) => !known.has(id)),
-    devices,
   };
 }
 
@@ -165,14 +161,14 @@ async function store(
   }: Omit<Parameters<typeof storeRun>[1], 'createdBy' | 'secretNames'> & {
     secrets: Record<string, string>;
   },
-): Promise<Stored> {
+): Promise<Started> {
   const { id, partnerId } = await storeRun(
     ctx.tx,
     { ...request, secretNames: Object.keys(secrets), createdBy: ctx.caller.userId },
     devices,
   );
   await enqueueStart(jobs, ctx.tx, { runId: id, partnerId, secrets });
-  return { run: await readRun(ctx, id), devices };
+  return { ...(await readRun(ctx, id)), devices };
 }
 
 /** Starts the same version with the same parameters again. */
@@ -181,7 +177,7 @@ export async function runAgain(
   id: string,
   { which, secrets = {} }: RunAgain,
   jobs: Jobs,
-): Promise<ScriptRunDetails & { devices: readonly DeviceOfRun[] }> {
+): Promise<Started> {
   const former = await findRun(ctx, id);
   const missing = former.secretNames.filter((name) => secrets[name] === undefined);
   if (missing.length > 0) {
@@ -193,16 +189,16 @@ export async function runAgain(
   const unknown = Object.keys(secrets).filter((name) => !former.secretNames.includes(name));
   if (unknown.length > 0) throw invalid('body.secrets', `must not have ${unknown.join(', ')}`);
   const devices = await devicesToRepeat(ctx, former, which === 'failed' ? FAILED_OUTCOMES : undefined);
-  const { run } = await store(ctx, jobs, devices, {
+  return store(ctx, jobs, devices, {
     script: pinnedBy(former),
     partnerId: former.partnerId,
-    target: former.target,
+    // Its devices are those of the run before. What was asked for then may name others that the caller cannot access.
+    target: null,
     parameters: former.parameters,
     secrets,
     expiresAt: new Date(clock.now() + former.expiresAt.getTime() - former.createdAt.getTime()),
     againOf: id,
   });
-  return { ...run, devices };
 }
 
 /** Cancels a run: what was not sent ends at once, and devices that run the script are asked to stop. */

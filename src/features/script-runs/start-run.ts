@@ -59,7 +59,7 @@ export const pinnedBy = (run: ScriptRun): ScriptVersion => {
 export interface RunRequest {
   script: ScriptVersion;
   partnerId: string;
-  target: DeviceTarget;
+  target: DeviceTarget | null;
   parameters: Record<string, string>;
   secretNames: readonly string[];
   expiresAt: Date;

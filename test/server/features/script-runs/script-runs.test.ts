@@ -174,6 +174,7 @@ describe('script runs', () => {
     expect(again.status).to.equal(202);
     expect(await read(again.body.id)).to.deep.include({
       againOf: run.id,
+      target: null,
       scriptId: null,
       scriptName: SCRIPT.name,
       version: run.version,
