@@ -152,8 +152,8 @@ async function scheduleScript(client: DemoClient): Promise<void> {
     z.object({ data: z.array(z.object({ id: z.string(), name: z.string() })) }),
   );
   const scriptId = scripts.find(({ name }) => name === NIGHTLY.script)?.id;
-  if (scriptId !== undefined)
-    await client.post('/script-schedules', { ...NIGHTLY.schedule, scriptId }, Anything);
+  if (scriptId === undefined) return;
+  await client.post('/script-schedules', { ...NIGHTLY.schedule, scriptId }, Anything);
 }
 
 async function makeScripts(client: DemoClient, devices: readonly Device[]): Promise<void> {

@@ -4,6 +4,7 @@ import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { buildOrganization, buildPerson, buildSite, buildTenant } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
+import { sentStatements } from '../../../support/sent-statements.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
 import { runGround, SCRIPT, type Tenant } from './run-ground.ts';
 
@@ -142,6 +143,22 @@ describe('script runs', () => {
     expect(await ids(`orgId=${tenant.orgId}`)).to.deep.equal([two, one]);
     expect((await call('GET', `/script-runs?orgId=${stranger.orgId}`)).status).to.equal(403);
     expect((await call('GET', '/script-runs', undefined, stranger.admin.token)).body.data).to.deep.equal([]);
+  });
+
+  it('are counted in one statement, however many they are', async () => {
+    await able();
+    const made = await script();
+    const statements = async () => {
+      const sent = await sentStatements(['muster'], async () => {
+        await call('GET', '/script-runs');
+      });
+      return sent.length;
+    };
+    await started(made.id, { target: { all: true } });
+    const one = await statements();
+    for (let more = 0; more < 4; more++) await started(made.id, { target: { all: true } });
+    expect((await call('GET', '/script-runs')).body.data).to.have.length(5);
+    expect([one > 3, await statements()]).to.deep.equal([true, one]);
   });
 
   it('of `execute` are the same, with the answer that it always had', async () => {
@@ -361,8 +378,9 @@ describe('script runs', () => {
     ]);
   });
 
-  it('go on after a crash between two batches, and add each command once', async () => {
-    const ids = await many(700);
+  /** Starts a run whose last device lets its job crash, after a batch of 500 commands. */
+  async function crashed() {
+    const ids = await many(520);
     const last = [...ids].sort().at(-1);
     await owner(
       `create function crash() returns trigger language plpgsql as $$ begin raise exception 'crash'; end $$;
@@ -371,28 +389,35 @@ describe('script runs', () => {
     const made = await script();
     const { body: run } = await started(made.id, { target: { all: true } });
     const half = await read(run.id);
-    expect([half.state, half.counts.waiting]).to.deep.equal(['starting', 700]);
-    const count = async () =>
-      (
-        await owner(
-          'select count(*)::int as n, count(distinct device_id)::int as devices from commands where execution_id = $1',
-          [run.id],
-        )
-      )[0];
-    expect(await count()).to.deep.equal({ n: 500, devices: 500 });
-    const other = await script();
-    const { body: cancelled } = await started(other.id, { target: { all: true } });
-    expect((await call('POST', `/script-runs/${cancelled.id}/cancel`)).status).to.equal(202);
+    expect([half.state, half.counts.waiting]).to.deep.equal(['starting', 520]);
+    return run.id as string;
+  }
+  const mend = () => owner('drop function crash cascade');
+
+  it('go on after a crash between two batches, and add each command once', async () => {
+    const id = await crashed();
+    const count = () =>
+      owner(
+        'select count(*)::int as n, count(distinct device_id)::int as devices from commands where execution_id = $1',
+        [id],
+      );
+    expect(await count()).to.deep.equal([{ n: 500, devices: 500 }]);
+    await mend();
+    await owner('update background_jobs set run_at = now() where key = $1', [id]);
     await app.settle();
-    expect(await read(cancelled.id)).to.deep.include({
+    expect(await count()).to.deep.equal([{ n: 520, devices: 520 }]);
+    expect((await read(id)).state).to.equal('running');
+  });
+
+  it('are cancelled between two batches, with and without a command', async () => {
+    const id = await crashed();
+    expect((await call('POST', `/script-runs/${id}/cancel`)).status).to.equal(202);
+    await mend();
+    await app.settle();
+    expect(await read(id)).to.deep.include({
       state: 'cancelled',
-      counts: { ...NOTHING, cancelled: 700 },
+      counts: { ...NOTHING, cancelled: 520 },
     });
-    await owner('drop function crash cascade');
-    await owner('update background_jobs set run_at = now() where key = $1', [run.id]);
-    await app.settle();
-    expect(await count()).to.deep.equal({ n: 700, devices: 700 });
-    expect((await read(run.id)).state).to.equal('running');
   });
 
   it('fail clearly if their commands cannot be added', async () => {
