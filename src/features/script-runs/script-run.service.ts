@@ -255,12 +255,12 @@ export async function executeScript(
   );
   const { added, refused: misfits } = await addCommandsOfRun(ctx, run, secrets, parts, MAX_DEVICES);
   const places = new Map(deviceIds.map((deviceId, place) => [deviceId, place]));
-  const refused = [...misfits, ...gone].sort(
-    (a, b) => (places.get(a.deviceId) ?? 0) - (places.get(b.deviceId) ?? 0),
-  );
+  const asNamed = <T extends { deviceId: string }>(rows: T[]): T[] =>
+    rows.sort((a, b) => (places.get(a.deviceId) ?? 0) - (places.get(b.deviceId) ?? 0));
+  const refused = asNamed([...misfits, ...gone]);
   if (added.length === 0) throw noneCan(refused);
   await noteStarted(ctx.tx, run.id);
-  const commands = await readCommands(ctx, added, parts.hub);
+  const commands = asNamed(await readCommands(ctx, added, parts.hub));
   ctx.afterCommit(() => announceCommands(parts.hub, added));
   return { executionId: run.id, commands, refused, script };
 }

@@ -162,13 +162,16 @@ describe('script runs', () => {
   });
 
   it('of `execute` are the same, with the answer that it always had', async () => {
-    const device = await able();
+    const [one, other] = [await able(), await able()];
     const made = await script();
-    const { body } = await call('POST', `/scripts/${made.id}/execute`, { deviceIds: [device.deviceId] });
+    // In the order in which they are named.
+    const deviceIds = [other.deviceId, one.deviceId];
+    const { body } = await call('POST', `/scripts/${made.id}/execute`, { deviceIds });
+    expect(body.commands.map(({ deviceId }: { deviceId: string }) => deviceId)).to.deep.equal(deviceIds);
     expect(await read(body.executionId)).to.deep.include({
       state: 'running',
-      counts: { ...NOTHING, waiting: 1 },
-      target: { deviceIds: [device.deviceId] },
+      counts: { ...NOTHING, waiting: 2 },
+      target: { deviceIds },
     });
   });
 
