@@ -219,7 +219,7 @@ async function reportSuspect(
   await trail.passkeySuspected(tx, asked, userId, { id, name });
   const text = [
     `Hello ${user.name},`,
-    `Your passkey “${name}” has just been used in a way that shows that a copy of it exists. Muster refuses it from now on, and you have been signed out everywhere.`,
+    `Your passkey "${name}" has just been used in a way that shows that a copy of it exists. Muster refuses it from now on, and you have been signed out everywhere.`,
     'Sign in with your password and another second factor or a recovery code, and remove the passkey in your profile. If you did not use it, tell your administrator.',
   ].join('\n\n');
   await mailer.send(tx, {

@@ -316,7 +316,7 @@ const added = ({ email, name }: User, passkey: string) => ({
   subject: 'A passkey was added to your Muster account',
   text: [
     `Hello ${name},`,
-    `The passkey “${passkey}” has just been added to your Muster account. It signs you in without a password.`,
+    `The passkey "${passkey}" has just been added to your Muster account. It signs you in without a password.`,
     'If you did not add it, remove it in your profile, change your password, and tell your administrator.',
   ].join('\n\n'),
 });
@@ -326,7 +326,7 @@ const removed = ({ email, name }: User, passkey: string, hasFactor: boolean) => 
   subject: 'A passkey was removed from your Muster account',
   text: [
     `Hello ${name},`,
-    `The passkey “${passkey}” has just been removed from your Muster account, and your other sessions have ended.`,
+    `The passkey "${passkey}" has just been removed from your Muster account, and your other sessions have ended.`,
     ...(hasFactor ? [] : ['Your account has no second factor any more.']),
     'If you did not remove it, change your password, and tell your administrator.',
   ].join('\n\n'),
