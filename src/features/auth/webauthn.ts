@@ -90,7 +90,7 @@ function assertNoCertificates(attestationObject: string): void {
   const format = decoded.get('fmt');
   const isPlain =
     format === 'none' || (format === 'packed' && decoded.get('attStmt').get('x5c') === undefined);
-  if (!isPlain) throw new Error(`An attestation of the format ${String(format)} was not asked for.`);
+  if (!isPlain) throw new Error(`An attestation of the format ${format} was not asked for.`);
 }
 
 export interface Shown {

@@ -43,7 +43,7 @@ describe('registering passkeys', () => {
     query(app, 'update sessions set mfa_at = now() - make_interval(mins => ?) where user_id = ?', [
       minutes,
       person.id,
-    ] as unknown as string[]);
+    ]);
   const credentialOf = async (untruth: Untruth = {}, authenticator = passkeys.newAuthenticator()) =>
     authenticator.create(await passkeys.begin(person.token, { currentPassword: PASSWORD }), untruth);
   const register = async (untruth: Untruth = {}, authenticator = passkeys.newAuthenticator()) =>
@@ -253,7 +253,7 @@ describe('registering passkeys', () => {
       credentials.map((credential) => post('/auth/passkeys', { name: 'Last', credential })),
     );
     // The second question has replaced the first.
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([201, 401]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).to.deep.equal([201, 401]);
     const full = await post('/auth/passkeys/options', {});
     expect([full.status, full.body.error]).to.deep.equal([
       409,
@@ -350,7 +350,7 @@ describe('registering passkeys', () => {
     const wrong = (credential: object) => post('/auth/passkeys', { name: 'X', credential });
     for (const nonsense of ['A'.repeat(60_000), '', 'not base64url!', 17, null, {}]) {
       for (const field of ['id', 'rawId', 'type'] as const) {
-        expect((await wrong({ ...good, [field]: nonsense })).status, `${field}`).to.equal(400);
+        expect((await wrong({ ...good, [field]: nonsense })).status, field).to.equal(400);
       }
       for (const field of fields) {
         const response = { ...good.response, [field]: nonsense };
