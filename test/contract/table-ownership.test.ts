@@ -74,7 +74,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],
   // Joined to show what a person may do where.
-  users: ['roles', 'sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
+  users: ['roles', 'sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };
 
 /** Each of these should become a function of the owner's. The list may only become shorter. */
@@ -89,7 +89,7 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   // A new organization is added to the access lists of its partner's people.
   organizations: ['partner_users'],
   // Ending an account's credentials ends everything that could restore them.
-  users: ['sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
+  users: ['sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -138,8 +138,9 @@ export function createPasskeys({
       const person = await lockPerson(ctx);
       await lockOpenSession(ctx);
       if (person.mfaEnabled) await assertFreshSecondFactor(ctx);
-      else if (fresh === undefined)
-        throw new AppError('conflict', 'Your second factor has just been removed.');
+      else if (fresh === undefined) {
+        throw new AppError('conflict', 'Your second factor has just been removed. Try again.');
+      }
       assertRoom(await StoredPasskey.query(tx).where('user_id', person.id).resultSize());
       const passkey = await StoredPasskey.query(tx).insertAndFetch({
         ...credential,

@@ -158,8 +158,9 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
         ) {
           throw notFound('Terminal');
         }
-        if (!isSame(terminal.resumeTokenHash, resumeToken))
+        if (!isSame(terminal.resumeTokenHash, resumeToken)) {
           await assertFreshSecondFactor({ tx, caller }, 'A terminal');
+        }
         await terminal.$query(tx).patch({ resumeTokenHash: tokenHash(next) });
         await noteSeen(tx, [terminalId]);
         return Number(terminal.recordedTo);

@@ -212,8 +212,9 @@ type Cbor = number | string | Buffer | readonly Cbor[] | ReadonlyMap<Cbor, Cbor>
 /** The part of CBOR (RFC 8949) that authenticators use. */
 function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value);
-  if (typeof value === 'string')
+  if (typeof value === 'string') {
     return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)]);
+  }
   if (Buffer.isBuffer(value)) return Buffer.concat([head(2, value.length), value]);
   if (value instanceof Map) {
     const parts = [...value].flatMap(([key, content]) => [cbor(key), cbor(content)]);
