@@ -7,8 +7,12 @@ type Question = Answer<'POST /auth/passkeys/sign-in-options'>;
 export type Assertion = Input<'POST /auth/passkeys/sign-in'>['body']['credential'];
 type NewCredential = Input<'POST /auth/passkeys'>['body']['credential'];
 
-/** Browsers have passkeys on pages with TLS, and on those of the computer itself. */
-export const hasPasskeys = (): boolean => typeof window.PublicKeyCredential === 'function';
+/** An address by number, for which browsers make no passkeys. */
+const NUMBER = /^[\d.]+$|:/;
+
+/** Browsers have passkeys on pages with TLS and on those of the computer itself, if the address has a name. */
+export const hasPasskeys = (): boolean =>
+  typeof window.PublicKeyCredential === 'function' && !NUMBER.test(window.location.hostname);
 
 /** Lets an authenticator make a passkey. Throws an error with a sentence for the person. */
 export async function makePasskey(

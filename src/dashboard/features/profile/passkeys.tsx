@@ -83,8 +83,8 @@ export function Passkeys() {
             </Button>
           ) : (
             <Text size="sm" c="dimmed">
-              This browser cannot add passkeys: it has none, or the address of this page does not begin with
-              https.
+              This browser cannot add passkeys here. They need an address that begins with https and has a
+              name.
             </Text>
           )}
           {isAdding && <AddDialog onClose={() => setAdding(false)} onCodes={setCodes} />}
