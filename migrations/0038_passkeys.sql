@@ -6,7 +6,7 @@ create table passkeys (
   -- Chosen by the authenticator, in base64url. One authenticator key belongs to one person only.
   credential_id varchar(1364) not null unique,
   -- In the form of COSE (RFC 9052).
-  public_key bytea not null check (octet_length(public_key) <= 2048),
+  public_key bytea not null check (octet_length(public_key) <= 1024),
   -- The last count of signatures that the authenticator has told; those that copy their keys between devices tell 0.
   sign_count bigint not null default 0,
   -- How a browser reaches the authenticator, such as `internal` or `usb`.

@@ -1,10 +1,12 @@
 // What an authenticator has answered, checked without the database. The library checks the answers; here stands what it
 // leaves open: answers from within a foreign frame, and attestations with certificates, for whose revocation lists it
 // would ask addresses that the certificate names (docs/decisions/passkeys.md).
-import { verifyAuthenticationResponse, verifyRegistrationResponse } from '@simplewebauthn/server';
-import { COSEALG, decodeAttestationObject } from '@simplewebauthn/server/helpers';
 import { z } from 'zod';
 import type { Assertion, RegistrationAnswer } from './passkey.schema.ts';
+
+/** Loaded with the first passkey: it takes half a second and 27 MB. */
+const library = () => import('@simplewebauthn/server');
+const helpers = () => import('@simplewebauthn/server/helpers');
 
 /** The server, as authenticators know it: a passkey belongs to the host of the public address. */
 export interface RelyingParty {
@@ -18,8 +20,11 @@ export function relyingPartyOf(publicUrl: string): RelyingParty {
   return { id: hostname, origin };
 }
 
-/** In the order of preference. */
-export const ALGORITHMS = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256];
+/** EdDSA, ES256 and RS256 by their numbers in COSE (RFC 9053), in the order of preference. */
+export const ALGORITHMS = [-8, -7, -257];
+
+/** In bytes, as the table has it: twice a key of RSA with 4,096 bits. */
+const PUBLIC_KEY_MAX = 1024;
 
 const ClientData = z.object({ challenge: z.string().min(1).max(200), crossOrigin: z.boolean().optional() });
 
@@ -56,7 +61,8 @@ export async function checkRegistration(
   { challenge, party }: { challenge: string; party: RelyingParty },
 ): Promise<Credential | Fault> {
   return checked(async () => {
-    assertNoCertificates(answer.response.attestationObject);
+    await assertNoCertificates(answer.response.attestationObject);
+    const { verifyRegistrationResponse } = await library();
     const { verified, registrationInfo } = await verifyRegistrationResponse({
       response: { ...answer, response: ofLibrary(answer.response), clientExtensionResults: {} },
       expectedChallenge: challenge,
@@ -68,6 +74,7 @@ export async function checkRegistration(
     if (!verified) return { fault: 'The attestation is not valid.' };
     const { credential, credentialBackedUp } = registrationInfo;
     if (credential.id !== answer.id) return { fault: 'The id is not that of the new key.' };
+    if (credential.publicKey.length > PUBLIC_KEY_MAX) return { fault: 'The key is too long.' };
     return {
       credentialId: credential.id,
       publicKey: Buffer.from(credential.publicKey),
@@ -85,7 +92,8 @@ const ofLibrary = ({ clientDataJSON, attestationObject }: RegistrationAnswer['re
 });
 
 /** No attestation is asked for; some authenticators sign one with the new key itself. */
-function assertNoCertificates(attestationObject: string): void {
+async function assertNoCertificates(attestationObject: string): Promise<void> {
+  const { decodeAttestationObject } = await helpers();
   const decoded = decodeAttestationObject(Uint8Array.from(Buffer.from(attestationObject, 'base64url')));
   const format = decoded.get('fmt');
   const isPlain =
@@ -110,6 +118,7 @@ export async function checkAssertion(
 ): Promise<Shown | Fault> {
   return checked(async () => {
     const { clientDataJSON, authenticatorData, signature } = answer.response;
+    const { verifyAuthenticationResponse } = await library();
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response: {
         ...answer,
@@ -127,12 +136,15 @@ export async function checkAssertion(
   });
 }
 
+/** The library's sentences quote what was sent. */
+const FAULT_MAX = 200;
+
 /** The library throws an error for whatever it does not accept, and for what it cannot read. */
 async function checked<T>(check: () => Promise<T | Fault>): Promise<T | Fault> {
   try {
     return await check();
   } catch (error) {
-    return { fault: error instanceof Error ? error.message : String(error) };
+    return { fault: (error instanceof Error ? error.message : String(error)).slice(0, FAULT_MAX) };
   }
 }
 

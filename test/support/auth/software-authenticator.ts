@@ -21,6 +21,8 @@ export interface Untruth {
   userVerified?: boolean;
   signCount?: number;
   userHandle?: string | null;
+  /** A public key in place of the one that signs. */
+  publicKey?: Buffer;
   /** The id of another key than the one that signs. */
   credentialId?: string;
   attestation?: 'none' | 'packed' | 'packed with certificates' | 'fido-u2f';
@@ -73,7 +75,8 @@ export class SoftwareAuthenticator {
     const id = Buffer.from(this.credentialId, 'base64url');
     const length = Buffer.alloc(2);
     length.writeUInt16BE(id.length);
-    const attested = Buffer.concat([Buffer.alloc(16), length, id, this.#publicKey]);
+    const publicKey = untruth.publicKey ?? this.#publicKey;
+    const attested = Buffer.concat([Buffer.alloc(16), length, id, publicKey]);
     const authData = this.#authData(question.rp.id, FLAGS.attested, untruth, attested);
     const { attestation = 'none' } = untruth;
     const signature = this.#sign(Buffer.concat([authData, sha256(clientData)]));
@@ -179,6 +182,17 @@ function keysOf(algorithm: Algorithm): { publicKey: KeyObject; privateKey: KeyOb
       return algorithm satisfies never;
   }
 }
+
+/** A key of RSA whose modulus has so many bytes. Nobody has its other half. */
+export const rsaKeyOf = (bytes: number): Buffer =>
+  cbor(
+    new Map<Cbor, Cbor>([
+      [1, 3],
+      [3, -257],
+      [-1, Buffer.alloc(bytes, 0xff)],
+      [-2, Buffer.from([1, 0, 1])],
+    ]),
+  );
 
 const COSE_ALGORITHM = { ES256: -7, ES384: -35, EdDSA: -8, RS256: -257 } as const;
 

@@ -6,7 +6,7 @@ import {
   forgetLastCode,
 } from '../../../../support/auth/second-factor-support.ts';
 import { passkeysOf } from '../../../../support/auth/passkey-support.ts';
-import type { Untruth } from '../../../../support/auth/software-authenticator.ts';
+import { rsaKeyOf, type Untruth } from '../../../../support/auth/software-authenticator.ts';
 import { createMailbox, type Mailbox } from '../../../../support/mailbox.ts';
 import { entriesOf } from '../../../../support/sso/enforcement/enforcement-support.ts';
 import { query } from '../../../../support/sso/sso-support.ts';
@@ -172,6 +172,15 @@ describe('registering passkeys', () => {
   it('refuses a key for an algorithm that was not offered', async () => {
     const answer = await register({}, passkeys.newAuthenticator({ algorithm: 'ES384' }));
     expect(answer.status).to.equal(401);
+  });
+
+  it('refuses a key that is longer than any that is in use, and data that is nested without end', async () => {
+    expect((await register({ publicKey: rsaKeyOf(2000) })).status).to.equal(401);
+    expect((await register({ publicKey: Buffer.alloc(5000, 0x81) })).status).to.equal(401);
+    const credential = await credentialOf();
+    credential.response.attestationObject = Buffer.alloc(12_000, 0x81).toString('base64url');
+    expect((await post('/auth/passkeys', { name: 'X', credential })).status).to.equal(401);
+    expect((await register({ publicKey: rsaKeyOf(512) })).status).to.equal(201);
   });
 
   it('refuses an attestation that another key has signed', async () => {
