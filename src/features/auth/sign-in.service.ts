@@ -95,8 +95,8 @@ export function authService({
   };
 
   /**
-   * Ends a sign-in by password or passkey: single sign-on that is enforced forbids both. A person who accepts an invitation into a tenant that requires single sign-on becomes its
-   * member, and then signs in with the identity provider.
+   * Ends a sign-in by password or passkey: single sign-on that is enforced forbids both. A person who accepts an
+   * invitation into a tenant that requires single sign-on becomes its member, and then signs in with the identity provider.
    */
   const signIn = async (
     tx: Tx,

@@ -22,8 +22,8 @@ import { type BreakGlassGuard, membersAmong, type SignInFacts } from '../users/i
 import { EVERYTHING } from '../roles/index.ts';
 
 /**
- * Refuses passwords and passkeys of people whom an enforced identity provider governs, except its break-glass people. If several
- * enforced providers govern a person, one of them has to name the person.
+ * Refuses passwords and passkeys of people whom an enforced identity provider governs, except its break-glass people. If
+ * several enforced providers govern a person, one of them has to name the person.
  */
 export function createPasswordPolicy({
   baseUrl,
@@ -91,8 +91,8 @@ export interface BreakGlassParts {
 }
 
 /**
- * Audits that a break-glass person signed in with a password or a passkey, and notifies the owner of the provider: an organization
- * by an alert, a partner by a mail to each active administrator, because partners have no alerts.
+ * Audits that a break-glass person signed in with a password or a passkey, and notifies the owner of the provider: an
+ * organization by an alert, a partner by a mail to each active administrator, because partners have no alerts.
  */
 export async function recordBreakGlassUse(
   tx: Tx,
