@@ -1,29 +1,35 @@
 import type { BackgroundPart } from '../platform/close-stack.ts';
 import type { RouteGroup } from '../platform/http/route.ts';
-import { assertRegisteredPins, feature as agentUpgrades, isRolledOut } from './agent-upgrades/index.ts';
+import {
+  assertRegisteredPins,
+  feature as agentUpgrades,
+  isRolledOut,
+  upgradeTimeline,
+} from './agent-upgrades/index.ts';
 import { feature as agents } from './agents/index.ts';
 import { alertRulesUseFilters, feature as alertRules } from './alert-rules/index.ts';
-import { alertSearch, feature as alerts } from './alerts/index.ts';
+import { alertSearch, alertTimeline, feature as alerts } from './alerts/index.ts';
 import { feature as apiKeys } from './api-keys/index.ts';
-import { feature as audit } from './audit/index.ts';
+import { changeTimeline, feature as audit } from './audit/index.ts';
 import { feature as auth } from './auth/index.ts';
-import { backupConfigsUseFilters, feature as backup } from './backup/index.ts';
+import { backupConfigsUseFilters, backupTimeline, feature as backup } from './backup/index.ts';
 import { feature as backupStore } from './backup-store/index.ts';
 import { CLOUD_READINESS, feature as cloudBackup } from './cloud-backup/index.ts';
-import { feature as commands } from './commands/index.ts';
+import { commandTimeline, feature as commands } from './commands/index.ts';
 import { feature as customFields } from './custom-fields/index.ts';
 import { feature as databaseBackup } from './database-backup/index.ts';
 import { feature as deviceServices } from './device-services/index.ts';
+import { feature as deviceTimeline, noteTimeline } from './device-timeline/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
 import { feature as filters, filterSearch } from './filters/index.ts';
 import { feature as groups, groupSearch, groupsUseFilters } from './groups/index.ts';
-import { feature as inventory } from './inventory/index.ts';
+import { feature as inventory, softwareTimeline } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
 import { feature as machineRecovery } from './machine-recovery/index.ts';
 import { feature as maintenanceWindows, maintenanceWindowsUseFilters } from './maintenance-windows/index.ts';
-import { feature as metrics } from './metrics/index.ts';
+import { feature as metrics, presenceTimeline } from './metrics/index.ts';
 import { feature as notifications } from './notifications/index.ts';
 import { feature as organizations, organizationSearch } from './organizations/index.ts';
 import { feature as partners } from './partners/index.ts';
@@ -37,7 +43,7 @@ import { feature as service } from './service.ts';
 import { feature as sites, siteSearch } from './sites/index.ts';
 import { feature as sso } from './sso/index.ts';
 import { feature as systemTools } from './system-tools/index.ts';
-import { feature as terminals } from './terminals/index.ts';
+import { feature as terminals, terminalTimeline } from './terminals/index.ts';
 import { feature as users, userSearch } from './users/index.ts';
 import { feature as webhooks } from './webhooks/index.ts';
 import { feature as work } from './work/index.ts';
@@ -61,6 +67,7 @@ export const FEATURES = [
   customFields,
   inventory,
   deviceServices,
+  deviceTimeline,
   groups,
   filters,
   scripts,
@@ -108,6 +115,17 @@ const CONTRIBUTIONS = {
     filterSearch,
     scriptSearch,
     alertSearch,
+  ],
+  timelineSources: [
+    presenceTimeline,
+    alertTimeline,
+    commandTimeline,
+    ...backupTimeline,
+    upgradeTimeline,
+    softwareTimeline,
+    terminalTimeline,
+    changeTimeline,
+    noteTimeline,
   ],
   cloudReadiness: CLOUD_READINESS,
   checkPins: assertRegisteredPins,

@@ -318,6 +318,15 @@ describe('changes in the audit trail', function () {
         after: { displayName: 'Front desk', tags: ['a'] },
       };
     },
+    'PATCH /devices/:id/notes/:noteId': async () => {
+      const path = `/devices/${(await buildDevice(app, tenant.orgId)).deviceId}/notes`;
+      return {
+        path: `${path}/${await make(path, { text: 'Old' })}`,
+        body: { isPinned: true },
+        before: { isPinned: false },
+        after: { isPinned: true },
+      };
+    },
   };
 
   const device = async () => (await buildDevice(app, tenant.orgId)).deviceId;

@@ -26,7 +26,7 @@ export async function removeData(dataDir: string): Promise<LeftData> {
 
 async function removeOwn(folder: string, own: OwnNames, left: LeftData): Promise<void> {
   const before = left.foreign.length + left.inUse.length;
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
+  for (const entry of await readdirUnlessDead(folder, left)) {
     const place = path.join(folder, entry.name);
     const content = contentOf(entry, own);
     if (content === undefined) left.foreign.push(place);
@@ -44,6 +44,14 @@ async function removeOwn(folder: string, own: OwnNames, left: LeftData): Promise
     left,
   );
 }
+
+/** The program that served a mount may have ended, and then the mount point cannot be read until it is unmounted. */
+const readdirUnlessDead = (folder: string, left: LeftData): Promise<Dirent[]> =>
+  readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOTCONN')) throw error;
+    left.inUse.push(folder);
+    return [];
+  });
 
 /** A program that has just ended holds its files for a moment longer. */
 const EVERYTHING = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 };
@@ -124,7 +132,8 @@ async function forgetOthers(devices: string, own: string): Promise<void> {
 /**
  * Every name that the agent and its watchdog write into their folder. Only these are removed when the machine leaves
  * its server: the folder may have been chosen although it holds other files, or may have received some later. Files
- * restored from a backup (`backup/restored`) belong to the machine and are not listed.
+ * restored from a backup (`backup/restored`) and virtual machines (`machines`) belong to the machine and are not listed.
+ * `test/contract/agent-files.test.ts` finds a name that is written and not listed.
  */
 interface OwnNames {
   files?: RegExp;
@@ -139,10 +148,6 @@ const SHIPPING: OwnNames = {
     [/^events$/, BATCHES],
     [/^lines$/, BATCHES],
   ],
-};
-const DEVICE: OwnNames = {
-  files: /^(commands\.journal(\.damaged-[\dTZ.-]+)?|inventory\.json)$/,
-  folders: [[/^shipping$/, SHIPPING]],
 };
 const UPGRADES: OwnNames = {
   files:
@@ -165,18 +170,33 @@ const BACKUP: OwnNames = {
         ],
       },
     ],
-    [/^processes$/, { files: /^\d+\.json$/ }],
+    [/^(database-)?processes$/, { files: /^\d+\.json$/ }],
+    [/^images$/, { files: /^.+\.journal$/ }],
+    [/^(image-volumes|machines|spool)$/, 'everything'],
+    // Nothing below a mount point is removed: a snapshot that is still mounted stays.
+    [/^mounts$/, { files: /^[0-9a-f]{64}\.log$/, folders: [[/^[0-9a-f]{64}$/, {}]] }],
+    [/^sql$/, { files: /^[0-9a-f]{16}\.sql$/ }],
     [/^restores$/, { files: /^.+\.json$/ }],
     [/^staging$/, { folders: [[UUID, 'everything']] }],
     [/^verified$/, { folders: [[UUID, 'everything']] }],
   ],
 };
 
+/** Whether a file or folder of this name is one that the agent removes. */
+export function isOwnName(name: string, { files, folders = [] }: OwnNames = OWN_NAMES): boolean {
+  return (
+    files?.test(name) === true ||
+    folders.some(
+      ([pattern, content]) => pattern.test(name) || (typeof content === 'object' && isOwnName(name, content)),
+    )
+  );
+}
+
 const OWN_NAMES: OwnNames = {
   files:
-    /^((credentials|settings|status|network|watchdog)\.json|ca\.pem|(agent|watchdog|credentials)\.lock\.\d+|commands-.+\.journal|inventory-.+\.json)$/,
+    /^((credentials|settings|status|network|terminals|watchdog)\.json|ca\.pem|(agent|watchdog|credentials)\.lock\.\d+|commands-.+\.journal|inventory-.+\.json)$/,
   folders: [
-    [/^devices$/, { folders: [[/^.+-[0-9a-f]{16}$/, DEVICE]] }],
+    [/^devices$/, { folders: [[/^.+-[0-9a-f]{16}$/, 'everything']] }],
     [/^upgrades$/, UPGRADES],
     [/^logs$/, { files: /^(agent|watchdog|watchdog-trial)\.jsonl(\.\d)?$/ }],
     [/^scripts$/, { folders: [[/^run-\w{6}$/, 'everything']] }],

@@ -2,6 +2,263 @@
 
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "TimelineEntry".
+ */
+export type TimelineEntry = ({
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "presence"
+state: ("connected" | "disconnected")
+reason: ("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "updating" | "never_seen")
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "alert"
+title: string
+severity: ("critical" | "high" | "medium" | "low" | "info")
+status: ("active" | "acknowledged" | "resolved")
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "command"
+type: string
+scriptName: (string | null)
+status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "backup"
+/**
+ * Such as backup, restore, verification or vault_sync.
+ */
+task: string
+status: string
+error: (string | null)
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "upgrade"
+component: string
+fromVersion: (string | null)
+toVersion: string
+state: string
+error: (string | null)
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "software"
+installed: number
+updated: number
+removed: number
+/**
+ * The first of them, by name.
+ */
+names: string[]
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "terminal"
+reason: (string | null)
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "change"
+action: string
+result: ("success" | "failure" | "denied")
+/**
+ * The fields that were changed.
+ */
+fields: string[]
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "note"
+text: string
+isPinned: boolean
+editedAt: (string | null)
+})
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "AlertCondition".
  */
 export type AlertCondition = ({
@@ -3360,6 +3617,94 @@ unlisted: number
 }
 }
 /**
+ * Read what has happened to a device, newest first
+ */
+"GET /devices/{id}/timeline": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Any of presence, alert, command, backup, upgrade, software, terminal, change, note, separated by commas.
+ */
+kinds?: string
+/**
+ * The value of `next` of an earlier answer.
+ */
+before?: string
+}
+response: Timeline
+}
+/**
+ * List the notes about a device, pinned ones first, then the newest
+ */
+"GET /devices/{id}/notes": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+pinned?: ("true" | "false")
+}
+response: {
+data: DeviceNote[]
+pagination: Pagination
+}
+}
+/**
+ * Add a note about a device
+ */
+"POST /devices/{id}/notes": {
+params: {
+id: string
+}
+body: {
+text: string
+isPinned?: (boolean | null)
+}
+response: DeviceNote
+}
+/**
+ * Change, pin or unpin a note about a device
+ */
+"PATCH /devices/{id}/notes/{noteId}": {
+params: {
+id: string
+noteId: string
+}
+body: {
+/**
+ * Only the author can change it.
+ */
+text?: (string | null)
+isPinned?: (boolean | null)
+}
+response: DeviceNote
+}
+/**
+ * Delete a note about a device
+ */
+"DELETE /devices/{id}/notes/{noteId}": {
+params: {
+id: string
+noteId: string
+}
+response: {
+success: true
+}
+}
+/**
  * List device groups of one or all accessible organizations
  */
 "GET /groups": {
@@ -4767,6 +5112,21 @@ query: {
 orgId?: string
 }
 response: AlertSummary
+}
+/**
+ * List what needs attention now, by cause
+ */
+"GET /alerts/causes": {
+query: {
+orgId?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: AlertCause[]
+}
 }
 /**
  * Read an alert
@@ -10414,6 +10774,48 @@ since: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Timeline".
+ */
+export interface Timeline {
+data: TimelineEntry[]
+/**
+ * `before` for the entries that follow; null if there are none.
+ */
+next: (string | null)
+/**
+ * Kinds that the caller may not read.
+ */
+hidden: ("presence" | "alert" | "command" | "backup" | "upgrade" | "software" | "terminal" | "change" | "note")[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceNote".
+ */
+export interface DeviceNote {
+id: string
+orgId: string
+deviceId: string
+text: string
+/**
+ * Whether the page of the device shows it first.
+ */
+isPinned: boolean
+/**
+ * Null if the account of the author was deleted.
+ */
+createdBy: (string | null)
+/**
+ * The name of the author when the note was written.
+ */
+authorName: string
+createdAt: string
+/**
+ * When its text was changed last; null if it never was.
+ */
+editedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "Group".
  */
 export interface Group {
@@ -11017,6 +11419,51 @@ medium: number
 low: number
 info: number
 }
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "AlertCause".
+ */
+export interface AlertCause {
+orgId: string
+/**
+ * The site of all of its devices; null if they are of several sites, or there are none.
+ */
+siteId: (string | null)
+kind: string
+/**
+ * The worst of its alerts.
+ */
+severity: ("critical" | "high" | "medium" | "low" | "info")
+/**
+ * How many alerts it has.
+ */
+count: number
+/**
+ * The first of the devices that the alerts are about, at most 3.
+ */
+devices: {
+id: string
+name: string
+}[]
+deviceCount: number
+/**
+ * Whether the alerts were raised together, within minutes at one site, which suggests one cause.
+ */
+isTogether: boolean
+/**
+ * The title that all of its alerts have; null if they differ.
+ */
+title: (string | null)
+firstAt: string
+/**
+ * When the last of them was raised.
+ */
+lastAt: string
+/**
+ * The oldest of its alerts, at most 100.
+ */
+alertIds: string[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

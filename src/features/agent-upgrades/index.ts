@@ -9,6 +9,7 @@ import { upgradeRetention } from './upgrade.model.ts';
 import { targetRoutes, type UpgradeRouteParts, upgradeRoutes } from './upgrade.routes.ts';
 
 export { assertRegisteredPins, ReleaseTrust } from './known-releases.ts';
+export { upgradeTimeline } from './upgrade.queries.ts';
 export { isRolledOut } from './rollout.queries.ts';
 export { createUpgradeHistory, readUpgradeOffers, UpgradeOfferCache, UPGRADES_CHANNEL };
 

@@ -5,6 +5,7 @@ import { DeviceModel, setUpdating } from '../devices/index.ts';
 import { type HeldAttempt, type Attempt, REQUEST_DAYS } from './attempts.ts';
 import { DeviceUpgrade } from './upgrade.model.ts';
 import type { PinnedComponent } from './upgrade.schema.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 interface HeldRow {
   device_id: string;
@@ -192,3 +193,18 @@ export async function partnerSettings({ tx }: Context, partnerId: string): Promi
     .first();
   return row?.settings;
 }
+
+export const upgradeTimeline: TimelineSource = {
+  kind: 'upgrade',
+  from: 'device_upgrades t where t.device_id = :deviceId and t.org_id = :orgId',
+  id: 't.id::text',
+  at: 't.started_at',
+  endedAt: 't.finished_at',
+  fields: {
+    component: 't.component',
+    fromVersion: 't.from_version',
+    toVersion: 't.target_version',
+    state: 't.state',
+    error: 't.error',
+  },
+};

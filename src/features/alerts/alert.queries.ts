@@ -3,7 +3,15 @@ import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { Alert } from './alert.model.ts';
-import { AlertSeverity, type AlertQuery, type AlertStatus } from './alert.schema.ts';
+import {
+  type AlertCause,
+  AlertSeverity,
+  type AlertQuery,
+  type AlertStatus,
+  CAUSE_SHOWS,
+  type CauseQuery,
+} from './alert.schema.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 export interface NewAlert {
   orgId: string;
@@ -31,7 +39,8 @@ export const STANDS = (a: string) => `(${a}.status <> 'resolved' or ${a}.cause_l
 
 /** SQL: the worst severity comes first. */
 export const SEVERITY_RANK = (row: string): string =>
-  `array_position(array[${AlertSeverity.options.map((severity) => `'${severity}'`).join(', ')}], ${row}.severity)`;
+  `array_position(array[${SEVERITY_WORDS}], ${row}.severity)`;
+const SEVERITY_WORDS = AlertSeverity.options.map((severity) => `'${severity}'`).join(', ');
 
 /**
  * SQL that raises alerts and returns their ids. There is one standing alert per subject and kind; a repeated cause is
@@ -304,3 +313,62 @@ export async function countAlerts(ctx: Context, orgId: string | undefined) {
   );
   return rows;
 }
+
+/** Alerts of a kind at a site that follow each other within this time have begun together. */
+const TOGETHER_WITHIN = `interval '10 minutes'`;
+/** The newest active alerts are looked at. */
+const LOOKED_AT = 20_000;
+
+/**
+ * Active alerts by what has probably caused them, the worst first. Alerts that were raised together at a site are one
+ * cause; of an organization's others, those of a kind are listed as one.
+ */
+export async function activeCauses(
+  { tx, caller }: Context,
+  { orgId, limit }: CauseQuery,
+): Promise<AlertCause[]> {
+  const { rows } = await tx.raw<{ rows: AlertCause[] }>(
+    `with active as (
+      select a.id, a.org_id, a.kind, a.title, a.raised_at, a.device_id, d.site_id, ${SEVERITY_RANK('a')} as rank,
+        coalesce(d.display_name, d.hostname) as name
+      from alerts a left join devices d on d.id = a.device_id
+      where ${inTenant(caller, 'a.org_id')} and a.status = 'active' ${orgId === undefined ? '' : 'and a.org_id = :orgId'}
+      order by a.raised_at desc limit ${LOOKED_AT}
+    ), spaced as (
+      select *, (raised_at - lag(raised_at) over (partition by org_id, site_id, kind order by raised_at, id)
+        > ${TOGETHER_WITHIN})::int as begins
+      from active
+    ), numbered as (
+      select *, coalesce(sum(begins) over (partition by org_id, site_id, kind order by raised_at, id), 0) as run
+      from spaced
+    ), sized as (
+      select *, count(*) over (partition by org_id, site_id, kind, run) > 1 as together from numbered
+    )
+    select org_id as "orgId", kind, together as "isTogether",
+      case when count(distinct site_id) = 1 and count(*) = count(site_id) then min(site_id::text)::uuid end as "siteId",
+      (array[${SEVERITY_WORDS}])[min(rank)] as severity, count(*)::int as count,
+      count(distinct device_id)::int as "deviceCount",
+      case when min(title) = max(title) then min(title) end as title,
+      min(raised_at) as "firstAt", max(raised_at) as "lastAt",
+      to_jsonb((array_agg(id order by raised_at, id))[1:${CAUSE_SHOWS.alertIds}]) as "alertIds",
+      to_jsonb((array_agg(jsonb_build_object('id', device_id, 'name', name) order by raised_at, id)
+        filter (where device_id is not null))[1:${CAUSE_SHOWS.devices}]) as devices
+    from sized
+    group by org_id, kind, together, case when together then site_id end, case when together then run end
+    order by min(rank), count(*) desc, max(raised_at) desc, org_id, kind, min(id::text) limit :limit`,
+    { limit, ...(orgId === undefined ? {} : { orgId }) },
+  );
+  return rows.map((row) => ({ ...row, devices: row.devices ?? [] }));
+}
+
+export const alertTimeline: TimelineSource = {
+  kind: 'alert',
+  permission: 'alerts:read',
+  // The subject of such an alert is its device, and only the subject is indexed.
+  from: 'alerts t where t.subject_id = :deviceId and t.device_id is not null',
+  id: 't.id::text',
+  at: 't.raised_at',
+  endedAt: 't.resolved_at',
+  by: 'coalesce(t.resolved_by, t.acknowledged_by)',
+  fields: { title: 't.title', severity: 't.severity', status: 't.status' },
+};

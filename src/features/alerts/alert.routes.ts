@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { changesOf } from '../../platform/http/changes.ts';
@@ -6,12 +7,21 @@ import {
   Alert,
   AlertBulk,
   AlertBulkAnswer,
+  AlertCause,
   AlertNote,
   AlertQuery,
   AlertSummary,
+  CauseQuery,
   SummaryQuery,
 } from './alert.schema.ts';
-import { changeAlert, changeAlerts, listAlerts, readAlert, summarizeAlerts } from './alert.service.ts';
+import {
+  changeAlert,
+  changeAlerts,
+  listAlerts,
+  listCauses,
+  readAlert,
+  summarizeAlerts,
+} from './alert.service.ts';
 import type { Alert as StoredAlert } from './alert.model.ts';
 import { shortened } from '../../protocol/index.ts';
 
@@ -55,6 +65,18 @@ export const alertRoutes: RouteGroup = {
       query: SummaryQuery,
       response: AlertSummary,
       handler: ({ ctx, query }) => summarizeAlerts(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/alerts/causes',
+      summary: 'List what needs attention now, by cause',
+      description:
+        'Active alerts, the worst first. Those of a kind that were raised within minutes of each other at one site are one entry, such as the devices of a site that went offline together. Of each organization, the others of a kind are one entry as well. The newest 20,000 active alerts are considered.',
+      access: READ,
+      cost: 'expensive',
+      query: CauseQuery,
+      response: z.object({ data: z.array(AlertCause) }),
+      handler: async ({ ctx, query }) => ({ data: await listCauses(ctx, query) }),
     }),
     route({
       method: 'get',

@@ -99,6 +99,44 @@ export const AlertSummary = z
   .meta({ id: 'AlertSummary' });
 export type AlertSummary = z.infer<typeof AlertSummary>;
 
+const IDS_SHOWN = 100;
+const DEVICES_SHOWN = 3;
+
+export const CauseQuery = SummaryQuery.extend({
+  limit: PageQuery.shape.limit,
+});
+export type CauseQuery = z.infer<typeof CauseQuery>;
+
+/** How much of a cause is listed by name. */
+export const CAUSE_SHOWS = { alertIds: IDS_SHOWN, devices: DEVICES_SHOWN } as const;
+
+export const AlertCause = z
+  .object({
+    orgId: z.uuid(),
+    siteId: z
+      .uuid()
+      .nullable()
+      .describe('The site of all of its devices; null if they are of several sites, or there are none.'),
+    kind: z.string(),
+    severity: AlertSeverity.describe('The worst of its alerts.'),
+    count: count.describe('How many alerts it has.'),
+    devices: z
+      .array(z.object({ id: z.uuid(), name: z.string() }))
+      .describe(`The first of the devices that the alerts are about, at most ${DEVICES_SHOWN}.`),
+    deviceCount: count,
+    isTogether: z
+      .boolean()
+      .describe(
+        'Whether the alerts were raised together, within minutes at one site, which suggests one cause.',
+      ),
+    title: z.string().nullable().describe('The title that all of its alerts have; null if they differ.'),
+    firstAt: Timestamp,
+    lastAt: Timestamp.describe('When the last of them was raised.'),
+    alertIds: z.array(z.uuid()).describe(`The oldest of its alerts, at most ${IDS_SHOWN}.`),
+  })
+  .meta({ id: 'AlertCause' });
+export type AlertCause = z.input<typeof AlertCause>;
+
 const note = text(2000).optional();
 
 export const AlertNote = z.strictObject({ note });

@@ -6,15 +6,23 @@ import { toPage } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { haystackOf, searchOf } from '../search/index.ts';
 import type { Alert } from './alert.model.ts';
-import { accessibleAlerts, accessibleAlertsWith, changeStatus, countAlerts } from './alert.queries.ts';
+import {
+  accessibleAlerts,
+  accessibleAlertsWith,
+  activeCauses,
+  changeStatus,
+  countAlerts,
+} from './alert.queries.ts';
 import type {
   AlertAction,
   AlertBulk,
+  AlertCause,
   AlertNote,
   AlertOutcome,
   AlertQuery,
   AlertStatus,
   AlertSummary,
+  CauseQuery,
   SummaryQuery,
 } from './alert.schema.ts';
 
@@ -44,6 +52,11 @@ export async function readAlert(ctx: Context, id: string): Promise<Alert> {
   const alert = await accessibleAlerts(ctx).findById(id);
   if (alert === undefined) throw notFound('Alert');
   return alert;
+}
+
+export async function listCauses(ctx: Context, query: CauseQuery): Promise<AlertCause[]> {
+  if (query.orgId !== undefined) await assertOrganizationAccess(ctx, query.orgId);
+  return activeCauses(ctx, query);
 }
 
 /** The status from which an action is possible, and its result. */

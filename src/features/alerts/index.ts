@@ -13,6 +13,7 @@ export {
 } from './alert.schema.ts';
 export { alertSearch } from './alert.service.ts';
 export {
+  alertTimeline,
   endCausesSql,
   endLastingAlerts,
   followCauses,

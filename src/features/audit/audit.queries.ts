@@ -26,6 +26,7 @@ import {
 } from './audit-scan.queries.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import { ZERO_UUID } from './chain.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 /**
  * In organization scope, callers see the entries of their organization; in partner scope, those of their accessible
@@ -359,3 +360,24 @@ export function fullEntry(row: EntryRow, people: People): FullEntry {
     prevChecksum,
   };
 }
+
+/** Changes of a device, its processes and services. The condition is that of the index `audit_logs_of_device`. */
+export const changeTimeline: TimelineSource = {
+  kind: 'change',
+  permission: 'audit:read',
+  from: `audit_logs t where t.resource_id = :deviceId and t.chain_id = any((select app_chain_ids())::uuid[])
+    and t.resource_type = 'device' and t.action in ('device.approve', 'device.delete', 'device.maintenance', 'device.move',
+      'device.process.end', 'device.renamed', 'device.restore', 'device.service.restart', 'device.service.start',
+      'device.service.stop', 'device.update', 'device.upgrade')`,
+  id: 't.id::text',
+  at: 't."timestamp"',
+  by: `case when t.actor_type = 'user' then t.actor_id end`,
+  byName: 't.actor_email',
+  fields: {
+    action: 't.action',
+    result: 't.result',
+    // Of an update the fields that have changed.
+    fields: `case when jsonb_typeof(t.details -> 'after') = 'object'
+      then (select coalesce(jsonb_agg(key), '[]') from jsonb_object_keys(t.details -> 'after') key) else '[]' end`,
+  },
+};

@@ -9,7 +9,7 @@ export { createAuditTrail, RepeatedReads } from './audit-trail.ts';
 export { NameIndexCompactor } from './name-index.ts';
 export { AuditPruner } from './audit-pruner.ts';
 export { ChainWriter } from './chain-writer.ts';
-export { lastOperatorEntry } from './audit.queries.ts';
+export { changeTimeline, lastOperatorEntry } from './audit.queries.ts';
 export {
   auditState,
   lastVerifications,

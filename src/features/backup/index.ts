@@ -13,13 +13,17 @@ import { addMaintenanceJobs } from './maintenance.work.ts';
 import { overviewRoutes } from './overview.routes.ts';
 import { slaRetention, usageRetention } from './protection.model.ts';
 import { type ServerEngine, repositoryPassword } from './repository-access.ts';
-import { addRestore, addRestoreWork } from './restore.work.ts';
+import { addRestore, addRestoreWork, RESTORE } from './restore.work.ts';
 import { restoreRoutes } from './restore.routes.ts';
 import { slaRoutes } from './sla.routes.ts';
 import { addReconciliationJob } from './snapshot-reconciliation.work.ts';
 import { type ReadingParts, readingRoutes, snapshotRoutes } from './snapshot.routes.ts';
 import { SEALED_VAULT_SECRET } from './vault.model.ts';
 import { vaultRoutes } from './vault.routes.ts';
+import { BACKUP } from './add-job.ts';
+import { VAULT_SYNC } from './vault-sync.ts';
+import { VERIFICATION } from './verification.service.ts';
+import { workTimeline } from '../work/index.ts';
 import { addVaultWork } from './vault.work.ts';
 import { verificationRoutes } from './verification.routes.ts';
 import { addVerificationWork, type VerificationWorkParts } from './verification.work.ts';
@@ -54,6 +58,11 @@ import { chainsOf, planInstant, planSnapshot } from './database-chains.ts';
 import { accessForDevice, openSource, RESTORE_TTL_SECONDS, targetPathFault } from './restore-command.ts';
 import { assertFewOpenRestores, findRestoreTarget, toRestoreResponse } from './restore.service.ts';
 import { findSnapshot } from './snapshot.service.ts';
+
+/** What devices do for backups, for their timelines. */
+export const backupTimeline = [BACKUP, RESTORE, VAULT_SYNC, VERIFICATION].map(({ kind }) =>
+  workTimeline(kind, 'backup:read'),
+);
 
 // For the composition root.
 export { backupConfigsUseFilters } from './config.service.ts';

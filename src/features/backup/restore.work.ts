@@ -19,7 +19,7 @@ import { RESTORE_TTL_SECONDS } from './restore-command.ts';
 import { BackupRestore, RestoreFacts } from './restore.model.ts';
 
 /** A restore that a device was given with its request: what it reports is recorded. */
-const RESTORE = defineWork({
+export const RESTORE = defineWork({
   kind: 'restore',
   input: z.object({}),
   steps: ['record'],

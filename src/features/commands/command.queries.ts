@@ -6,6 +6,7 @@ import type { Command } from './command.model.ts';
 import { newId } from '../../platform/ids.ts';
 import type { SealedColumn } from '../../platform/secrets/secrets.queries.ts';
 import { SealBrokenError, sealContext, type Encryptor } from '../../platform/secrets/sealed.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 /** The row that a job update is made from: a `Command`, or the columns below. */
 export type JobRow = Pick<
@@ -192,4 +193,16 @@ export const jobColumns = (tx: Tx) => tx.raw(JOB_COLUMNS);
 /** Makes work follow the command that it has given to a device (migrations/0011_work.sql). */
 export const setWorkOfCommand = async (tx: Tx, id: string, workId: string): Promise<void> => {
   await tx.raw('update commands set work_id = ? where id = ?', [workId, id]);
+};
+
+/** Commands of a piece of work are not listed beside that. */
+export const commandTimeline: TimelineSource = {
+  kind: 'command',
+  from: `commands t left join scripts s on s.id = t.script_id
+    where t.device_id = :deviceId and t.org_id = :orgId and t.work_id is null`,
+  id: 't.id::text',
+  at: 't.created_at',
+  endedAt: 't.finished_at',
+  by: 't.created_by',
+  fields: { type: 't.type', scriptName: 's.name', status: 't.status' },
 };

@@ -15,7 +15,7 @@ export {
   endsOfCommands,
   findEndOfCommand,
 } from './command.service.ts';
-export { SEALED_COMMAND_SECRET, setWorkOfCommand } from './command.queries.ts';
+export { commandTimeline, SEALED_COMMAND_SECRET, setWorkOfCommand } from './command.queries.ts';
 export { createCommandLedger } from './command-ledger.ts';
 export { Command, Refusal } from './command.schema.ts';
 

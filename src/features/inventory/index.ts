@@ -2,6 +2,8 @@ import { bounded, cascade } from '../../platform/db/retention-rule.ts';
 import { defineFeature } from '../feature.ts';
 import { inventoryRoutes } from './inventory.routes.ts';
 
+export { softwareTimeline } from './inventory.queries.ts';
+
 export const feature = defineFeature({
   name: 'inventory',
   routes: (parts: Parameters<typeof inventoryRoutes>[0]) => [inventoryRoutes(parts)],

@@ -5,6 +5,7 @@ import type { Context } from '../../platform/context.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import { type FleetSoftwareQuery, type SoftwareTitle, VERSIONS_SHOWN } from './inventory.schema.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 /** The rows of a device's installed software. Writers hold a lock on the device's own row, so there is one at a time. */
 
@@ -219,3 +220,18 @@ export async function listTitles(
   );
   return { data: rows[0]?.data ?? [], pagination: { page, limit, total: rows[0]?.total ?? 0 } };
 }
+
+/** How many names of changed software the timeline of a device shows for one report. */
+const NAMES_SHOWN = 5;
+
+/** The changes that one report has shown are one entry. */
+export const softwareTimeline: TimelineSource = {
+  kind: 'software',
+  from: `(select at, (array_agg(name order by name))[1:${NAMES_SHOWN}] as names,
+      count(*) filter (where change = 'installed') as installed, count(*) filter (where change = 'updated') as updated,
+      count(*) filter (where change = 'removed') as removed
+    from software_changes where org_id = :orgId and device_id = :deviceId group by at) t where true`,
+  id: '(extract(epoch from t.at) * 1000)::bigint::text',
+  at: 't.at',
+  fields: { installed: 't.installed', updated: 't.updated', removed: 't.removed', names: 't.names' },
+};

@@ -8,7 +8,7 @@ export { importHistory } from './metric-import.ts';
 export type { Turn } from './gaps.ts';
 export type { MetricName } from './metric.ts';
 export { createMetricStore } from './metric-store.ts';
-export { fewestMinuteDays } from './metric.queries.ts';
+export { fewestMinuteDays, presenceTimeline } from './metric.queries.ts';
 export { minutesOfDevices, turnsOfDevices } from './metric.service.ts';
 
 /** Whole partitions are dropped. */

@@ -11,6 +11,7 @@ import {
   withPatternTimeout,
 } from '../conditions/index.ts';
 import type { StoredAverages, StoredRecent } from './averages.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 /** A row of the history: the figures of one device from a time on. */
 export interface StoredBlock {
@@ -407,3 +408,11 @@ export async function newestSamples(
     );
   return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
 }
+
+export const presenceTimeline: TimelineSource = {
+  kind: 'presence',
+  from: 'presence_changes t where t.device_id = :deviceId and t.org_id = :orgId',
+  id: '(extract(epoch from t.at) * 1000)::bigint::text',
+  at: 't.at',
+  fields: { state: 't.state', reason: 't.reason' },
+};

@@ -5,6 +5,7 @@ import { terminalRoutes } from './terminal.routes.ts';
 import { endUnseenTerminals } from './terminal.work.ts';
 
 export { createTerminalStore } from './terminal-store.ts';
+export { terminalTimeline } from './terminal.queries.ts';
 export { SEALED_TERMINAL_KEY } from './terminal.model.ts';
 
 export const feature = defineFeature({

@@ -4,6 +4,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import type { TerminalEnd } from '../../protocol/index.ts';
 import { isManageableSql } from '../organizations/index.ts';
 import { TerminalModel } from './terminal.model.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 /** How many open terminals a person and a device have. One that no server has seen for a while is over. */
 export async function openTerminals(
@@ -120,3 +121,15 @@ export const recordingsOf = (
     .where({ org_id: orgId, device_id: id })
     .whereRaw(inTenant(caller, 'terminals.org_id'))
     .orderByRaw('opened_at desc, id desc');
+
+export const terminalTimeline: TimelineSource = {
+  kind: 'terminal',
+  permission: 'devices:terminal',
+  from: 'terminals t where t.org_id = :orgId and t.device_id = :deviceId',
+  id: 't.id::text',
+  at: 't.opened_at',
+  endedAt: 't.ended_at',
+  by: 't.user_id',
+  byName: 't.user_name',
+  fields: { reason: 't.end_reason' },
+};

@@ -3,6 +3,7 @@ import type { Db } from '../../platform/db/pool.ts';
 import type { Statement } from '../../platform/db/statement.ts';
 import { runPrepared, type Tx, withSystem, withSystemStatement } from '../../platform/db/transaction.ts';
 import type { WorkEndStatus, WorkLimits, WorkProgress } from './definition.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 
 const CLAIMABLE = `stage = 'ready' and paused_at is null and blockers = 0`;
 const HELD = `stage in ('leased', 'device')`;
@@ -498,3 +499,15 @@ export async function setPaused(tx: Tx, id: string, isPaused: boolean): Promise<
   );
   return rowCount > 0;
 }
+
+/** The work of one kind for the timeline of a device, under the name `backup`. */
+export const workTimeline = (kind: string, permission: string): TimelineSource => ({
+  kind: 'backup',
+  permission,
+  from: `work t where t.org_id = :orgId and t.device_id = :deviceId and t.kind = '${kind}'`,
+  id: 't.id::text',
+  at: 't.created_at',
+  endedAt: 't.finished_at',
+  by: 't.created_by',
+  fields: { task: 't.kind', status: 't.status', error: 't.error_message' },
+});

@@ -15,17 +15,6 @@ export function SeverityBadge({ severity }: { severity: Alert['severity'] }) {
   return <StateBadge tone={TONES[severity]} label={formatWord(severity)} />;
 }
 
-/** The title of an alert, which leads to its device if it concerns one. */
-export function AlertSubject({ alert }: { alert: Alert }) {
-  const { deviceId, title } = alert;
-  if (deviceId === null) return title;
-  return (
-    <TextLink inherit to="/devices/$deviceId" params={{ deviceId }}>
-      {title}
-    </TextLink>
-  );
-}
-
 const STATUSES = { active: 'warning', acknowledged: 'info', resolved: 'good' } as const;
 
 export function AlertStatus({ alert }: { alert: Alert }) {

@@ -16,6 +16,7 @@ import {
   useSelection,
   When,
 } from '../../ui/index.ts';
+import { alertKindText } from '../alert-words/index.ts';
 import { AlertDrawer } from './alert-drawer.tsx';
 import { AlertStatus, SeverityBadge } from './alert-parts.tsx';
 import { AlertsFrame } from './alerts-frame.tsx';
@@ -27,7 +28,7 @@ const REFRESH_MS = 15_000;
 /** The alerts of Muster. They close themselves when their cause is gone. */
 export function AlertsPage() {
   const address = useAddress(route.useSearch());
-  const { q, status = OPEN, severity, rule, page = 1, alert: opened } = address.search;
+  const { q, status = OPEN, severity, rule, kind, page = 1, alert: opened } = address.search;
   const { orgId } = scopeQuery(useScope());
   const names = useNames();
   const refusal = useRefusal('alerts:write');
@@ -40,6 +41,7 @@ export function AlertsPage() {
         severity: severity?.join(','),
         search: q,
         ruleId: rule,
+        kind,
         page: String(page),
         orgId,
       },
@@ -102,6 +104,15 @@ export function AlertsPage() {
             <RuleFilter key={rule} id={rule} onRemove={() => address.narrow({ rule: undefined })} />
           ),
         },
+        {
+          kind: 'own',
+          name: 'kind',
+          control: kind !== undefined && (
+            <OnlyOf all="Alerts of all kinds" onRemove={() => address.narrow({ kind: undefined })}>
+              {alertKindText(kind)}
+            </OnlyOf>
+          ),
+        },
       ]}
       empty={{
         title: 'No alerts',
@@ -134,16 +145,23 @@ function RuleFilter({ id, onRemove }: { id: string; onRemove: () => void }) {
   const rule = useQuery(apiQuery('GET /alert-rules/{id}', { params: { id } }));
   const name = rule.data === undefined ? 'Of one rule' : `Of the rule “${rule.data.name}”`;
   return (
-    <Pill
-      size="md"
-      withRemoveButton
-      onRemove={onRemove}
-      removeButtonProps={{ 'aria-label': 'Alerts of all rules', tabIndex: 0, 'aria-hidden': false }}
-    >
+    <OnlyOf all="Alerts of all rules" onRemove={onRemove}>
       {name}
-    </Pill>
+    </OnlyOf>
   );
 }
+
+/** A condition that another page has set. @param all  what is listed without it */
+const OnlyOf = ({ all, onRemove, children }: { all: string; onRemove: () => void; children: string }) => (
+  <Pill
+    size="md"
+    withRemoveButton
+    onRemove={onRemove}
+    removeButtonProps={{ 'aria-label': all, tabIndex: 0, 'aria-hidden': false }}
+  >
+    {children}
+  </Pill>
+);
 
 /** When it began, and, if the cause has come again, how often and when last. */
 function Raised({ alert: { raisedAt, lastAt, count } }: { alert: Alert }) {

@@ -13,6 +13,8 @@ const AlertsSearch = z.object({
     .catch(undefined),
   /** Only the alerts of one rule, to which the list of the rules leads. */
   rule: z.uuid().optional().catch(undefined),
+  /** Only alerts of one kind, to which the overview leads. */
+  kind: z.string().max(64).optional().catch(undefined),
   q: z.string().optional().catch(undefined),
   page: z.number().int().positive().optional().catch(undefined),
   /** The alert whose details are shown. Messages lead to it, whether the list has it or not. */

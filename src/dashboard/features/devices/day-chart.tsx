@@ -23,7 +23,7 @@ export function DayChart({ deviceId, metric }: { deviceId: string; metric: DayMe
   useEffect(() => {
     const timer = setTimeout(() => setSeen(true), SEEN_MS);
     return () => clearTimeout(timer);
-  }, [deviceId]);
+  }, []);
   const { data } = useQuery({
     queryKey: ['metric hours', metric, deviceId],
     queryFn: () => dayOf(metric, deviceId),

@@ -52,11 +52,18 @@ const tab = (load: () => Promise<ComponentType<TabProps>>): LazyExoticComponent<
 /** The viewer of event logs, live and stored, takes a page of its own, whose address holds its query. */
 const LOG_VIEWER = 'event-log';
 
+/** All tabs stand in one line on a screen of 1280 pixels. */
+const TAB_SPACE = 8;
+
 /** Each tab is loaded when it is first opened. */
 const TABS: Record<DeviceTab, { label: string; permission?: string; Content: ComponentType<TabProps> }> = {
   summary: {
     label: 'Summary',
     Content: tab(async () => (await import('./summary-tab.tsx')).SummaryTab),
+  },
+  history: {
+    label: 'History',
+    Content: tab(async () => (await import('./history-tab.tsx')).HistoryTab),
   },
   metrics: {
     label: 'Metrics',
@@ -100,11 +107,6 @@ const TABS: Record<DeviceTab, { label: string; permission?: string; Content: Com
   upgrades: {
     label: 'Upgrades',
     Content: tab(async () => (await import('./upgrades-tab.tsx')).UpgradesTab),
-  },
-  audit: {
-    label: 'Audit',
-    permission: 'audit:read',
-    Content: tab(async () => (await import('./list-tabs.tsx')).AuditTab),
   },
 };
 
@@ -170,9 +172,11 @@ function ShownDevice({ device, isStale }: { device: Device; isStale: boolean }) 
         activateTabWithKeyboard={false}
       >
         <Tabs.List aria-label={`What is known about ${name}`}>
-          <Tabs.Tab value={LOG_VIEWER}>Event log</Tabs.Tab>
+          <Tabs.Tab value={LOG_VIEWER} px={TAB_SPACE}>
+            Event log
+          </Tabs.Tab>
           {DEVICE_TABS.map((each) => (
-            <Tabs.Tab key={each} value={each}>
+            <Tabs.Tab key={each} value={each} px={TAB_SPACE}>
               {TABS[each].label}
             </Tabs.Tab>
           ))}

@@ -1,6 +1,7 @@
 /** The tabs of the page of a device, as they are named in its address. */
 export const DEVICE_TABS = [
   'summary',
+  'history',
   'metrics',
   'software',
   'services',
@@ -11,7 +12,6 @@ export const DEVICE_TABS = [
   'alerts',
   'backup',
   'upgrades',
-  'audit',
 ] as const;
 
 /** The dialogs of the actions on a device, as they are named in its address. */

@@ -43,6 +43,7 @@ const DeviceSearch = z.object({
   q: text,
   show: text,
   level: words,
+  kinds: words,
   source: text,
   status: text,
   range: text,

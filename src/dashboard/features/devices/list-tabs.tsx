@@ -4,7 +4,6 @@ import {
   type Device,
   type DiagnosticLog,
   useList,
-  type AuditLog,
   type InstalledSoftware,
   type SoftwareChange,
   useApiChange,
@@ -130,83 +129,6 @@ export function AgentLogsTab({ device: { id } }: { device: Device }) {
         columns={COLUMNS}
       />
     </>
-  );
-}
-
-const AUDIT_RANGE = 'month';
-const RESULT_TONES = { success: 'good', failure: 'warning', denied: 'bad' } as const;
-
-const AUDIT_COLUMNS: readonly Column<AuditLog>[] = [
-  { header: 'Time', cell: ({ timestamp }) => <When at={timestamp} />, width: 120 },
-  {
-    header: 'Who',
-    width: 200,
-    cell: ({ user, ipAddress }) => (
-      <>
-        {user.name ?? user.email ?? 'Muster'}
-        {ipAddress !== null && <Text size="xs">from {ipAddress}</Text>}
-      </>
-    ),
-  },
-  { header: 'Action', cell: ({ action }) => formatWord(action), isName: true, width: 190 },
-  {
-    header: 'Result',
-    width: 110,
-    cell: ({ result }) => <StateBadge tone={RESULT_TONES[result]} label={formatWord(result)} />,
-  },
-  {
-    header: 'What',
-    cell: ({ resource, details }) => (
-      <WithDetails details={details}>{resource.name ?? formatWord(resource.type)}</WithDetails>
-    ),
-  },
-];
-
-/** The audit entries of this device. */
-export function AuditTab({ device: { id } }: { device: Device }) {
-  const address = useDeviceAddress();
-  const { range = AUDIT_RANGE, page = 1 } = address.search;
-  const query = useList('GET /audit-logs/search', {
-    query: { q: id, page: String(page), limit: '50', from: useRangeBegin(range) },
-  });
-  const found = query.data;
-  return (
-    <List
-      query={{
-        data: found && {
-          data: found.data,
-          pagination: {
-            page,
-            limit: found.pagination.limit,
-            total: found.pagination.total ?? found.data.length,
-          },
-        },
-        error: query.error,
-        refetch: query.refetch,
-      }}
-      noun="entries"
-      label="Audit entries about the device"
-      keyOf={(entry) => entry.id}
-      address={address}
-      tools={
-        <>
-          <RangeSelect value={range} onChange={(next) => address.narrow({ range: next })} />
-          <Button variant="default" loading={query.isRefetching} onClick={() => void query.refetch()}>
-            Refresh
-          </Button>
-        </>
-      }
-      empty={{
-        title: 'No entries',
-        text: 'Nothing was done with this device in this time.',
-        action: range !== 'all' && (
-          <Button variant="default" onClick={() => address.narrow({ range: 'all' })}>
-            Show all that is kept
-          </Button>
-        ),
-      }}
-      columns={AUDIT_COLUMNS}
-    />
   );
 }
 

@@ -1,7 +1,7 @@
 import { Stack, Switch, Text, Tooltip, Group, Progress } from '@mantine/core';
 import { IconArchive, IconPlugConnectedX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { type Answer, apiQuery, useApiChange, type Device } from '../../api/index.ts';
+import { type Alert, type Answer, apiQuery, useApiChange, type Device } from '../../api/index.ts';
 import {
   Failure,
   formatBytes,
@@ -17,7 +17,11 @@ import {
   formatPercent,
   Notice,
 } from '../../ui/index.ts';
+import { useRefusal } from '../../session.ts';
+import { SEVERITIES } from '../alert-words/index.ts';
+import { SeverityBadge } from '../alerts/index.ts';
 import { REFRESHES } from './device-dialogs.tsx';
+import { PinnedNotes } from './device-notes.tsx';
 import { useDeviceRefusals } from './use-device.ts';
 import { CustomFieldsCard } from './custom-fields-card.tsx';
 import { Card, Facts } from './tab-parts.tsx';
@@ -61,6 +65,8 @@ export function SummaryTab({ device }: { device: Device }) {
           </Text>
         </Notice>
       )}
+      <OpenAlerts device={device} />
+      <PinnedNotes device={device} />
       <div className={styles['cards']}>
         <MetricsCard device={device} />
         <PresenceCard device={device} />
@@ -99,6 +105,55 @@ export function SummaryTab({ device }: { device: Device }) {
     </Stack>
   );
 }
+
+const ALERTS_SHOWN = '5';
+const ALERTS_AGAIN_MS = 15_000;
+
+/** What is wrong now, the worst first, before everything else that is known. */
+function OpenAlerts({ device }: { device: Device }) {
+  const mayRead = useRefusal('alerts:read') === undefined;
+  const alerts = useQuery({
+    ...apiQuery('GET /alerts', {
+      query: { deviceId: device.id, status: 'active,acknowledged', limit: ALERTS_SHOWN },
+    }),
+    enabled: mayRead,
+    refetchInterval: ALERTS_AGAIN_MS,
+  });
+  const { data: open = [], pagination } = alerts.data ?? {};
+  if (open.length === 0) return null;
+  const more = (pagination?.total ?? 0) - open.length;
+  return (
+    <Notice tone="warning" title={formatCounted(pagination?.total ?? open.length, 'open alert')}>
+      <ul className={styles['alerts']}>
+        {[...open].sort(bySeverity).map((alert) => (
+          <li key={alert.id}>
+            <SeverityBadge severity={alert.severity} />
+            <TextLink inherit underline="always" to="/alerts" search={{ alert: alert.id }}>
+              {alert.title}
+            </TextLink>
+            <Text size="xs" component="span">
+              <When at={alert.raisedAt} />
+              {alert.status === 'acknowledged' && ', acknowledged'}
+            </Text>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && (
+        <TextLink
+          size="sm"
+          underline="always"
+          to="/devices/$deviceId"
+          params={{ deviceId: device.id }}
+          search={{ tab: 'alerts' }}
+        >
+          {formatCounted(more, 'more alert')}
+        </TextLink>
+      )}
+    </Notice>
+  );
+}
+
+const bySeverity = (a: Alert, b: Alert) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity);
 
 type Interface = Answer<'GET /devices/{id}/inventory'>['interfaces'][number];
 
@@ -310,7 +365,7 @@ function MetricsCard({ device }: { device: Device }) {
       </Stack>
       <Text size="xs" mt={6}>
         {samples.length < 2
-          ? 'The curves grow while the dashboard is open: the server keeps the newest figures only.'
+          ? 'The curves grow while the dashboard is open. The past two years are under Metrics.'
           : `The curves show the last ${formatDuration(length)}, from 0 to 100 %.`}
       </Text>
     </Card>

@@ -24,7 +24,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
 import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
-import { AlertSubject, SeverityBadge } from '../alerts/index.ts';
+import { NeedsAttention } from './needs-attention.tsx';
 
 /** The overview: devices and alerts that need attention now, and work in progress. */
 export function OverviewPage() {
@@ -38,8 +38,8 @@ export function OverviewPage() {
       {live.error !== undefined && <Failure error={live.error} />}
       <GettingStarted />
       {!isEmpty && live.state !== 'loading' && <StatusCounts live={live} />}
+      {may('alerts:read') && <NeedsAttention />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        {may('alerts:read') && <AlertsCard />}
         {!isEmpty && <UnreachableCard devices={live.devices} />}
         {may('backup:read') && <BackupCard />}
         {!isEmpty && <AgentVersionsCard devices={live.devices} />}
@@ -140,41 +140,6 @@ function AgentVersionsCard({ devices }: { devices: readonly DeviceSummary[] }) {
 }
 
 const REFRESH_MS = 30_000;
-
-function AlertsCard() {
-  const { orgId } = scopeQuery(useScope());
-  const alerts = useQuery({
-    ...apiQuery('GET /alerts', { query: { status: 'active', limit: '6', orgId } }),
-    refetchInterval: REFRESH_MS,
-  });
-  return (
-    <Card title="Active alerts" more={{ label: 'All alerts', to: '/alerts' }}>
-      <Loaded query={alerts} what="Reading alerts">
-        {({ data }) =>
-          data.length === 0 ? (
-            <Text size="sm" c="dimmed">
-              Nothing needs attention.
-            </Text>
-          ) : (
-            <Stack gap={6}>
-              {data.map((alert) => (
-                <Group key={alert.id} gap="xs" wrap="nowrap">
-                  <SeverityBadge severity={alert.severity} />
-                  <Text size="sm" truncate flex={1}>
-                    <AlertSubject alert={alert} />
-                  </Text>
-                  <Text size="xs" c="dimmed">
-                    <When at={alert.lastAt} />
-                  </Text>
-                </Group>
-              ))}
-            </Stack>
-          )
-        }
-      </Loaded>
-    </Card>
-  );
-}
 
 const BACKUP_REFRESH_MS = 60_000;
 

@@ -72,6 +72,10 @@ describe('agent: removal of its files', function () {
     const ofAgent = [
       path.relative(folder, path.join(device, 'commands.journal')),
       path.relative(folder, path.join(device, 'shipping/lines/000000000001.jsonl')),
+      // Whatever the agent keeps about a device, also in a later release.
+      path.relative(folder, path.join(device, 'samples.json')),
+      path.relative(folder, path.join(device, 'of/a/later/release')),
+      'terminals.json',
       'logs/agent.jsonl',
       'logs/watchdog.jsonl.1',
       'scripts/run-a1B2c3/work/result.txt',
@@ -82,6 +86,13 @@ describe('agent: removal of its files', function () {
       `upgrades/downloads/${'a'.repeat(64)}.part`,
       'backup/engine/cache/CACHEDIR.TAG',
       `backup/staging/${ID}/etc/hosts`,
+      'backup/database-processes/4711.json',
+      `backup/images/${ID}.journal`,
+      'backup/image-volumes/0/copy.img',
+      `backup/machines/${ID}/disk0.qcow2`,
+      `backup/mounts/${'b'.repeat(64)}.log`,
+      `backup/spool/${ID}/data.sql`,
+      'backup/sql/0123456789abcdef.sql',
       'watchdog.json',
     ];
     const ofOthers = [
@@ -91,6 +102,8 @@ describe('agent: removal of its files', function () {
       'upgrades/notes.txt',
       `backup/restored/${ID}/photo.jpg`,
       'backup/monday.tar',
+      `backup/mounts/${'c'.repeat(64)}/snapshot/photo.jpg`,
+      'machines/web/disk0.qcow2',
       'devices/printer/manual.pdf',
       'credentials.json.bak',
     ];

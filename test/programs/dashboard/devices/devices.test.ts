@@ -16,7 +16,7 @@ import { asOwner } from '../../../support/test-postgres.ts';
 import { Keyboard } from '../../../support/keyboard.ts';
 
 /** Commands are walked through above. */
-const TABS = ['Software', 'Services', 'Agent logs', 'Alerts', 'Upgrades', 'Audit'];
+const TABS = ['Software', 'Services', 'Agent logs', 'Alerts', 'Upgrades', 'History'];
 
 describe('the pages of devices', () => {
   const dashboard = useDashboard();
@@ -332,9 +332,9 @@ describe('the pages of devices', () => {
       await page.getByText('Reading').first().waitFor({ state: 'detached' });
       await assertAccessible(page);
     }
-    expect(page.url()).to.match(/tab=audit/);
+    expect(page.url()).to.match(/tab=history/);
     await page.reload();
-    await page.getByRole('tab', { name: 'Audit', exact: true, selected: true }).waitFor();
+    await page.getByRole('tab', { name: 'History', exact: true, selected: true }).waitFor();
   });
 
   it('show the services of a device, those in one state, and that it has more than are kept', async () => {
@@ -368,7 +368,7 @@ describe('the pages of devices', () => {
     await keys.hasFocus(page.getByRole('tab', { name: 'Event log' }));
     await page.getByRole('tab', { name: 'Summary', selected: true }).waitFor();
     await keys.press('ArrowRight', 'ArrowRight', 'Enter');
-    await page.getByRole('tab', { name: 'Metrics', selected: true }).waitFor();
+    await page.getByRole('tab', { name: 'History', selected: true }).waitFor();
   });
 
   it('take a device out of service, and put it back from the list of such devices', async () => {

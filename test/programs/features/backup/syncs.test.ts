@@ -205,11 +205,20 @@ describe('the sync of a vault', function () {
       (row) => row.state !== 'connected',
     );
     await expire(second);
-    const waiting = await eventually(
-      () => vault.status(),
-      ({ syncs: [newest] }) => newest.status === 'pending' && newest.commandId === null,
+    // The engine has found that the device is away. While it looks, a request to cancel waits for it.
+    await eventually(
+      () => inSystem(app, (tx) => tx('work').where({ id }).first('stage')),
+      (row) => row.stage === 'parked',
     );
-    expect(waiting.syncs[0]).to.include({ id, waitingFor: 'device', startedAt: null, progress: null });
+    const waiting = await vault.status();
+    expect(waiting.syncs[0]).to.include({
+      id,
+      status: 'pending',
+      commandId: null,
+      waitingFor: 'device',
+      startedAt: null,
+      progress: null,
+    });
     const cancelled = await tenant.send('POST', `/backup/vault/${vault.vaultId}/cancel`);
     expect(cancelled.body).to.include({ id, status: 'cancelled' });
   });

@@ -250,6 +250,8 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
       `insert into device_services (org_id, device_id, name, state, since) values (?, ?, 'nginx', 'running', now())`,
       `insert into device_metric_averages (org_id, device_id) values (?, ?)`,
+      `insert into device_notes (id, org_id, device_id, text, author_name)
+      values (gen_random_uuid(), ?, ?, 'The owner switches it off on Fridays.', 'Ada')`,
       `insert into terminals (id, org_id, device_id, opened_in, user_name, user_email, resume_token_hash, cols, rows,
         sealed_key, ended_at, end_reason)
       select gen_random_uuid(), o.id, d.id, o.id, 'Ada', 'ada@example.com', 'x', 80, 24, 'x', now(), 'closed'
