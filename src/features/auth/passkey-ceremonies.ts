@@ -12,6 +12,7 @@ import type { Mailer } from '../../platform/mail.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { endSessionsOf, User } from '../users/index.ts';
 import { PasskeyChallenge, StoredPasskey } from './auth.model.ts';
+import { removeExpiredChallenges } from './auth.queries.ts';
 import type { Assertion, RequestOptions } from './passkey.schema.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 import {
@@ -26,13 +27,6 @@ import {
 
 const CHALLENGE_MINUTES = 5;
 export const CHALLENGE_MS = CHALLENGE_MINUTES * 60_000;
-
-/**
- * Whoever opens the sign-in gets a challenge, so each new one removes some that nobody has answered: there are never many
- * more than were issued in the last minutes.
- */
-const REMOVE_EXPIRED = `delete from passkey_challenges where challenge_hash in (
-  select challenge_hash from passkey_challenges where expires_at < now() limit 10 for update skip locked)`;
 
 /** What a challenge is for. It is answered only for the same. */
 export type Ceremony =
@@ -76,7 +70,7 @@ export function createPasskeyCeremonies({
   async function issue(ceremony: Ceremony): Promise<string> {
     const challenge = randomBytes(32).toString('base64url');
     await withSystem(db, 'issue a challenge for a passkey', async (tx) => {
-      await tx.raw(REMOVE_EXPIRED);
+      await removeExpiredChallenges(tx);
       if (ceremony.kind !== 'sign_in') await PasskeyChallenge.query(tx).where(columnsOf(ceremony)).delete();
       await PasskeyChallenge.query(tx).insert({
         ...fieldsOf(ceremony),
