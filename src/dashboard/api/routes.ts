@@ -5011,6 +5011,22 @@ limit?: string
 response: MetricsNow
 }
 /**
+ * Read the newest figures of devices as OpenMetrics
+ */
+"GET /metrics/openmetrics": {
+query: {
+/**
+ * Only devices of this organization.
+ */
+orgId?: string
+/**
+ * Only devices that the saved filter matches.
+ */
+filterId?: string
+}
+response: null
+}
+/**
  * Read the averages of the last 24 hours of many devices
  */
 "GET /metrics/hours": {

@@ -152,23 +152,38 @@ export class RepeatedReads {
     device: { id: string; orgId: string; hostname: string },
     details: Record<string, unknown>,
   ): AuditNote[] {
-    const key = JSON.stringify([caller.apiKeyId ?? caller.userId, device.id, details]);
-    if (this.isCovered(key)) return [];
-    // A later page may be skipped only if the entry of the first one was committed.
-    afterCommit(() => this.cover(key));
-    return [{ orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details }];
+    const note = { orgId: device.orgId, resourceId: device.id, resourceName: device.hostname, details };
+    return this.once({ caller, afterCommit }, [device.id, details], note);
   }
 
-  /** Whether a read has an entry from less than ten minutes ago. */
+  /**
+   * Returns the note, or nothing if the caller read the same data recently.
+   * @param what  names the data, as JSON
+   * @param forMs  how long the entry covers further reads
+   */
+  once(
+    { caller, afterCommit }: Pick<Context, 'caller' | 'afterCommit'>,
+    what: unknown[],
+    note: AuditNote,
+    forMs = this.#sameReadMs,
+  ): AuditNote[] {
+    const key = JSON.stringify([caller.apiKeyId ?? caller.userId, ...what]);
+    if (this.isCovered(key)) return [];
+    // A later read may be skipped only if the entry of the first one was committed.
+    afterCommit(() => this.cover(key, forMs));
+    return [note];
+  }
+
+  /** Whether a read has an entry that still covers it. */
   isCovered(key: string): boolean {
     const until = this.#until.get(key);
     return until !== undefined && until > clock.monotonic();
   }
 
   /** To call when the entry of a read is committed. */
-  cover(key: string): void {
+  cover(key: string, forMs = this.#sameReadMs): void {
     this.#until.delete(key);
-    this.#until.set(key, clock.monotonic() + this.#sameReadMs);
+    this.#until.set(key, clock.monotonic() + forMs);
     if (this.#until.size <= MOST) return;
     const [oldest] = this.#until.keys();
     if (oldest !== undefined) this.#until.delete(oldest);

@@ -17,7 +17,7 @@ const byPartition = (table: string) =>
 
 export const feature = defineFeature({
   name: 'metrics',
-  routes: () => [metricRoutes],
+  routes: (parts: Parameters<typeof metricRoutes>[0]) => [metricRoutes(parts)],
   jobs: keepMetricsRegularly,
   tables: [
     byPartition('metric_samples'),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Context } from '../../platform/context.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { arrayLiteral, inTenant, type Statement } from '../../platform/db/statement.ts';
+import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import {
   type Averages,
@@ -391,11 +392,7 @@ export async function newestSamples(
   if (orgId !== undefined) void visible.where('d.org_id', orgId);
   const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
   const query = matching
-    .joinRaw(
-      `join (select distinct on (device_id) device_id, begins_at, block from metric_samples
-        where arrived_at > now() - interval '10 minutes' and ${inTenant(caller, 'org_id')}
-        order by device_id, begins_at desc, arrived_at desc) as newest on newest.device_id = d.id`,
-    )
+    .joinRaw(`join ${newestBlocks(caller)} on newest.device_id = d.id`)
     .orderBy('d.id')
     .limit(atMost)
     .select<NewestSample[]>(
@@ -408,6 +405,55 @@ export async function newestSamples(
     );
   return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
 }
+
+/** A device with its newest samples, if some have arrived in the last ten minutes. */
+export interface DeviceToScrape {
+  id: string;
+  name: string;
+  organization: string;
+  siteId: string;
+  osType: string;
+  agentVersion: string;
+  isConnected: boolean;
+  block: Buffer | null;
+}
+
+/** The caller's devices in service, those of a filter if there are conditions. */
+export async function devicesToScrape(
+  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
+  {
+    orgId,
+    conditions,
+    atMost,
+  }: { orgId: string | undefined; conditions: Conditions | undefined; atMost: number },
+): Promise<DeviceToScrape[]> {
+  const visible = visibleDevices(tx, caller);
+  if (orgId !== undefined) void visible.where('d.org_id', orgId);
+  const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
+  const query = matching
+    .joinRaw(
+      `join organizations o on o.id = d.org_id left join ${newestBlocks(caller)} on newest.device_id = d.id`,
+    )
+    .orderBy('d.id')
+    .limit(atMost)
+    .select<DeviceToScrape[]>(
+      'd.id',
+      tx.raw('coalesce(d.display_name, d.hostname) as name'),
+      'o.name as organization',
+      'd.site_id as siteId',
+      'd.os_type as osType',
+      'd.agent_version as agentVersion',
+      tx.raw(`coalesce(p.state = 'connected', false) as "isConnected"`),
+      'newest.block',
+    );
+  return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
+}
+
+/** SQL: the newest block of samples of each device, if it has arrived in the last ten minutes. */
+const newestBlocks = (caller: TenantScope) =>
+  `(select distinct on (device_id) device_id, begins_at, block from metric_samples
+    where arrived_at > now() - interval '10 minutes' and ${inTenant(caller, 'org_id')}
+    order by device_id, begins_at desc, arrived_at desc) as newest`;
 
 export const presenceTimeline: TimelineSource = {
   kind: 'presence',

@@ -1,6 +1,9 @@
+import { z } from 'zod';
+import { DAY_MS } from '../../clock.ts';
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { RepeatedReads } from '../audit/index.ts';
 import {
   DeviceMetrics,
   MetricHours,
@@ -9,6 +12,7 @@ import {
   MetricRetention,
   MetricsNow,
   MetricsNowQuery,
+  ScrapeQuery,
 } from './metric.schema.ts';
 import {
   changeMetricRetention,
@@ -17,11 +21,12 @@ import {
   readMetrics,
   readMetricsNow,
 } from './metric.service.ts';
+import { scrapeMetrics } from './scrape.service.ts';
 
 /** The answer, which drops what only the audit note needs. */
 const MetricRetentionAnswer = MetricRetention.strip().meta({ id: 'MetricRetention' });
 
-export const metricRoutes: RouteGroup = {
+export const metricRoutes = ({ reads }: { reads: RepeatedReads }): RouteGroup => ({
   name: 'Metric history',
   description:
     'Figures of devices over time. Each minute is kept for 14 days, each quarter of an hour for 90 days and each hour for 2 years.',
@@ -49,6 +54,27 @@ export const metricRoutes: RouteGroup = {
       query: MetricsNowQuery,
       response: MetricsNow,
       handler: ({ ctx, query }) => readMetricsNow(ctx, query),
+    }),
+    route({
+      method: 'get',
+      path: '/metrics/openmetrics',
+      summary: 'Read the newest figures of devices as OpenMetrics',
+      description:
+        'For Prometheus and what reads its format: scrape it once a minute with an API key as bearer token. At most 10,000 devices; more are read by organization or by filter. A device that has not reported for ten minutes has no figures, and `muster_device_connected` says whether it is connected. A filter also requires `filters:read`.',
+      access: everyScope('devices:read'),
+      cost: 'expensive',
+      query: ScrapeQuery,
+      response: z.string(),
+      media: ['application/openmetrics-text'],
+      errors: ['conflict'],
+      handler: ({ ctx, query }) => scrapeMetrics(ctx, query),
+      audit: {
+        action: 'data.access',
+        resource: 'device',
+        // Programs read it each minute, all day.
+        note: (_answer, { ctx, query }) =>
+          reads.once(ctx, ['openmetrics', query], { details: { what: 'openmetrics', ...query } }, DAY_MS),
+      },
     }),
     route({
       method: 'get',
@@ -86,4 +112,4 @@ export const metricRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

@@ -76,6 +76,9 @@ export const MetricsNowQuery = z.object({
 });
 export type MetricsNowQuery = z.infer<typeof MetricsNowQuery>;
 
+export const ScrapeQuery = MetricsNowQuery.pick({ orgId: true, filterId: true });
+export type ScrapeQuery = z.infer<typeof ScrapeQuery>;
+
 export const MetricNow = z.object({
   deviceId: z.uuid(),
   orgId: z.uuid(),

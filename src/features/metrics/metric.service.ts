@@ -106,7 +106,7 @@ async function readHistory(
 }
 
 /** A block that cannot be read is as if it were not there: the rest of the history is shown. */
-function readable(bytes: Buffer, wants?: (metric: MetricName) => boolean): ReadBlock | undefined {
+export function readable(bytes: Buffer, wants?: (metric: MetricName) => boolean): ReadBlock | undefined {
   try {
     return unpackBlock(bytes, wants);
   } catch (error) {
@@ -131,7 +131,7 @@ function byHour(
   return hours;
 }
 
-const rounded = (value: number) => Math.round(value * 100) / 100;
+export const rounded = (value: number) => Math.round(value * 100) / 100;
 
 function shown({ metric, label, slots, min, avg, max }: Series, from: number, stepMs: number): MetricSeries {
   const { of } = kindOf(metric);
@@ -194,7 +194,8 @@ export async function minutesOfDevices(
 
 /** As many devices are looked at. */
 const DEVICES_MAX = 20_000;
-const DEVICES_AT_ONCE = 500;
+/** Unpacking all devices takes long enough to hold up heartbeats, so others have their turn after so many. */
+export const DEVICES_AT_ONCE = 500;
 const FORECAST_DAYS = 30;
 const SUMMED_UP_WITHIN_DAYS = 4;
 /** Forecasts take one sample in so many hours. */
