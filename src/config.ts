@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { type Values, environmentOfProcess } from './config/variables.ts';
+import { type Values, environmentOfProcess } from './config/environment.ts';
 import { auditArchiveArea, backupStoreArea, releasesArea, cloudBackupArea } from './config/stores.ts';
 import { databaseArea, networkArea, peopleArea, processArea, secretsArea } from './config/server.ts';
 

@@ -160,9 +160,18 @@ export interface CompletedOption {
   value: { choices: readonly string[]; isFile: boolean } | undefined;
 }
 
-/** The program and all commands below it, each before its subcommands. Pure. */
-export function commandTree(program: Command): CommandNode[] {
-  return nodesOf(program, '');
+/**
+ * The program and all commands below it, each before its subcommands. Pure.
+ * @param shortForms  commands that take the options of one of their subcommands, which may be left out
+ */
+export function commandTree(program: Command, shortForms: Readonly<Record<string, string>>): CommandNode[] {
+  const nodes = nodesOf(program, '');
+  const byPath = new Map(nodes.map((node) => [node.path, node]));
+  for (const [path, left] of Object.entries(shortForms)) {
+    const [short, full] = [byPath.get(path), byPath.get(`${path} ${left}`)];
+    if (short !== undefined && full !== undefined) short.options = full.options;
+  }
+  return nodes;
 }
 
 function nodesOf(command: Command, path: string): CommandNode[] {

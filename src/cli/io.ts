@@ -1,8 +1,6 @@
 import path from 'node:path';
 import { type Readable, Writable } from 'node:stream';
-import { type Values, environmentOfProcess } from '../config/variables.ts';
-import { InvalidArgumentError } from 'commander';
-import { EmailAddress } from '../email-address.ts';
+import { type Values, environmentOfProcess } from '../config/environment.ts';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -15,18 +13,25 @@ export interface CommandIo {
   env: Values;
   /** The working directory, from which relative file names start. */
   cwd: string;
-  stdin: Readable & { readonly isTTY?: boolean };
+  stdin: InputStream;
   stdout: OutputStream;
   stderr: OutputStream;
   /**
-   * Calls the listener once, at Ctrl+C or SIGTERM; without a listener, these end the program at once, and so does a
+   * Calls the listener once, at Ctrl+C, SIGTERM or SIGHUP; without a listener, these end the program at once, and so does a
    * second signal. Returns a function that removes the listener.
    */
   onInterrupt(listener: () => void): () => void;
 }
 
-/** A terminal has a width in `columns`. */
-export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+/** In raw mode a terminal gives every key as it is typed, and obeys none itself. */
+export type InputStream = Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
+
+/** A terminal has its size in `columns` and `rows`, and the event `resize`. */
+export type OutputStream = Writable & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+};
 
 /** Dependencies for adding commands to the program. */
 export interface CommandLine {
@@ -39,6 +44,9 @@ export interface CommandLine {
 
 /** The path of a file name that the user has given. */
 export const fileOf = ({ cwd }: Pick<CommandIo, 'cwd'>, name: string): string => path.resolve(cwd, name);
+
+/** Ctrl+C, the order to end, and the end of the terminal. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The input and output of this process. */
 export function processIo(): CommandIo {
@@ -53,15 +61,13 @@ export function processIo(): CommandIo {
     stderr: process.stderr,
     onInterrupt(listener) {
       const remove = () => {
-        process.off('SIGINT', onSignal);
-        process.off('SIGTERM', onSignal);
+        for (const signal of SIGNALS) process.off(signal, onSignal);
       };
       const onSignal = () => {
         remove();
         listener();
       };
-      process.on('SIGINT', onSignal);
-      process.on('SIGTERM', onSignal);
+      for (const signal of SIGNALS) process.on(signal, onSignal);
       return remove;
     },
   };
@@ -73,13 +79,6 @@ export const written = (stream: Writable): Promise<void> =>
     stream.write('', () => resolve());
   });
 
-/** Parses an option whose value is an email address. */
-export function parseEmail(text: string): string {
-  const parsed = EmailAddress.safeParse(text);
-  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
-  return parsed.data;
-}
-
 /** Secrets never come from arguments, which every user of the machine can read in the list of processes. */
 
 /** The first line of a file, or of the standard input. */
@@ -89,20 +88,50 @@ export async function secretFrom(io: CommandIo, source: { file: string } | 'stdi
   return line;
 }
 
-/** Asks on the terminal without showing the input; `undefined` if there is no terminal. */
-export async function askSecret(io: CommandIo, question: string): Promise<string | undefined> {
-  if (io.stdin.isTTY !== true || io.stderr.isTTY !== true) return undefined;
-  io.stderr.write(question);
+/** The user was not asked, or has not answered. */
+export class Unanswered extends Error {
+  readonly reason: 'no terminal' | 'interrupted' | 'ended';
+
+  constructor(reason: Unanswered['reason']) {
+    super(reason === 'no terminal' ? 'There is no terminal to ask at.' : 'Cancelled.');
+    this.name = 'Unanswered';
+    this.reason = reason;
+  }
+}
+
+/**
+ * Asks on the terminal. Throws `Unanswered`.
+ * @param question  text without anything that a terminal obeys
+ */
+export async function ask(io: CommandIo, question: string, { isSecret = false } = {}): Promise<string> {
+  if (io.stdin.isTTY !== true || io.stderr.isTTY !== true) throw new Unanswered('no terminal');
   const unseen = new Writable({ write: (_text, _encoding, done) => done() });
-  const terminal = createInterface({ input: io.stdin, output: unseen, terminal: true });
+  const terminal = createInterface({
+    input: io.stdin,
+    output: isSecret ? unseen : io.stderr,
+    terminal: true,
+    prompt: question,
+  });
+  if (isSecret) io.stderr.write(question);
+  else terminal.prompt();
   try {
     return await new Promise((resolve, reject) => {
       terminal.once('line', resolve);
-      terminal.once('SIGINT', () => reject(new Error('Cancelled.')));
-      terminal.once('close', () => reject(new Error('Cancelled.')));
+      terminal.once('SIGINT', () => reject(new Unanswered('interrupted')));
+      terminal.once('close', () => reject(new Unanswered('ended')));
     });
   } finally {
     terminal.close();
-    io.stderr.write('\n');
+    if (isSecret) io.stderr.write('\n');
+  }
+}
+
+/** Asks on the terminal without showing the input; `undefined` if there is no terminal. */
+export async function askSecret(io: CommandIo, question: string): Promise<string | undefined> {
+  try {
+    return await ask(io, question, { isSecret: true });
+  } catch (error) {
+    if (error instanceof Unanswered && error.reason === 'no terminal') return undefined;
+    throw error;
   }
 }

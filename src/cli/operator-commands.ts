@@ -1,18 +1,32 @@
-import { type Command, InvalidArgumentError, Argument } from 'commander';
-import { parseEmail, type CommandLine } from './io.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { EmailAddress } from '../email-address.ts';
+import type { CommandLine } from './io.ts';
 import type { AdminOptions, PasswordOptions } from './run-admin.ts';
 import { z } from 'zod';
 import type { InitOptions } from './run-init.ts';
 import type { DoctorOptions } from './doctor/run-doctor.ts';
-import { SHELLS, type Shell } from './completion-scripts.ts';
 import type { NewKeyOptions } from './run-api-keys.ts';
 
+/** Commands beside the server, for its operator. */
+export function addOperatorCommands(program: Command, commandLine: CommandLine): void {
+  addInit(program, commandLine);
+  addDoctor(program, commandLine);
+  addUpgrade(program, commandLine);
+  addAdmin(program, commandLine);
+  addApiKeys(program, commandLine);
+  addSso(program, commandLine);
+}
+
+/** Parses an option whose value is an email address. */
+function parseEmail(text: string): string {
+  const parsed = EmailAddress.safeParse(text);
+  if (!parsed.success) throw new InvalidArgumentError('Must be an e-mail address.');
+  return parsed.data;
+}
+
 /** Commands for the administrators of the installation, loaded on demand. */
-export function addAdmin(program: Command, { io, action }: CommandLine): void {
-  const admin = program
-    .command('admin')
-    .description('create and help administrators of this installation (audited, without signing in)')
-    .exitOverride();
+function addAdmin(program: Command, { io, action }: CommandLine): void {
+  const admin = program.command('admin').exitOverride();
 
   admin
     .command('list')
@@ -70,12 +84,9 @@ const withPassword = (command: Command) =>
   );
 
 /** `muster init`, loaded on demand. */
-export function addInit(program: Command, { io, action }: CommandLine): void {
+function addInit(program: Command, { io, action }: CommandLine): void {
   program
     .command('init')
-    .description(
-      'write an environment file with generated secrets; with names, also create the first administrator, provider, organization, site and enrollment key',
-    )
     .argument('[file]', 'the file to write; .env if it is left out')
     .option(
       '--public-url <url>',
@@ -122,12 +133,9 @@ const parsed =
   };
 
 /** `muster doctor`, loaded on demand. */
-export function addDoctor(program: Command, { io, action }: CommandLine): void {
+function addDoctor(program: Command, { io, action }: CommandLine): void {
   program
     .command('doctor')
-    .description(
-      'check this installation and say how to correct what is wrong; nothing is changed (exit 0: sound, 1: something failed)',
-    )
     .option(
       '--public-url <url>',
       'the address under which people reach the server (default: PUBLIC_URL)',
@@ -158,11 +166,8 @@ function parseUrl(text: string): string {
 }
 
 /** Commands for single sign-on, loaded on demand. */
-export function addSso(program: Command, { io, action }: CommandLine): void {
-  const sso = program
-    .command('sso')
-    .description('show and switch off enforced single sign-on, when an identity provider locks people out')
-    .exitOverride();
+function addSso(program: Command, { io, action }: CommandLine): void {
+  const sso = program.command('sso').exitOverride();
 
   sso
     .command('list')
@@ -197,8 +202,8 @@ function parseId(text: string): string {
 }
 
 /** `muster upgrade check`, loaded on demand. */
-export function addUpgrade(program: Command, { io, action }: CommandLine): void {
-  const upgrade = program.command('upgrade').description('prepare an upgrade of this server').exitOverride();
+function addUpgrade(program: Command, { io, action }: CommandLine): void {
+  const upgrade = program.command('upgrade').exitOverride();
 
   upgrade
     .command('check')
@@ -215,30 +220,9 @@ export function addUpgrade(program: Command, { io, action }: CommandLine): void 
     );
 }
 
-/** `muster completion` is added last, because it lists the commands that exist when it runs. */
-export function addCompletion(program: Command, { io, action }: CommandLine): void {
-  program
-    .command('completion')
-    .description('print the script that completes commands and options in a shell')
-    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
-    .addHelpText('after', '\nIn bash: source <(muster completion bash)')
-    .action(
-      action(async (shell: Shell) => {
-        const [{ commandTree }, { completionScript }] = await Promise.all([
-          import('./completion-scripts.ts'),
-          import('./completion-scripts.ts'),
-        ]);
-        io.stdout.write(completionScript(shell, commandTree(program)));
-      }),
-    );
-}
-
 /** Commands for keys of programs, loaded on demand. */
-export function addApiKeys(program: Command, { io, action }: CommandLine): void {
-  const keys = program
-    .command('api-keys')
-    .description('create, list and revoke keys for programs (audited, without signing in)')
-    .exitOverride();
+function addApiKeys(program: Command, { io, action }: CommandLine): void {
+  const keys = program.command('api-keys').exitOverride();
 
   keys
     .command('create')

@@ -1,15 +1,17 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { z } from 'zod';
-import { Architecture, Component, OperatingSystem, Version } from '../features/releases/operator.ts';
+import { ReleaseVersion as Version } from '../platform/semver.ts';
+import {
+  ReleaseArchitecture as Architecture,
+  ReleaseComponent as Component,
+  ReleaseSystem as OperatingSystem,
+} from '../protocol/index.ts';
 import type { CommandLine } from './io.ts';
 import type { AddOptions } from './run-releases.ts';
 
 /** Commands for releases of the agent, loaded on demand. */
 export function addReleases(program: Command, { io, action }: CommandLine): void {
-  const releases = program
-    .command('releases')
-    .description('publish and promote releases of the agent (audited, without signing in)')
-    .exitOverride();
+  const releases = program.command('releases').exitOverride();
 
   releases
     .command('add')

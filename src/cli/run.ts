@@ -1,18 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { Command, CommanderError } from 'commander';
-import {
-  addAdmin,
-  addCompletion,
-  addDoctor,
-  addInit,
-  addSso,
-  addUpgrade,
-  addApiKeys,
-} from './operator-commands.ts';
-import { addAudit } from './audit/audit-commands.ts';
-import { addInstallationBackup } from './installation-backup/backup-commands.ts';
+import { PROJECT_ROOT } from '../platform/project-root.ts';
+import { addCommands } from './commands.ts';
 import { type CommandIo, type CommandLine, type OutputStream, written } from './io.ts';
-import { addReleases } from './release-commands.ts';
-import { addRemote } from './remote/remote-commands.ts';
+import { inFull } from './short-forms.ts';
 
 /**
  * Runs `muster <arguments>`, the command line of the operator, on the server or remotely. Returns the exit code when
@@ -37,7 +29,9 @@ async function runCommand(args: readonly string[], io: CommandIo): Promise<numbe
       },
   };
   try {
-    await programOf(commandLine).parseAsync(args, { from: 'user' });
+    const words = inFull(args);
+    const program = await programOf(words, commandLine);
+    await program.parseAsync(words, { from: 'user' });
     return exitCode;
   } catch (error) {
     // Commands exit with 1 to report a finding, so failures and invalid calls exit with 2.
@@ -47,13 +41,21 @@ async function runCommand(args: readonly string[], io: CommandIo): Promise<numbe
   }
 }
 
-function programOf(commandLine: CommandLine): Command {
+async function versionOf(): Promise<string> {
+  const text = await readFile(path.join(PROJECT_ROOT, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+async function programOf(args: readonly string[], commandLine: CommandLine): Promise<Command> {
   const { stdout, stderr } = commandLine.io;
-  const program = new Command('muster').description('Operates a Muster server.');
+  const program = new Command('muster')
+    .description('Operates a Muster server.')
+    .version(await versionOf(), '-V, --version', 'print the version')
+    // `releases add --version 1.4.0` has an option of that name itself.
+    .enablePositionalOptions();
   // Set before the commands are added, which inherit it.
   program
     .exitOverride()
-    .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('(add --help for what there is)')
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
@@ -64,17 +66,11 @@ function programOf(commandLine: CommandLine): Command {
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
-  addInit(program, commandLine);
-  addDoctor(program, commandLine);
-  addUpgrade(program, commandLine);
-  addAdmin(program, commandLine);
-  addApiKeys(program, commandLine);
-  addInstallationBackup(program, commandLine);
-  addAudit(program, commandLine);
-  addSso(program, commandLine);
-  addReleases(program, commandLine);
-  addRemote(program, commandLine);
-  addCompletion(program, commandLine);
+  const [first = ''] = args;
+  const wanted = first === 'help' ? args[1] : first;
+  await addCommands(program, commandLine, (name) => first === 'completion' || name === wanted);
+  // The arguments of the commands that are not loaded are not known.
+  program.configureHelp({ subcommandTerm: (command) => command.name() });
   return program;
 }
 

@@ -1,4 +1,5 @@
-import { defineArea, type Values, flag, whole, addresses } from './variables.ts';
+import type { Values } from './environment.ts';
+import { defineArea, flag, whole, addresses } from './variables.ts';
 import { z } from 'zod';
 import path from 'node:path';
 

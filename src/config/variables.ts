@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import os from 'node:os';
-import path from 'node:path';
+import type { Values } from './environment.ts';
 
 /** The kinds of values that variables have. Each message names a good value. */
 
@@ -60,9 +59,6 @@ export const addresses = (example: string) =>
     .transform((text) => text.split(',').map((entry) => entry.trim()))
     .pipe(z.array(Address, `must be addresses or ranges, separated by commas, such as ${example}`));
 
-/** The variables that are set, before they are parsed. */
-export type Values = Readonly<Record<string, string | undefined>>;
-
 /** Some variables that belong together, and the part of the configuration that follows from them. */
 interface Area<Shape extends z.ZodRawShape, Settings> {
   /** By name, in the order of `.env.example`. */
@@ -86,16 +82,4 @@ export function defineArea<Shape extends z.ZodRawShape, Settings>({
   Settings
 > {
   return { fromFile, conflicts, ...area };
-}
-
-/** The environment of this process, for a program that passes it on to its parts. */
-export const environmentOfProcess = (): Values => process.env;
-
-/** The folder of Muster below the configuration of the user who runs the command line. */
-export function userConfigFolder({ XDG_CONFIG_HOME, APPDATA, HOME }: Values): string {
-  const named = process.platform === 'win32' ? APPDATA : XDG_CONFIG_HOME;
-  // The standard of these folders ignores relative paths, which would depend on where the command is typed.
-  if (named !== undefined && path.isAbsolute(named)) return path.join(named, 'muster');
-  const home = process.platform === 'win32' || HOME === undefined || HOME === '' ? os.homedir() : HOME;
-  return path.join(home, '.config', 'muster');
 }

@@ -3,6 +3,7 @@ import { copyFile, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { bundlePrograms } from '../../src/packaging/bundle-programs.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 
@@ -22,6 +23,7 @@ export async function buildPrograms(): Promise<BuiltPrograms> {
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     const words = [tsc, '-p', 'tsconfig.build.json', '--outDir', path.join(folder, 'dist')];
     await promisify(execFile)(process.execPath, words, { cwd: ROOT });
+    await bundlePrograms(['src/cli/muster.ts'], folder);
     await copyFile(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
     for (const part of ['node_modules', 'migrations']) {
       await symlink(path.join(ROOT, part), path.join(folder, part));

@@ -16,6 +16,8 @@ export interface MusterOptions {
   /** The whole environment of the command, which sees nothing of the test's own. */
   env?: Readonly<Record<string, string>>;
   stdin?: string;
+  /** The command runs at a terminal of this size, where the test types. */
+  terminal?: { columns: number; rows: number };
 }
 
 export interface RunningMuster {
@@ -24,6 +26,13 @@ export interface RunningMuster {
   err(): string;
   /** As Ctrl+C does. */
   interrupt(): void;
+  /** As a person does at the terminal. */
+  type(text: string): void;
+  resize(size: { columns: number; rows: number }): void;
+  /** Whether the terminal is in raw mode. */
+  isRaw(): boolean;
+  /** The window of the terminal is closed. */
+  hangUp(): void;
   ended: Promise<Ran>;
 }
 
@@ -45,17 +54,27 @@ export const run = async (args: readonly string[], io: CommandIo): Promise<numbe
 /** Runs any command that takes `CommandIo`. */
 export function startCommand(
   command: (io: CommandIo) => Promise<number>,
-  { env = {}, stdin = '' }: MusterOptions = {},
+  { env = {}, stdin = '', terminal }: MusterOptions = {},
 ): RunningMuster {
   const [out, err] = [recordingStream(), recordingStream()];
+  const isTTY = terminal !== undefined;
+  let isRaw = false;
+  const input = Object.assign(new PassThrough(), {
+    isTTY,
+    setRawMode: (raw: boolean) => {
+      isRaw = raw;
+    },
+  });
+  if (!isTTY) input.end(stdin);
+  const screen = Object.assign(out.stream, { isTTY, ...terminal });
   const listeners = new Set<() => void>();
   const ended = command({
     env,
     // Nothing may depend on the folder of the test.
     cwd: tmpdir(),
-    stdin: new PassThrough().end(stdin),
-    stdout: out.stream,
-    stderr: err.stream,
+    stdin: input,
+    stdout: screen,
+    stderr: Object.assign(err.stream, { isTTY }),
     onInterrupt(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -71,6 +90,12 @@ export function startCommand(
       for (const listener of listeners) listener();
       listeners.clear();
     },
+    type: (text) => void input.write(text),
+    resize(size) {
+      Object.assign(screen, size).emit('resize');
+    },
+    isRaw: () => isRaw,
+    hangUp: () => void input.end(),
     ended,
   };
 }

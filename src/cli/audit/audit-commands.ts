@@ -6,10 +6,7 @@ import type { VerifyOptions } from './verify-bundle.ts';
 /** Commands are loaded on demand, so that verifying a file loads no database code. */
 
 export function addAudit(program: Command, { io, action }: CommandLine): void {
-  const audit = program
-    .command('audit')
-    .description('verify, export and prune the audit trail')
-    .exitOverride();
+  const audit = program.command('audit').exitOverride();
 
   audit
     .command('verify')

@@ -10,9 +10,6 @@ const PASSPHRASE_STDIN = 'read the passphrase from the standard input';
 export function addInstallationBackup(program: Command, { io, action }: CommandLine): void {
   program
     .command('backup')
-    .description(
-      'write this installation (database, keys, releases) to one file while its servers go on, or verify such a file (exit 0: done or intact, 1: not intact, 2: failed)',
-    )
     .argument('[file]', 'the file to write, which must not exist yet')
     .option('--passphrase-file <file>', PASSPHRASE_FILE)
     .option('--passphrase-stdin', PASSPHRASE_STDIN)
@@ -33,9 +30,6 @@ export function addInstallationBackup(program: Command, { io, action }: CommandL
 
   program
     .command('restore')
-    .description(
-      'restore a backup of Muster into an empty database and data folder, and check the result (exit 0: restored, 1: restored with findings, 2: not restored)',
-    )
     .argument('<file>', 'a file that `muster backup` has written')
     .option('--passphrase-file <file>', PASSPHRASE_FILE)
     .option('--passphrase-stdin', PASSPHRASE_STDIN)

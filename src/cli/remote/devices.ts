@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { type CommandIo, fileOf } from '../io.ts';
-import { type Api, apiOf, type Query, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { filterIdOf } from './names.ts';
+import { type Api, apiOf, type Query } from './api.ts';
+import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
 import { COLUMNS, type ColumnName, Device, createOutput, table } from './output.ts';
-import { connectToHub, type HubConnection } from './hub-connection.ts';
+import type { HubConnection } from './hub-connection.ts';
 import {
   DevicesDelta,
   DevicesEnded,
@@ -13,7 +15,6 @@ import {
 import { readFile } from 'node:fs/promises';
 
 const Ok = z.object({ ok: z.literal(true) });
-const isId = (text: string) => z.uuid().safeParse(text).success;
 
 /** All devices that match now, sorted by host name: the subscription is ended once it is complete. */
 export async function matchingDevices(
@@ -46,49 +47,6 @@ export async function matchingDevices(
   await Promise.race([complete, hub.lost]);
   await hub.ask('devices:unsubscribe', { subscriptionId }, Ok);
   return [...devices.values()].sort((one, other) => (one.hostname < other.hostname ? -1 : 1));
-}
-
-/** The id of a saved filter, which the user may give by its name. */
-export async function filterIdOf(api: Api, named: string): Promise<string> {
-  if (isId(named)) return named.toLowerCase();
-  const { data } = await api.get('/filters', z.object({ data: z.array(Named) }), { search: named });
-  return theOne(
-    'filter',
-    named,
-    data.filter(({ name }) => name === named),
-  ).id;
-}
-const Named = z.object({ id: z.uuid(), name: z.string() });
-
-const Found = z.object({ id: z.uuid(), hostname: z.string(), displayName: z.string().nullable() });
-type Found = z.infer<typeof Found>;
-
-/** A device by its id, its host name or its display name. */
-export async function deviceNamed(api: Api, named: string): Promise<Found> {
-  if (isId(named)) return api.get(`/devices/${named}`, Found);
-  const { data } = await api.get('/devices', z.object({ data: z.array(Found) }), {
-    search: named,
-    limit: '100',
-  });
-  const wanted = named.toLowerCase();
-  const found = data.filter(({ hostname, displayName }) =>
-    [hostname, displayName].some((name) => name?.toLowerCase() === wanted),
-  );
-  return theOne('device', named, found);
-}
-
-function theOne<T extends { id: string }>(kind: string, named: string, found: readonly T[]): T {
-  const [first, ...others] = found;
-  if (first === undefined) {
-    throw new RemoteFailure(EXIT.failed, `There is no ${kind} ${named} that you may see.`);
-  }
-  if (others.length > 0) {
-    throw new RemoteFailure(
-      EXIT.failed,
-      `${found.length} ${kind}s are called ${named}. Give the id of one: ${found.map(({ id }) => id).join(', ')}.`,
-    );
-  }
-  return first;
 }
 
 /** `muster devices`: the devices that the key may see, as a table or one JSON object a line. */
@@ -133,7 +91,10 @@ export async function listDevices(io: CommandIo, options: DevicesOptions): Promi
 
 const PAGE = 100;
 
-async function* pagesOf(api: Api, options: DevicesOptions): AsyncGenerator<Device[]> {
+type Narrowing = Omit<DevicesOptions, 'columns' | keyof ConditionOptions>;
+
+/** The devices of the list in pages, each once. */
+export async function* pagesOf(api: Api, options: Narrowing): AsyncGenerator<Device[]> {
   const { filter, limit = Infinity } = options;
   const query: Query = {
     orgId: options.org,
@@ -174,6 +135,8 @@ async function* matching(
       `--${refused} cannot be used with --where and --conditions. Write it as a condition.`,
     );
   }
+  // Most lists need no connection, which takes longer to load than they take.
+  const { connectToHub } = await import('./hub-connection.ts');
   const hub = await connectToHub(profile);
   try {
     const found = await matchingDevices(hub, { orgId: options.org, siteId: options.site, conditions });

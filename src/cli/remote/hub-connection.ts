@@ -8,7 +8,8 @@ import {
   HUB_PATH,
   type HubToDashboard,
 } from '../../protocol/index.ts';
-import { reasonOf, EXIT, exitOf, RemoteFailure, type Profile } from './profiles.ts';
+import { reasonOf, Refused } from './api.ts';
+import { EXIT, RemoteFailure, type Profile } from './profiles.ts';
 import type { CommandIo } from '../io.ts';
 
 /** The first Ctrl+C ends the work cleanly, the second ends the program. */
@@ -31,6 +32,10 @@ export const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+
+/** Resolves after this time, which does not keep the program from ending. */
+export const unheld = (ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.setTimeout(resolve, ms).unref());
 
 type Event = keyof DashboardToHub;
 type Message<E extends Event> = Parameters<DashboardToHub[E]>[0];
@@ -85,7 +90,7 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
       const refused = ErrorAck.safeParse(given);
       if (refused.success) {
         const { code, message: sentence } = refused.data.error;
-        throw new RemoteFailure(exitOf(code), sentence);
+        throw new Refused(code, sentence, []);
       }
       const parsed = answer.safeParse(given);
       if (parsed.success) return parsed.data;
@@ -107,6 +112,29 @@ export async function connectToHub({ server, key }: Profile): Promise<HubConnect
   };
 }
 
+/** Whether the server may be reached again later. */
+export const isLoss = (error: unknown): error is RemoteFailure =>
+  error instanceof RemoteFailure && error.exit === EXIT.unreachable;
+
+/** Connects again after a loss. Returns `undefined` if the user has interrupted it. */
+export async function connectAgain(
+  profile: Profile,
+  patienceMs: number,
+  interrupted: AbortSignal,
+): Promise<HubConnection | undefined> {
+  const until = clock.monotonic() + patienceMs;
+  for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
+    // Random delay: other watchers have lost the same server, and must not all return at once.
+    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), { signal: interrupted }).catch(() => {});
+    if (interrupted.aborted) return undefined;
+    try {
+      return await connectToHub(profile);
+    } catch (error) {
+      if (!isLoss(error) || clock.monotonic() > until) throw error;
+    }
+  }
+}
+
 async function connected(socket: Socket, server: string): Promise<void> {
   let late: Timer | undefined;
   try {
@@ -118,7 +146,7 @@ async function connected(socket: Socket, server: string): Promise<void> {
         const refusal = Refusal.safeParse(error);
         if (!refusal.success) return away(reasonOf(error));
         const { code, message } = refusal.data.data;
-        reject(new RemoteFailure(exitOf(code), message));
+        reject(new Refused(code, message, []));
       });
       // The connection may be lost, or be to another server, before the server has answered on it.
       socket.once('disconnect', away);

@@ -1,4 +1,3 @@
-import { clock } from '../../clock.ts';
 import {
   isFinal,
   JobOutput,
@@ -10,7 +9,15 @@ import {
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
 import { EXIT, RemoteFailure, profileNamed } from './profiles.ts';
-import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import {
+  aborted,
+  connectAgain,
+  connectToHub,
+  type HubConnection,
+  interruptible,
+  isLoss,
+} from './hub-connection.ts';
+import { localSeconds, localTime } from './local-time.ts';
 import { createOutput, type Output, visible, visibleLines, fitted } from './output.ts';
 
 /** `muster jobs watch`: follows commands, backups and other long-running work. */
@@ -54,33 +61,11 @@ export async function watchJobs(io: CommandIo, options: WatchOptions): Promise<n
       } finally {
         hub.close();
       }
-      hub = await connectAgain(() => connectToHub(profile), options.reconnect * 1000, interrupted);
+      hub = await connectAgain(profile, options.reconnect * 1000, interrupted);
       if (hub !== undefined) output.remark('Connected again.');
     }
     return EXIT.interrupted;
   });
-}
-
-const isLoss = (error: unknown): error is RemoteFailure =>
-  error instanceof RemoteFailure && error.exit === EXIT.unreachable;
-
-/** Returns `undefined` if the user has interrupted it. */
-async function connectAgain(
-  connect: () => Promise<HubConnection>,
-  patienceMs: number,
-  interrupted: AbortSignal,
-): Promise<HubConnection | undefined> {
-  const until = clock.monotonic() + patienceMs;
-  for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, 10_000)) {
-    // Random delay: other watchers have lost the same server, and must not all return at once.
-    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), { signal: interrupted }).catch(() => {});
-    if (interrupted.aborted) return undefined;
-    try {
-      return await connect();
-    } catch (error) {
-      if (!isLoss(error) || clock.monotonic() > until) throw error;
-    }
-  }
 }
 
 /** Returns the exit code if the watch has an end of its own: one job that ends, or `--once`. */
@@ -129,10 +114,10 @@ function jobLine({
     phase === state ? '' : phase,
     message ?? '',
     scriptFailure({ state, exitCode }) ?? '',
-    stalledSince === undefined ? '' : `stands still since ${stalledSince}`,
+    stalledSince === undefined ? '' : `stands still since ${localTime(stalledSince)}`,
   ];
   const parts = [
-    at,
+    localSeconds(at),
     state.padEnd(10),
     kind.padEnd(18),
     done.padStart(5),

@@ -1,8 +1,7 @@
-import readline from 'node:readline';
-import { Writable } from 'node:stream';
 import { z } from 'zod';
-import type { CommandIo } from '../io.ts';
-import { apiOf, EXIT, RemoteFailure, profilesFile, readProfiles, writeProfiles } from './profiles.ts';
+import { ask, type CommandIo, Unanswered } from '../io.ts';
+import { apiOf } from './api.ts';
+import { EXIT, RemoteFailure, profilesFile, readProfiles, writeProfiles } from './profiles.ts';
 import { createOutput, type Output, visible, table } from './output.ts';
 
 /** `muster login`, `logout` and `profiles`. A key is typed or piped, never an argument, which other users could read. */
@@ -114,25 +113,18 @@ async function firstLine({ stdin }: CommandIo): Promise<string> {
   return text.split('\n')[0] ?? '';
 }
 
-async function askedKey({ stdin, stderr }: CommandIo, server: string): Promise<string> {
-  if (stdin.isTTY !== true) {
-    throw new RemoteFailure(
-      EXIT.failed,
-      'There is no terminal to type the key at. Pipe it in, with --key-stdin.',
-    );
-  }
-  stderr.write(`API key for ${server} (not shown): `);
-  // The prompt is written above; the input is not echoed.
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const reader = readline.createInterface({ input: stdin, output: silent, terminal: true });
+async function askedKey(io: CommandIo, server: string): Promise<string> {
   try {
-    return await new Promise<string>((resolve, reject) => {
-      reader.once('SIGINT', () => reject(new RemoteFailure(EXIT.interrupted, 'Nothing was changed.')));
-      reader.once('close', () => reject(new RemoteFailure(EXIT.failed, 'No key was given.')));
-      reader.question('', resolve);
-    });
-  } finally {
-    stderr.write('\n');
-    reader.close();
+    return await ask(io, `API key for ${server} (not shown): `, { isSecret: true });
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error;
+    const [exit, message] = NOT_TYPED[error.reason];
+    throw new RemoteFailure(exit, message);
   }
 }
+
+const NOT_TYPED = {
+  'no terminal': [EXIT.failed, 'There is no terminal to type the key at. Pipe it in, with --key-stdin.'],
+  interrupted: [EXIT.interrupted, 'Nothing was changed.'],
+  ended: [EXIT.failed, 'No key was given.'],
+} as const;

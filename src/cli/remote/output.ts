@@ -1,6 +1,7 @@
 import type { CommandIo } from '../io.ts';
 import { z } from 'zod';
 import { DeviceSummary } from '../../protocol/index.ts';
+import { localTime } from './local-time.ts';
 
 /** The printed columns; JSON output contains the whole REST response. */
 export const Device = DeviceSummary.extend({
@@ -13,17 +14,18 @@ export type Device = z.infer<typeof Device>;
 
 const percent = (value: number | undefined) => (value === undefined ? '' : `${Math.round(value)} %`);
 
+/** What a table shows of a device. */
 export const COLUMNS = {
   hostname: ({ hostname }: Device) => hostname,
   name: ({ displayName }: Device) => displayName ?? '',
   status: ({ status }: Device) => status,
-  since: ({ presence }: Device) => presence.since,
+  since: ({ presence }: Device) => localTime(presence.since),
   reason: ({ presence }: Device) => presence.reason,
   os: ({ osType }: Device) => osType,
   osVersion: ({ osVersion = '' }: Device) => osVersion,
   architecture: ({ architecture = '' }: Device) => architecture,
   agent: ({ agentVersion }: Device) => agentVersion,
-  lastSeen: ({ lastSeenAt }: Device) => lastSeenAt ?? 'never',
+  lastSeen: ({ lastSeenAt }: Device) => (lastSeenAt === null ? 'never' : localTime(lastSeenAt)),
   ip: ({ lastIp }: Device) => lastIp ?? '',
   cpu: ({ metrics }: Device) => percent(metrics?.cpuPercent),
   ram: ({ metrics }: Device) => percent(metrics?.ramPercent),

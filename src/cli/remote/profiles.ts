@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { userConfigFolder } from '../../config/variables.ts';
+import { userConfigFolder } from '../../config/environment.ts';
 import type { CommandIo } from '../io.ts';
-import { clock } from '../../clock.ts';
 
 /** Exit codes of the remote commands. `muster --help` and the operator's guide list them. */
 export const EXIT = {
@@ -114,95 +113,10 @@ export async function profileNamed(io: CommandIo, name: string | undefined): Pro
   );
 }
 
-function jsonOf(text: string): unknown {
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-/** The REST API of the server, with the key of a profile. Every failure is a `RemoteFailure`. */
-export interface Api {
-  get<S extends z.ZodType>(path: string, schema: S, query?: Query): Promise<z.infer<S>>;
-  /** Sent once: a command that acts is not repeated by itself. */
-  post<S extends z.ZodType>(path: string, schema: S, body: object): Promise<z.infer<S>>;
-}
-export type Query = Readonly<Record<string, string | undefined>>;
-
-/** Longer than the server lets any request wait. */
-const PATIENCE_MS = 60_000;
-const Failure = z.object({
-  error: z.string(),
-  code: z.string(),
-  details: z.object({ code: z.string(), message: z.string() }).optional().catch(undefined),
-});
-
-export function apiOf({ server, key }: Profile): Api {
-  const urlOf = (path: string) => new URL(`/api/v1${path}`, server);
-  return {
-    async get(path, schema, query = {}) {
-      const url = urlOf(path);
-      for (const [name, value] of Object.entries(query)) {
-        if (value !== undefined) url.searchParams.set(name, value);
-      }
-      return understood(schema, await answerOf(url, key), `GET ${path}`);
-    },
-    post: async (path, schema, body) =>
-      understood(schema, await answerOf(urlOf(path), key, body), `POST ${path}`),
-  };
-}
-
-function understood<S extends z.ZodType>(schema: S, body: unknown, request: string): z.infer<S> {
-  const answer = schema.safeParse(body);
-  if (answer.success) return answer.data;
-  throw new RemoteFailure(
-    EXIT.failed,
-    `The answer of the server to ${request} is not understood. Is this command as new as the server?`,
-  );
-}
-
-/** @param body  of a POST; a GET has none */
-async function answerOf(url: URL, key: string, body?: object): Promise<unknown> {
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(url, {
-      headers: {
-        authorization: `Bearer ${key}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-      // The key is for this server, so redirects are not followed.
-      redirect: 'manual',
-      signal: clock.timeoutSignal(PATIENCE_MS),
-    });
-    text = await response.text();
-  } catch (error) {
-    throw new RemoteFailure(EXIT.unreachable, `${url.origin} does not answer: ${reasonOf(error)}`);
-  }
-  const answer = jsonOf(text);
-  if (response.ok && answer !== undefined) return answer;
-  const failure = Failure.safeParse(answer);
-  if (failure.success) {
-    const { error: refusal, code, details } = failure.data;
-    // What the device itself has said.
-    const error = details === undefined ? refusal : `${refusal} ${details.message}`;
-    const retryAfter = response.headers.get('retry-after');
-    const when = response.status === 429 && retryAfter !== null ? ` Try again in ${retryAfter} s.` : '';
-    throw new RemoteFailure(exitOf(code), `${error}${when}`);
-  }
-  const location = response.headers.get('location');
-  throw new RemoteFailure(
-    EXIT.unreachable,
-    location === null
-      ? `${url.origin} answers with status ${response.status}, and not as a Muster server does.`
-      : `${url.origin} sends us on to ${location}. Sign in to the address of the server itself.`,
-  );
-}
-
-/** The underlying error, without the library's wrapping text. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

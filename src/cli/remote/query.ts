@@ -10,9 +10,12 @@ import {
   QueryStarted,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { apiOf, EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
-import { type ConditionOptions, conditionsOf, deviceNamed, filterIdOf, matchingDevices } from './devices.ts';
+import { apiOf } from './api.ts';
+import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
+import { type ConditionOptions, conditionsOf, matchingDevices } from './devices.ts';
+import { deviceNamed, filterIdOf } from './names.ts';
 import { connectToHub, type HubConnection, aborted, interruptible } from './hub-connection.ts';
+import { localSeconds } from './local-time.ts';
 import { createOutput, type Output, visible, fitted } from './output.ts';
 
 /** `muster query`: reads the event logs of devices live, as the dashboard does. Nothing of it is stored. */
@@ -173,7 +176,13 @@ const NAME_MAX = 30;
 
 function entryLine(entry: LogEntry, hostname: string, width: number): string {
   const { timeCreated, level, source, eventId, message } = entry;
-  const parts = [timeCreated, level.padEnd(11), hostname.padEnd(width), `${source}[${eventId}]`, message];
+  const parts = [
+    localSeconds(timeCreated),
+    level.padEnd(11),
+    hostname.padEnd(width),
+    `${source}[${eventId}]`,
+    message,
+  ];
   return visible(parts.join('  '));
 }
 

@@ -7,9 +7,11 @@ import {
   ServiceChange,
 } from '../../protocol/index.ts';
 import type { CommandIo } from '../io.ts';
-import { deviceNamed } from './devices.ts';
+import { deviceNamed } from './names.ts';
+import { localSeconds } from './local-time.ts';
 import { createOutput, table } from './output.ts';
-import { type Api, apiOf, EXIT, profileNamed, RemoteFailure } from './profiles.ts';
+import { type Api, apiOf } from './api.ts';
+import { EXIT, profileNamed, RemoteFailure } from './profiles.ts';
 
 /** `muster processes` and `muster services`: what runs on a device now, as the dashboard shows it. Nothing is stored. */
 
@@ -58,7 +60,7 @@ export async function listProcesses(
       user,
       cpuPercent === undefined ? '' : `${cpuPercent} %`,
       memory(memoryBytes),
-      startedAt,
+      startedAt === '' ? '' : localSeconds(startedAt),
       state,
       name,
       commandLine ?? '',

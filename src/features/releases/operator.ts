@@ -27,7 +27,7 @@ import type { PromoteRequest } from './release.schema.ts';
  * The parts of releases for commands beside the server. The door of the feature loads all of it, which takes longer
  * than any of these commands.
  */
-export { Architecture, Component, OperatingSystem, Version } from './release-name.ts';
+export { Architecture, Component, OperatingSystem } from './release-name.ts';
 export type { Promotion } from './publish-release.ts';
 export { openReleaseFiles } from './release-files.ts';
 export { ReleaseKeys } from './release-keys.ts';

@@ -10,7 +10,7 @@ describe('a command of muster, run in the process of its caller', () => {
     expect([help.code, help.err]).to.deep.equal([0, '']);
     expect(help.out)
       .to.match(/^Usage: muster /)
-      .and.contain('completion <shell>');
+      .and.contain('completion');
     const ofCommand = await runMuster(['audit', 'verify', '--help']);
     expect([ofCommand.code, ofCommand.err]).to.deep.equal([0, '']);
     expect(ofCommand.out).to.contain('--bundle <file>');
@@ -23,6 +23,25 @@ describe('a command of muster, run in the process of its caller', () => {
       const ran = await runMuster(args);
       expect([ran.code, ran.out], args.join(' ')).to.deep.equal([2, '']);
       expect(ran.err).to.match(message);
+    }
+  });
+
+  it('prints its version, and says what may have been meant, at each depth', async () => {
+    const version = await runMuster(['--version']);
+    expect(version.code).to.equal(0);
+    expect(version.out).to.match(/^\d+\.\d+\.\d+\n$/);
+    for (const [words, meant] of [
+      [['devces'], 'devices'],
+      [['devices', 'restrat', 'PC'], 'restart'],
+      [['devices', '--statsu', 'online'], '--status'],
+      [['services', 'stp'], 'stop'],
+      [['scripts', 'run', 'x', '--dryrun'], '--dry-run'],
+      [['releases', 'ad'], 'add'],
+    ] as const) {
+      const { code, err } = await runMuster(words);
+      expect([code, err], words.join(' ')).to.satisfy(
+        ([ended, text]: [number, string]) => ended === 2 && text.includes(`(Did you mean ${meant}?)`),
+      );
     }
   });
 

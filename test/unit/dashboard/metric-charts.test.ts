@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import type { DeviceMetrics } from '../../../src/dashboard/api/routes.ts';
-import { chartsOf, figuresOf, rowsOf } from '../../../src/dashboard/features/devices/metric-charts.ts';
+import {
+  chartsOf,
+  compared,
+  figuresOf,
+  rowsOf,
+} from '../../../src/dashboard/features/devices/metric-charts.ts';
 
 type Series = DeviceMetrics['series'][number];
 
@@ -76,6 +81,32 @@ describe('the charts of a device', () => {
     expect(volumes?.lines.map(({ label }) => label)).to.deep.equal(['C:']);
     const [line] = volumes?.lines ?? [];
     expect([line?.lowest, line?.averages, line?.highest]).to.deep.equal([[25], [25.5], [26]]);
+  });
+
+  it('are compared with an earlier time, point by point, also where that has another resolution', () => {
+    const DAY = 24 * 60;
+    const now = chartsOf(
+      history(
+        series('cpuPercent', [
+          [0, 10],
+          [1, 20],
+          [2, 30],
+        ]),
+        series('ramPercent', [[0, 50]]),
+      ),
+    );
+    const dayBefore = history(
+      series('cpuPercent', [
+        [-DAY + 1, 5],
+        [-DAY + 2, 6],
+      ]),
+    );
+    const [processor, memory] = compared(now, dayBefore, DAY * 60);
+    expect(processor?.lines[0]?.earlier).to.deep.equal([null, 5, 6]);
+    expect(processor?.lines[0]?.averages).to.deep.equal([10, 20, 30]);
+    expect(memory?.lines[0]).not.to.have.property('earlier');
+    const coarse = { ...history(series('cpuPercent', [[-DAY, 7]])), step: 120 };
+    expect(compared(now, coarse, DAY * 60)[0]?.lines[0]?.earlier).to.deep.equal([7, 7, null]);
   });
 
   it('are put into figures: the newest, the average and the highest', () => {

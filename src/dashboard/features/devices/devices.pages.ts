@@ -47,6 +47,7 @@ const DeviceSearch = z.object({
   source: text,
   status: text,
   range: text,
+  compare: text,
   command: z.uuid().optional().catch(undefined),
   /** The script that the form for running one begins with. */
   script: z.uuid().optional().catch(undefined),

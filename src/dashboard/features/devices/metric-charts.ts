@@ -19,6 +19,8 @@ export interface ChartLine {
   averages: (number | null)[];
   lowest: (number | null)[];
   highest: (number | null)[];
+  /** The averages of the time that it is compared with, at the same places. */
+  earlier?: (number | null)[];
 }
 
 export interface Chart {
@@ -74,6 +76,24 @@ export function chartsOf(history: DeviceMetrics): Chart[] {
   return [...charts.slice(0, 2), volumesOf(history, times), ...charts.slice(2)].filter(
     ({ lines }) => lines.length > 0,
   );
+}
+
+/** The charts, each line with the same figure of a time that was so many seconds earlier. */
+export function compared(charts: readonly Chart[], earlier: DeviceMetrics, seconds: number): Chart[] {
+  const before = chartsOf(earlier);
+  return charts.map((chart) => {
+    const { times: [begin] = [], lines = [] } = before.find(({ title }) => title === chart.title) ?? {};
+    if (begin === undefined) return chart;
+    // Where it has another resolution, a point lies within one of its steps.
+    const places = chart.times.map((time) => Math.floor((time - seconds - begin) / earlier.step));
+    const withEarlier = (line: ChartLine) => {
+      const same = lines.find(({ label }) => label === line.label);
+      return same === undefined
+        ? line
+        : { ...line, earlier: places.map((place) => same.averages[place] ?? null) };
+    };
+    return { ...chart, lines: chart.lines.map(withEarlier) };
+  });
 }
 
 /** How full each volume is. */

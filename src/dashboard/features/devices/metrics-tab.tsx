@@ -1,4 +1,4 @@
-import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Group, SegmentedControl, Select, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 import { type Alert, apiQuery, type Device, type DeviceMetrics } from '../../api/index.ts';
@@ -6,7 +6,7 @@ import { useRefusal } from '../../session.ts';
 import { Empty, formatTime, Loaded, reasonText, saveFile, toCsv, useNow } from '../../ui/index.ts';
 import { SeverityBadge } from '../alerts/index.ts';
 import { TimeChart } from './time-chart.tsx';
-import { type Chart, chartsOf, figuresOf, rowsOf } from './metric-charts.ts';
+import { type Chart, chartsOf, compared, figuresOf, rowsOf } from './metric-charts.ts';
 import { FIGURE_FORMATS } from './figure-formats.ts';
 import { Card, Facts, useDeviceAddress } from './tab-parts.tsx';
 
@@ -24,6 +24,13 @@ const RANGES: Record<string, { label: string; ms: number }> = {
 };
 const CHOICES = Object.entries(RANGES).map(([value, { label }]) => ({ value, label }));
 const DEFAULT_RANGE = 'day';
+
+/** What the figures are compared with: the same time so much earlier. */
+const COMPARISONS: Record<string, { label: string; ms: (rangeMs: number) => number; upTo: number }> = {
+  day: { label: 'The day before', ms: () => DAY_MS, upTo: DAY_MS },
+  week: { label: 'The week before', ms: () => 7 * DAY_MS, upTo: 7 * DAY_MS },
+  before: { label: 'The time before', ms: (rangeMs) => rangeMs, upTo: Number.POSITIVE_INFINITY },
+};
 /** The newest. */
 const ALERTS_SHOWN = '20';
 const NO_ALERTS: readonly Alert[] = [];
@@ -61,6 +68,21 @@ export function MetricsTab({ device }: { device: Device }) {
     enabled: useRefusal('alerts:read') === undefined,
     placeholderData: keepPreviousData,
   });
+  const rangeMs = RANGES[shown]?.ms ?? DAY_MS;
+  const comparisons = Object.entries(COMPARISONS).filter(([, { upTo }]) => rangeMs <= upTo);
+  const comparison = comparisons.find(([name]) => name === address.search.compare);
+  const earlierMs = comparison?.[1].ms(rangeMs) ?? 0;
+  const before = useQuery({
+    ...apiQuery('GET /devices/{id}/metrics', {
+      params: { id: device.id },
+      query: {
+        from: new Date(from - earlierMs).toISOString(),
+        to: new Date(to - earlierMs).toISOString(),
+      },
+    }),
+    enabled: comparison !== undefined,
+    placeholderData: keepPreviousData,
+  });
   const zoomTo = useCallback(
     (begin: number, end: number) => setZoom({ from: begin * 1000, to: end * 1000 }),
     [],
@@ -77,6 +99,15 @@ export function MetricsTab({ device }: { device: Device }) {
             address.put({ range: next === DEFAULT_RANGE ? undefined : next });
           }}
         />
+        <Select
+          w={190}
+          aria-label="Compare with"
+          placeholder="Compare with"
+          clearable
+          data={comparisons.map(([value, { label }]) => ({ value, label }))}
+          value={comparison?.[0] ?? null}
+          onChange={(next) => address.put({ compare: next ?? undefined })}
+        />
         {zoom === undefined ? (
           <Text size="sm" c="dimmed">
             Drag over a chart to see a part of it in more detail.
@@ -92,6 +123,8 @@ export function MetricsTab({ device }: { device: Device }) {
           <History
             name={device.displayName ?? device.hostname}
             history={history}
+            earlier={comparison === undefined ? undefined : before.data}
+            earlierBy={earlierMs / 1000}
             alerts={alerts.data?.data ?? NO_ALERTS}
             from={from / 1000}
             to={to / 1000}
@@ -106,6 +139,8 @@ export function MetricsTab({ device }: { device: Device }) {
 function History({
   name,
   history,
+  earlier,
+  earlierBy,
   alerts,
   from,
   to,
@@ -113,12 +148,18 @@ function History({
 }: {
   name: string;
   history: DeviceMetrics;
+  /** What it is compared with, and how many seconds before that was. */
+  earlier: DeviceMetrics | undefined;
+  earlierBy: number;
   alerts: readonly Alert[];
   from: number;
   to: number;
   onSelect: (from: number, to: number) => void;
 }) {
-  const charts = useMemo(() => chartsOf(history), [history]);
+  const charts = useMemo(() => {
+    const now = chartsOf(history);
+    return earlier === undefined ? now : compared(now, earlier, earlierBy);
+  }, [history, earlier, earlierBy]);
   const gaps = useMemo(
     () => history.gaps.map((gap) => ({ from: Date.parse(gap.from) / 1000, to: Date.parse(gap.to) / 1000 })),
     [history],

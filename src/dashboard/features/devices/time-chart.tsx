@@ -82,6 +82,14 @@ function Plot({
               { label: `${line.label}, least`, stroke: 'transparent', value, points: { show: false } },
             ];
           }),
+          ...lines.flatMap(({ label: name, earlier }, at) => {
+            if (earlier === undefined) return [];
+            const stroke = `${color(`--mantine-color-${COLORS[at % COLORS.length]}-6`)}99`;
+            const value = (_plot: uPlot, shown: number | null) => (shown === null ? '–' : format(shown));
+            return [
+              { label: `${name}, before`, stroke, width: 1.5, dash: [6, 4], value, points: { show: false } },
+            ];
+          }),
         ],
         bands: lines.map((_line, at) => ({
           series: [at * 3 + 2, at * 3 + 3],
@@ -99,7 +107,11 @@ function Plot({
           ],
         },
       },
-      [times, ...lines.flatMap(({ averages, highest, lowest }) => [averages, highest, lowest])],
+      [
+        times,
+        ...lines.flatMap(({ averages, highest, lowest }) => [averages, highest, lowest]),
+        ...lines.flatMap(({ earlier }) => (earlier === undefined ? [] : [earlier])),
+      ],
       element,
     );
     const sizes = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));

@@ -258,6 +258,8 @@ describe('the pages of devices', () => {
       cpuPercent: minutes === 20 ? 97 : 12,
       volumes: [{ volume: '/', usedBytes: 30 * 2 ** 30, totalBytes: 40 * 2 ** 30 }],
     })).filter((_, minutes) => minutes < 5 || minutes > 12);
+    // Of the hour before, with which the last one is compared.
+    samples.push({ at: new Date(Date.now() - 70 * 60_000).toISOString(), cpuPercent: 40, volumes: [] });
     const sent = agent.send('metrics:samples', { samples });
     // The message has to arrive before what waits is written.
     await agent.heartbeat();
@@ -282,6 +284,11 @@ describe('the pages of devices', () => {
       .getByText('It is not known why.')
       .first()
       .waitFor();
+    await assertAccessible(page);
+    await page.getByRole('combobox', { name: 'Compare with' }).click();
+    await page.getByRole('option', { name: 'The time before' }).click();
+    await processor.getByText('Processor, before').waitFor();
+    expect(page.url()).to.match(/compare=before/);
     await assertAccessible(page);
     // A part is shown in its own address of the API, in more detail.
     // It is drawn anew in other colors, or of another width.
