@@ -153,6 +153,17 @@ export function sample(name: string, shape: Shape, given: Ids): unknown {
     customFields: {},
     action: shape.enum?.[0] ?? { type: 'autoUpdate', enabled: true },
     payload: { language: 'bash', content: 'true', timeoutSeconds: 1 },
+    credential: {
+      id: 'AAAA',
+      rawId: 'AAAA',
+      type: 'public-key',
+      response: {
+        clientDataJSON: 'AAAA',
+        attestationObject: 'AAAA',
+        authenticatorData: 'AAAA',
+        signature: 'AAAA',
+      },
+    },
     preset: 'okta',
     ...SSO_ENDPOINTS,
     ssoUrl: 'https://id.example.com/sso',

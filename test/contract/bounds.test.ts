@@ -178,6 +178,8 @@ const UNSAID: Listed<keyof typeof REASONS> = {
     'domains AT_ONCE': ['next'],
     'entry FILE_MAX': ['estimate'],
     'error 100': ['format'],
+    'error FAULT_MAX': ['failure'],
+    'publicKey PUBLIC_KEY_MAX': ['refused'],
     'filter FAULTS_MAX': ['fault'],
     'filter MAX_CERTIFICATES': ['refused'],
     'from 50': ['format'],

@@ -13,6 +13,7 @@ import {
   type Person,
 } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { passkeysOf } from '../support/auth/passkey-support.ts';
 import { codeOf, enableSecondFactor } from '../support/auth/second-factor-support.ts';
 import { asOwner } from '../support/test-postgres.ts';
 import { allRows, nameOf } from './row-kinds.ts';
@@ -39,6 +40,7 @@ const updates = allRows
 /** Audited requests by POST that change nothing which a reader could compare. */
 const NO_CHANGE: Record<string, string> = {
   'POST /auth/mfa/step-up': 'it proves a second factor once more',
+  'POST /auth/mfa/step-up-passkey': 'it proves a second factor once more',
   'POST /users/resend-invite': 'it sends a mail again',
   'POST /sso/providers/:id/test': 'it tests the provider; what it fills in is an update below',
   'POST /filters/preview': 'it reads',
@@ -547,6 +549,17 @@ describe('changes in the audit trail', function () {
       after: { version: 2, status: 'rotating' },
       hasMore: true,
     }),
+    'PATCH /auth/passkeys/:id': async () => {
+      const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      const { id } = await passkeysOf(app).register(by, { name: 'Old' });
+      return {
+        path: `/auth/passkeys/${id}`,
+        by,
+        body: { name: 'New' },
+        before: { name: 'Old' },
+        after: { name: 'New' },
+      };
+    },
     'POST /auth/mfa/enable': async () => {
       const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       const setup = await app.call('POST', '/auth/mfa/setup', {
@@ -558,8 +571,8 @@ describe('changes in the audit trail', function () {
         path: '/auth/mfa/enable',
         by,
         body,
-        before: { mfaEnabled: false },
-        after: { mfaEnabled: true },
+        before: { mfaEnabled: false, app: false },
+        after: { mfaEnabled: true, app: true },
       };
     },
     'POST /auth/mfa/disable': async () => {
@@ -569,8 +582,8 @@ describe('changes in the audit trail', function () {
         path: '/auth/mfa/disable',
         by,
         body,
-        before: { mfaEnabled: true },
-        after: { mfaEnabled: false },
+        before: { mfaEnabled: true, app: true },
+        after: { mfaEnabled: false, app: false },
       };
     },
     'POST /auth/mfa/recovery-codes': async () => {

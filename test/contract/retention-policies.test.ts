@@ -33,6 +33,8 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($token, '${userId}', $at)`,
   mfa_challenges: (_device, userId) => `insert into mfa_challenges (token_hash, user_id, expires_at)
     values ($token, '${userId}', $at)`,
+  passkey_challenges: () => `insert into passkey_challenges (challenge_hash, ceremony, expires_at)
+    values ($token, 'sign_in', $at)`,
   sso_sessions: ({ orgId }) => `${NEW_PROVIDER(orgId)}
     insert into sso_sessions (id, provider_id, state, nonce, expires_at) select $id, id, $token, 'n', $at from made`,
   sso_exchange_codes: (_device, userId) => `insert into sso_exchange_codes

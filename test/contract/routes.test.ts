@@ -141,9 +141,12 @@ describe('the route table', () => {
       'POST /webhooks/:id/rotate-secret',
       // What is left out is cleared.
       'PUT /partners/me/login-branding',
-      // The token may be in a cookie, the password is asked for only where there is one, and a form is judged as a whole.
+      // The token may be in a cookie, password and code are asked for only where there are any, and a form is judged as a whole.
       'POST /auth/refresh',
       'POST /auth/mfa/setup',
+      'POST /auth/mfa/disable',
+      'POST /auth/mfa/recovery-codes',
+      'POST /auth/passkeys/options',
       'POST /sso/saml/acs',
     ]);
   });

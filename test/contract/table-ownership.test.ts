@@ -78,7 +78,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // A list names the scripts and the people by whose rights they run, and a filter that is used is looked up with the schedules.
   'script-schedules': ['scripts', 'users', 'saved_filters'],
   // Joined to show what a person may do where.
-  users: ['roles', 'sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
+  users: ['roles', 'sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };
 
 /** Each of these should become a function of the owner's. The list may only become shorter. */
@@ -95,7 +95,7 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   // One output of each group is read from the command that has it, and a list names the people who started the runs.
   'script-runs': ['commands', 'users'],
   // Ending an account's credentials ends everything that could restore them.
-  users: ['sessions', 'mfa_challenges', 'password_resets', 'registrations', 'user_mfa'],
+  users: ['sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -587,6 +587,85 @@ clientIp: string
 }
 }
 /**
+ * Begin a sign-in with a passkey
+ */
+"POST /auth/passkeys/sign-in-options": {
+response: PasskeyRequestOptions
+}
+/**
+ * Sign in with a passkey
+ */
+"POST /auth/passkeys/sign-in": {
+body: {
+credential: {
+id: string
+rawId: string
+type: "public-key"
+response: {
+clientDataJSON: string
+authenticatorData: string
+signature: string
+userHandle?: (string | null)
+}
+}
+}
+response: SignedIn
+}
+/**
+ * Begin to finish a sign-in with a passkey as the second factor
+ */
+"POST /auth/mfa/passkey-options": {
+body: {
+tempToken: string
+}
+response: PasskeyRequestOptions
+}
+/**
+ * Finish a sign-in with a passkey as the second factor
+ */
+"POST /auth/mfa/passkey-verify": {
+body: {
+tempToken: string
+credential: {
+id: string
+rawId: string
+type: "public-key"
+response: {
+clientDataJSON: string
+authenticatorData: string
+signature: string
+userHandle?: (string | null)
+}
+}
+}
+response: SignedIn
+}
+/**
+ * Begin to add the second factor to your session with a passkey
+ */
+"POST /auth/mfa/step-up-options": {
+response: PasskeyRequestOptions
+}
+/**
+ * Add the second factor to your session with a passkey
+ */
+"POST /auth/mfa/step-up-passkey": {
+body: {
+credential: {
+id: string
+rawId: string
+type: "public-key"
+response: {
+clientDataJSON: string
+authenticatorData: string
+signature: string
+userHandle?: (string | null)
+}
+}
+}
+response: Tokens
+}
+/**
  * Read an invitation by its token
  */
 "POST /auth/invite/preview": {
@@ -696,6 +775,12 @@ success: true
 }
 }
 /**
+ * Read which second factors your account has
+ */
+"GET /auth/mfa": {
+response: SecondFactors
+}
+/**
  * Set up a second factor: get a secret for the authenticator app and ten recovery codes
  */
 "POST /auth/mfa/setup": {
@@ -714,11 +799,14 @@ secret: string
  * The secret as a URL, for a QR code.
  */
 otpAuthUrl: string
+/**
+ * Empty if the account has codes already, because it has a passkey.
+ */
 recoveryCodes: string[]
 }
 }
 /**
- * Enable the second factor with a first code of the authenticator app
+ * Enable the authenticator app with a first code of it
  */
 "POST /auth/mfa/enable": {
 body: {
@@ -732,7 +820,7 @@ success: true
 }
 }
 /**
- * Disable the second factor
+ * Disable the authenticator app
  */
 "POST /auth/mfa/disable": {
 body: {
@@ -741,9 +829,9 @@ body: {
  */
 currentPassword?: (string | null)
 /**
- * The six digits of the authenticator app, or a recovery code.
+ * The six digits of the authenticator app, or a recovery code. Without it, the second factor of the session must have been given in the last 15 minutes, such as with a passkey.
  */
-code: string
+code?: (string | null)
 }
 response: {
 success: true
@@ -759,12 +847,80 @@ body: {
  */
 currentPassword?: (string | null)
 /**
- * The six digits of the authenticator app, or a recovery code.
+ * The six digits of the authenticator app, or a recovery code. Without it, the second factor of the session must have been given in the last 15 minutes, such as with a passkey.
  */
-code: string
+code?: (string | null)
 }
 response: {
 recoveryCodes: string[]
+}
+}
+/**
+ * List your passkeys, the oldest first
+ */
+"GET /auth/passkeys": {
+response: {
+data: Passkey[]
+}
+}
+/**
+ * Register a passkey
+ */
+"POST /auth/passkeys": {
+body: {
+name: string
+credential: {
+id: string
+rawId: string
+type: "public-key"
+response: {
+clientDataJSON: string
+attestationObject: string
+transports?: (string[] | null)
+}
+}
+}
+response: {
+passkey: Passkey
+/**
+ * Ten, with the first second factor of the account; otherwise empty, because it has codes already.
+ */
+recoveryCodes: string[]
+}
+}
+/**
+ * Begin to register a passkey
+ */
+"POST /auth/passkeys/options": {
+body: {
+/**
+ * Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.
+ */
+currentPassword?: (string | null)
+}
+response: PasskeyCreationOptions
+}
+/**
+ * Rename one of your passkeys
+ */
+"PATCH /auth/passkeys/{id}": {
+params: {
+id: string
+}
+body: {
+name: string
+}
+response: Passkey
+}
+/**
+ * Remove one of your passkeys
+ */
+"DELETE /auth/passkeys/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
 }
 }
 /**
@@ -9946,8 +10102,35 @@ mfaRequired: true
  * Valid for 5 minutes and 5 attempts.
  */
 tempToken: string
+/**
+ * What the account can finish the sign-in with. `passkey`: POST /auth/mfa/passkey-options. The others: POST /auth/mfa/verify.
+ */
+methods: ("app" | "recovery_code" | "passkey")[]
 user: null
 tokens: null
+}
+/**
+ * For `navigator.credentials.get` of a browser, as JSON of WebAuthn.
+ * 
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "PasskeyRequestOptions".
+ */
+export interface PasskeyRequestOptions {
+/**
+ * Valid for 5 minutes and one answer.
+ */
+challenge: string
+rpId: string
+timeout: number
+userVerification: ("required" | "preferred" | "discouraged")
+/**
+ * Empty: any passkey of this server.
+ */
+allowCredentials: {
+id: string
+type: "public-key"
+transports?: string[]
+}[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -9957,6 +10140,80 @@ export interface Pagination {
 page: number
 limit: number
 total: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SecondFactors".
+ */
+export interface SecondFactors {
+/**
+ * Whether the account has any second factor, so that a password alone is not enough.
+ */
+mfaEnabled: boolean
+/**
+ * Whether an authenticator app is enabled.
+ */
+app: boolean
+passkeys: number
+/**
+ * How many recovery codes are unused.
+ */
+recoveryCodes: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "Passkey".
+ */
+export interface Passkey {
+id: string
+name: string
+/**
+ * Whether the authenticator copies it to other devices of the person.
+ */
+synced: boolean
+/**
+ * Set if its count of signatures has gone back, as that of a copied authenticator does. It is refused from then on.
+ */
+suspectAt: (string | null)
+lastUsedAt: (string | null)
+createdAt: string
+}
+/**
+ * For `navigator.credentials.create` of a browser, as JSON of WebAuthn.
+ * 
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "PasskeyCreationOptions".
+ */
+export interface PasskeyCreationOptions {
+/**
+ * Valid for 5 minutes and one answer.
+ */
+challenge: string
+rp: {
+id: string
+name: string
+}
+user: {
+id: string
+name: string
+displayName: string
+}
+pubKeyCredParams: {
+alg: number
+type: "public-key"
+}[]
+timeout: number
+attestation: "none"
+excludeCredentials: {
+id: string
+type: "public-key"
+transports?: string[]
+}[]
+authenticatorSelection: {
+residentKey: "required"
+requireResidentKey: true
+userVerification: ("required" | "preferred" | "discouraged")
+}
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
