@@ -101,6 +101,21 @@ export async function setUpWork(client: DemoClient): Promise<void> {
   await setUpNotifications(client);
   await planMaintenance(client, orgIds);
   await addAlertRules(client);
+  await noteDevices(client, devices);
+}
+
+const NOTES = [
+  { text: 'Reception. Call before a restart: patients are checked in here.', isPinned: true },
+  { text: 'The fan was replaced under warranty.', isPinned: false },
+] as const;
+
+/** What a technician finds on the page of the first device. */
+async function noteDevices(client: DemoClient, [device]: readonly Device[]): Promise<void> {
+  if (device === undefined) return;
+  const path = `/devices/${device.id}/notes`;
+  const { data: known } = await client.get(path, z.object({ data: z.array(Id) }));
+  if (known.length > 0) return;
+  for (const note of NOTES) await client.post(path, note, Anything);
 }
 
 async function makeFiltersAndGroups(
