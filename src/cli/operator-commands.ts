@@ -61,7 +61,7 @@ function addAdmin(program: Command, { io, action }: CommandLine): void {
 
   withEmail(admin.command('disable-mfa'))
     .description(
-      'remove the second factor of a system administrator; sessions and API keys of the account end',
+      'remove all second factors of a system administrator (authenticator app, recovery codes and passkeys); sessions and API keys of the account end',
     )
     .action(
       action(async (options: AdminOptions) => {

@@ -12,6 +12,8 @@ import {
   createAccessTokens,
   createAuthenticator,
   createRightsLookup,
+  createPasskeyCeremonies,
+  createPasskeys,
   createSecondFactor,
   SignInTrail,
   signInLimits,
@@ -136,6 +138,15 @@ export async function createServices(
   const nodeLimits = createRateLimits(undefined);
   const passwordPolicy = createPasswordPolicy({ audit, mailer, baseUrl });
   const secondFactor = createSecondFactor({ encryptor: secrets, limits, breakGlassGuard });
+  const passkeys = createPasskeys({
+    db: database.pool,
+    ceremonies: createPasskeyCeremonies({ db: database.pool, baseUrl, trail, mailer }),
+    encryptor: secrets,
+    limits,
+    secondFactor,
+    breakGlassGuard,
+    mailer,
+  });
   const ending: AccountEnding = {
     revokeKeysOf,
     noteDisplaced: (tx, ctx, userId) => trail.noteDisplaced(tx, ctx, userId),
@@ -163,6 +174,7 @@ export async function createServices(
     webhookTestLimit: webhookTestLimit(rateLimits),
     channelTestLimit: channelTestLimit(rateLimits),
     secondFactor,
+    passkeys,
     ending,
     passwordPolicy,
     breakGlassGuard,
@@ -171,7 +183,7 @@ export async function createServices(
     ...(await createAgentReleases(infrastructure)),
     backupStore: await createBackupStore(infrastructure, options),
     backupEngine: createBackupEngine(config),
-    auth: authService({ accessTokens, secondFactor, limits, trail, ending, passwordPolicy }),
+    auth: authService({ accessTokens, secondFactor, passkeys, limits, trail, ending, passwordPolicy }),
     registration: createRegistration({
       accessTokens,
       limits: rateLimits,

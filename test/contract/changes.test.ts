@@ -13,6 +13,7 @@ import {
   type Person,
 } from '../support/factories.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { passkeysOf } from '../support/auth/passkey-support.ts';
 import { codeOf, enableSecondFactor } from '../support/auth/second-factor-support.ts';
 import { asOwner } from '../support/test-postgres.ts';
 import { allRows, nameOf } from './row-kinds.ts';
@@ -39,6 +40,7 @@ const updates = allRows
 /** Audited requests by POST that change nothing which a reader could compare. */
 const NO_CHANGE: Record<string, string> = {
   'POST /auth/mfa/step-up': 'it proves a second factor once more',
+  'POST /auth/mfa/step-up-passkey': 'it proves a second factor once more',
   'POST /users/resend-invite': 'it sends a mail again',
   'POST /sso/providers/:id/test': 'it tests the provider; what it fills in is an update below',
   'POST /filters/preview': 'it reads',
@@ -192,6 +194,12 @@ describe('changes in the audit trail', function () {
       body: { severity: 'critical', cooldownMinutes: 5 },
       before: { severity: 'high', cooldownMinutes: 0 },
       after: { severity: 'critical', cooldownMinutes: 5 },
+    }),
+    'PATCH /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
+      body: { cron: '0 3 * * *', enabled: false },
+      before: { cron: '30 2 * * *', enabled: true },
+      after: { cron: '0 3 * * *', enabled: false },
     }),
     'PUT /partners/me/login-branding': async () => ({
       path: '/partners/me/login-branding',
@@ -347,6 +355,19 @@ describe('changes in the audit trail', function () {
         message: 'Message',
       }),
     );
+  const scriptSchedule = async () => {
+    const send = async (path: string, body: object) =>
+      (await app.call('POST', path, { token: tenant.admin.token, body })).body.id as string;
+    const { orgId } = tenant;
+    return send('/script-schedules', {
+      orgId,
+      name: `Schedule ${newId()}`,
+      scriptId: await send('/scripts', { orgId, name: 'Clean', language: 'bash', content: 'true' }),
+      cron: '30 2 * * *',
+      timezone: 'UTC',
+      target: { all: true },
+    });
+  };
   const alertRule = async () =>
     (
       await app.call('POST', '/alert-rules', {
@@ -537,6 +558,17 @@ describe('changes in the audit trail', function () {
       after: { version: 2, status: 'rotating' },
       hasMore: true,
     }),
+    'PATCH /auth/passkeys/:id': async () => {
+      const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      const { id } = await passkeysOf(app).register(by, { name: 'Old' });
+      return {
+        path: `/auth/passkeys/${id}`,
+        by,
+        body: { name: 'New' },
+        before: { name: 'Old' },
+        after: { name: 'New' },
+      };
+    },
     'POST /auth/mfa/enable': async () => {
       const by = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
       const setup = await app.call('POST', '/auth/mfa/setup', {
@@ -548,8 +580,8 @@ describe('changes in the audit trail', function () {
         path: '/auth/mfa/enable',
         by,
         body,
-        before: { mfaEnabled: false },
-        after: { mfaEnabled: true },
+        before: { mfaEnabled: false, app: false },
+        after: { mfaEnabled: true, app: true },
       };
     },
     'POST /auth/mfa/disable': async () => {
@@ -559,8 +591,8 @@ describe('changes in the audit trail', function () {
         path: '/auth/mfa/disable',
         by,
         body,
-        before: { mfaEnabled: true },
-        after: { mfaEnabled: false },
+        before: { mfaEnabled: true, app: true },
+        after: { mfaEnabled: false, app: false },
       };
     },
     'POST /auth/mfa/recovery-codes': async () => {

@@ -221,6 +221,7 @@ const dashboardRooms = [
   'routing.ts',
   'live',
   'session.ts',
+  'passkeys.ts',
   'directory.ts',
   'ui',
   'features',

@@ -29,7 +29,12 @@ describe('the route table', () => {
     const id = newId();
     for (const row of rows.filter(hasId)) {
       const names = parametersOf(row.path);
-      const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
+      const given = Object.fromEntries(
+        names.map((name) => [
+          name,
+          isId(name) ? id.toUpperCase() : name === 'outputHash' ? 'A'.repeat(64) : '1',
+        ]),
+      );
       const parsed = row.params?.safeParse(given);
       expect(parsed?.success, row.path).to.equal(true);
       for (const name of names.filter(isId)) expect(parsed?.data, row.path).to.have.property(name, id);
@@ -136,9 +141,12 @@ describe('the route table', () => {
       'POST /webhooks/:id/rotate-secret',
       // What is left out is cleared.
       'PUT /partners/me/login-branding',
-      // The token may be in a cookie, the password is asked for only where there is one, and a form is judged as a whole.
+      // The token may be in a cookie, password and code are asked for only where there are any, and a form is judged as a whole.
       'POST /auth/refresh',
       'POST /auth/mfa/setup',
+      'POST /auth/mfa/disable',
+      'POST /auth/mfa/recovery-codes',
+      'POST /auth/passkeys/options',
       'POST /sso/saml/acs',
     ]);
   });

@@ -250,7 +250,13 @@ async function prepareDatabase(owner: Db, { manifest, replace }: RestoreChoice):
 }
 
 /** Tables of unfinished sign-ins. */
-const UNFINISHED_SIGN_INS = ['sso_exchange_codes', 'sso_sessions', 'mfa_challenges', 'password_resets'];
+const UNFINISHED_SIGN_INS = [
+  'sso_exchange_codes',
+  'sso_sessions',
+  'mfa_challenges',
+  'passkey_challenges',
+  'password_resets',
+];
 
 /** Sessions that ended after the backup would be active again, so all sessions are ended. Users sign in again. */
 async function endSignIns(tx: Db, tables: ReadonlySet<string>): Promise<void> {

@@ -86,7 +86,7 @@ export async function signInAsPerson(
   };
 }
 
-const CODE = 'Code of your authenticator app';
+const CODE = 'Code of your authenticator app, or a recovery code';
 
 /** Another try for a password or a code that is not right. */
 async function untilAccepted<T>({ stderr }: CommandIo, attempt: () => Promise<T>): Promise<T> {

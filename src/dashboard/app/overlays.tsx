@@ -1,6 +1,8 @@
 import { Button, getDefaultZIndex, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconFingerprint } from '@tabler/icons-react';
 import { useState, useEffect, useRef } from 'react';
-import { answerStepUpWith, call, holdTokens } from '../api/index.ts';
+import { answerStepUpWith, call, holdTokens, type Answer } from '../api/index.ts';
+import { askPasskey, hasPasskeys } from '../passkeys.ts';
 import { KeysDialog, Failure, useSubmit, Modal, ButtonLink } from '../ui/index.ts';
 import { Palette } from './palette.tsx';
 
@@ -24,15 +26,14 @@ const OVER_DIALOGS = getDefaultZIndex('overlay');
  */
 function StepUpDialog() {
   const [isOpen, setOpen] = useState(false);
-  /** Asked each time: it may have been set up meanwhile, also elsewhere. */
-  const [hasFactor, setHasFactor] = useState(true);
+  /** Asked each time: one may have been set up meanwhile, also elsewhere. */
+  const [factors, setFactors] = useState<Answer<'GET /auth/mfa'>>();
   const [code, setCode] = useState('');
   /** The requests that wait: several of one page may ask at once. */
   const waiting = useRef<((proven: boolean) => void)[]>([]);
   useEffect(() => {
     answerStepUpWith(async () => {
-      const me = await call('GET /users/me', {}).catch(() => undefined);
-      setHasFactor(me?.mfaEnabled ?? true);
+      setFactors(await call('GET /auth/mfa', {}).catch(() => undefined));
       setOpen(true);
       return new Promise<boolean>((resolve) => {
         waiting.current.push(resolve);
@@ -45,23 +46,45 @@ function StepUpDialog() {
     setCode('');
     for (const answer of waiting.current.splice(0)) answer(proven);
   };
-  const { onSubmit, isBusy, failure, forget } = useSubmit(async () => {
+  const byCode = useSubmit(async () => {
     holdTokens(await call('POST /auth/mfa/step-up', { body: { code: code.trim() } }));
     end(true);
   });
+  const byPasskey = useSubmit(async () => {
+    const credential = await askPasskey(await call('POST /auth/mfa/step-up-options', {}));
+    holdTokens(await call('POST /auth/mfa/step-up-passkey', { body: { credential } }));
+    end(true);
+  });
+  const failure = byCode.failure ?? byPasskey.failure;
   const cancel = () => {
-    forget();
+    byCode.forget();
+    byPasskey.forget();
     end(false);
   };
-  if (!hasFactor) return <SetUpFirst isOpen={isOpen} onClose={cancel} />;
+  const { mfaEnabled = true, app = true, passkeys = 0 } = factors ?? {};
+  if (!mfaEnabled) return <SetUpFirst isOpen={isOpen} onClose={cancel} />;
   return (
     <Modal opened={isOpen} onClose={cancel} title="Confirm that it is you" centered zIndex={OVER_DIALOGS}>
-      <form onSubmit={onSubmit}>
+      <form onSubmit={byCode.onSubmit}>
         <Stack>
-          <Text size="sm">This action needs a code for two-factor authentication.</Text>
+          <Text size="sm">This action needs your second factor.</Text>
+          {passkeys > 0 && hasPasskeys() && (
+            <Button
+              variant="default"
+              leftSection={<IconFingerprint size={16} aria-hidden />}
+              loading={byPasskey.isBusy}
+              onClick={byPasskey.onSubmit}
+            >
+              Use a passkey
+            </Button>
+          )}
           <TextInput
             label="Code"
-            description="Six digits of your authenticator app, or a recovery code."
+            description={
+              app
+                ? 'Six digits of your authenticator app, or a recovery code.'
+                : 'One of your recovery codes.'
+            }
             value={code}
             onChange={(event) => setCode(event.currentTarget.value)}
             autoComplete="one-time-code"
@@ -73,7 +96,7 @@ function StepUpDialog() {
             <Button variant="default" onClick={cancel}>
               Cancel
             </Button>
-            <Button type="submit" loading={isBusy}>
+            <Button type="submit" loading={byCode.isBusy}>
               Confirm
             </Button>
           </Group>
@@ -83,7 +106,7 @@ function StepUpDialog() {
   );
 }
 
-/** An account without a second factor has no code to give. */
+/** An account without a second factor has none to give. */
 function SetUpFirst({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
     <Modal
@@ -95,8 +118,8 @@ function SetUpFirst({ isOpen, onClose }: { isOpen: boolean; onClose: () => void 
     >
       <Stack>
         <Text size="sm">
-          This action needs a code of an authenticator app, and your account has none yet. Set it up in your
-          profile: it takes a minute, with any app that shows six-digit codes. Then repeat the action.
+          This action needs a second factor, and your account has none yet. Set one up in your profile: a
+          passkey, or any app that shows six-digit codes. It takes a minute. Then repeat the action.
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>

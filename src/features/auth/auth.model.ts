@@ -53,7 +53,10 @@ export class PasswordReset extends BaseModel {
   declare expiresAt: Date;
 }
 
-/** A user's second factor. It counts once `enabledAt` is set. */
+/**
+ * The authenticator app and the recovery codes of a user. The app counts once `enabledAt` is set. A person who has only
+ * passkeys has the row for the recovery codes, with a secret that nobody was told.
+ */
 export class StoredFactor extends BaseModel {
   static override tableName = 'user_mfa';
   static override idColumn = 'user_id';
@@ -92,6 +95,37 @@ export class MfaChallenge extends BaseModel {
   declare invitationTokenHash: string | null;
 }
 
+/** A passkey of a person (docs/decisions/passkeys.md). */
+export class StoredPasskey extends BaseModel {
+  static override tableName = 'passkeys';
+  declare userId: string;
+  declare name: string;
+  declare credentialId: string;
+  /** A COSE key. */
+  declare publicKey: Buffer;
+  /** A bigint, which the driver returns as text. */
+  declare signCount: string;
+  declare transports: string[];
+  declare synced: boolean;
+  /** Its count of signatures has gone back. It opens nothing any more. */
+  declare suspectAt: Date | null;
+  declare lastUsedAt: Date | null;
+}
+
+/** A question to an authenticator that was not answered yet, by the hash of its challenge. */
+export class PasskeyChallenge extends BaseModel {
+  static override tableName = 'passkey_challenges';
+  static override idColumn = 'challenge_hash';
+  static override hasOwnId = false;
+  static override hasUpdatedAt = false;
+  declare challengeHash: string;
+  declare ceremony: 'registration' | 'sign_in' | 'second_factor' | 'step_up';
+  declare userId: string | null;
+  declare sessionId: string | null;
+  declare mfaChallengeHash: string | null;
+  declare expiresAt: Date;
+}
+
 /** How many days an ended session is kept for investigation, such as after a theft of its refresh token. */
 const ENDED_SESSION_DAYS = 30;
 
@@ -115,4 +149,5 @@ export const authRetention: readonly RetentionRule[] = [
   },
   expiredRows('password_resets', 'token_hash'),
   expiredRows('mfa_challenges', 'token_hash'),
+  expiredRows('passkey_challenges', 'challenge_hash'),
 ];

@@ -162,3 +162,14 @@ export async function lockSessionOfToken(
   );
   return rows[0] as { id: string; ended: boolean; used: boolean; in_grace: boolean | null } | undefined;
 }
+
+/**
+ * Removes some challenges for passkeys that nobody has answered. Whoever opens the sign-in gets a challenge; as each new one
+ * removes more than one, there are never many more than were issued in the last minutes.
+ */
+export async function removeExpiredChallenges(tx: Tx): Promise<void> {
+  await tx.raw(
+    `delete from passkey_challenges where challenge_hash in (
+      select challenge_hash from passkey_challenges where expires_at < now() limit 10 for update skip locked)`,
+  );
+}

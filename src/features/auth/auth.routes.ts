@@ -28,8 +28,10 @@ import {
   MfaSecret,
   MfaSetup,
   RecoveryCodes,
+  SecondFactors,
 } from './auth.schema.ts';
 import type { SecondFactor } from './mfa.service.ts';
+import { type PasskeyRouteParts, passkeySignInRoutes } from './passkey.routes.ts';
 import { type PasswordParts, forgotPassword, changePassword, resetPassword } from './password.service.ts';
 import { REFRESH_COOKIE, refreshCookie, type RefreshCookie } from './authenticator.ts';
 import type { TokenLimits } from './sign-in-limits.ts';
@@ -39,12 +41,14 @@ import { endOtherSessions, endOwnSession, listOwnSessions } from './session.serv
 
 export function authRoutes({
   auth,
+  passkeys,
   secondFactor,
   secureCookies,
   tokenLimits,
   ...parts
 }: PasswordParts &
-  Omit<AcceptanceParts, 'auth'> & {
+  Omit<AcceptanceParts, 'auth'> &
+  Pick<PasskeyRouteParts, 'passkeys'> & {
     auth: AuthService;
     secondFactor: Pick<SecondFactor, 'proveForStepUp'>;
     secureCookies: boolean;
@@ -173,6 +177,7 @@ export function authRoutes({
         response: Me,
         handler: ({ ctx }) => describeMe(ctx),
       }),
+      ...passkeySignInRoutes({ auth, passkeys, tokenLimits }, cookie),
       ...passwordRoutes({ auth, tokenLimits, ...parts }, cookie),
     ],
   };
@@ -308,26 +313,35 @@ function passwordRoutes(
 export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): RouteGroup {
   return {
     name: 'Second factor',
-    description: 'The second factor of your account: codes of an authenticator app.',
+    description:
+      'The second factors of your account: codes of an authenticator app, and recovery codes. Passkeys have routes of their own.',
     routes: [
+      route({
+        method: 'get',
+        path: '/auth/mfa',
+        summary: 'Read which second factors your account has',
+        access: 'person',
+        response: SecondFactors,
+        handler: ({ ctx }) => secondFactor.describe(ctx),
+      }),
       route({
         method: 'post',
         path: '/auth/mfa/setup',
         summary: 'Set up a second factor: get a secret for the authenticator app and ten recovery codes',
         description:
-          'Sign-in does not require the second factor until POST /auth/mfa/enable confirms that the app works.',
+          'Sign-in does not require the second factor until POST /auth/mfa/enable confirms that the app works. If the account has passkeys, the session must have given a second factor in the last 15 minutes.',
         access: 'person',
         unaudited: 'has no effect until it is enabled, which is audited',
         transaction: false,
         body: MfaSetup,
         response: MfaSecret,
-        errors: ['conflict', 'rate_limited', 'unavailable'],
+        errors: ['conflict', 'mfa_required', 'rate_limited', 'unavailable'],
         handler: ({ ctx, body }) => secondFactor.setUp(ctx, body),
       }),
       route({
         method: 'post',
         path: '/auth/mfa/enable',
-        summary: 'Enable the second factor with a first code of the authenticator app',
+        summary: 'Enable the authenticator app with a first code of it',
         access: 'person',
         body: MfaEnabling,
         response: Success,
@@ -346,11 +360,12 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
       route({
         method: 'post',
         path: '/auth/mfa/disable',
-        summary: 'Disable the second factor',
+        summary: 'Disable the authenticator app',
+        description: 'The recovery codes go with it, unless the account has passkeys.',
         access: 'person',
         body: MfaConfirmation,
         response: Success,
-        errors: ['conflict', 'rate_limited', 'unavailable'],
+        errors: ['conflict', 'mfa_required', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => secondFactor.proveForDisabling(ctx, body),
         handler: async ({ ctx, prepared }) => ({
           ...(await secondFactor.disable(ctx, prepared)),
@@ -369,7 +384,7 @@ export function mfaRoutes({ secondFactor }: { secondFactor: SecondFactor }): Rou
         access: 'person',
         body: MfaConfirmation,
         response: RecoveryCodes,
-        errors: ['conflict', 'rate_limited', 'unavailable'],
+        errors: ['conflict', 'mfa_required', 'rate_limited', 'unavailable'],
         prepare: ({ ctx, body }) => secondFactor.proveForRenewal(ctx, body),
         handler: async ({ ctx, prepared }) => ({
           ...(await secondFactor.renewRecoveryCodes(ctx, prepared)),

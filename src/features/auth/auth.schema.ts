@@ -10,10 +10,13 @@ const Code = z
   .describe('The six digits of the authenticator app, or a recovery code.');
 const CurrentPassword = z.string().min(1, 'must not be empty').max(128, 'must have at most 128 characters');
 
-export const MfaVerification = z.object({ tempToken: z.string().min(1).max(100), code: Code });
+/** The token of a sign-in whose password was correct. */
+export const TempToken = z.string().min(1).max(100);
+
+export const MfaVerification = z.object({ tempToken: TempToken, code: Code });
 export type MfaVerification = z.infer<typeof MfaVerification>;
 
-const OwnPassword = CurrentPassword.optional().describe(
+export const OwnPassword = CurrentPassword.optional().describe(
   'Required if the account has a password. An account without a password needs a session that single sign-on opened in the last 10 minutes instead.',
 );
 
@@ -23,14 +26,21 @@ export type MfaSetup = z.infer<typeof MfaSetup>;
 export const MfaSecret = z.object({
   secret: z.string().describe('The secret in Base32, for manual entry.'),
   otpAuthUrl: z.string().describe('The secret as a URL, for a QR code.'),
-  recoveryCodes: z.array(z.string()),
+  recoveryCodes: z
+    .array(z.string())
+    .describe('Empty if the account has codes already, because it has a passkey.'),
 });
 export type MfaSecret = z.infer<typeof MfaSecret>;
 
 export const MfaEnabling = z.object({ code: Code });
 export type MfaEnabling = z.infer<typeof MfaEnabling>;
 
-export const MfaConfirmation = z.strictObject({ currentPassword: OwnPassword, code: Code });
+export const MfaConfirmation = z.strictObject({
+  currentPassword: OwnPassword,
+  code: Code.optional().describe(
+    'The six digits of the authenticator app, or a recovery code. Without it, the second factor of the session must have been given in the last 15 minutes, such as with a passkey.',
+  ),
+});
 export type MfaConfirmation = z.infer<typeof MfaConfirmation>;
 
 export const MfaStepUp = z.object({ code: Code });
@@ -58,11 +68,28 @@ export const SignedIn = z
   .meta({ id: 'SignedIn' });
 export type SignedIn = z.infer<typeof SignedIn>;
 
-/** The password was correct; POST /auth/mfa/verify requires the token and a code. */
+export const SecondFactors = z
+  .object({
+    mfaEnabled: z
+      .boolean()
+      .describe('Whether the account has any second factor, so that a password alone is not enough.'),
+    app: z.boolean().describe('Whether an authenticator app is enabled.'),
+    passkeys: z.number().int(),
+    recoveryCodes: z.number().int().describe('How many recovery codes are unused.'),
+  })
+  .meta({ id: 'SecondFactors' });
+export type SecondFactors = z.infer<typeof SecondFactors>;
+
+/** The password was correct; POST /auth/mfa/verify requires the token and a code, or a passkey answers for the token. */
 export const SecondFactorRequired = z
   .object({
     mfaRequired: z.literal(true),
     tempToken: z.string().describe('Valid for 5 minutes and 5 attempts.'),
+    methods: z
+      .array(z.enum(['app', 'recovery_code', 'passkey']))
+      .describe(
+        'What the account can finish the sign-in with. `passkey`: POST /auth/mfa/passkey-options. The others: POST /auth/mfa/verify.',
+      ),
     user: z.null(),
     tokens: z.null(),
   })

@@ -142,7 +142,7 @@ type PasswordDecision =
     };
 
 /**
- * Decides whether people may use their password. Single sign-on implements it, because this feature must not import it.
+ * Decides whether people may use their password or a passkey. Single sign-on implements it, because this feature must not import it.
  */
 export interface PasswordPolicy {
   /**

@@ -20,6 +20,7 @@ export interface Factor {
   secret: string;
   /** Changes with each set of recovery codes, so it also identifies the set. */
   recoverySalt: string;
+  /** Whether the authenticator app is enabled. */
   enabled: boolean;
 }
 
@@ -39,13 +40,17 @@ export async function factorOf(tx: Tx, encryptor: Encryptor, userId: string): Pr
 /** A code, evaluated as far as possible without the database. */
 export type ReadCode = { recoverySalt: string } & ({ step: number } | { hash: string });
 
-/** `undefined` for a code that cannot be correct. */
+/**
+ * `undefined` for a code that cannot be correct.
+ * @param isEnabling  whether codes of an app count that is not enabled yet
+ */
 export async function readCode(
-  { secret, recoverySalt }: Factor,
+  { secret, recoverySalt, enabled }: Factor,
   code: string,
+  isEnabling = false,
 ): Promise<ReadCode | undefined> {
   if (isTotpCode(code)) {
-    const step = stepOf(secret, code);
+    const step = enabled || isEnabling ? stepOf(secret, code) : undefined;
     return step === undefined ? undefined : { recoverySalt, step };
   }
   const recoveryCode = recoveryCodeFrom(code);
@@ -85,6 +90,25 @@ export async function newRecoveryCodeSet(): Promise<RecoveryCodeSet> {
   return { salt, codes, hashes: await Promise.all(codes.map((code) => hashOf(code, salt))) };
 }
 
+/** Adds the recovery codes of a person whose first second factor is a passkey, in place of an app that was not enabled. */
+export async function addRecoveryCodesAlone(
+  tx: Tx,
+  encryptor: Encryptor,
+  userId: string,
+  fresh: RecoveryCodeSet,
+): Promise<void> {
+  await StoredFactor.query(tx).findById(userId).whereNull('enabled_at').delete();
+  await StoredFactor.query(tx).insert({
+    userId,
+    secret: sealedSecret(encryptor, userId, newTotpSecret()),
+    recoverySalt: fresh.salt,
+  });
+  await storeRecoveryCodes(tx, userId, fresh);
+}
+
+export const sealedSecret = (encryptor: Encryptor, userId: string, secret: string): string =>
+  encryptor.seal(secret, sealContext('user_mfa', 'secret', userId));
+
 export const unusedRecoveryCodes = (tx: Tx, userId: string): Promise<number> =>
   RecoveryCode.query(tx).where('user_id', userId).whereNull('used_at').resultSize();
 
@@ -122,7 +146,8 @@ export interface Proof {
   code: ReadCode | undefined;
 }
 
-type WantedState = 'enabled' | 'not enabled';
+/** What must hold of the account: whether its app is enabled, or whether it has any second factor. */
+type WantedState = 'app' | 'no app' | 'any factor' | 'no factor';
 
 /** Proofs of a signed-in user about their own account. */
 export function ownProofs({
@@ -136,14 +161,15 @@ export function ownProofs({
     { owner, code: given }: Claim,
   ): Promise<Proof> {
     const { userId } = ctx.caller;
-    const { passwordHash, factor, isFresh } = await ctx.withTenant(async (within) => ({
-      passwordHash: (await User.query(within.tx).findById(userId))?.passwordHash ?? null,
+    const { person, factor, isFresh } = await ctx.withTenant(async (within) => ({
+      person: await User.query(within.tx).findById(userId),
       factor: await factorOf(within.tx, encryptor, userId),
       isFresh: owner !== undefined && (await isFreshFromProvider(within)),
     }));
+    const passwordHash = person?.passwordHash ?? null;
     const bySession = owner !== undefined && owner.currentPassword === undefined;
     if (bySession) assertReplacesPassword(passwordHash, isFresh);
-    assertState(factor?.enabled === true, wanted);
+    assertState({ app: factor?.enabled === true, any: person?.mfaEnabled === true }, wanted);
     await ownSecrets.take(userId);
     if (
       owner?.currentPassword !== undefined &&
@@ -153,7 +179,7 @@ export function ownProofs({
     }
     if (given === undefined) return { passwordHash, bySession, code: undefined };
     if (factor === undefined) throw new AppError('conflict', 'No second factor is set up.');
-    const code = await readCode(factor, given);
+    const code = await readCode(factor, given, wanted === 'no app');
     if (code === undefined) throw wrongCode();
     return { passwordHash, bySession, code };
   }
@@ -166,11 +192,12 @@ export function ownProofs({
   ): Promise<void> {
     const { userId } = ctx.caller;
     if (code !== undefined && !(await consumeCode(ctx.tx, userId, code))) throw wrongCode();
-    assertState((await factorOf(ctx.tx, encryptor, userId))?.enabled === true, wanted);
     const [person] = await User.query(ctx.tx)
       .where({ id: userId, password_hash: passwordHash, status: 'active' })
       .forUpdate();
     if (person === undefined) throw changedElsewhere();
+    const app = (await factorOf(ctx.tx, encryptor, userId))?.enabled === true;
+    assertState({ app, any: person.mfaEnabled }, wanted);
     if (bySession) await lockOpenSession(ctx);
     ctx.afterCommit(() => ownSecrets.forget(userId));
   }
@@ -188,11 +215,23 @@ function assertReplacesPassword(passwordHash: string | null, isFresh: boolean): 
   );
 }
 
-function assertState(enabled: boolean, wanted: WantedState): void {
-  if (enabled && wanted === 'not enabled') {
-    throw new AppError('conflict', 'A second factor is enabled. Disable it first.');
+function assertState({ app, any }: { app: boolean; any: boolean }, wanted: WantedState): void {
+  switch (wanted) {
+    case 'app':
+      if (!app) throw new AppError('conflict', 'No authenticator app is enabled.');
+      return;
+    case 'no app':
+      if (app) throw new AppError('conflict', 'An authenticator app is enabled. Disable it first.');
+      return;
+    case 'any factor':
+      if (!any) throw new AppError('conflict', 'No second factor is enabled.');
+      return;
+    case 'no factor':
+      if (any) throw new AppError('conflict', 'A second factor has just been enabled. Try again.');
+      return;
+    default:
+      return wanted satisfies never;
   }
-  if (!enabled && wanted === 'enabled') throw new AppError('conflict', 'No second factor is enabled.');
 }
 
 const changedElsewhere = () =>

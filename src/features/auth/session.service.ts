@@ -194,7 +194,7 @@ export async function addSecondFactor({ tx, caller: { sessionId } }: Context): P
 }
 
 /** Whether the caller has given their second factor in this session within that time, here or at a trusted provider. */
-export async function hasFreshSecondFactor(
+async function hasFreshSecondFactor(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
   minutes: number,
 ): Promise<boolean> {
@@ -205,6 +205,21 @@ export async function hasFreshSecondFactor(
     .where({ id: caller.sessionId })
     .whereRaw('coalesce(mfa_at, created_at) > now() - make_interval(mins => ?)', [minutes]);
   return (await fresh.resultSize()) === 1;
+}
+
+/** How old the second factor may be with which a person does what needs a fresh one. */
+export const FRESH_FACTOR_MINUTES = 15;
+
+/** Throws `mfa_required` unless the caller has given their second factor in this session a short time ago. */
+export async function assertFreshSecondFactor(
+  ctx: Pick<Context, 'tx' | 'caller'>,
+  what = 'This',
+): Promise<void> {
+  if (await hasFreshSecondFactor(ctx, FRESH_FACTOR_MINUTES)) return;
+  throw new AppError(
+    'mfa_required',
+    `${what} needs a second factor that was given in the last ${FRESH_FACTOR_MINUTES} minutes.`,
+  );
 }
 
 /** How long a sign-in with an identity provider stands for the password of an account that has none. */

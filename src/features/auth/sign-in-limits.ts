@@ -24,17 +24,20 @@ const OWN_SECRETS = { points: 10, seconds: 900 };
  * For each public route that only looks up the hash of a token, and one network: a whole office opens its dashboards.
  */
 const TOKEN_REQUESTS = { points: 600, seconds: 60 };
+/** Challenges for passkeys that are asked for without a sign-in. Each stores a row for some minutes. */
+const PASSKEY_CHALLENGES = { points: 300, seconds: 60 };
 
 export type TokenLimits = ReturnType<typeof tokenLimits>;
 
 /** @param limits  of this process: sessions go on while Redis is away */
 export function tokenLimits(limits: RateLimits) {
-  const counted = (name: string) => clientLimit(limits, name, TOKEN_REQUESTS);
+  const counted = (name: string, limit = TOKEN_REQUESTS) => clientLimit(limits, name, limit);
   return {
     refresh: counted('refresh'),
     logout: counted('logout'),
     invitePreview: counted('invite-preview'),
     resetPassword: counted('reset-password'),
+    passkeyChallenge: counted('passkey-challenge', PASSKEY_CHALLENGES),
   };
 }
 
@@ -51,6 +54,29 @@ export function signInLimits(limits: RateLimits) {
   return {
     /** Counted by user before the password or code is checked, and reset once it was correct. */
     ownSecrets: limits.limiter('own-secrets', OWN_SECRETS),
+
+    /**
+     * Counts an attempt with a passkey before it is checked: by address, together with those with a password. Throws
+     * `rate_limited`. Once the passkey has named its person, `of` counts for the account from that address. The attempts
+     * on an account from anywhere are not counted, because nobody guesses a signature: guesses at the password must not
+     * close the way by the passkey.
+     */
+    async beforePasskey(client: ClientInfo) {
+      const address = countedAddress(client);
+      if (address !== undefined) await byAddress.take(address);
+      let both: string | undefined;
+      return {
+        of: async (userId: string): Promise<void> => {
+          both = `${userId} ${networkOf(address ?? client.ip)}`;
+          await byBoth.take(both);
+        },
+        /** Call it when the passkey was accepted: the attempt is then not counted. */
+        uncount: async (): Promise<void> => {
+          if (address !== undefined) await byAddress.giveBack(address);
+          if (both !== undefined) await byBoth.forget(both);
+        },
+      };
+    },
 
     /** Counts a mail that can be requested without an account, whether or not the address has an account. Throws `rate_limited`. */
     async beforeMail(email: string, client: ClientInfo): Promise<void> {

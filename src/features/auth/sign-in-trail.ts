@@ -7,6 +7,7 @@ import { type PersonActor, actorOfUser } from './auth.queries.ts';
 
 export type SignInFailure =
   | 'password'
+  | 'passkey'
   | 'second_factor'
   | 'address'
   | 'partner_inactive'
@@ -55,6 +56,23 @@ export class SignInTrail {
     const actor = ctx.caller ?? (await actorOfUser(tx, userId));
     if (actor === undefined) return;
     await this.#record(tx, ctx, actor, { action: 'user.password.change', details: { provedBy: by } });
+  }
+
+  /** Call it in the transaction that marks a passkey as suspect, because its count of signatures has gone back. */
+  async passkeySuspected(
+    tx: Tx,
+    ctx: Pick<PublicContext, 'client' | 'log'>,
+    userId: string,
+    { id, name }: { id: string; name: string },
+  ): Promise<void> {
+    const actor = await actorOfUser(tx, userId);
+    if (actor === undefined) return;
+    await this.#record(tx, ctx, actor, {
+      action: 'user.passkey_suspect',
+      details: { passkeyId: id, name },
+      result: 'failure',
+      errorMessage: 'The count of signatures has gone back: the passkey may have been copied.',
+    });
   }
 
   /** Call it before the membership of an account is removed, because another person has proved that they own the address. */

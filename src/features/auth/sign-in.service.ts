@@ -24,6 +24,9 @@ import type {
   AcceptInvitation,
 } from './auth.schema.ts';
 import type { SecondFactor } from './mfa.service.ts';
+import { type Presented, refusedPasskey } from './passkey-ceremonies.ts';
+import type { PasskeySignIn, PasskeyVerification } from './passkey.schema.ts';
+import type { Passkeys } from './passkey.service.ts';
 import { type Proof, wrongCode } from './second-factor.ts';
 import { type PasswordPolicy, assertStrong } from './password.service.ts';
 import type { SignInFailure, SignInTrail } from './sign-in-trail.ts';
@@ -56,6 +59,7 @@ export type AuthService = ReturnType<typeof authService>;
 export function authService({
   accessTokens,
   secondFactor,
+  passkeys,
   limits,
   trail,
   ending,
@@ -63,6 +67,7 @@ export function authService({
 }: {
   accessTokens: AccessTokens;
   secondFactor: SecondFactor;
+  passkeys: Passkeys;
   limits: SignInLimits;
   trail: SignInTrail;
   ending: Pick<AccountEnding, 'revokeKeysOf' | 'noteLeft'>;
@@ -90,8 +95,8 @@ export function authService({
   };
 
   /**
-   * Ends a sign-in by password. A person who accepts an invitation into a tenant that requires single sign-on becomes its
-   * member, and then signs in with the identity provider.
+   * Ends a sign-in by password or passkey: single sign-on that is enforced forbids both. A person who accepts an
+   * invitation into a tenant that requires single sign-on becomes its member, and then signs in with the identity provider.
    */
   const signIn = async (
     tx: Tx,
@@ -159,8 +164,8 @@ export function authService({
           await assertUnchanged(tx, user);
           const decision = await passwordPolicy.decide(tx, user.id);
           if (!decision.allowed) return { refusal: decision.refusal };
-          const tempToken = await secondFactor.challenge(tx, user.id, invitation);
-          return { answer: { mfaRequired: true, tempToken, user: null, tokens: null } };
+          const pending = await secondFactor.challenge(tx, user.id, invitation);
+          return { answer: { mfaRequired: true, ...pending, user: null, tokens: null } };
         }),
       );
     },
@@ -180,9 +185,42 @@ export function authService({
       );
     },
 
+    /** The second half of a sign-in, by a passkey. */
+    async verifyPasskey(ctx: PublicContext, input: PasskeyVerification): Promise<WithRefreshToken<SignedIn>> {
+      const attempt = await passkeys.countSecondFactor(ctx, input);
+      return noted(ctx, attempt.userId, 'second_factor', () =>
+        passkeys.meet(ctx, attempt, input.credential, async (tx) =>
+          signIn(tx, ctx, await activeUser(tx, attempt.userId), {
+            mfa: true,
+            invitation: attempt.invitation,
+          }),
+        ),
+      );
+    },
+
+    /** A passkey alone counts as both factors: the authenticator has verified its user. */
+    async signInByPasskey(ctx: PublicContext, input: PasskeySignIn): Promise<WithRefreshToken<SignedIn>> {
+      const { presented, uncount } = await passkeys.presentSignIn(ctx, input);
+      const { userId } = presented.passkey;
+      return noted(ctx, userId, 'passkey', async () => {
+        await passkeys.proveSignIn(ctx, input, presented);
+        await uncount();
+        return ctx.withSystem('open a session by a passkey', async (tx) => {
+          const user = await activeUser(tx, userId);
+          if (!(await passkeys.isStillUsable(tx, presented))) throw refusedPasskey();
+          return signIn(tx, ctx, user, { mfa: true, invitation: undefined });
+        });
+      });
+    },
+
     /** The access token of the caller's session, which has a second factor from now on. */
     async stepUp(ctx: Context, proof: Proof): Promise<Tokens> {
       const { sessionId } = await secondFactor.stepUp(ctx, proof);
+      return tokensFor({ ...ctx.caller, sessionId, mfa: true });
+    },
+
+    async stepUpByPasskey(ctx: Context, presented: Presented): Promise<Tokens> {
+      const { sessionId } = await passkeys.stepUp(ctx, presented);
       return tokensFor({ ...ctx.caller, sessionId, mfa: true });
     },
 
@@ -258,6 +296,13 @@ async function assertUnchanged(tx: Tx, { id, passwordHash }: User): Promise<void
     .forUpdate()
     .first();
   if (same === undefined) throw wrongPassword();
+}
+
+/** The person of a passkey, locked as by `assertUnchanged`. */
+async function activeUser(tx: Tx, userId: string): Promise<User> {
+  const user = await User.query(tx).where({ id: userId, status: 'active' }).forUpdate().first();
+  if (user === undefined) throw refusedPasskey();
+  return user;
 }
 
 const noMembership = () =>

@@ -22,8 +22,8 @@ import { type BreakGlassGuard, membersAmong, type SignInFacts } from '../users/i
 import { EVERYTHING } from '../roles/index.ts';
 
 /**
- * Refuses passwords of people whom an enforced identity provider governs, except its break-glass people. If several
- * enforced providers govern a person, one of them has to name the person.
+ * Refuses passwords and passkeys of people whom an enforced identity provider governs, except its break-glass people. If
+ * several enforced providers govern a person, one of them has to name the person.
  */
 export function createPasswordPolicy({
   baseUrl,
@@ -91,8 +91,8 @@ export interface BreakGlassParts {
 }
 
 /**
- * Audits that a break-glass person signed in with a password, and notifies the owner of the provider: an organization
- * by an alert, a partner by a mail to each active administrator, because partners have no alerts.
+ * Audits that a break-glass person signed in with a password or a passkey, and notifies the owner of the provider: an
+ * organization by an alert, a partner by a mail to each active administrator, because partners have no alerts.
  */
 export async function recordBreakGlassUse(
   tx: Tx,
@@ -112,7 +112,7 @@ export async function recordBreakGlassUse(
     state: ctx,
   });
   const title = `${email} signed in without ${provider.name}`;
-  const message = `${caller.name} (${email}) signed in with a password from ${ctx.client.ip} as a break-glass person of ${provider.name}, although single sign-on is enforced. If this was not planned, end this person's sessions and change the password.`;
+  const message = `${caller.name} (${email}) signed in from ${ctx.client.ip} as a break-glass person of ${provider.name}, although single sign-on is enforced. If this was not planned, end this person's sessions, change the password and remove their passkeys.`;
   if (provider.orgId !== null) {
     await raiseAlert(tx, {
       orgId: provider.orgId,

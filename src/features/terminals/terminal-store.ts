@@ -16,7 +16,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { type Encryptor, sealContext } from '../../platform/secrets/sealed.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { shortened, type TerminalEnd, TERMINALS_PER_DEVICE } from '../../protocol/index.ts';
-import { hasFreshSecondFactor } from '../auth/index.ts';
+import { assertFreshSecondFactor } from '../auth/index.ts';
 import { AWAITS_APPROVAL, type DeviceModel, findDevice } from '../devices/index.ts';
 import { assertManageable } from '../organizations/index.ts';
 import { castEvents, newRecordingKey, sealPart } from './recording.ts';
@@ -24,8 +24,6 @@ import { SEALED_TERMINAL_KEY, TerminalModel, TerminalSetting } from './terminal.
 import { endEntry, SEEN_MINUTES } from './terminal.work.ts';
 import { endTerminal, noteSeen, openTerminals, STORE_PART, viewedTerminals } from './terminal.queries.ts';
 
-/** How old the second factor may be with which a terminal is opened. */
-const FACTOR_MINUTES = 15;
 const TERMINALS_PER_PERSON = 8;
 
 /** The largest recording: its output in characters, and what it takes in the database. */
@@ -107,7 +105,7 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
       const opening = withTenant(db, caller, async (tx) => {
         assertMayHaveTerminals(caller);
         const device = await assertDevice(tx, caller, deviceId);
-        await assertFresh(tx, caller);
+        await assertFreshSecondFactor({ tx, caller }, 'A terminal');
         await assertRoom(tx, caller, deviceId);
         const terminal = await TerminalModel.query(tx).insertAndFetch({
           id,
@@ -160,7 +158,9 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
         ) {
           throw notFound('Terminal');
         }
-        if (!isSame(terminal.resumeTokenHash, resumeToken)) await assertFresh(tx, caller);
+        if (!isSame(terminal.resumeTokenHash, resumeToken)) {
+          await assertFreshSecondFactor({ tx, caller }, 'A terminal');
+        }
         await terminal.$query(tx).patch({ resumeTokenHash: tokenHash(next) });
         await noteSeen(tx, [terminalId]);
         return Number(terminal.recordedTo);
@@ -247,14 +247,6 @@ async function assertDevice(tx: Tx, caller: Caller, deviceId: string): Promise<D
     throw new AppError('forbidden', 'This organization does not allow terminals.');
   }
   return device;
-}
-
-async function assertFresh(tx: Tx, caller: Caller): Promise<void> {
-  if (await hasFreshSecondFactor({ tx, caller }, FACTOR_MINUTES)) return;
-  throw new AppError(
-    'mfa_required',
-    `A terminal needs a second factor that was given in the last ${FACTOR_MINUTES} minutes.`,
-  );
 }
 
 /** The locks are taken in the same order by all, and make the limits hold however many are opened at once. */

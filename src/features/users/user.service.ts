@@ -86,14 +86,20 @@ export async function deleteOpenLinks(tx: Tx, userId: string): Promise<void> {
 }
 
 /**
- * Removes what a person set up in an account with an unverified address, except credentials: their second factor would lock
- * the owner of the address out, and their invitations would stay open.
+ * Removes what a person set up in an account with an unverified address, except the password: their second factor would lock
+ * the owner of the address out, their passkeys would let them in, and their invitations would stay open.
  */
 export async function removeUnverifiedSetup(tx: Tx, userId: string): Promise<void> {
-  await tx('user_mfa').where({ user_id: userId }).delete();
+  await deleteSecondFactors(tx, userId);
   await tx('membership_invitations').where({ invited_by: userId }).delete();
   await tx('registrations').where({ user_id: userId }).delete();
   await User.query(tx).findById(userId).patch({ mfaEnabled: false });
+}
+
+/** Deletes the authenticator app with the recovery codes, and the passkeys. Returns how many rows there were. */
+async function deleteSecondFactors(tx: Tx, userId: string): Promise<number> {
+  const factors = await tx('user_mfa').where({ user_id: userId }).delete();
+  return factors + (await tx('passkeys').where({ user_id: userId }).delete());
 }
 
 /** Empties an account with an unverified address, for the user who has proved the address. */
@@ -161,11 +167,14 @@ export function resetAdminPassword(
   });
 }
 
-/** For an administrator who has lost the device with the codes. Returns whether there was a second factor. */
+/**
+ * For an administrator who has lost the device with the codes, and the passkeys: all second factors go. Returns whether there
+ * was one.
+ */
 export function disableAdminMfa(db: Db, email: string, revoking: Revoking, record: Record): Promise<boolean> {
   return withSystem(db, 'remove the second factor of a system administrator', async (tx) => {
     const user = await lockedAdmin(tx, email);
-    const removed = await tx('user_mfa').where({ user_id: user.id }).delete();
+    const removed = await deleteSecondFactors(tx, user.id);
     if (removed === 0 && !user.mfaEnabled) return false;
     await User.query(tx).findById(user.id).patch({ mfaEnabled: false });
     await endCredentials(tx, user.id, 'mfa_disabled', revoking);

@@ -66,7 +66,13 @@ describe('the dashboard in a browser', () => {
     answered = /^\/assets\/|\/auth\//;
     await Promise.all(held.splice(0).map((route) => route.continue().catch(() => undefined)));
     await connection;
-    await isAsked(/\/alerts$/, /\/audit-logs\/logs$/, /\/backup\/dashboard$/, /\/organizations$/, /\/sites$/);
+    await isAsked(
+      /\/alerts\/causes$/,
+      /\/audit-logs\/logs$/,
+      /\/backup\/dashboard$/,
+      /\/organizations$/,
+      /\/sites$/,
+    );
   });
 
   it('is fit for assistive technology in light and in dark', async () => {
@@ -114,7 +120,7 @@ describe('the dashboard in a browser', () => {
     await page.getByText('Your session has ended.').waitFor();
     await page.getByLabel('E-mail address').fill(admin.email);
     await page.locator('input[type=password]').fill(PASSWORD);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Alerts' }).waitFor();
     expect(new URL(page.url()).search).to.include('q=disk');
     await isLive(page);
@@ -136,7 +142,7 @@ describe('the dashboard in a browser', () => {
     await page.route(/\/orgs\//, () => undefined);
     await page.getByLabel('E-mail address').fill(second.admin.email);
     await page.locator('input[type=password]').fill(PASSWORD);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByText('Reading').first().waitFor();
     expect(await secret.count()).to.equal(0);
   });

@@ -259,7 +259,7 @@ describe('the ways in', () => {
     await emergency.getByRole('link', { name: 'Sign in with Acme Login' }).waitFor();
     await password(emergency, admin);
     await emergency.getByRole('textbox', { name: 'Code' }).fill(factor.code(1));
-    await emergency.getByRole('button', { name: 'Sign in' }).click();
+    await emergency.getByRole('button', { name: 'Sign in', exact: true }).click();
     await heading(emergency, 'Overview').waitFor();
   });
 });

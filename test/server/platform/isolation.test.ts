@@ -432,11 +432,13 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
   {
     why: 'A person signs in before their tenants are known, and a session belongs to a person, who may have several.',
     files: {
-      'features/auth/mfa.service.ts': 2,
+      'features/auth/mfa.service.ts': 3,
+      'features/auth/passkey-ceremonies.ts': 4,
+      'features/auth/passkey.service.ts': 2,
       'features/auth/password.service.ts': 3,
       'features/auth/sign-in-limits.ts': 1,
       'features/auth/sign-in-trail.ts': 1,
-      'features/auth/sign-in.service.ts': 7,
+      'features/auth/sign-in.service.ts': 8,
     },
   },
   {
@@ -576,6 +578,13 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     why: 'A person may have memberships in tenants that the caller does not see.',
     files: {
       'features/users/user.service.ts': 6,
+    },
+  },
+  {
+    why: 'A job knows a script run by its id; what cannot be started fails for all tenants, and one job runs the schedules of all. The commands are added within the tenant.',
+    files: {
+      'features/script-runs/script-run.job.ts': 3,
+      'features/script-schedules/schedule.job.ts': 2,
     },
   },
   {

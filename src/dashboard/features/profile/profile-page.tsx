@@ -19,11 +19,12 @@ import {
 import { call, apiQuery, useApiChange } from '../../api/index.ts';
 import { readMe, useMe } from '../../session.ts';
 import { OwnNotifications } from '../notifications/index.ts';
+import { Passkeys } from './passkeys.tsx';
 import { SecondFactor } from './second-factor.tsx';
 
 const route = getRouteApi('/signed-in/profile');
 
-/** The account of the signed-in person: name, password, second factor, notifications, sessions and links to identity providers. */
+/** The account of the signed-in person: name, password, passkeys, second factor, notifications, sessions and links to identity providers. */
 export function ProfilePage() {
   const { sso, error, reason } = route.useSearch();
   return (
@@ -39,6 +40,9 @@ export function ProfilePage() {
           <Stack>
             <Panel title="Name">
               <NameForm />
+            </Panel>
+            <Panel title="Passkeys">
+              <Passkeys />
             </Panel>
             <Panel title="Two-factor authentication">
               <SecondFactor />

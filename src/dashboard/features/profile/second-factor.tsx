@@ -15,35 +15,41 @@ import {
 } from '../../ui/index.ts';
 
 type Setup = Answer<'POST /auth/mfa/setup'>;
-const refreshes = ['GET /users/me'] as const;
+const refreshes = ['GET /users/me', 'GET /auth/mfa'] as const;
 
-/** On and off, with the recovery codes that help when the telephone is lost. */
+/** The authenticator app, on and off, with the recovery codes that help when the telephone is lost. */
 export function SecondFactor() {
-  const user = useQuery(apiQuery('GET /users/me'));
+  const factors = useQuery(apiQuery('GET /auth/mfa'));
   const [step, setStep] = useState<'none' | 'begin' | 'off' | 'codes'>('none');
   const [setup, setSetup] = useState<Setup>();
   const [codes, setCodes] = useState<readonly string[]>();
   return (
-    <Loaded query={user} what="Reading your account">
-      {({ mfaEnabled }) => (
+    <Loaded query={factors} what="Reading your account">
+      {({ mfaEnabled, app, recoveryCodes }) => (
         <Stack align="flex-start" gap="sm">
           <StateBadge tone={mfaEnabled ? 'good' : 'warning'} label={mfaEnabled ? 'On' : 'Off'} />
-          <Text size="sm">
-            {mfaEnabled
-              ? 'Besides your password, a code of your authenticator app is needed.'
-              : 'With two-factor authentication, a stolen password is not enough. Some actions can only be taken with it.'}
-          </Text>
+          <Text size="sm">{factorWords({ mfaEnabled, app })}</Text>
+          {mfaEnabled && (
+            <Text size="sm" c="dimmed">
+              {recoveryCodes} unused recovery {recoveryCodes === 1 ? 'code' : 'codes'}.
+            </Text>
+          )}
           {codes !== undefined && <RecoveryCodes codes={codes} />}
           {setup === undefined ? (
             <>
-              {!mfaEnabled && <Button onClick={() => setStep('begin')}>Set up</Button>}
+              {!app && (
+                <Button variant={mfaEnabled ? 'default' : 'filled'} onClick={() => setStep('begin')}>
+                  {mfaEnabled ? 'Set up an authenticator app' : 'Set up'}
+                </Button>
+              )}
               {mfaEnabled && (
                 <Button variant="default" onClick={() => setStep('codes')}>
                   New recovery codes
                 </Button>
               )}
-              {mfaEnabled && (
+              {app && (
                 <Button variant="default" color="red" onClick={() => setStep('off')}>
+                  {/* The passkeys stay. */}
                   Turn off
                 </Button>
               )}
@@ -52,7 +58,7 @@ export function SecondFactor() {
             <Confirm
               setup={setup}
               onDone={() => {
-                setCodes(setup.recoveryCodes);
+                if (setup.recoveryCodes.length > 0) setCodes(setup.recoveryCodes);
                 setSetup(undefined);
               }}
             />
@@ -63,6 +69,12 @@ export function SecondFactor() {
       )}
     </Loaded>
   );
+}
+
+function factorWords({ mfaEnabled, app }: { mfaEnabled: boolean; app: boolean }): string {
+  if (app) return 'Besides your password, a code of your authenticator app or a passkey is needed.';
+  if (mfaEnabled) return 'Besides your password, a passkey is needed.';
+  return 'With two-factor authentication, a stolen password is not enough. Some actions can only be taken with it.';
 }
 
 function BeginDialog({
@@ -146,11 +158,11 @@ function Confirm({ setup, onDone }: { setup: Setup; onDone: () => void }) {
   );
 }
 
-function RecoveryCodes({ codes }: { codes: readonly string[] }) {
+export function RecoveryCodes({ codes }: { codes: readonly string[] }) {
   return (
     <Notice tone="warning" title="Keep these recovery codes" ref={focusOnArrival} tabIndex={-1}>
       <Text size="sm" mb="xs">
-        Each replaces a code of the app once. They are shown only now.
+        Each replaces your second factor once. They are shown only now.
       </Text>
       <CopyText label="Recovery codes" text={codes.join('\n')} />
     </Notice>
@@ -169,9 +181,13 @@ function CodeDialogs({
   const [code, setCode] = useState('');
   const [currentPassword, setCurrent] = useState('');
   const disable = useApiChange('POST /auth/mfa/disable', { refreshes });
-  const renew = useApiChange('POST /auth/mfa/recovery-codes');
+  const renew = useApiChange('POST /auth/mfa/recovery-codes', { refreshes });
   const submit = async () => {
-    const body = { code: code.trim(), ...(currentPassword === '' ? {} : { currentPassword }) };
+    const given = code.trim();
+    const body = {
+      ...(given === '' ? {} : { code: given }),
+      ...(currentPassword === '' ? {} : { currentPassword }),
+    };
     if (step === 'off') await disable.mutateAsync({ body });
     else onCodes((await renew.mutateAsync({ body })).recoveryCodes);
     setCode('');
@@ -197,8 +213,7 @@ function CodeDialogs({
           />
           <TextInput
             label="Code"
-            description="Of your authenticator app, or a recovery code."
-            required
+            description="Of your authenticator app, or a recovery code. Leave it empty to use a passkey."
             autoComplete="one-time-code"
             value={code}
             onChange={(event) => setCode(event.currentTarget.value)}

@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { ApiError, send, type Answer } from '../../api/index.ts';
 import { beginSession, useSession } from '../../session.ts';
 import {
+  asError,
   EMAIL_INPUT,
   Failure,
   focusOnArrival,
@@ -14,17 +15,18 @@ import {
   TextLink,
   Notice,
 } from '../../ui/index.ts';
-import { PublicCard, ToPage, useRegistration, SecondFactorForm } from './public-card.tsx';
+import { PasskeyButton, signInByPasskey, signInWith, usePasskeyOffer } from './passkey-sign-in.tsx';
+import { PublicCard, type PendingSignIn, ToPage, useRegistration, SecondFactorCard } from './public-card.tsx';
 
 const route = getRouteApi('/public/login');
 
 type LoginContext = Answer<'GET /auth/login-context'>;
 
-/** Sign-in by password and second factor, or by the identity provider of the organization. */
+/** Sign-in by password and second factor, by a passkey, or by the identity provider of the organization. */
 export function LoginPage() {
   const { redirect, ended, error, reason } = route.useSearch();
   const session = useSession();
-  const [pending, setPending] = useState<string>();
+  const [pending, setPending] = useState<PendingSignIn>();
   const context = useQuery({
     queryKey: ['login-context'],
     queryFn: ({ signal }) => send('GET /auth/login-context', {}, { signal }),
@@ -37,14 +39,7 @@ export function LoginPage() {
   // Wait before showing the form: replacing it by single sign-on would lose what was typed.
   if (context.isPending) return <Loading what="Opening the sign-in" />;
   if (pending !== undefined) {
-    return (
-      <PublicCard
-        title="Two-factor authentication"
-        text="Enter the code of your authenticator app, or a recovery code."
-      >
-        <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
-      </PublicCard>
-    );
+    return <SecondFactorCard pending={pending} onBack={() => setPending(undefined)} />;
   }
   const branding = context.data?.branding;
   return (
@@ -85,7 +80,7 @@ function Choices({
   redirect,
 }: {
   context: LoginContext | undefined;
-  onSecondFactor: (token: string) => void;
+  onSecondFactor: (pending: PendingSignIn) => void;
   redirect: string;
 }) {
   const sso = context?.partnerSso ?? null;
@@ -125,24 +120,33 @@ function PasswordForm({
   redirect,
 }: {
   color: string | undefined;
-  onSecondFactor: (token: string) => void;
+  onSecondFactor: (pending: PendingSignIn) => void;
   redirect: string;
 }) {
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
-  const { onSubmit, isBusy, failure } = useSubmit(async () => {
+  const byPassword = useSubmit(async () => {
     const answer = await send('POST /auth/login', { body: { email: email.trim(), password } });
-    if (answer.mfaRequired) onSecondFactor(answer.tempToken);
+    if (answer.mfaRequired) onSecondFactor(answer);
     else await beginSession(answer.tokens);
   });
+  const [refused, setRefused] = useState<Error>();
+  const endOffer = usePasskeyOffer(
+    (credential) => void signInWith(credential).catch((thrown: unknown) => setRefused(asError(thrown))),
+  );
+  const byPasskey = useSubmit(async () => {
+    endOffer();
+    await signInByPasskey();
+  });
+  const failure = byPassword.failure ?? byPasskey.failure ?? refused;
   const sso = ssoUrlIn(failure);
   return (
-    <form onSubmit={onSubmit}>
+    <form onSubmit={byPassword.onSubmit}>
       <Stack>
         <TextInput
           label="E-mail address"
           {...EMAIL_INPUT}
-          autoComplete="username"
+          autoComplete="username webauthn"
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
           required
@@ -163,9 +167,19 @@ function PasswordForm({
             Go to your single sign-on
           </Button>
         )}
-        <Button type="submit" loading={isBusy} size="sm" {...(color === undefined ? {} : { color })}>
+        <Button
+          type="submit"
+          loading={byPassword.isBusy}
+          size="sm"
+          {...(color === undefined ? {} : { color })}
+        >
           Sign in
         </Button>
+        <PasskeyButton
+          label="Sign in with a passkey"
+          isBusy={byPasskey.isBusy}
+          onClick={byPasskey.onSubmit}
+        />
         <TextLink size="sm" to="/forgot-password">
           I have forgotten my password
         </TextLink>

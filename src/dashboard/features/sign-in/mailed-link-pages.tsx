@@ -8,7 +8,8 @@ import {
   ToSignIn,
   useMailedToken,
   ToPage,
-  SecondFactorForm,
+  type PendingSignIn,
+  SecondFactorCard,
 } from './public-card.tsx';
 import { useQuery } from '@tanstack/react-query';
 import { beginSession, useSession } from '../../session.ts';
@@ -149,7 +150,7 @@ export function AcceptInvitationPage() {
 function Invitation({ token, onJoined }: { token: string; onJoined: () => void }) {
   const session = useSession();
   const [password, setPassword] = useState('');
-  const [pending, setPending] = useState<string>();
+  const [pending, setPending] = useState<PendingSignIn>();
   const invitation = useQuery({
     queryKey: ['invitation', token],
     queryFn: ({ signal }) => send('POST /auth/invite/preview', { body: { token } }, { signal }),
@@ -159,18 +160,11 @@ function Invitation({ token, onJoined }: { token: string; onJoined: () => void }
   const { onSubmit, isBusy, failure, faults } = useSubmit(async () => {
     const answer = await send('POST /auth/accept-invite', { body: { token, password } });
     onJoined();
-    if (answer.mfaRequired) setPending(answer.tempToken);
+    if (answer.mfaRequired) setPending(answer);
     else await beginSession(answer.tokens);
   });
   if (pending !== undefined) {
-    return (
-      <PublicCard
-        title="Two-factor authentication"
-        text="Enter the code of your authenticator app, or a recovery code."
-      >
-        <SecondFactorForm tempToken={pending} onBack={() => setPending(undefined)} />
-      </PublicCard>
-    );
+    return <SecondFactorCard pending={pending} onBack={() => setPending(undefined)} />;
   }
   return (
     <PublicCard title="Invitation">

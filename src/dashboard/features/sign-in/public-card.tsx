@@ -3,8 +3,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, type ReactNode, useState } from 'react';
 import { Loading, Failure, focusOnArrival, useSubmit, TextLink, Notice } from '../../ui/index.ts';
-import { send } from '../../api/index.ts';
+import { send, type SecondFactorRequired } from '../../api/index.ts';
+import { hasPasskeys } from '../../passkeys.ts';
 import { beginSession } from '../../session.ts';
+import { finishByPasskey, PasskeyButton } from './passkey-sign-in.tsx';
 
 /** The frame of the pages for people who are not signed in. */
 export function PublicCard({
@@ -71,17 +73,44 @@ export function ToPage({ path }: { path: string }) {
   return <Loading what="Opening Muster" />;
 }
 
-export function SecondFactorForm({ tempToken, onBack }: { tempToken: string; onBack: () => void }) {
+/** A sign-in whose password was correct. */
+export type PendingSignIn = Pick<SecondFactorRequired, 'tempToken' | 'methods'>;
+
+/** Asks for the second factor: whichever the account has. */
+export function SecondFactorCard(props: { pending: PendingSignIn; onBack: () => void }) {
+  return (
+    <PublicCard
+      title="Two-factor authentication"
+      text="Besides your password, your account needs a second factor."
+    >
+      <SecondFactorForm {...props} />
+    </PublicCard>
+  );
+}
+
+function SecondFactorForm({
+  pending: { tempToken, methods },
+  onBack,
+}: {
+  pending: PendingSignIn;
+  onBack: () => void;
+}) {
   const [code, setCode] = useState('');
-  const { onSubmit, isBusy, failure } = useSubmit(async () => {
+  const byCode = useSubmit(async () => {
     const { tokens } = await send('POST /auth/mfa/verify', { body: { tempToken, code: code.trim() } });
     await beginSession(tokens);
   });
+  const byPasskey = useSubmit(() => finishByPasskey(tempToken));
+  const failure = byCode.failure ?? byPasskey.failure;
   return (
-    <form onSubmit={onSubmit}>
+    <form onSubmit={byCode.onSubmit}>
       <Stack>
+        {methods.includes('passkey') && (
+          <PasskeyButton label="Use a passkey" isBusy={byPasskey.isBusy} onClick={byPasskey.onSubmit} />
+        )}
         <TextInput
           label="Code"
+          description={codeWords(methods)}
           value={code}
           onChange={(event) => setCode(event.currentTarget.value)}
           autoComplete="one-time-code"
@@ -94,13 +123,21 @@ export function SecondFactorForm({ tempToken, onBack }: { tempToken: string; onB
           <Button variant="default" size="sm" onClick={onBack}>
             Back
           </Button>
-          <Button type="submit" loading={isBusy} size="sm">
+          <Button type="submit" loading={byCode.isBusy} size="sm">
             Sign in
           </Button>
         </Group>
       </Stack>
     </form>
   );
+}
+
+function codeWords(methods: PendingSignIn['methods']): string {
+  if (methods.includes('app')) return 'Of your authenticator app, or a recovery code.';
+  if (!methods.includes('passkey')) return 'One of your recovery codes.';
+  return hasPasskeys()
+    ? 'One of your recovery codes, if you do not have your passkey.'
+    : 'One of your recovery codes, because this browser cannot use passkeys.';
 }
 
 /** The token of a mailed link. It is taken out of the address, so that it is not kept in the browser history. */

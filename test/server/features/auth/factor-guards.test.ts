@@ -109,7 +109,7 @@ describe('the guards of a second factor', () => {
           caller: { userId: otherId },
           afterCommit: (task: () => unknown) => tasks.push(task),
         };
-        await redeem(ctx as unknown as Context, 'enabled', {
+        await redeem(ctx as unknown as Context, 'app', {
           ...proof,
           bySession: false,
           code: undefined,

@@ -83,7 +83,12 @@ describe('the second factor', () => {
     expect(answer.status).to.equal(200);
     expect(answer.headers.getSetCookie()).to.deep.equal([]);
     const { tempToken, ...rest } = answer.body;
-    expect(rest).to.deep.equal({ mfaRequired: true, user: null, tokens: null });
+    expect(rest).to.deep.equal({
+      mfaRequired: true,
+      methods: ['app', 'recovery_code'],
+      user: null,
+      tokens: null,
+    });
     expect((await app.call('GET', '/auth/me', { token: tempToken })).status).to.equal(401);
 
     const met = await verify(tempToken, code(secret));

@@ -219,7 +219,7 @@ describe('enforced single sign-on', () => {
       for (const { email } of [person, other]) {
         const mail = await mailbox.newest(email);
         expect(mail).to.contain(`Subject: ${person.email} signed in without Acme Login`);
-        expect(mail).to.contain('with a password from 127.0.0.1');
+        expect(mail).to.contain('signed in from 127.0.0.1');
       }
       await mailsDone();
       const all = JSON.stringify(await mailbox.all());
