@@ -21,7 +21,7 @@ export function spanOfMonth(month: string, timezone: string): MonthSpan {
   };
 }
 
-/** The days of which an earlier part of a span may have been removed already; undefined if all of it is kept. */
+/** The time before which rows may have been removed because of their age; undefined if all of the span is still kept. */
 export function removedBefore({ from }: Pick<MonthSpan, 'from'>, keptDays: number, nowMs: number) {
   const kept = nowMs - keptDays * DAY_MS;
   return kept > from.getTime() ? new Date(kept) : undefined;

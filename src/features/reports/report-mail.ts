@@ -10,10 +10,12 @@ const MONTH_NAME = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric
 
 /** @param to  one address */
 export function reportMail(to: string, report: MonthReport, baseUrl: string): Mail {
-  const { organization, provider, month } = report;
+  const { organization, provider, month, isRunning } = report;
   const monthName = MONTH_NAME.format(new Date(`${month}-01T00:00:00Z`));
   const head = cut(oneLine(`${organization.name}: report for ${monthName}`), SUBJECT_MAX);
-  const intro = `The monthly report by ${oneLine(provider.name)}, in short:`;
+  // The schedule may have another time zone than the organization.
+  const state = isRunning ? ' The month has not ended there: these are the figures so far.' : '';
+  const intro = `The monthly report by ${oneLine(provider.name)}, in short.${state}`;
   const lines = figuresOf(report);
   const query = new URLSearchParams({ org: organization.id, month }).toString();
   const link = `${baseUrl}${DASHBOARD_PAGES.reports}?${query}`;

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { clock } from '../../../../src/clock.ts';
+import { reportMail } from '../../../../src/features/reports/report-mail.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
@@ -170,6 +171,15 @@ describe('schedules of reports', function () {
     const html = decoded(mail).split('<!doctype html>')[1] ?? '';
     expect(html).to.contain('&lt;img src=x onerror=alert(1)&gt;');
     expect(html).not.to.contain('<img');
+  });
+
+  it('say so if the month has not ended on the clocks of the organization', async () => {
+    const orgId = await oldOrganization();
+    const month = clock.date().toISOString().slice(0, 7);
+    const { token } = tenant.admin;
+    const report = await app.call('GET', `/reports/month?orgId=${orgId}&month=${month}`, { token });
+    const { text, html } = reportMail('ada@example.com', report.body, 'https://muster.example.com');
+    for (const part of [text, html]) expect(part).to.contain('The month has not ended there');
   });
 
   it('pause, and say why, when the person has lost the right, the access or the account', async () => {
