@@ -16074,7 +16074,7 @@ export interface DeviceReport {
  */
 total: number
 /**
- * Devices whose agent was enrolled, or enrolled again.
+ * Devices that were added. One that was enrolled again is not new.
  */
 added: number
 /**

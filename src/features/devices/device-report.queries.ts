@@ -17,7 +17,7 @@ const count = z.number().int();
 const DeviceReport = z
   .object({
     total: count.describe('Devices in service at the end.'),
-    added: count.describe('Devices whose agent was enrolled, or enrolled again.'),
+    added: count.describe('Devices that were added. One that was enrolled again is not new.'),
     removed: count.describe('Devices taken out of service.'),
     bySystem: z.array(z.object({ osType: z.enum(['windows', 'macos', 'linux']), count })),
   })
@@ -38,13 +38,13 @@ export const deviceReport = reportPart({
     const isThere = '(left_at is null or left_at >= :to)';
     const { rows } = await tx.raw<{ rows: [Row] }>(
       `select count(*) filter (where ${isThere})::integer as total,
-        count(*) filter (where enrolled_at >= :from)::integer as added,
+        count(*) filter (where created_at >= :from)::integer as added,
         count(*) filter (where left_at >= :from and left_at < :to)::integer as removed,
         count(*) filter (where ${isThere} and os_type = 'windows')::integer as windows,
         count(*) filter (where ${isThere} and os_type = 'macos')::integer as macos,
         count(*) filter (where ${isThere} and os_type = 'linux')::integer as linux
-      from (select d.enrolled_at, d.os_type, ${leftServiceAtSql('d')} as left_at from devices d
-        where d.org_id = :orgId and d.enrolled_at < :to and ${wasInServiceSql('d')}) mine`,
+      from (select d.created_at, d.os_type, ${leftServiceAtSql('d')} as left_at from devices d
+        where d.org_id = :orgId and d.created_at < :to and ${wasInServiceSql('d')}) mine`,
       { orgId, from, to },
     );
     const [{ total, added, removed, ...systems }] = rows;

@@ -48,8 +48,8 @@ export const availabilityReport = reportPart({
     const { rows } = await tx.raw<{ rows: [Row] }>(
       `with mine as materialized (
         select d.id, coalesce(d.display_name, d.hostname) as name,
-          greatest(:from::timestamptz, d.enrolled_at) as begins, least(:to::timestamptz, ${leftServiceAtSql('d')}) as ends
-        from devices d where d.org_id = :orgId and d.enrolled_at < :to and ${wasInServiceSql('d')}
+          greatest(:from::timestamptz, d.created_at) as begins, least(:to::timestamptz, ${leftServiceAtSql('d')}) as ends
+        from devices d where d.org_id = :orgId and d.created_at < :to and ${wasInServiceSql('d')}
       ), measured as materialized (
         select m.id, m.name, extract(epoch from m.ends - m.begins)::float8 as whole, t.*
         from mine m cross join lateral (

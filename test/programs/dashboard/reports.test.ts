@@ -27,7 +27,7 @@ describe('the page of reports', () => {
     month = begin.toISOString().slice(0, 7);
     const device = await buildDevice(app, bakery, { hostname: 'OVEN-1' });
     await withSystem(app.server.database.pool, 'test', async (tx) => {
-      await tx('devices').where({ id: device.deviceId }).update({ enrolled_at: begin });
+      await tx('devices').where({ id: device.deviceId }).update({ created_at: begin });
       await tx('partner_login_branding').insert({
         partner_id: tenant.partnerId,
         logo_url: LOGO,

@@ -48,12 +48,13 @@ describe('the report on a month', function () {
       token,
     });
 
+  /** Enrolled again just now, which makes it no new device. */
   async function deviceOf(orgId: string, row: Record<string, unknown> = {}): Promise<EnrolledDevice> {
     const device = await buildDevice(app, orgId);
     await inSystem((tx) =>
       tx('devices')
         .where({ id: device.deviceId })
-        .update({ enrolled_at: hour(-1000), ...row }),
+        .update({ created_at: hour(-1000), ...row }),
     );
     return device;
   }
@@ -66,9 +67,9 @@ describe('the report on a month', function () {
     before(async () => {
       const { orgId } = tenant;
       first = await deviceOf(orgId, { display_name: 'Front desk' });
-      second = await deviceOf(orgId, { enrolled_at: hour(100), os_type: 'windows' });
+      second = await deviceOf(orgId, { created_at: hour(100), os_type: 'windows' });
       const gone = await deviceOf(orgId);
-      await deviceOf(orgId, { enrolled_at: new Date(end + HOUR) });
+      await deviceOf(orgId, { created_at: new Date(end + HOUR) });
       const removed = await app.call('DELETE', `/devices/${gone.deviceId}`, { token: tenant.admin.token });
       expect(removed.status).to.equal(200);
       const [about, other] = [first, second].map(({ deviceId }) => ({ org_id: orgId, device_id: deviceId }));
