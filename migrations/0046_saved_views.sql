@@ -17,8 +17,8 @@ create unique index saved_views_name on saved_views
   (user_id, list, lower(name), coalesce(org_id, partner_id, '00000000-0000-0000-0000-000000000000'));
 create index saved_views_of_organization on saved_views (org_id, list) where org_id is not null;
 create index saved_views_of_partner on saved_views (partner_id, list) where partner_id is not null;
--- People who reach only some organizations of a partner do not see what others have searched for in all of them.
+-- The service shows views of others that they share. A person who reaches only some organizations of a partner sees no
+-- others of the partner, which may say what was searched for in all of them.
 select protect_table('saved_views',
-  'user_id = (select app_user_id()) or is_shared and (org_id = any((select app_org_ids())::uuid[])
-    or partner_id = (select app_partner_wide()))',
-  'user_id = (select app_user_id())');
+  'org_id = any((select app_org_ids())::uuid[]) or partner_id = (select app_partner_wide())
+    or (user_id = (select app_user_id()) and partner_id = (select app_partner_id()))');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nfcText, Timestamp } from '../../platform/http/fields.ts';
+import { JsonColumn, JsonInput, nfcText, Timestamp } from '../../platform/http/fields.ts';
 
 const SEARCH_MAX = 4000;
 
@@ -8,20 +8,17 @@ const List = z
   .max(40)
   .regex(/^[a-z][a-z-]*$/, 'must be the name of a list, such as devices');
 const Name = nfcText(60);
-const Search = z
-  .record(z.string(), z.unknown())
-  .refine(
-    (search) => JSON.stringify(search).length <= SEARCH_MAX,
-    `must have at most ${SEARCH_MAX} characters of JSON`,
-  )
-  .describe('What is chosen on the page, as its address has it.');
+const Search = JsonInput.refine(
+  (search) => JSON.stringify(search).length <= SEARCH_MAX,
+  `must have at most ${SEARCH_MAX} characters of JSON`,
+).describe('What is chosen on the page, as its address has it.');
 
 export const SavedView = z
   .object({
     id: z.uuid(),
     list: z.string(),
     name: z.string(),
-    search: z.record(z.string(), z.unknown()),
+    search: JsonColumn,
     isShared: z
       .boolean()
       .describe('Whether colleagues see it: people of the same organization, or of the same partner.'),

@@ -44,13 +44,9 @@ describe('saved views of the dashboard', () => {
   it('bring along what an earlier release has kept in the browser', async () => {
     const page = await dashboard.open('/audit', { person: tenant.admin });
     await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor();
-    await page.evaluate(
-      ([key, value]) => window.localStorage.setItem(key ?? '', value ?? ''),
-      [
-        `muster-alerts-views-${tenant.admin.id}`,
-        JSON.stringify([{ name: 'From the browser', search: { q: 'disk' } }]),
-      ],
-    );
+    const key = JSON.stringify(`muster-alerts-views-${tenant.admin.id}`);
+    const kept = JSON.stringify(JSON.stringify([{ name: 'From the browser', search: { q: 'disk' } }]));
+    await page.evaluate(`localStorage.setItem(${key}, ${kept})`);
     const stored = page.waitForResponse(
       (response) => response.url().endsWith('/saved-views') && response.status() === 201,
     );
@@ -59,10 +55,6 @@ describe('saved views of the dashboard', () => {
     await page.getByRole('button', { name: 'Views' }).click();
     await page.getByRole('button', { name: 'From the browser', exact: true }).click();
     await page.waitForURL(/q=disk/);
-    const left = await page.evaluate(
-      (key) => window.localStorage.getItem(key),
-      `muster-alerts-views-${tenant.admin.id}`,
-    );
-    expect(JSON.parse(left ?? '[]')).to.deep.equal([]);
+    expect(await page.evaluate(`localStorage.getItem(${key})`)).to.equal('[]');
   });
 });
