@@ -21,6 +21,7 @@ const PATHS: Record<string, RegExp> = {
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
   alert_rules: /^\/alert-rules/,
+  event_log_questions: /^\/event-log-questions/,
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
   notification_policies: /^\/notification-policies/,

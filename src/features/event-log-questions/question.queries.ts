@@ -23,14 +23,14 @@ export const accessibleQuestions = (ctx: Reader) =>
 export type FoundAnswer = EventLogAnswer & Pick<DeviceModel, 'hostname' | 'displayName'>;
 
 const SHOWN = [
-  'deviceId',
-  'orgId',
+  'device_id',
+  'org_id',
   'outcome',
   'code',
   'message',
-  'askedAt',
-  'endedAt',
-  'entryCount',
+  'asked_at',
+  'ended_at',
+  'entry_count',
 ] as const;
 
 /** What became of a question at the devices that the caller may see, without the entries. */
@@ -42,7 +42,7 @@ export const accessibleAnswers = ({ tx, caller }: Reader, questionId: string) =>
     .select(
       SHOWN.map((column) => `event_log_answers.${column}`),
       'device.hostname',
-      'device.display_name as displayName',
+      'device.display_name',
     );
 
 /**
@@ -69,7 +69,10 @@ export async function addDevices(
   });
 }
 
-/** As many at a time as the kind says are of one organization, which is the target of the work. */
+/**
+ * As many at a time as the kind says are of one organization, which is the target of the work. All of it is added, because
+ * none has a key: a join with what was added would compare thousands of rows with each other.
+ */
 const ADD = `with found as materialized (:devices),
   wanted as materialized (
     select new_row_id() as id, found.org_id, found.id as device_id, found.org_id::text as target,
@@ -78,7 +81,7 @@ const ADD = `with found as materialized (:devices),
     from found order by found.id
   ), added as (${INSERT_MANY})
   insert into event_log_answers (id, question_id, org_id, device_id)
-  select n.id, :questionId::uuid, n.org_id, n.device_id from wanted n join added on added.id = n.id`;
+  select id, :questionId::uuid, org_id, device_id from wanted`;
 
 /** How many devices of each question have which outcome, of those that the caller may see. */
 export async function countOutcomes(

@@ -458,17 +458,22 @@ export async function cancelMany(tx: Tx, ids: readonly string[]): Promise<string
     where id = any(?::uuid[]) and finished_at is null order by id for no key update`,
     [[...ids]],
   );
-  const unheld = rows.filter(({ isHeld }) => !isHeld).map(({ id }) => id);
-  await tx.raw(
-    `update work set cancel_requested_at = coalesce(cancel_requested_at, now()), paused_at = null, updated_at = now(),
-      stage = case when id = any(:unheld::uuid[]) then 'ended' else stage end,
-      status = case when id = any(:unheld::uuid[]) then 'cancelled' else status end,
-      finished_at = case when id = any(:unheld::uuid[]) then now() else finished_at end
-    where id = any(:ids::uuid[])`,
-    { ids: rows.map(({ id }) => id), unheld } as never,
-  );
-  return unheld;
+  // The triggers of the table compare the rows of a statement before and after it with each other.
+  for (let first = 0; first < rows.length; first += CANCELLED_AT_ONCE) {
+    const part = rows.slice(first, first + CANCELLED_AT_ONCE).map(({ id }) => id);
+    await tx.raw(
+      `update work set cancel_requested_at = coalesce(cancel_requested_at, now()), paused_at = null, updated_at = now(),
+        status = case when stage in ('ready', 'parked') then 'cancelled' else status end,
+        finished_at = case when stage in ('ready', 'parked') then now() else finished_at end,
+        stage = case when stage in ('ready', 'parked') then 'ended' else stage end
+      where id = any(?::uuid[])`,
+      [part],
+    );
+  }
+  return rows.filter(({ isHeld }) => !isHeld).map(({ id }) => id);
 }
+
+const CANCELLED_AT_ONCE = 250;
 
 /**
  * Gives work to its device, as if it had not begun before: `step` is begun when the command has ended.
