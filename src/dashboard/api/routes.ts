@@ -4895,7 +4895,27 @@ body: {
 orgId?: (string | null)
 name?: (string | null)
 target: DeviceTarget1
-query: EventLogQuestionQuery
+query: {
+name: string
+level?: (("information" | "warning" | "error" | "critical" | "verbose")[] | null)
+/**
+ * The whole source, in any case.
+ */
+source?: (string | null)
+eventId?: (number | null)
+/**
+ * A part of the message, in any case.
+ */
+text?: (string | null)
+/**
+ * Entries at or after: an instant, or a day (UTC).
+ */
+startTime?: (string | null)
+/**
+ * Entries at or before: an instant, or a day (UTC).
+ */
+endTime?: (string | null)
+}
 /**
  * For how long devices are waited for.
  */
@@ -11392,18 +11412,8 @@ eventId?: number
  * A part of the message, in any case.
  */
 text?: string
-/**
- * Only entries at or after this time.
- */
-startTime?: {
-[k: string]: unknown
-}
-/**
- * Only entries at or before this time.
- */
-endTime?: {
-[k: string]: unknown
-}
+startTime?: string
+endTime?: string
 }
 /**
  * The devices are found out once, when the question is made: devices that match later are not asked.

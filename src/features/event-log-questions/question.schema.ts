@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { Id, isStorableJson, listOf, nfcText, Timestamp } from '../../platform/http/fields.ts';
+import { Id, isStorableJson, listOf, nfcText, noneBefore, Timestamp } from '../../platform/http/fields.ts';
 import { pageOf, PageQuery } from '../../platform/http/pagination.ts';
 import { LOG_PAGE_MAX, LogConditions, LogEntry, LogNameOnly, LogQuerySummary } from '../../protocol/index.ts';
 import { DeviceTarget } from '../device-targets/index.ts';
+import { ConditionTimes } from '../logs/index.ts';
 
 export const Outcome = z.enum(['waiting', 'asked', 'answered', 'failed', 'never_came', 'cancelled']);
 export type Outcome = z.infer<typeof Outcome>;
@@ -10,9 +11,19 @@ export type Outcome = z.infer<typeof Outcome>;
 const DAYS_MAX = 30;
 
 /** The log and the conditions, as live queries have them. */
+const NewQuestionQuery = z
+  .strictObject({ ...LogNameOnly.shape, ...LogConditions.shape, ...ConditionTimes })
+  .superRefine(noneBefore('startTime', 'endTime'))
+  .superRefine(isStorableJson);
+
+/** The same as it is stored and sent to devices. */
 export const QuestionQuery = z
-  .strictObject({ ...LogNameOnly.shape, ...LogConditions.shape })
-  .superRefine(isStorableJson)
+  .object({
+    ...LogNameOnly.shape,
+    ...LogConditions.shape,
+    startTime: z.string().optional(),
+    endTime: z.string().optional(),
+  })
   .meta({ id: 'EventLogQuestionQuery' });
 export type QuestionQuery = z.infer<typeof QuestionQuery>;
 
@@ -22,7 +33,7 @@ export const NewQuestion = z.strictObject({
   target: DeviceTarget.describe(
     'The devices are found out once, when the question is made: devices that match later are not asked.',
   ),
-  query: QuestionQuery,
+  query: NewQuestionQuery,
   days: z.number().int().min(1).max(DAYS_MAX).default(7).describe('For how long devices are waited for.'),
   atMostRowsPerDevice: z
     .number()

@@ -26,4 +26,42 @@ const deviceLogsRoute = createRoute({
   component: lazyRouteComponent(() => import('./device-logs-page.tsx'), 'DeviceLogsPage'),
 });
 
-export const eventLogPages = [fleetLogsRoute, deviceLogsRoute] as const;
+const page = z.number().int().positive().optional().catch(undefined);
+
+const questionsRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/event-logs/questions',
+  validateSearch: z.object({ page }),
+  staticData: { title: 'Standing questions', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./questions-page.tsx'), 'QuestionsPage'),
+});
+
+const questionRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/event-logs/questions/$questionId',
+  validateSearch: z.object({
+    page,
+    outcome: z
+      .array(z.enum(['waiting', 'asked', 'answered', 'failed', 'never_came', 'cancelled']))
+      .optional()
+      .catch(undefined),
+  }),
+  staticData: { title: 'Standing question', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./question-page.tsx'), 'QuestionPage'),
+});
+
+const answerRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/event-logs/questions/$questionId/$deviceId',
+  validateSearch: LogSearch,
+  staticData: { title: 'Answer of a device', permission: 'devices:read' },
+  component: lazyRouteComponent(() => import('./answer-page.tsx'), 'AnswerPage'),
+});
+
+export const eventLogPages = [
+  fleetLogsRoute,
+  deviceLogsRoute,
+  questionsRoute,
+  questionRoute,
+  answerRoute,
+] as const;
