@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import { newId } from '../../src/platform/ids.ts';
-import { buildPerson, buildTenant, giveSecondFactor, type Person } from '../support/factories.ts';
+import {
+  buildDevice,
+  buildPerson,
+  buildTenant,
+  giveSecondFactor,
+  type Person,
+} from '../support/factories.ts';
 import { asOwner } from '../support/test-postgres.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { allRows, nameOf } from './row-kinds.ts';
@@ -88,6 +94,7 @@ describe('a change of a partner as a whole', () => {
     start: '2100-01-01T00:00',
     durationMinutes: 60,
   };
+  const QUESTION = { target: { all: true }, query: { name: 'System' } };
   const RULE = {
     name: 'Of all',
     severity: 'high',
@@ -101,6 +108,10 @@ describe('a change of a partner as a whole', () => {
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
+  const question = once(async () => {
+    await buildDevice(app, tenant.orgId);
+    return make('/event-log-questions', QUESTION);
+  });
   const alertRule = once(() => make('/alert-rules', RULE));
   const channel = once(() => make('/notification-channels', CHANNEL));
   const policy = once(() => make('/notification-policies', policyBody('Of all')));
@@ -153,6 +164,11 @@ describe('a change of a partner as a whole', () => {
     'POST /maintenance-windows/:id/end': async () => ({
       path: `/maintenance-windows/${await maintenance()}/end`,
     }),
+    'POST /event-log-questions': async () => ({ path: '/event-log-questions', body: QUESTION }),
+    'POST /event-log-questions/:id/cancel': async () => ({
+      path: `/event-log-questions/${await question()}/cancel`,
+    }),
+    'DELETE /event-log-questions/:id': async () => ({ path: `/event-log-questions/${await question()}` }),
     'POST /alert-rules': async () => ({ path: '/alert-rules', body: { ...RULE, name: 'Another' } }),
     'POST /alert-rules/preview': async () => ({
       path: '/alert-rules/preview',

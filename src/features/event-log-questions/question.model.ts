@@ -62,11 +62,6 @@ export class EventLogAnswer extends BaseModel {
 
   static override relationMappings: RelationMappings = {
     device: belongsTo(DeviceModel, 'event_log_answers', 'device_id'),
-    question: {
-      relation: BaseModel.BelongsToOneRelation,
-      modelClass: EventLogQuestion,
-      join: { from: 'event_log_answers.question_id', to: 'event_log_questions.id' },
-    },
   };
 }
 

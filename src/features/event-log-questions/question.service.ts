@@ -149,9 +149,10 @@ export async function cancelQuestion(
   // The work first, as where a device answers.
   const ended = await cancelMany(ctx.tx, open);
   const now = clock.date();
+  const { cancelledAt: before } = question;
   const cancelled = await question.$query(ctx.tx).patchAndFetch({ cancelledAt: now, endsAt: now });
   await markCancelled(ctx.tx, ended);
-  ctx.recordChange({ cancelledAt: question.cancelledAt }, { cancelledAt: cancelled.cancelledAt });
+  ctx.recordChange({ cancelledAt: before }, { cancelledAt: cancelled.cancelledAt });
   ctx.afterCommit(() => work.wake());
   return withCounts(ctx, cancelled);
 }
