@@ -143,6 +143,8 @@ export async function seedTenants(tx: Tx, time: DemoTime): Promise<SeededTenants
       settings: JSON.stringify({ agentUpdates }),
       ...created,
     });
+    // The past of the demo has figures of each minute for two days only (src/features/metrics/metric-import.ts).
+    await tx('metric_retention').insert({ org_id: id, minute_days: 2, quarter_days: 90, hour_days: 730 });
     // Notebooks are switched off for a week end; a week is news.
     await tx('alert_rules')
       .where({ org_id: id, condition_kind: 'offline' })

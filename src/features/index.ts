@@ -38,6 +38,8 @@ import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
+import { feature as scriptRuns } from './script-runs/index.ts';
+import { feature as scriptSchedules, scriptSchedulesUseFilters } from './script-schedules/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
 import { feature as search } from './search/index.ts';
 import { feature as service } from './service.ts';
@@ -72,6 +74,8 @@ export const FEATURES = [
   groups,
   filters,
   scripts,
+  scriptRuns,
+  scriptSchedules,
   search,
   commands,
   terminals,
@@ -107,6 +111,7 @@ const CONTRIBUTIONS = {
     backupConfigsUseFilters,
     maintenanceWindowsUseFilters,
     alertRulesUseFilters,
+    scriptSchedulesUseFilters,
   ],
   searchSources: [
     deviceSearch,

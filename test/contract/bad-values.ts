@@ -135,6 +135,7 @@ export function sample(name: string, shape: Shape, given: Ids): unknown {
     code: '123456',
     slug: `slug-${newId()}`,
     timezone: 'UTC',
+    cron: '30 2 * * *',
     status: 'active',
     expiresAt: '2100-01-01T00:00:00Z',
     permissions: ['devices:read'],

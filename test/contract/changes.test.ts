@@ -195,6 +195,12 @@ describe('changes in the audit trail', function () {
       before: { severity: 'high', cooldownMinutes: 0 },
       after: { severity: 'critical', cooldownMinutes: 5 },
     }),
+    'PATCH /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
+      body: { cron: '0 3 * * *', enabled: false },
+      before: { cron: '30 2 * * *', enabled: true },
+      after: { cron: '0 3 * * *', enabled: false },
+    }),
     'PUT /partners/me/login-branding': async () => ({
       path: '/partners/me/login-branding',
       body: { headline: 'Welcome', accentColor: '#1A2B3C' },
@@ -340,6 +346,19 @@ describe('changes in the audit trail', function () {
         message: 'Message',
       }),
     );
+  const scriptSchedule = async () => {
+    const send = async (path: string, body: object) =>
+      (await app.call('POST', path, { token: tenant.admin.token, body })).body.id as string;
+    const { orgId } = tenant;
+    return send('/script-schedules', {
+      orgId,
+      name: `Schedule ${newId()}`,
+      scriptId: await send('/scripts', { orgId, name: 'Clean', language: 'bash', content: 'true' }),
+      cron: '30 2 * * *',
+      timezone: 'UTC',
+      target: { all: true },
+    });
+  };
   const alertRule = async () =>
     (
       await app.call('POST', '/alert-rules', {

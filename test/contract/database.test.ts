@@ -32,6 +32,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   users: { status: 'active' },
   partner_users: { org_access: 'all' },
   roles: { scope: 'organization', partner_id: null },
+  script_schedules: { catch_up_minutes: 60 },
+  script_runs: { language: 'bash', version: '0'.repeat(64), org_ids: `{${newId()}}` },
   devices: { condition: 'normal', os_type: 'linux', architecture: 'x64' },
   device_presence: { state: 'connected', reason: 'connected' },
   presence_changes: { state: 'connected' },

@@ -118,6 +118,13 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
   commands: ({ deviceId, orgId }) => `insert into commands (id, org_id, device_id, type, payload, status,
       timeout_seconds, expires_at, finished_at)
     values ($id, '${orgId}', '${deviceId}', 'agent.ping', '{}', 'succeeded', 60, $at, $at)`,
+  // Its devices were all refused.
+  script_runs: ({
+    orgId,
+  }) => `insert into script_runs (id, partner_id, org_ids, script_name, language, content,
+      os_types, timeout_seconds, version, target, created_at, expires_at)
+    select $id, partner_id, array[id], 's', 'bash', 'true', '{}', 60, $token, '{"all":true}', $at, $at
+    from organizations where id = '${orgId}'`,
   alerts: ({ orgId }) => `insert into alerts (id, org_id, kind, severity, status, title, message, resolved_at)
     values ($id, '${orgId}', 'disk_full', 'low', 'resolved', 't', 'm', $at)`,
   device_upgrades: ({

@@ -29,7 +29,12 @@ describe('the route table', () => {
     const id = newId();
     for (const row of rows.filter(hasId)) {
       const names = parametersOf(row.path);
-      const given = Object.fromEntries(names.map((name) => [name, isId(name) ? id.toUpperCase() : '1']));
+      const given = Object.fromEntries(
+        names.map((name) => [
+          name,
+          isId(name) ? id.toUpperCase() : name === 'outputHash' ? 'A'.repeat(64) : '1',
+        ]),
+      );
       const parsed = row.params?.safeParse(given);
       expect(parsed?.success, row.path).to.equal(true);
       for (const name of names.filter(isId)) expect(parsed?.data, row.path).to.have.property(name, id);

@@ -71,8 +71,12 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   // Messages name alerts and the site that they share, and reach people at the address of their account.
   notifications: ['alerts', 'sites', 'users'],
   organizations: ['partner_users'],
+  // One output of each group is read from the command that has it, and a list names the people who started the runs.
+  'script-runs': ['commands', 'users'],
   // Whose people sign in with which provider, and who of them is an administrator.
   sso: ['users', 'system_users', 'partner_users', 'organization_users', 'roles'],
+  // A list names the scripts and the people by whose rights they run, and a filter that is used is looked up with the schedules.
+  'script-schedules': ['scripts', 'users', 'saved_filters'],
   // Joined to show what a person may do where.
   users: ['roles', 'sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };
@@ -88,6 +92,8 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   devices: ['device_group_members', 'device_group_changes'],
   // A new organization is added to the access lists of its partner's people.
   organizations: ['partner_users'],
+  // One output of each group is read from the command that has it, and a list names the people who started the runs.
+  'script-runs': ['commands', 'users'],
   // Ending an account's credentials ends everything that could restore them.
   users: ['sessions', 'mfa_challenges', 'passkeys', 'password_resets', 'registrations', 'user_mfa'],
 };

@@ -28,6 +28,7 @@ const PATHS: Record<string, RegExp> = {
   webhooks: /^\/webhooks/,
   alert_rules: /^\/alert-rules/,
   event_log_questions: /^\/event-log-questions/,
+  script_schedules: /^\/script-schedules/,
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
   notification_policies: /^\/notification-policies/,
@@ -39,6 +40,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   background_jobs: 'made and changed by the server',
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
+  script_runs: 'of the devices that it runs on, which the user reaches',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
   membership_invitations: 'below /users, with the memberships that they become',
   invitations: 'no code uses it',
@@ -47,8 +49,10 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
 /** What these paths change beside a partner as a whole, each with the reason why access to some organizations will do. */
 const OF_LESS: Record<string, string> = {
   'POST /maintenance-windows/preview': 'it only computes times',
+  'POST /script-schedules/preview': 'it only computes times',
   'PATCH /orgs/organizations/order': 'it moves only the organizations that the user reaches',
   'POST /scripts/:id/execute': 'it runs on devices that the user reaches, and changes no script',
+  'POST /scripts/:id/runs': 'it runs on devices that the user reaches, and changes no script',
   'POST /notification-policies/simulate': 'it changes nothing',
   'PATCH /users/me/notification-settings': 'it changes what the user is told, and nobody else',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
@@ -113,6 +117,14 @@ describe('a change of a partner as a whole', () => {
     return make('/event-log-questions', QUESTION);
   });
   const alertRule = once(() => make('/alert-rules', RULE));
+  const scheduleBody = async (name: string) => ({
+    name,
+    scriptId: await script(),
+    cron: '30 2 * * *',
+    timezone: 'UTC',
+    target: { all: true },
+  });
+  const scriptSchedule = once(async () => make('/script-schedules', await scheduleBody('Of all')));
   const channel = once(() => make('/notification-channels', CHANNEL));
   const policy = once(() => make('/notification-policies', policyBody('Of all')));
   const role = once(() => make('/roles', ROLE));
@@ -169,6 +181,17 @@ describe('a change of a partner as a whole', () => {
       path: `/event-log-questions/${await question()}/cancel`,
     }),
     'DELETE /event-log-questions/:id': async () => ({ path: `/event-log-questions/${await question()}` }),
+    'POST /script-schedules': async () => ({
+      path: '/script-schedules',
+      body: await scheduleBody('Another'),
+    }),
+    'PATCH /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
+      body: { enabled: false },
+    }),
+    'DELETE /script-schedules/:id': async () => ({
+      path: `/script-schedules/${await scriptSchedule()}`,
+    }),
     'POST /alert-rules': async () => ({ path: '/alert-rules', body: { ...RULE, name: 'Another' } }),
     'POST /alert-rules/preview': async () => ({
       path: '/alert-rules/preview',

@@ -25,11 +25,25 @@ export function adminPictures({ deviceId, filterId, snapshotId, folder }: Story)
     { name: 'devices', path: DEVICES, prepare: rowWith('-SRV-') },
     { name: 'devices-dark', path: DEVICES, isDark: true, prepare: rowWith('-SRV-') },
     { name: 'device', path: `/devices/${deviceId}`, prepare: textOf('Processor') },
+    {
+      name: 'device-history',
+      path: `/devices/${deviceId}?tab=history`,
+      prepare: (page) => page.getByRole('listitem').filter({ hasText: 'is almost full' }).first().waitFor(),
+    },
     { name: 'event-log', path: logs, prepare: shown },
     { name: 'event-log-dark', path: logs, isDark: true, prepare: shown },
     { name: 'filter', path: `/filters/${filterId}`, prepare: textOf(/^\d+ devices$/) },
     { name: 'alerts', path: '/alerts', prepare: rowWith('is almost full') },
     { name: 'audit', path: `/audit?to=${asJson(yesterday())}`, prepare: rowWith('Technician') },
+    {
+      name: 'script-run',
+      path: '/scripts/runs',
+      async prepare(page) {
+        const run = page.getByRole('row').filter({ hasText: 'Completed' }).getByRole('link').first();
+        await run.click();
+        await page.getByRole('row').nth(1).waitFor();
+      },
+    },
     {
       name: 'backup',
       path: `/backup/snapshots/${snapshotId}?path=${encodeURIComponent(folder)}`,
@@ -53,11 +67,8 @@ export const systemPictures: Picture[] = [
         .getByRole('row', { name: /1\.4\.0-rc\.2/ })
         .getByRole('button', { name: 'Details' })
         .click();
-      await page
-        .getByRole('dialog')
-        .getByText(/healthy/i)
-        .first()
-        .waitFor();
+      // In the narrow dialog the waves are cards.
+      await page.getByRole('dialog').getByText('1.4.0-rc.2').first().waitFor();
     },
   },
 ];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { clock, HOUR_MS } from '../../clock.ts';
 import type { DemoClient } from './data.ts';
+import { SCRIPTS } from './scripts.ts';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config.ts';
@@ -11,7 +12,7 @@ import type { Server } from '../../server.ts';
 
 /**
  * Settings of a provider's users, created through the API by the demo's administrator: filters and their groups,
- * scripts and their runs, tags, devices in maintenance, who is told about alerts, and a maintenance window. A second run
+ * scripts, their runs and a schedule, tags, devices in maintenance, who is told about alerts, and a maintenance window. A second run
  * changes nothing.
  */
 
@@ -83,41 +84,6 @@ const FILTERS = [
   },
 ] as const;
 
-const SCRIPTS = [
-  {
-    name: 'Free space on the system disk',
-    description: 'Removes what Windows Update and the browsers can fetch again.',
-    language: 'powershell',
-    osTypes: ['windows'],
-    content:
-      'Remove-Item $env:TEMP\\* -Recurse -Force -ErrorAction SilentlyContinue\nGet-PSDrive C | Select-Object Used, Free\n',
-    runsOn: { osType: 'windows', devices: 8 },
-  },
-  {
-    name: 'Restart the print spooler',
-    description: null,
-    language: 'powershell',
-    osTypes: ['windows'],
-    content: 'Restart-Service -Name Spooler\nGet-Service -Name Spooler\n',
-    runsOn: { osType: 'windows', devices: 2 },
-  },
-  {
-    name: 'Pending security updates',
-    description: 'Counts the packages of Debian’s security archive that wait.',
-    language: 'bash',
-    osTypes: ['linux'],
-    content: "apt-get --just-print upgrade | grep -c '^Inst.*security' || true\n",
-    runsOn: { osType: 'linux', devices: 6 },
-  },
-  {
-    name: 'Who is signed in',
-    description: null,
-    language: 'bash',
-    osTypes: ['linux', 'macos'],
-    content: 'who -u\n',
-  },
-] as const;
-
 const PILOT = { of: 'northway-logistics', name: 'Pilot machines', devices: 6 };
 const MAINTENANCE = { devices: 3, hours: 5 };
 
@@ -130,10 +96,26 @@ export async function setUpWork(client: DemoClient): Promise<void> {
   );
   await makeFiltersAndGroups(client, orgIds, devices);
   await makeScripts(client, devices);
+  await scheduleScript(client);
   await markDevices(client, devices);
   await setUpNotifications(client);
   await planMaintenance(client, orgIds);
   await addAlertRules(client);
+  await noteDevices(client, devices);
+}
+
+const NOTES = [
+  { text: 'Reception. Call before a restart: patients are checked in here.', isPinned: true },
+  { text: 'The fan was replaced under warranty.', isPinned: false },
+] as const;
+
+/** What a technician finds on the page of the first device. */
+async function noteDevices(client: DemoClient, [device]: readonly Device[]): Promise<void> {
+  if (device === undefined) return;
+  const path = `/devices/${device.id}/notes`;
+  const { data: known } = await client.get(path, z.object({ data: z.array(Id) }));
+  if (known.length > 0) return;
+  for (const note of NOTES) await client.post(path, note, Anything);
 }
 
 async function makeFiltersAndGroups(
@@ -164,6 +146,29 @@ async function makeFiltersAndGroups(
     { ...group, description: 'They get what is new a week before the others.' },
     Anything,
   );
+}
+
+/** One of the scripts runs by itself, each night. */
+const NIGHTLY = {
+  script: 'Pending security updates',
+  schedule: {
+    name: 'Security updates, each night',
+    cron: '30 3 * * *',
+    timezone: 'Europe/London',
+    target: { all: true },
+  },
+};
+
+async function scheduleScript(client: DemoClient): Promise<void> {
+  const schedules = namesOf(await client.get('/script-schedules?limit=100', List));
+  if (schedules.has(NIGHTLY.schedule.name)) return;
+  const { data: scripts } = await client.get(
+    '/scripts?limit=100',
+    z.object({ data: z.array(z.object({ id: z.string(), name: z.string() })) }),
+  );
+  const scriptId = scripts.find(({ name }) => name === NIGHTLY.script)?.id;
+  if (scriptId === undefined) return;
+  await client.post('/script-schedules', { ...NIGHTLY.schedule, scriptId }, Anything);
 }
 
 async function makeScripts(client: DemoClient, devices: readonly Device[]): Promise<void> {

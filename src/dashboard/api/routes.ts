@@ -4222,6 +4222,9 @@ secrets?: ({
 } | null)
 }
 response: {
+/**
+ * The id of the script run.
+ */
 executionId: string
 commands: Command[]
 /**
@@ -4232,6 +4235,382 @@ deviceId: string
 code: string
 message: string
 }[]
+}
+}
+/**
+ * Start a script run
+ */
+"POST /scripts/{id}/runs": {
+params: {
+id: string
+}
+body: {
+target: DeviceTarget
+/**
+ * Only devices of this organization.
+ */
+orgId?: (string | null)
+/**
+ * Environment variables of the script: PARAM_<name>.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.
+ */
+secrets?: ({
+[k: string]: string
+} | null)
+/**
+ * How long the run waits for devices that are offline.
+ */
+ttlSeconds?: (number | null)
+}
+response: {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+/**
+ * What devices run, also if the script was changed since. Null if you can neither see the script nor execute scripts.
+ */
+content: (string | null)
+osTypes: ("windows" | "macos" | "linux")[]
+timeoutSeconds: number
+/**
+ * Those of `target.deviceIds` that do not exist, or that you cannot access.
+ */
+unknownDeviceIds: string[]
+}
+}
+/**
+ * List script runs, newest first
+ */
+"GET /script-runs": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+scriptId?: string
+scheduleId?: string
+/**
+ * Only runs that this person has started.
+ */
+createdBy?: string
+/**
+ * Only runs on devices of this organization.
+ */
+orgId?: string
+state?: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+}
+response: {
+data: ScriptRun[]
+pagination: Pagination
+}
+}
+/**
+ * Read a script run
+ */
+"GET /script-runs/{id}": {
+params: {
+id: string
+}
+response: ScriptRunDetails
+}
+/**
+ * List what became of a script run on each device, by name
+ */
+"GET /script-runs/{id}/devices": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+outcome?: ("waiting" | "running" | "completed" | "failed" | "timed_out" | "cancelled" | "expired" | "refused")
+/**
+ * Only devices that have reported this.
+ */
+outputHash?: string
+}
+response: {
+data: ScriptRunDevice[]
+pagination: Pagination
+}
+}
+/**
+ * List the outputs of a script run, the most frequent first
+ */
+"GET /script-runs/{id}/outputs": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+}
+response: {
+data: ScriptRunOutputGroup[]
+pagination: Pagination
+}
+}
+/**
+ * Read an output of a script run
+ */
+"GET /script-runs/{id}/outputs/{outputHash}": {
+params: {
+id: string
+outputHash: string
+}
+response: ScriptRunOutput
+}
+/**
+ * Cancel a script run
+ */
+"POST /script-runs/{id}/cancel": {
+params: {
+id: string
+}
+response: ScriptRunDetails
+}
+/**
+ * Run the same version of a script again
+ */
+"POST /script-runs/{id}/run-again": {
+params: {
+id: string
+}
+body: {
+/**
+ * `failed`: those on which it failed, timed out or expired. Only devices that you can access.
+ */
+which: ("all" | "failed")
+/**
+ * Required again if the run had secrets, with the same names: they are not kept.
+ */
+secrets?: ({
+[k: string]: string
+} | null)
+}
+response: ScriptRunDetails
+}
+/**
+ * List script schedules by name
+ */
+"GET /script-schedules": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only schedules of this organization, and those of its partner.
+ */
+orgId?: string
+scriptId?: string
+}
+response: {
+data: ScriptSchedule[]
+pagination: Pagination
+}
+}
+/**
+ * Create a script schedule
+ */
+"POST /script-schedules": {
+body: {
+name: string
+scriptId: string
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron: string
+/**
+ * Of the clocks by which it is due.
+ */
+timezone: string
+target: DeviceTarget2
+/**
+ * Environment variables of the script: PARAM_<name>. They are stored as they are, so they must hold no secrets.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
+ */
+catchUpMinutes?: (number | null)
+/**
+ * Leave it out in partner scope for the devices of all organizations.
+ */
+orgId?: (string | null)
+}
+response: ScriptSchedule
+}
+/**
+ * Show when a script schedule would be due
+ */
+"POST /script-schedules/preview": {
+body: {
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron: string
+timezone: string
+}
+response: {
+/**
+ * The next three times.
+ */
+data: string[]
+}
+}
+/**
+ * Read a script schedule
+ */
+"GET /script-schedules/{id}": {
+params: {
+id: string
+}
+response: ScriptSchedule
+}
+/**
+ * Change, enable or disable a script schedule
+ */
+"PATCH /script-schedules/{id}": {
+params: {
+id: string
+}
+body: {
+name?: (string | null)
+scriptId?: (string | null)
+/**
+ * Default true.
+ */
+enabled?: (boolean | null)
+/**
+ * Minute, hour, day of the month, month and weekday, such as `30 2 * * 1-5`; at most every 5 minutes. A time that clocks skip stands for the first moment after it, and one that they show twice counts once.
+ */
+cron?: (string | null)
+/**
+ * Of the clocks by which it is due.
+ */
+timezone?: (string | null)
+/**
+ * Looked up at each run.
+ */
+target?: (DeviceTarget1 | null)
+/**
+ * Environment variables of the script: PARAM_<name>. They are stored as they are, so they must hold no secrets.
+ */
+parameters?: ({
+[k: string]: string
+} | null)
+/**
+ * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
+ */
+catchUpMinutes?: (number | null)
+}
+response: ScriptSchedule
+}
+/**
+ * Delete a script schedule
+ */
+"DELETE /script-schedules/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
 }
 }
 /**
@@ -4894,7 +5273,7 @@ body: {
  */
 orgId?: (string | null)
 name?: (string | null)
-target: DeviceTarget1
+target: DeviceTarget3
 query: {
 name: string
 level?: (("information" | "warning" | "error" | "critical" | "verbose")[] | null)
@@ -5372,7 +5751,7 @@ name: string
  */
 enabled?: (boolean | null)
 severity: ("critical" | "high" | "medium" | "low" | "info")
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * Whether the alert resolves by itself when the condition is no longer met. Default true.
@@ -5398,7 +5777,7 @@ body: {
  * Leave it out in partner scope for a rule of the partner.
  */
 orgId?: (string | null)
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * After an alert of the rule about a device was resolved, the rule raises none about it for this time.
@@ -5427,7 +5806,7 @@ body: {
 name?: (string | null)
 enabled?: (boolean | null)
 severity?: (("critical" | "high" | "medium" | "low" | "info") | null)
-target?: (DeviceTarget | null)
+target?: (DeviceTarget1 | null)
 condition?: (AlertCondition | null)
 /**
  * Whether the alert resolves by itself when the condition is no longer met.
@@ -5483,7 +5862,7 @@ body: {
  * Shown with the devices, also to people of the organizations.
  */
 name: string
-target: DeviceTarget
+target: DeviceTarget1
 timezone: string
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
@@ -5588,7 +5967,7 @@ body: {
  * Shown with the devices, also to people of the organizations.
  */
 name?: (string | null)
-target?: (DeviceTarget | null)
+target?: (DeviceTarget1 | null)
 timezone?: (string | null)
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.
@@ -11160,6 +11539,390 @@ startedAt: (string | null)
 finishedAt: (string | null)
 }
 /**
+ * The devices that you can access at this moment, at most 10000. Those that cannot run the script are listed as refused, and stop none of the others.
+ */
+export interface DeviceTarget {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunCounts".
+ */
+export interface ScriptRunCounts {
+/**
+ * The device has not begun: it is busy, or away.
+ */
+waiting: number
+running: number
+/**
+ * Ended with exit code 0.
+ */
+completed: number
+/**
+ * Ended with another exit code, by a signal, or could not be run.
+ */
+failed: number
+timedOut: number
+cancelled: number
+/**
+ * The device was away until the run expired.
+ */
+expired: number
+/**
+ * The device was given no command.
+ */
+refused: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceTarget".
+ */
+export interface DeviceTarget1 {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRun".
+ */
+export interface ScriptRun {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunDetails".
+ */
+export interface ScriptRunDetails {
+id: string
+partnerId: string
+/**
+ * Those of its organizations that you can access.
+ */
+orgIds: string[]
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * As it was called when the run was started.
+ */
+scriptName: string
+language: ("bash" | "powershell" | "python")
+/**
+ * SHA-256 of the language, the timeout and the content that devices run, separated by line breaks.
+ */
+version: string
+/**
+ * `starting`: its commands are being added. `failed`: not all of them could be added. A run on whose devices the script has failed is `completed`.
+ */
+state: ("starting" | "running" | "cancelling" | "completed" | "cancelled" | "failed")
+counts: ScriptRunCounts
+/**
+ * The number of its devices that you can access.
+ */
+total: number
+/**
+ * Null without the permission to execute scripts, because they may be secrets.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+secretNames: string[]
+/**
+ * Which devices were asked for; they were looked up once. Null of a repetition, and if you cannot access all organizations of the run.
+ */
+target: (DeviceTarget1 | null)
+/**
+ * The run of which it is a repetition.
+ */
+againOf: (string | null)
+/**
+ * The schedule that has started it.
+ */
+scheduleId: (string | null)
+createdBy: (string | null)
+createdByName: (string | null)
+createdAt: string
+/**
+ * A device that was not reached by then does not run it.
+ */
+expiresAt: string
+/**
+ * When all of its commands were added.
+ */
+startedAt: (string | null)
+/**
+ * When the last of its devices ended; null while one has not.
+ */
+finishedAt: (string | null)
+cancelRequestedAt: (string | null)
+/**
+ * Why its commands were not all added.
+ */
+error: (string | null)
+/**
+ * What devices run, also if the script was changed since. Null if you can neither see the script nor execute scripts.
+ */
+content: (string | null)
+osTypes: ("windows" | "macos" | "linux")[]
+timeoutSeconds: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunDevice".
+ */
+export interface ScriptRunDevice {
+deviceId: string
+orgId: string
+deviceName: string
+outcome: ("waiting" | "running" | "completed" | "failed" | "timed_out" | "cancelled" | "expired" | "refused")
+commandId: (string | null)
+/**
+ * Of its command.
+ */
+status: (("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired") | null)
+reason: (string | null)
+exitCode: (number | null)
+/**
+ * Equal for devices that have reported the same.
+ */
+outputHash: (string | null)
+startedAt: (string | null)
+finishedAt: (string | null)
+durationMs: (number | null)
+/**
+ * Why it was given no command.
+ */
+refusal: ({
+code: string
+message: string
+} | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunOutputGroup".
+ */
+export interface ScriptRunOutputGroup {
+outputHash: string
+exitCode: (number | null)
+/**
+ * How many devices have reported exactly this.
+ */
+devices: number
+/**
+ * The first 5 of them by name.
+ */
+deviceNames: string[]
+/**
+ * The first 200 characters of the output, else of the errors or of the failure.
+ */
+preview: string
+/**
+ * Characters of output and errors together.
+ */
+size: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptRunOutput".
+ */
+export interface ScriptRunOutput {
+outputHash: string
+exitCode: (number | null)
+stdout: string
+stderr: string
+/**
+ * Only the end of the output was kept.
+ */
+truncated: boolean
+/**
+ * Why the script could not be run.
+ */
+error: ({
+code: string
+message: string
+} | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptSchedule".
+ */
+export interface ScriptSchedule {
+id: string
+/**
+ * Null: it runs on devices of all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: string
+/**
+ * Null if the script was deleted.
+ */
+scriptId: (string | null)
+/**
+ * Null if the script was deleted, or you cannot see it.
+ */
+scriptName: (string | null)
+enabled: boolean
+cron: string
+timezone: string
+target: DeviceTarget1
+/**
+ * Null without the permission to execute scripts.
+ */
+parameters: ({
+[k: string]: string
+} | null)
+catchUpMinutes: number
+/**
+ * The person by whose rights it runs: who changed it last.
+ */
+runsAs: (string | null)
+runsAsName: (string | null)
+/**
+ * The next three times; empty while it is disabled or paused.
+ */
+nextRuns: string[]
+/**
+ * Why the server does not run it, until a person changes it.
+ */
+paused: ({
+reason: ("person_gone" | "permission_lost" | "access_lost" | "script_gone")
+message: string
+at: (string | null)
+} | null)
+/**
+ * The last of its times that has come.
+ */
+lastSlotAt: (string | null)
+/**
+ * Why it did not run at `lastSlotAt`: all servers were away for longer than `catchUpMinutes`, there were no devices or too many, or the partner was not active.
+ */
+lastSkip: (("missed" | "no_devices" | "too_many_devices" | "partner_inactive") | null)
+createdBy: (string | null)
+createdAt: string
+updatedAt: string
+}
+/**
+ * Looked up at each run.
+ */
+export interface DeviceTarget2 {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
  * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "SearchResult".
  */
@@ -11322,7 +12085,7 @@ id: string
 orgId: (string | null)
 partnerId: string
 name: (string | null)
-target: DeviceTarget
+target: DeviceTarget1
 query: EventLogQuestionQuery
 days: number
 atMostRowsPerDevice: number
@@ -11375,29 +12138,6 @@ cancelledAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
- * via the `definition` "DeviceTarget".
- */
-export interface DeviceTarget {
-/**
- * All devices of the owner.
- */
-all?: true
-/**
- * The devices of the filter’s organization that match it, as they are at the time.
- */
-filterId?: string
-/**
- * The devices of these groups, as they are at the time.
- */
-groupIds?: string[]
-/**
- * The devices at these sites, as they are at the time.
- */
-siteIds?: string[]
-deviceIds?: string[]
-}
-/**
- * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "EventLogQuestionQuery".
  */
 export interface EventLogQuestionQuery {
@@ -11418,7 +12158,7 @@ endTime?: string
 /**
  * The devices are found out once, when the question is made: devices that match later are not asked.
  */
-export interface DeviceTarget1 {
+export interface DeviceTarget3 {
 /**
  * All devices of the owner.
  */
@@ -11827,7 +12567,7 @@ partnerId: string
 name: string
 enabled: boolean
 severity: ("critical" | "high" | "medium" | "low" | "info")
-target: DeviceTarget
+target: DeviceTarget1
 condition: AlertCondition
 /**
  * Whether the alert resolves by itself when the condition is no longer met.
@@ -11913,7 +12653,7 @@ id: string
 orgId: (string | null)
 partnerId: string
 name: string
-target: DeviceTarget
+target: DeviceTarget1
 timezone: string
 /**
  * On the clocks of the time zone. A time that they skip stands for the first moment after it; of a time that they show twice the first one counts.

@@ -66,6 +66,24 @@ export const PAGE_ACTIONS = [
     requires: 'organizations:write',
     page: { to: '/alerts/rules', search: { dialog: 'new' } },
   },
+  {
+    label: 'Script runs',
+    words: ['show', 'executions', 'history'],
+    requires: 'scripts:read',
+    page: { to: '/scripts/runs' },
+  },
+  {
+    label: 'Script schedules',
+    words: ['show', 'scheduled', 'cron'],
+    requires: 'scripts:read',
+    page: { to: '/scripts/schedules' },
+  },
+  {
+    label: 'New script schedule',
+    words: ['add', 'create', 'cron'],
+    requires: 'scripts:execute',
+    page: { to: '/scripts/schedules', search: { dialog: 'new' } },
+  },
   { label: 'New script', words: ['add', 'create'], requires: 'scripts:write', page: { to: '/scripts/new' } },
   { label: 'New filter', words: ['add', 'create'], requires: 'filters:write', page: { to: '/filters/new' } },
 ] as const satisfies readonly {

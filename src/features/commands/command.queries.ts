@@ -55,7 +55,7 @@ interface NewRows {
   createdBy: string | null;
   timeoutSeconds: number;
   ttlSeconds: number;
-  execution: { id: string; scriptId: string } | undefined;
+  execution: { id: string; scriptId: string | null } | undefined;
 }
 
 /** Adds the same command for many devices in one statement; `ids` are in the order of `devices`. */
@@ -180,12 +180,73 @@ export async function recordPostponed(
 }
 
 export async function changeOf(tx: Tx, id: string): Promise<JobChange> {
-  const { rows } = await tx.raw<{ rows: JobRow[] }>(`select ${JOB_COLUMNS} from commands c where c.id = ?`, [
-    id,
-  ]);
-  const [row] = rows;
-  if (row === undefined) throw new Error(`the command ${id} is not there`);
-  return toJobChange(row);
+  const [change] = await changesOf(tx, [id]);
+  if (change === undefined) throw new Error(`the command ${id} is not there`);
+  return change;
+}
+
+/** In no order. */
+export async function changesOf(tx: Tx, ids: readonly string[]): Promise<JobChange[]> {
+  const { rows } = await tx.raw<{ rows: JobRow[] }>(
+    `select ${JOB_COLUMNS} from commands c where c.id = any(?::uuid[])`,
+    [[...ids]],
+  );
+  return rows.map(toJobChange);
+}
+
+/**
+ * Cancels commands of executions that were not sent yet, for a reason.
+ * @param which  SQL: of which executions, as a query of their ids
+ */
+export async function cancelUnsent(
+  tx: Tx,
+  which: { sql: string; values: readonly string[] },
+  { deviceIds, reason }: { deviceIds: readonly string[]; reason: string },
+): Promise<JobChange[]> {
+  const unsent = `device_id = any(?::uuid[]) and status = 'queued' and execution_id in (${which.sql})`;
+  const values = [[...deviceIds], ...which.values];
+  const locked = await tx.raw<{ rows: { id: string }[] }>(
+    `select id from commands where ${unsent} order by id for no key update`,
+    values as never,
+  );
+  if (locked.rows.length === 0) return [];
+  const { rows } = await tx.raw<{ rows: JobRow[] }>(
+    `update commands c set status = 'cancelled', reason = ?, cancel_requested_at = now(), finished_at = now()
+    where c.id = any(?::uuid[]) and c.status = 'queued' returning ${JOB_COLUMNS}`,
+    [reason, locked.rows.map(({ id }) => id)],
+  );
+  return rows.map(toJobChange);
+}
+
+/**
+ * Asks for the end of some commands of an execution for which nobody has asked yet, as `requestCancel` does for one.
+ * @returns what has ended, what its device is to be told to end, and how many were asked for
+ */
+export async function requestCancelOfExecution(
+  tx: Tx,
+  executionId: string,
+  atMost: number,
+): Promise<{ ended: JobChange[]; asked: { id: string; deviceId: string }[]; count: number }> {
+  const open = await tx.raw<{ rows: { id: string }[] }>(
+    `select id from commands where execution_id = ? and cancel_requested_at is null
+      and status in ('queued', 'dispatched', 'accepted', 'running')
+    order by id limit ? for no key update`,
+    [executionId, atMost],
+  );
+  const { rows } = await tx.raw<{ rows: JobRow[] }>(
+    `update commands c set cancel_requested_at = now(),
+      status = case when c.status = 'queued' then 'cancelled' else c.status end,
+      reason = case when c.status = 'queued' then 'not_sent' else c.reason end,
+      finished_at = case when c.status = 'queued' then now() end
+    where c.id = any(?::uuid[]) and c.status in ('queued', 'dispatched', 'accepted', 'running')
+    returning ${JOB_COLUMNS}`,
+    [open.rows.map(({ id }) => id)],
+  );
+  return {
+    ended: rows.filter(({ status }) => status === 'cancelled').map(toJobChange),
+    asked: rows.filter(({ status }) => status !== 'cancelled'),
+    count: open.rows.length,
+  };
 }
 
 export const jobColumns = (tx: Tx) => tx.raw(JOB_COLUMNS);

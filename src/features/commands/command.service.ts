@@ -28,6 +28,7 @@ import {
   insertSecrets,
   type SecretsToSeal,
   changeOf,
+  changesOf,
 } from './command.queries.ts';
 import type {
   Command as CommandAnswer,
@@ -136,7 +137,8 @@ export async function createCommands(
   return { commands: await addCommands(ctx, fit, input, hub), refused };
 }
 
-const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
+/** Why a device that the caller cannot see is refused. */
+export const GONE = { code: 'NOT_FOUND', message: 'Device not found' };
 
 const PENDING = { code: 'DEVICE_PENDING', message: AWAITS_APPROVAL };
 
@@ -167,37 +169,31 @@ export async function addCommands<T extends DurableCommandType>(
     type: T;
     payload: CommandPayload<T>;
     ttlSeconds: number;
-    /** The script execution that the commands belong to. */
-    execution?: { id: string; scriptId: string };
     /** The values of the references in the payload. */
     secrets?: SecretsToSeal;
   },
   hub: DeviceHub,
 ): Promise<CommandAnswer[]> {
-  const { type, payload, ttlSeconds, execution, secrets } = work;
-  const ids = devices.map(() => newId());
-  await insertCommands(ctx.tx, {
-    ids,
-    devices,
-    type,
-    payload,
+  const { payload } = work;
+  const added = await addServerCommands(ctx.tx, devices, {
+    ...work,
     createdBy: ctx.caller.userId,
     timeoutSeconds: 'timeoutSeconds' in payload ? payload.timeoutSeconds : DEFAULT_TIMEOUT_SECONDS,
-    ttlSeconds,
-    execution,
   });
-  if (secrets !== undefined) {
-    const commands = devices.map(({ orgId }, i) => ({ id: ids[i] ?? '', orgId }));
-    await insertSecrets(ctx.tx, commands, secrets);
-  }
-  const made = await visibleCommands(ctx)
-    .whereRaw('commands.id = any(?::uuid[])', [ids])
+  ctx.afterCommit(() => announceCommands(hub, added));
+  return readCommands(ctx, added, hub);
+}
+
+/** Commands that were added, as answers show them, by their ids. */
+export async function readCommands(
+  ctx: Context,
+  added: readonly Pick<AddedCommand, 'id'>[],
+  hub: DeviceHub,
+): Promise<CommandAnswer[]> {
+  const commands = await visibleCommands(ctx)
+    .whereRaw('commands.id = any(?::uuid[])', [added.map(({ id }) => id)])
     .orderBy('commands.id');
-  ctx.afterCommit(() => {
-    hub.jobsChanged(made.map(toJobChange));
-    for (const { id } of devices) hub.deliver(id);
-  });
-  return made.map((command) => toCommand(command, hub));
+  return commands.map((command) => toCommand(command, hub));
 }
 
 export async function listCommands(
@@ -306,13 +302,42 @@ export interface AddedCommand {
 export async function addServerCommand<T extends DurableCommandType>(
   tx: Tx,
   device: { id: string; orgId: string },
-  { type, payload, ttlSeconds, timeoutSeconds, secrets, createdBy }: ServerCommand<T>,
+  command: ServerCommand<T>,
 ): Promise<AddedCommand> {
-  const id = newId();
-  const work = { type, payload, ttlSeconds, timeoutSeconds, createdBy, execution: undefined };
-  await insertCommands(tx, { ids: [id], devices: [device], ...work });
-  await insertSecrets(tx, [{ id, orgId: device.orgId }], secrets);
-  return { id, deviceId: device.id, change: await changeOf(tx, id) };
+  const [added] = await addServerCommands(tx, [device], command);
+  if (added === undefined) throw new Error('no command was added');
+  return added;
+}
+
+/** The same for many devices, in a few statements. The order is that of the devices. */
+export async function addServerCommands<T extends DurableCommandType>(
+  tx: Tx,
+  devices: readonly { id: string; orgId: string }[],
+  {
+    type,
+    payload,
+    ttlSeconds,
+    timeoutSeconds,
+    secrets,
+    createdBy,
+    execution,
+  }: Omit<ServerCommand<T>, 'secrets'> & {
+    secrets?: SecretsToSeal | undefined;
+    /** The script run that the commands belong to. */
+    execution?: { id: string; scriptId: string | null };
+  },
+): Promise<AddedCommand[]> {
+  const commands = devices.map(({ id: deviceId, orgId }) => ({ id: newId(), deviceId, orgId }));
+  const ids = commands.map(({ id }) => id);
+  const work = { type, payload, ttlSeconds, timeoutSeconds, createdBy, execution };
+  await insertCommands(tx, { ids, devices, ...work });
+  if (secrets !== undefined) await insertSecrets(tx, commands, secrets);
+  const changes = new Map((await changesOf(tx, ids)).map((change) => [change.update.id, change]));
+  return commands.map(({ id, deviceId }) => {
+    const change = changes.get(id);
+    if (change === undefined) throw new Error(`the command ${id} is not there`);
+    return { id, deviceId, change };
+  });
 }
 
 /** Publishes the commands to dashboards, and notifies their devices of the work. */

@@ -9,13 +9,22 @@ export {
   cancelCommand,
   type AddedCommand,
   addServerCommand,
+  addServerCommands,
   announceCommands,
   cancelServerCommand,
   type EndedCommand,
   endsOfCommands,
   findEndOfCommand,
+  GONE,
+  readCommands,
 } from './command.service.ts';
-export { commandTimeline, SEALED_COMMAND_SECRET, setWorkOfCommand } from './command.queries.ts';
+export {
+  cancelUnsent,
+  commandTimeline,
+  requestCancelOfExecution,
+  SEALED_COMMAND_SECRET,
+  setWorkOfCommand,
+} from './command.queries.ts';
 export { createCommandLedger } from './command-ledger.ts';
 export { Command, Refusal } from './command.schema.ts';
 

@@ -46,16 +46,18 @@ const SERVER: TenantScope = {
 };
 
 /**
- * Runs a statement with the query of the devices that a target has now (`id`, `org_id`), in a transaction across tenants.
- * A filter that is gone, or that no longer fits the custom fields of its organization, finds no devices.
+ * Runs a statement with the query of the devices that a target has now (`id`, `org_id`). A filter that is gone, or that no
+ * longer fits the custom fields of its organization, finds no devices.
+ * @param caller  who sees the devices; by default the transaction is one across tenants
  */
 export async function withDevicesOfTarget<T>(
   tx: Tx,
   owner: Owner,
   target: DeviceTarget,
   run: (devices: Query) => PromiseLike<T>,
+  caller: TenantScope = SERVER,
 ): Promise<T> {
-  const devices = visibleDevices(tx, SERVER)
+  const devices = visibleDevices(tx, caller)
     .whereRaw(`d.org_id in (${OWNED})`, owned(owner) as never)
     .select('d.id', 'd.org_id');
   const { filterId, groupIds, siteIds, deviceIds } = target;
@@ -73,6 +75,6 @@ export async function withDevicesOfTarget<T>(
   const filter = orgId === undefined ? undefined : await filterWithin(tx, { orgId, filterId });
   if (orgId === undefined || filter?.conditions === undefined) return run(devices.whereRaw('false'));
   const { conditions } = filter;
-  const matching = whereMatching(devices.where('d.org_id', orgId), conditions, { caller: SERVER });
+  const matching = whereMatching(devices.where('d.org_id', orgId), conditions, { caller });
   return withPatternTimeout(tx, conditions, () => run(matching));
 }

@@ -10,6 +10,7 @@ import type { Query, Db } from '../../platform/db/pool.ts';
 import { MAINTENANCE_SQL, STATUS_SQL, PRESENCE_JOIN, visibleDevices } from '../conditions/index.ts';
 import { BETWEEN_TEXTS } from '../search/index.ts';
 import type { AgentState, Device, DeviceSort, DeviceQuery } from './device.schema.ts';
+import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import { withSystem, type Tx } from '../../platform/db/transaction.ts';
 import type { Context } from '../../platform/context.ts';
 import type { Page } from '../../platform/http/pagination.ts';
@@ -379,7 +380,7 @@ export interface CommandTarget {
  * @param options.withPending  returns devices that wait for approval as well, instead of throwing `device_pending`
  */
 export async function commandTargets(
-  ctx: Context,
+  ctx: { tx: Tx; caller: TenantScope },
   ids: readonly string[],
   { withPending = false }: { withPending?: boolean } = {},
 ): Promise<CommandTarget[]> {

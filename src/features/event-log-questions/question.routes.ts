@@ -51,7 +51,7 @@ export const questionRoutes = ({ reads, work }: { reads: RepeatedReads; work: Wo
       method: 'post',
       path: '/event-log-questions',
       summary: 'Ask devices about an event log as they come back',
-      description: `Devices that are connected are asked soon, the others when they connect. The devices are found out once, when the question is made: at most ${DEVICES_MAX}, without those that wait for approval. An organization can have ${QUESTIONS_MAX} open questions, and a partner ${QUESTIONS_MAX} of its own. Whoever asks has to hold the right to until a device is asked; a question that is made with an API key goes by the rights of the person who made the key.`,
+      description: `Devices that are connected are asked soon, the others when they connect. The devices are found out once, when the question is made: at most ${DEVICES_MAX}, without those that wait for approval. An organization can have ${QUESTIONS_MAX} questions, and a partner ${QUESTIONS_MAX} of its own; each is removed 30 days after its end. Whoever asks has to hold the right to until a device is asked; a question that is made with an API key goes by the rights of the person who made the key.`,
       access: ACCESS,
       cost: 'expensive',
       body: NewQuestion,

@@ -28,8 +28,8 @@ import type {
   QuestionQueryString,
 } from './question.schema.ts';
 
-/** Open questions of one organization, and of those of one partner itself. */
-export const QUESTIONS_MAX = 50;
+/** Of one organization, and of one partner itself, until they are removed: their answers take room. */
+export const QUESTIONS_MAX = 100;
 export const DEVICES_MAX = 10_000;
 /** The right to end what others have asked. */
 const ENDS_ALL = 'devices:write';
@@ -43,15 +43,11 @@ export async function askQuestion(
   const owner = await ownerOf(ctx, orgId, 'ask the devices of all organizations');
   await assertTarget(ctx, owner, target, 'body.target');
   await lockOwner(tx, owner);
-  const open = await EventLogQuestion.query(tx)
-    .where({ partner_id: owner.partnerId, org_id: owner.orgId, cancelled_at: null })
-    .where('ends_at', '>', clock.date())
+  const present = await EventLogQuestion.query(tx)
+    .where({ partner_id: owner.partnerId, org_id: owner.orgId })
     .resultSize();
-  if (open >= QUESTIONS_MAX) {
-    throw new AppError(
-      'limit_reached',
-      `Limit of open questions reached (${QUESTIONS_MAX}). Cancel some first.`,
-    );
+  if (present >= QUESTIONS_MAX) {
+    throw new AppError('limit_reached', `Question limit reached (${QUESTIONS_MAX}). Delete some first.`);
   }
   const question = await EventLogQuestion.query(tx).insertAndFetch({
     ...owner,

@@ -66,12 +66,13 @@ const failed = (failure: Failure): StepOutcome => {
   return { end: { status: 'failed', ...failure, result } };
 };
 
-async function ask({ db, hub }: AskingParts, { id, signal, hold }: WorkRun): Promise<StepOutcome> {
+async function ask({ db, hub }: AskingParts, run: WorkRun): Promise<StepOutcome> {
+  const { id, signal } = run;
   const begun = await withSystem(
     db,
     'read whether a device may be asked, and note that it is',
     async (tx) => {
-      await hold(tx);
+      await run.hold(tx);
       const standing = await readStanding(tx, id);
       if (standing === undefined) return DELETED;
       const refusal = await refusalOf(tx, standing);
@@ -103,7 +104,7 @@ async function ask({ db, hub }: AskingParts, { id, signal, hold }: WorkRun): Pro
     case 'not_asked':
     case 'again':
       await withSystem(db, 'note that a device is asked later', async (tx) => {
-        await hold(tx);
+        await run.hold(tx);
         await markWaiting(tx, id, { counts: next.move === 'again' });
       });
       return { next: 'await', afterMs: next.move === 'again' ? AGAIN_MS : BUSY_MS };

@@ -46,7 +46,8 @@ export async function readMetrics(ctx: Context, id: string, query: MetricQuery):
   const to = query.to?.getTime() ?? now;
   const asked = query.from?.getTime() ?? to - DAY_MS;
   if (asked >= to) throw invalid('query.from', 'must be before `to`');
-  const stepMs = stepFor({ from: asked, to, points: query.points }, now);
+  const kept = await keptBy(ctx, device.orgId);
+  const stepMs = stepFor({ from: asked, to, points: query.points }, now, kept);
   if (stepMs === undefined) throw invalid('query.points', 'must be more for a range as long as this');
   const from = Math.floor(asked / stepMs) * stepMs;
   const wanted = query.metrics === undefined ? undefined : new Set(query.metrics);
@@ -324,9 +325,13 @@ type NamedRetention = MetricRetention & { name: string };
 
 export async function readMetricRetention(ctx: Context, orgId: string): Promise<NamedRetention> {
   const { name } = await readOrganization(ctx, orgId);
-  const choice = await MetricRetentionChoice.query(ctx.tx).findById(orgId);
+  return { name, ...(await keptBy(ctx, orgId)) };
+}
+
+async function keptBy({ tx }: Context, orgId: string): Promise<MetricRetention> {
+  const choice = await MetricRetentionChoice.query(tx).findById(orgId);
   const { minuteDays, quarterDays, hourDays } = choice ?? KEPT_DAYS;
-  return { name, minuteDays, quarterDays, hourDays };
+  return { minuteDays, quarterDays, hourDays };
 }
 
 /** Rows that are too old by the new rule are removed by the next daily run and not at once, so a mistake can be undone. */

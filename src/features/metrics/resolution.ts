@@ -3,12 +3,13 @@ import { KEPT_DAYS, type MetricRetention } from './metric.schema.ts';
 
 /** The tables with a row for each device and time, from the finest to the coarsest, and what keeps each how long. */
 export const RESOLUTIONS = [
-  { table: 'metric_minutes', column: 'minute_days', days: KEPT_DAYS.minuteDays },
-  { table: 'metric_quarters', column: 'quarter_days', days: KEPT_DAYS.quarterDays },
-  { table: 'metric_hours', column: 'hour_days', days: KEPT_DAYS.hourDays },
+  { table: 'metric_minutes', column: 'minute_days', choice: 'minuteDays', days: KEPT_DAYS.minuteDays },
+  { table: 'metric_quarters', column: 'quarter_days', choice: 'quarterDays', days: KEPT_DAYS.quarterDays },
+  { table: 'metric_hours', column: 'hour_days', choice: 'hourDays', days: KEPT_DAYS.hourDays },
 ] as const satisfies readonly {
   table: string;
   column: string;
+  choice: keyof MetricRetention;
   days: (typeof KEPT_DAYS)[keyof MetricRetention];
 }[];
 
@@ -32,17 +33,18 @@ export const tableFor = (stepMs: number) => {
   return stepMs < HOUR_MS ? 'metric_quarters' : 'metric_hours';
 };
 
-const daysOf = (table: (typeof RESOLUTIONS)[number]['table']): number =>
-  RESOLUTIONS.find((resolution) => resolution.table === table)?.days ?? 0;
-
 /**
  * The finest step that gives at most `points` points between two times, and that is still kept for the first of them.
  * `undefined` if even weeks are more.
+ * @param kept  what the organization keeps
  */
 export function stepFor(
   { from, to, points }: { from: number; to: number; points: number },
   now: number,
+  kept: MetricRetention,
 ): number | undefined {
+  const daysOf = (table: ReturnType<typeof tableFor>) =>
+    RESOLUTIONS.reduce((days, one) => (one.table === table ? kept[one.choice] : days), 0);
   return STEPS.find((stepMs) => {
     const count = Math.ceil(to / stepMs) - Math.floor(from / stepMs);
     const isKept = from >= now - daysOf(tableFor(stepMs)) * DAY_MS;

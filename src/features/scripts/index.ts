@@ -2,10 +2,12 @@ import { bounded } from '../../platform/db/retention-rule.ts';
 import { CREATED_BY_PEOPLE, defineFeature } from '../feature.ts';
 import { scriptRoutes } from './script.routes.ts';
 
-export { scriptSearch, scriptVersions } from './script.queries.ts';
+export { Script } from './script.model.ts';
+export { scriptSearch, scriptVersions, versionOfScript } from './script.queries.ts';
+export { findScriptOf, readScript } from './script.service.ts';
 
 export const feature = defineFeature({
   name: 'scripts',
-  routes: (parts: Parameters<typeof scriptRoutes>[0]) => [scriptRoutes(parts)],
+  routes: () => [scriptRoutes],
   tables: [bounded('scripts', CREATED_BY_PEOPLE)],
 });

@@ -15,11 +15,20 @@ export const scriptVersions = (tx: Tx, ids: readonly string[], orgId: string) =>
         orgId,
       ]);
     })
-    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(VERSION));
+    .select('id', 'name', 'language', 'content', 'timeout_seconds', tx.raw(`${VERSION} as sha256`));
+
+/** The SHA-256 of what a device runs of a script as it is now. */
+export async function versionOfScript(tx: Tx, id: string): Promise<string> {
+  const row = await tx('scripts')
+    .where('id', id)
+    .first<{ version: string } | undefined>(tx.raw(`${VERSION} as version`));
+  if (row === undefined) throw new Error(`the script ${id} is not there`);
+  return row.version;
+}
 
 /** The language has no line break, and the time is a number, so no two scripts are the same text. */
 const VERSION = `encode(sha256(convert_to(
-  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex') as sha256`;
+  concat(language, chr(10), timeout_seconds, chr(10), content), 'UTF8')), 'hex')`;
 
 export const scriptSearch = searchOf({ type: 'scripts', permission: 'scripts:read' }, (caller) => ({
   table: 'scripts',

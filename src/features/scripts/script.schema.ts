@@ -6,11 +6,7 @@ import {
   SavedScriptLanguage,
   SCRIPT_MAX_BYTES,
   SCRIPT_TIMEOUT_MAX_SECONDS,
-  ScriptParameters,
-  scriptSecrets,
-  SECRET_MAX_LENGTH,
 } from '../../protocol/index.ts';
-import { Command, Refusal } from '../commands/index.ts';
 
 export const Script = z
   .object({
@@ -60,36 +56,3 @@ export const ScriptQuery = PageQuery.extend({
     .describe('Part of the name, ignoring case.'),
 });
 export type ScriptQuery = z.infer<typeof ScriptQuery>;
-
-export const MAX_DEVICES = 500;
-
-/** Each device has its own sealed copy, and there may be hundreds. */
-const SECRETS_MAX_LENGTH = 10_000;
-
-export const ScriptExecution = z.strictObject({
-  deviceIds: z
-    .array(Id)
-    .min(1)
-    .max(MAX_DEVICES)
-    .transform((ids) => [...new Set(ids)])
-    .optional(),
-  filterId: Id.optional().describe(
-    `Instead of deviceIds: the devices that match a saved filter, at most ${MAX_DEVICES}.`,
-  ),
-  parameters: ScriptParameters.optional().describe('Environment variables of the script: PARAM_<name>.'),
-  secrets: scriptSecrets(text(SECRET_MAX_LENGTH))
-    .refine((secrets) => Object.values(secrets).join('').length <= SECRETS_MAX_LENGTH, {
-      error: `must have at most ${SECRETS_MAX_LENGTH} characters together`,
-    })
-    .optional()
-    .describe(
-      'Environment variables of the script: SECRET_<name>. They are sealed until the command has ended, and never shown or logged.',
-    ),
-});
-export type ScriptExecution = z.infer<typeof ScriptExecution>;
-
-export const ExecutionStarted = z.object({
-  executionId: z.uuid(),
-  commands: z.array(Command),
-  refused: z.array(Refusal).describe('Devices on which the script was not started, and why.'),
-});

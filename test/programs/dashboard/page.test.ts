@@ -66,7 +66,13 @@ describe('the dashboard in a browser', () => {
     answered = /^\/assets\/|\/auth\//;
     await Promise.all(held.splice(0).map((route) => route.continue().catch(() => undefined)));
     await connection;
-    await isAsked(/\/alerts\/causes$/, /\/audit-logs\/logs$/, /\/backup\/dashboard$/, /\/organizations$/, /\/sites$/);
+    await isAsked(
+      /\/alerts\/causes$/,
+      /\/audit-logs\/logs$/,
+      /\/backup\/dashboard$/,
+      /\/organizations$/,
+      /\/sites$/,
+    );
   });
 
   it('is fit for assistive technology in light and in dark', async () => {

@@ -94,6 +94,7 @@ describe('the data of the demo', () => {
       filters: (await get('/filters')).data.length,
       groups: await totalOf('/groups'),
       scripts: await totalOf('/scripts'),
+      schedules: await totalOf('/script-schedules'),
       runs: (await get(`/devices/${server.deviceId}/commands`)).data.length,
       status: (await get(`/devices/${server.deviceId}`)).status,
       tags: (await get(`/devices/${server.deviceId}`)).tags,
@@ -110,7 +111,7 @@ describe('the data of the demo', () => {
     await setUpWork(client);
     agent.close();
     const told = { policies: 1, channels: 1, windows: 1 };
-    const work = { filters: 5, groups: 5, scripts: 4, runs: 1 };
+    const work = { filters: 5, groups: 5, scripts: 8, schedules: 1, runs: 1 };
     const once = { ...work, ...told, status: 'maintenance', tags: ['server'] };
     expect([first, await state()]).to.deep.equal([once, once]);
     const [group] = (await get('/groups?search=Replacement')).data;

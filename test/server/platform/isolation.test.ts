@@ -579,6 +579,13 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'A job knows a script run by its id; what cannot be started fails for all tenants, and one job runs the schedules of all. The commands are added within the tenant.',
+    files: {
+      'features/script-runs/script-run.job.ts': 3,
+      'features/script-schedules/schedule.job.ts': 2,
+    },
+  },
+  {
     why: 'One dispatcher sends the events of all tenants.',
     files: {
       'features/webhooks/webhook.queries.ts': 5,

@@ -167,7 +167,9 @@ function BulkForm({
           systems={[...new Set(chosen.map(({ osType }) => osType))]}
           orgId={organizations.size === 1 ? only : undefined}
           onClose={onClose}
-          onStarted={(started) => onRun({ title, outcomes: outcomesOfCommands(started, names) })}
+          onStarted={(started) =>
+            onRun({ title, runId: started.executionId, outcomes: outcomesOfCommands(started, names) })
+          }
         />
       );
     }

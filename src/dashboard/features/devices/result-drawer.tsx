@@ -37,7 +37,7 @@ export function ResultDrawer({ run, onClose }: { run: Run | undefined; onClose: 
   );
 }
 
-function Outcomes({ run: { outcomes } }: { run: Run }) {
+function Outcomes({ run: { outcomes, runId } }: { run: Run }) {
   const navigate = useNavigate();
   const [shows, setShows] = useState('all');
   const [sort, setSort] = useState({ column: 'device', descending: false });
@@ -93,6 +93,11 @@ function Outcomes({ run: { outcomes } }: { run: Run }) {
         onSort={setSort}
         onOpen={(row) => void navigate(linkTo(row))}
       />
+      {runId !== undefined && (
+        <TextLink size="sm" to="/scripts/runs/$runId" params={{ runId }}>
+          Open the script run
+        </TextLink>
+      )}
       {ids.length > 0 && (
         <Text size="xs">Commands go on when this is closed. Each device lists them under Commands.</Text>
       )}

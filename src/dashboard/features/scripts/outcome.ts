@@ -15,6 +15,8 @@ export interface Outcome {
 /** An action on many devices, as a drawer shows it. */
 export interface Run {
   title: string;
+  /** Of a saved script that was run. */
+  runId?: string | undefined;
   outcomes: readonly Outcome[];
 }
 
@@ -22,6 +24,8 @@ const Refusals = z.array(z.object({ deviceId: z.string(), code: z.string(), mess
 
 /** The response of the server to commands for many devices. */
 export interface Started {
+  /** The script run, of a saved script. */
+  executionId?: string;
   commands: readonly { id: string; deviceId: string }[];
   refused: readonly { deviceId: string; code: string; message: string }[];
 }

@@ -2,21 +2,26 @@ import { MultiSelect, SegmentedControl, Select, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { apiQuery, newIdempotencyKey, type Script, call, useList } from '../../api/index.ts';
+import {
+  apiQuery,
+  type DeviceTarget,
+  newIdempotencyKey,
+  type Script,
+  call,
+  useList,
+} from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
 import { useRefusal } from '../../session.ts';
 import { FormDialog } from '../../ui/index.ts';
-import { type Run, outcomesOfCommands, startedOrRefused } from './outcome.ts';
-import { givenBy, isName, type Variable, type Given, Variables } from './variables.tsx';
+import { givenBy, isName, type Variable, Variables } from './variables.tsx';
 
 interface Target {
   id: string;
   name: string;
 }
 
-const DEVICES_MAX = 500;
-const PAGE = 100;
+const DEVICES_MAX = 1000;
 
 /** Asks on which devices a script is to run, and with what. */
 export function RunDialog({
@@ -26,7 +31,8 @@ export function RunDialog({
 }: {
   script: Script;
   onClose: () => void;
-  onStarted: (run: Run) => void;
+  /** Called with the id of the run. */
+  onStarted: (runId: string) => void;
 }) {
   const [kind, setKind] = useState<'devices' | 'group' | 'filter'>('devices');
   const [devices, setDevices] = useState<readonly Target[]>([]);
@@ -50,18 +56,26 @@ export function RunDialog({
     value: each.id,
     label: orgId === undefined ? `${each.name} · ${names.organization(each.orgId)}` : each.name,
   });
-  const targets = async (): Promise<readonly Target[]> => {
-    if (kind === 'devices') return devices;
-    if (kind === 'group') return groupId === null ? [] : devicesOfGroup(groupId);
-    return filterId === null ? [] : devicesOfFilter(filterId);
+  const target = (): DeviceTarget | undefined => {
+    const deviceIds = devices.map(({ id }) => id);
+    if (kind === 'devices') return deviceIds.length === 0 ? undefined : { deviceIds };
+    if (kind === 'group') return groupId === null ? undefined : { groupIds: [groupId] };
+    return filterId === null ? undefined : { filterId };
   };
   const submit = async () => {
     if (!variables.every(({ name }) => isName(name))) {
       throw new Error('Correct the names of the parameters first.');
     }
-    const found = await targets();
-    if (found.length === 0) throw new Error('There are no devices to run it on. Choose others.');
-    onStarted(await start(script, found, givenBy(variables), key));
+    const chosen = target();
+    if (chosen === undefined) throw new Error('There are no devices to run it on. Choose others.');
+    const body = { target: chosen, ...givenBy(variables) };
+    // The key makes a repeated click start it once.
+    const run = await call(
+      'POST /scripts/{id}/runs',
+      { params: { id: script.id }, body },
+      { idempotencyKey: key },
+    );
+    onStarted(run.id);
   };
   // Another choice is another run, for which the key of the earlier one does not count.
   const choose =
@@ -99,7 +113,7 @@ export function RunDialog({
               script={script}
               chosen={devices}
               onChange={choose(setDevices)}
-              error={faults['deviceIds']}
+              error={faults['target.deviceIds']}
             />
           )}
           {kind === 'group' && (
@@ -163,6 +177,7 @@ function DeviceSelect({
       label="Devices"
       required
       searchable
+      maxValues={DEVICES_MAX}
       data-autofocus
       data={all.map(({ id, name }) => ({ value: id, label: name }))}
       // The server has searched; what was chosen stays.
@@ -175,60 +190,4 @@ function DeviceSelect({
       error={error}
     />
   );
-}
-
-const named = ({
-  id,
-  hostname,
-  displayName,
-}: {
-  id: string;
-  hostname: string;
-  displayName: string | null;
-}): Target => ({
-  id,
-  name: displayName ?? hostname,
-});
-
-interface List {
-  data: { id: string; hostname: string; displayName: string | null }[];
-  pagination: { total: number };
-}
-
-/** All devices of a list, or an error if a script cannot be run on so many at once. */
-async function all(read: (query: { page: string; limit: string }) => Promise<List>): Promise<Target[]> {
-  const found: Target[] = [];
-  for (let page = 1; ; page++) {
-    // The next page is needed only if this one is not the last.
-    // oxlint-disable-next-line no-await-in-loop
-    const { data, pagination } = await read({ page: String(page), limit: String(PAGE) });
-    if (pagination.total > DEVICES_MAX) {
-      throw new Error(
-        `These are ${pagination.total} devices; a script runs on at most ${DEVICES_MAX} at once.`,
-      );
-    }
-    found.push(...data.map(named));
-    if (data.length === 0 || found.length >= pagination.total) return found;
-  }
-}
-
-const devicesOfGroup = (id: string): Promise<Target[]> =>
-  all((query) => call('GET /groups/{id}/devices', { params: { id }, query: { ...query, sort: 'hostname' } }));
-
-const devicesOfFilter = (filterId: string): Promise<Target[]> =>
-  all((query) => call('GET /devices', { query: { ...query, filterId, sort: 'hostname' } }));
-
-/** Starts the script. The key makes a repeated click start it once. */
-async function start(
-  script: { id: string; name: string },
-  targets: readonly Target[],
-  given: Given,
-  idempotencyKey: string,
-): Promise<Run> {
-  const body = { deviceIds: targets.map(({ id }) => id), ...given };
-  const started = await startedOrRefused(
-    call('POST /scripts/{id}/execute', { params: { id: script.id }, body }, { idempotencyKey }),
-  );
-  const names = new Map(targets.map(({ id, name }) => [id, name]));
-  return { title: script.name, outcomes: outcomesOfCommands(started, names) };
 }

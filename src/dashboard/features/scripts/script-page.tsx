@@ -1,44 +1,24 @@
-import {
-  Group,
-  MultiSelect,
-  NumberInput,
-  Select,
-  Textarea,
-  TextInput,
-  Button,
-  Stack,
-  Text,
-  Code,
-  Title,
-} from '@mantine/core';
+import { Group, MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
 import { IconDeviceFloppy, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { useState, useMemo } from 'react';
+import { useState } from 'react';
 import { ApiError, apiQuery, useApiChange, type Script } from '../../api/index.ts';
 import { useNames, useOrganizations } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
 import { useMe, useRefusal } from '../../session.ts';
 import {
   Action,
+  ButtonLink,
   ConfirmAction,
   Failure,
   Loaded,
   Page,
   SYSTEM_NAMES,
-  JobStateBadge,
-  PagedTable,
-  StateBadge,
-  tallyText,
-  TextLink,
   useAddress,
-  DetailsDrawer,
 } from '../../ui/index.ts';
 import { RunDialog } from './run-dialog.tsx';
-import { type Run, standingOf } from './outcome.ts';
 import { LANGUAGE_NAMES, LANGUAGES, SYSTEMS } from './scripts-page.tsx';
-import { z } from 'zod';
-import { useJobStandings, useLiveJobs } from '../../live/index.ts';
 
 const route = getRouteApi('/signed-in/scripts/$scriptId');
 const REFRESHES = ['GET /scripts', 'GET /scripts/{id}'] as const;
@@ -89,7 +69,6 @@ function ScriptEditor({
   const [osTypes, setOsTypes] = useState<Script['osTypes']>(script?.osTypes ?? []);
   const [timeoutSeconds, setTimeoutSeconds] = useState<number | string>(script?.timeoutSeconds ?? 300);
   const [owner, setOwner] = useState(scope.orgId ?? ALL);
-  const [run, setRun] = useState<Run>();
   const mayWrite = useRefusal('scripts:write');
   const mayDelete = useRefusal('scripts:delete');
   const mayRun = useRefusal('scripts:execute');
@@ -150,12 +129,18 @@ function ScriptEditor({
         <>
           {script !== undefined && (
             <>
+              <ButtonLink variant="default" to="/scripts/runs" search={{ script: script.id }}>
+                Runs
+              </ButtonLink>
+              <ButtonLink variant="default" to="/scripts/schedules" search={{ script: script.id }}>
+                Schedules
+              </ButtonLink>
               <ConfirmAction
                 variant="default"
                 refusal={mayDelete}
                 icon={IconTrash}
                 title={`Delete ${script.name}`}
-                question="Where it runs at the moment, it goes on. This cannot be undone."
+                question="Where it runs at the moment, it goes on, and its schedules are paused. This cannot be undone."
                 confirm="Delete"
                 run={async () => {
                   await remove.mutateAsync({ params: { id: script.id } });
@@ -269,155 +254,12 @@ function ScriptEditor({
         error={faultOf('content')}
       />
       {script !== undefined && isRunning && mayRun === undefined && (
-        <RunDialog script={script} onClose={() => onRunning(false)} onStarted={setRun} />
+        <RunDialog
+          script={script}
+          onClose={() => onRunning(false)}
+          onStarted={(runId) => void open({ to: '/scripts/runs/$runId', params: { runId } })}
+        />
       )}
-      <RunDrawer run={run} onClose={() => setRun(undefined)} />
     </Page>
-  );
-}
-
-const PER_PAGE = 20;
-
-/** The live progress of a script on each device. The script goes on when this is closed. */
-function RunDrawer({ run, onClose }: { run: Run | undefined; onClose: () => void }) {
-  return (
-    <DetailsDrawer opened={run} onClose={onClose} size="xl" title={run?.title ?? ''}>
-      {(run) => <Outcomes run={run} />}
-    </DetailsDrawer>
-  );
-}
-
-function Outcomes({ run: { outcomes } }: { run: Run }) {
-  const ids = useMemo(() => outcomes.flatMap(({ commandId }) => commandId ?? []), [outcomes]);
-  const standings = useJobStandings(ids);
-  const [page, setPage] = useState(1);
-  const [shown, setShown] = useState(ids.length === 1 ? ids[0] : undefined);
-  const rows = outcomes.map((outcome) => ({ ...outcome, ...standingOf(outcome, standings) }));
-  const open = rows.find(({ commandId }) => commandId !== undefined && commandId === shown);
-  return (
-    <Stack gap="sm">
-      <Text size="sm" component="output" aria-live="polite">
-        {tallyText(rows)}
-      </Text>
-      <PagedTable
-        label="Outcome for each device"
-        rows={rows.slice((page - 1) * PER_PAGE, page * PER_PAGE)}
-        keyOf={({ deviceId }) => deviceId}
-        page={{ page, limit: PER_PAGE, total: rows.length }}
-        onPage={setPage}
-        columns={[
-          {
-            header: 'Device',
-            isName: true,
-            cell: ({ deviceId, name, commandId }) => (
-              <TextLink
-                inherit
-                to="/devices/$deviceId"
-                params={{ deviceId }}
-                search={commandId === undefined ? {} : { tab: 'commands', command: commandId }}
-              >
-                {name}
-              </TextLink>
-            ),
-          },
-          {
-            header: 'Outcome',
-            cell: ({ state, exitCode }) =>
-              state === 'refused' ? (
-                <StateBadge tone="bad" label="Refused" />
-              ) : (
-                <JobStateBadge state={state} exitCode={exitCode} />
-              ),
-          },
-          { header: 'Message', cell: ({ message }) => message || '–' },
-          {
-            header: 'Output',
-            align: 'right',
-            cell: ({ name, commandId }) =>
-              commandId === undefined ? null : (
-                <Button
-                  size="compact-xs"
-                  variant={commandId === shown ? 'light' : 'subtle'}
-                  aria-label={`Show the output of ${name}`}
-                  aria-pressed={commandId === shown}
-                  onClick={() => setShown(commandId === shown ? undefined : commandId)}
-                >
-                  Output
-                </Button>
-              ),
-          },
-        ]}
-      />
-      {open?.commandId !== undefined && (
-        <DeviceOutput key={open.commandId} commandId={open.commandId} name={open.name} state={open.state} />
-      )}
-      <Text size="xs">This goes on when it is closed. Each device lists its commands.</Text>
-    </Stack>
-  );
-}
-
-/** The end of what is printed while the script runs. All that was kept is shown when it has ended. */
-const KEPT = 100_000;
-const KEPT_STYLE = {
-  maxHeight: 320,
-  overflow: 'auto',
-  whiteSpace: 'pre-wrap',
-  wordBreak: 'break-word',
-} as const;
-
-const ScriptOutput = z.object({
-  exitCode: z.number().nullable(),
-  stdout: z.string(),
-  stderr: z.string(),
-  truncated: z.boolean(),
-});
-const Rows = z.array(z.object({ text: z.string() }));
-
-/** The output of the script on one device: live while it runs, and then as the device has reported it at the end. */
-function DeviceOutput({ commandId, name, state }: { commandId: string; name: string; state: string }) {
-  const [streamed, setStreamed] = useState('');
-  useLiveJobs({ jobId: commandId }, ({ rows }) => {
-    const parsed = Rows.safeParse(rows);
-    if (!parsed.success) return;
-    const more = parsed.data.map(({ text }) => text).join('');
-    setStreamed((known) => (known + more).slice(-KEPT));
-  });
-  const command = useQuery({
-    ...apiQuery('GET /commands/{id}', { params: { id: commandId } }),
-    // Read anew at each step of the command.
-    queryKey: ['GET /commands/{id}', { params: { id: commandId } }, state],
-  });
-  const result = ScriptOutput.safeParse(command.data?.output);
-  return (
-    <Stack gap={4}>
-      <Group gap="xs">
-        <Title order={3} size="h5">
-          Output of {name}
-        </Title>
-        {result.success && (
-          <StateBadge
-            tone={result.data.exitCode === 0 ? 'good' : 'bad'}
-            label={result.data.exitCode === null ? 'Ended by a signal' : `Exit code ${result.data.exitCode}`}
-          />
-        )}
-      </Group>
-      {command.error !== null && <Failure error={command.error} />}
-      {result.success && result.data.truncated && <Text size="xs">Only the end of its output was kept.</Text>}
-      {command.data?.error != null && <Text size="sm">{command.data.error.message}</Text>}
-      <Code block tabIndex={0} role="log" aria-label={`Output of ${name}`} style={KEPT_STYLE}>
-        {(result.success ? result.data.stdout : streamed) ||
-          (result.success ? 'It printed nothing.' : 'Nothing yet.')}
-      </Code>
-      {result.success && result.data.stderr !== '' && (
-        <>
-          <Text size="sm" fw={600}>
-            Errors
-          </Text>
-          <Code block tabIndex={0} aria-label={`Errors of ${name}`} style={KEPT_STYLE}>
-            {result.data.stderr}
-          </Code>
-        </>
-      )}
-    </Stack>
   );
 }

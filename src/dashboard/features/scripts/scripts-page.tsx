@@ -13,6 +13,7 @@ import {
   When,
   SYSTEM_NAMES,
 } from '../../ui/index.ts';
+import { ScriptsFrame } from './scripts-frame.tsx';
 
 const route = getRouteApi('/signed-in/scripts');
 
@@ -32,6 +33,7 @@ export function ScriptsPage() {
   );
   return (
     <ListPage
+      frame={ScriptsFrame}
       title="Scripts"
       description="What is run on devices again and again."
       actions={newScript}

@@ -34,8 +34,11 @@ function named(field: keyof Given, variables: readonly Variable[], isSecret: boo
 export function Variables({
   variables,
   onChange,
+  hasSecrets = true,
 }: {
   variables: readonly Variable[];
+  /** Whether some may be secret. */
+  hasSecrets?: boolean;
   onChange: (variables: readonly Variable[]) => void;
 }) {
   const set = (place: number, next: Partial<Variable>) =>
@@ -64,13 +67,15 @@ export function Variables({
             value={value}
             onChange={(event) => set(place, { value: event.currentTarget.value })}
           />
-          <Checkbox
-            mt={6}
-            label="Secret"
-            aria-label={`Parameter ${place + 1} is secret`}
-            checked={isSecret}
-            onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
-          />
+          {hasSecrets && (
+            <Checkbox
+              mt={6}
+              label="Secret"
+              aria-label={`Parameter ${place + 1} is secret`}
+              checked={isSecret}
+              onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+            />
+          )}
           <ActionIcon
             mt={2}
             variant="subtle"

@@ -150,7 +150,7 @@ describe('the pages of filters, groups and scripts', () => {
     }
     await agent.succeed(frame, { exitCode: 0, stdout: 'world\n', stderr: '', truncated: false });
     await log.getByText('world', { exact: true }).waitFor();
-    await page.getByText('1 succeeded').waitFor();
+    await page.getByText('1 completed').waitFor();
     await assertAccessible(page);
     await page.goto(`/devices/${deviceId}?tab=commands`);
     await page.getByRole('button', { name: 'Script: Greeting' }).waitFor();

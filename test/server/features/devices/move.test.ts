@@ -250,6 +250,13 @@ describe('a device that is moved', () => {
       values (gen_random_uuid(), ?, ?, 'as_vm', 'kvm', 'Guest', '{}', 'restore', gen_random_uuid(), false, now())`,
       `insert into device_services (org_id, device_id, name, state, since) values (?, ?, 'nginx', 'running', now())`,
       `insert into device_metric_averages (org_id, device_id) values (?, ?)`,
+      `with run as (
+        insert into script_runs (id, partner_id, org_ids, script_name, language, content, os_types, timeout_seconds, version,
+          target, expires_at)
+        select gen_random_uuid(), partner_id, array[id], 's', 'bash', 'true', '{}', 60, repeat('0', 64), '{}', now()
+        from organizations where id = ? returning id)
+      insert into script_run_devices (run_id, org_id, device_id, command_id)
+      select run.id, c.org_id, c.device_id, c.id from run, (select * from commands where device_id = ? limit 1) c`,
       `insert into device_notes (id, org_id, device_id, text, author_name)
       values (gen_random_uuid(), ?, ?, 'The owner switches it off on Fridays.', 'Ada')`,
       `with question as (

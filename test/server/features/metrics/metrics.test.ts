@@ -371,6 +371,22 @@ describe('the metric history', () => {
       await endMetrics({ db: db(), log: quietLog }, Date.now());
       expect(await daysLeft()).to.deep.equal([1, 5]);
     });
+
+    it('and shown in the finest resolution that the organization still keeps', async () => {
+      await send([sample(2 * MINUTE), sample(MINUTE)]);
+      await pack();
+      await setBack(5);
+      // Other tests have summed up later days.
+      await owner(`update metric_progress set summed_up_until = '-infinity'`);
+      await sumUpDays(db(), new Date(Date.now() - DAY));
+      const day = () => read(`?from=${at(5 * DAY + 2 * HOUR)}&to=${at(5 * DAY - 2 * HOUR)}`);
+      expect((await day()).step).to.equal(60);
+      await change({ minuteDays: 3, quarterDays: 30, hourDays: 365 });
+      await endMetrics({ db: db(), log: quietLog }, Date.now());
+      const shown = await day();
+      expect(shown.step).to.equal(900);
+      expect(pointsOf(shown, 'cpuPercent').length).to.be.within(1, 2);
+    });
   });
 
   it('has the past that is imported, in each resolution, and a forecast by it', async () => {
