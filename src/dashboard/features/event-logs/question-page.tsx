@@ -33,7 +33,7 @@ export function QuestionPage() {
   const { questionId: id } = route.useParams();
   const question = useQuery({
     ...apiQuery('GET /event-log-questions/{id}', { params: { id } }),
-    refetchInterval: ({ state }) => (state.data?.status === 'over' ? false : REFRESH_MS),
+    refetchInterval: ({ state }) => (state.data?.status === 'open' ? REFRESH_MS : false),
   });
   return (
     <Loaded query={question} what="Reading the question">

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { ASKS_MAX } from '../../../../src/features/event-log-questions/asking.ts';
+import { QUESTION_MAX_BYTES } from '../../../../src/features/event-log-questions/question.queries.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -276,6 +277,18 @@ describe('a standing question', () => {
       expect(answer.data.map(({ recordId }: { recordId: number }) => recordId)).to.deep.equal([3, 1]);
       expect(answer).to.deep.include({ leftOut: 1, truncated: true });
       expect(answer.device.entries).to.equal(2);
+    });
+
+    it('answers a question that has no more room has its entries counted, and not kept', async () => {
+      const frame = await untilAsked(agent);
+      await sql('update event_log_questions set stored_bytes = $2 where id = $1', [
+        id,
+        QUESTION_MAX_BYTES - 10,
+      ]);
+      await agent.rows(frame, [entry(2), entry(1)]);
+      await agent.succeed(frame, SUMMARY);
+      const answer = await untilOutcome(id, device, 'answered');
+      expect(answer).to.deep.include({ data: [], leftOut: 2, truncated: true });
     });
 
     it('answers another request is not heard', async () => {
