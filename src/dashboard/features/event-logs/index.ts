@@ -2,6 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { signedInRoute } from '../../routing.ts';
 import { LogSearch } from './log-search.ts';
+import { QUESTION_OUTCOMES } from './question-outcomes.ts';
 
 /** The same query to many devices: those of a saved filter, or chosen ones. */
 const FleetSearch = LogSearch.extend({
@@ -41,10 +42,7 @@ const questionRoute = createRoute({
   path: '/event-logs/questions/$questionId',
   validateSearch: z.object({
     page,
-    outcome: z
-      .array(z.enum(['waiting', 'asked', 'answered', 'failed', 'never_came', 'cancelled']))
-      .optional()
-      .catch(undefined),
+    outcome: z.array(z.enum(QUESTION_OUTCOMES)).optional().catch(undefined),
   }),
   staticData: { title: 'Standing question', permission: 'devices:read' },
   component: lazyRouteComponent(() => import('./question-page.tsx'), 'QuestionPage'),

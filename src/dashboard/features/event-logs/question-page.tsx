@@ -18,12 +18,12 @@ import {
 import {
   conditionsText,
   nameOfQuestion,
-  OUTCOMES,
+  OUTCOME_LOOKS,
   progressText,
   type Question,
-  QUESTION_OUTCOMES,
   QuestionStatus,
 } from './question-words.tsx';
+import { QUESTION_OUTCOMES } from './question-outcomes.ts';
 
 const route = getRouteApi('/signed-in/event-logs/questions/$questionId');
 const REFRESH_MS = 10_000;
@@ -72,7 +72,7 @@ function QuestionDevices({ question }: { question: Question }) {
           kind: 'chips',
           name: 'outcome',
           label: 'Outcome',
-          options: [...OUTCOMES],
+          options: [...QUESTION_OUTCOMES],
         },
       ]}
       empty={{ title: 'No devices', text: 'All devices of the question are gone.' }}
@@ -97,7 +97,7 @@ function QuestionDevices({ question }: { question: Question }) {
         {
           header: 'Outcome',
           width: 130,
-          cell: ({ outcome: reached }) => <StateBadge {...QUESTION_OUTCOMES[reached]} />,
+          cell: ({ outcome: reached }) => <StateBadge {...OUTCOME_LOOKS[reached]} />,
         },
         {
           header: 'Entries',

@@ -6,10 +6,9 @@ import { StateBadge, type Tone } from '../../ui/index.ts';
 export type Question = Answer<'GET /event-log-questions'>['data'][number];
 export type QuestionDevice = Answer<'GET /event-log-questions/{id}/devices'>['data'][number];
 
-export const OUTCOMES = ['waiting', 'asked', 'answered', 'failed', 'never_came', 'cancelled'] as const;
 type Outcome = QuestionDevice['outcome'];
 
-export const QUESTION_OUTCOMES: Record<Outcome, { label: string; tone: Tone }> = {
+export const OUTCOME_LOOKS: Record<Outcome, { label: string; tone: Tone }> = {
   waiting: { label: 'Waiting', tone: 'neutral' },
   asked: { label: 'Being asked', tone: 'busy' },
   answered: { label: 'Answered', tone: 'good' },
