@@ -1,6 +1,5 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
 import { type Answer, apiQuery } from '../../api/index.ts';
 import { Empty, formatCount, Loaded, Notice, Page, TextLink } from '../../ui/index.ts';
@@ -11,11 +10,8 @@ import { QueryBar } from './query-bar.tsx';
 import { useLogAddress } from './live-logs.tsx';
 import { usePreferences } from './viewer-toolbar.tsx';
 
-const route = getRouteApi('/signed-in/event-logs/questions/$questionId/$deviceId');
-
 /** What one device has answered to a standing question. */
-export function AnswerPage() {
-  const { questionId: id, deviceId } = route.useParams();
+export function AnswerPage({ questionId: id, deviceId }: { questionId: string; deviceId: string }) {
   const answer = useQuery(
     apiQuery('GET /event-log-questions/{id}/devices/{deviceId}', { params: { id, deviceId } }),
   );

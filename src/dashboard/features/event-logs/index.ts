@@ -2,13 +2,23 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { signedInRoute } from '../../routing.ts';
 import { LogSearch } from './log-search.ts';
-import { QUESTION_OUTCOMES } from './question-outcomes.ts';
+
+const id = z.uuid().optional().catch(undefined);
+/** The most devices of a query, and entries of each; no list of questions has as many pages. */
+const count = z.number().int().min(1).max(500).optional().catch(undefined);
 
 /** The same query to many devices: those of a saved filter, or chosen ones. */
 const FleetSearch = LogSearch.extend({
-  filter: z.uuid().optional().catch(undefined),
+  filter: id,
   devices: z.array(z.uuid()).min(1).max(500).optional().catch(undefined),
-  limit: z.number().int().min(1).max(500).optional().catch(undefined),
+  limit: count,
+});
+
+/** Standing questions, and one of them. `device`: whose answer is shown, with the conditions of the viewer. */
+const QuestionSearch = LogSearch.extend({
+  page: count,
+  outcome: z.array(z.string()).optional().catch(undefined),
+  device: id,
 });
 
 const fleetLogsRoute = createRoute({
@@ -27,39 +37,22 @@ const deviceLogsRoute = createRoute({
   component: lazyRouteComponent(() => import('./device-logs-page.tsx'), 'DeviceLogsPage'),
 });
 
-const page = z.number().int().positive().optional().catch(undefined);
+const questionPages = () => import('./question-pages.ts');
 
 const questionsRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/event-logs/questions',
-  validateSearch: z.object({ page }),
+  validateSearch: QuestionSearch,
   staticData: { title: 'Standing questions', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./questions-page.tsx'), 'QuestionsPage'),
+  component: lazyRouteComponent(questionPages, 'QuestionsPage'),
 });
 
 const questionRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/event-logs/questions/$questionId',
-  validateSearch: z.object({
-    page,
-    outcome: z.array(z.enum(QUESTION_OUTCOMES)).optional().catch(undefined),
-  }),
+  validateSearch: QuestionSearch,
   staticData: { title: 'Standing question', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./question-page.tsx'), 'QuestionPage'),
+  component: lazyRouteComponent(questionPages, 'QuestionPage'),
 });
 
-const answerRoute = createRoute({
-  getParentRoute: () => signedInRoute,
-  path: '/event-logs/questions/$questionId/$deviceId',
-  validateSearch: LogSearch,
-  staticData: { title: 'Answer of a device', permission: 'devices:read' },
-  component: lazyRouteComponent(() => import('./answer-page.tsx'), 'AnswerPage'),
-});
-
-export const eventLogPages = [
-  fleetLogsRoute,
-  deviceLogsRoute,
-  questionsRoute,
-  questionRoute,
-  answerRoute,
-] as const;
+export const eventLogPages = [fleetLogsRoute, deviceLogsRoute, questionsRoute, questionRoute] as const;

@@ -15,22 +15,30 @@ import {
   useAddress,
   When,
 } from '../../ui/index.ts';
+import { AnswerPage } from './answer-page.tsx';
 import {
   conditionsText,
   nameOfQuestion,
   OUTCOME_LOOKS,
+  QUESTION_OUTCOMES,
   progressText,
   type Question,
   QuestionStatus,
 } from './question-words.tsx';
-import { QUESTION_OUTCOMES } from './question-outcomes.ts';
 
 const route = getRouteApi('/signed-in/event-logs/questions/$questionId');
 const REFRESH_MS = 10_000;
 
-/** One standing question, with what became of it at each device. */
+/** A standing question, or what one of its devices has answered. */
 export function QuestionPage() {
-  const { questionId: id } = route.useParams();
+  const { questionId } = route.useParams();
+  const { device } = route.useSearch();
+  if (device === undefined) return <WholeQuestion id={questionId} />;
+  return <AnswerPage questionId={questionId} deviceId={device} />;
+}
+
+/** What became of a question at each device. */
+function WholeQuestion({ id }: { id: string }) {
   const question = useQuery({
     ...apiQuery('GET /event-log-questions/{id}', { params: { id } }),
     refetchInterval: ({ state }) => (state.data?.status === 'open' ? REFRESH_MS : false),
@@ -84,8 +92,9 @@ function QuestionDevices({ question }: { question: Question }) {
             reached === 'answered' ? (
               <TextLink
                 size="sm"
-                to="/event-logs/questions/$questionId/$deviceId"
-                params={{ questionId: id, deviceId }}
+                to="/event-logs/questions/$questionId"
+                params={{ questionId: id }}
+                search={{ device: deviceId }}
               >
                 {displayName ?? hostname}
               </TextLink>

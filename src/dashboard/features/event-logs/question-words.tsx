@@ -6,6 +6,14 @@ import { StateBadge, type Tone } from '../../ui/index.ts';
 export type Question = Answer<'GET /event-log-questions'>['data'][number];
 export type QuestionDevice = Answer<'GET /event-log-questions/{id}/devices'>['data'][number];
 
+export const QUESTION_OUTCOMES = [
+  'waiting',
+  'asked',
+  'answered',
+  'failed',
+  'never_came',
+  'cancelled',
+] as const;
 type Outcome = QuestionDevice['outcome'];
 
 export const OUTCOME_LOOKS: Record<Outcome, { label: string; tone: Tone }> = {
