@@ -48,7 +48,7 @@ function StoredAnswer({
   return (
     <Page title={`Answer of ${name}`} fill>
       <Text size="sm">
-        <TextLink size="sm" underline="always" to="/event-logs/questions/$questionId" params={{ questionId }}>
+        <TextLink size="sm" underline="always" to="/event-logs/questions" search={{ question: questionId }}>
           All devices of the question
         </TextLink>
       </Text>

@@ -57,7 +57,7 @@ function AskLaterDialog({
         atMostRowsPerDevice: limit,
       },
     });
-    await navigate({ to: '/event-logs/questions/$questionId', params: { questionId: id } });
+    await navigate({ to: '/event-logs/questions', search: { question: id } });
   };
   return (
     <FormDialog

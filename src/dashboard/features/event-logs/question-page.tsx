@@ -15,7 +15,6 @@ import {
   useAddress,
   When,
 } from '../../ui/index.ts';
-import { AnswerPage } from './answer-page.tsx';
 import {
   conditionsText,
   nameOfQuestion,
@@ -26,19 +25,11 @@ import {
   QuestionStatus,
 } from './question-words.tsx';
 
-const route = getRouteApi('/signed-in/event-logs/questions/$questionId');
+const route = getRouteApi('/signed-in/event-logs/questions');
 const REFRESH_MS = 10_000;
 
-/** A standing question, or what one of its devices has answered. */
-export function QuestionPage() {
-  const { questionId } = route.useParams();
-  const { device } = route.useSearch();
-  if (device === undefined) return <WholeQuestion id={questionId} />;
-  return <AnswerPage questionId={questionId} deviceId={device} />;
-}
-
 /** What became of a question at each device. */
-function WholeQuestion({ id }: { id: string }) {
+export function QuestionPage({ id }: { id: string }) {
   const question = useQuery({
     ...apiQuery('GET /event-log-questions/{id}', { params: { id } }),
     refetchInterval: ({ state }) => (state.data?.status === 'open' ? REFRESH_MS : false),
@@ -90,12 +81,7 @@ function QuestionDevices({ question }: { question: Question }) {
           isName: true,
           cell: ({ deviceId, displayName, hostname, outcome: reached }) =>
             reached === 'answered' ? (
-              <TextLink
-                size="sm"
-                to="/event-logs/questions/$questionId"
-                params={{ questionId: id }}
-                search={{ device: deviceId }}
-              >
+              <TextLink size="sm" to="/event-logs/questions" search={{ question: id, device: deviceId }}>
                 {displayName ?? hostname}
               </TextLink>
             ) : (

@@ -3,12 +3,21 @@ import { useList } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
 import { ButtonLink, ListPage, TextLink, useAddress, When } from '../../ui/index.ts';
+import { AnswerPage } from './answer-page.tsx';
+import { QuestionPage } from './question-page.tsx';
 import { nameOfQuestion, progressText, QuestionStatus } from './question-words.tsx';
 
 const route = getRouteApi('/signed-in/event-logs/questions');
 
-/** The queries that devices are asked as they come back. */
+/** The queries that devices are asked as they come back, one of them, or what a device has answered to it. */
 export function QuestionsPage() {
+  const { question, device } = route.useSearch();
+  if (question === undefined) return <AllQuestions />;
+  if (device === undefined) return <QuestionPage id={question} />;
+  return <AnswerPage questionId={question} deviceId={device} />;
+}
+
+function AllQuestions() {
   const address = useAddress(route.useSearch());
   const { page = 1 } = address.search;
   const { orgId } = scopeQuery(useScope());
@@ -36,7 +45,7 @@ export function QuestionsPage() {
           header: 'Question',
           isName: true,
           cell: (question) => (
-            <TextLink size="sm" to="/event-logs/questions/$questionId" params={{ questionId: question.id }}>
+            <TextLink size="sm" to="/event-logs/questions" search={{ question: question.id }}>
               {nameOfQuestion(question)}
             </TextLink>
           ),
