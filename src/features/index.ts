@@ -38,6 +38,7 @@ import { feature as recovery } from './disaster-recovery/index.ts';
 import { feature as registration } from './registration/index.ts';
 import { feature as releases } from './releases/index.ts';
 import { feature as roles } from './roles/index.ts';
+import { feature as savedViews } from './saved-views/index.ts';
 import { feature as scriptRuns } from './script-runs/index.ts';
 import { feature as scriptSchedules, scriptSchedulesUseFilters } from './script-schedules/index.ts';
 import { feature as scripts, scriptSearch } from './scripts/index.ts';
@@ -76,6 +77,7 @@ export const FEATURES = [
   scripts,
   scriptRuns,
   scriptSchedules,
+  savedViews,
   search,
   commands,
   terminals,

@@ -136,6 +136,7 @@ export function sample(name: string, shape: Shape, given: Ids): unknown {
     slug: `slug-${newId()}`,
     timezone: 'UTC',
     cron: '30 2 * * *',
+    list: 'devices',
     status: 'active',
     expiresAt: '2100-01-01T00:00:00Z',
     permissions: ['devices:read'],

@@ -244,6 +244,7 @@ describe('changes in the audit trail', function () {
       before: { severities: null },
       after: { severities: ['critical'] },
     }),
+    'PATCH /saved-views/:id': () => renaming('/saved-views', { list: 'devices', search: {} }),
     'PATCH /custom-fields/:id': () =>
       renaming('/custom-fields', { orgId: tenant.orgId, key: 'asset_tag', type: 'string' }),
     'PATCH /sso/providers/:id': async () => {

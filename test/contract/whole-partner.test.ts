@@ -40,6 +40,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   background_jobs: 'made and changed by the server',
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
+  saved_views: 'of one person, who may show it to others',
   script_runs: 'of the devices that it runs on, which the user reaches',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
   membership_invitations: 'below /users, with the memberships that they become',

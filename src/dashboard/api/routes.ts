@@ -4614,6 +4614,64 @@ success: true
 }
 }
 /**
+ * List your views of a list, and those that colleagues share
+ */
+"GET /saved-views": {
+query: {
+list: string
+}
+response: {
+data: SavedView[]
+}
+}
+/**
+ * Save a view
+ */
+"POST /saved-views": {
+body: {
+list: string
+name: string
+/**
+ * What is chosen on the page, as its address has it.
+ */
+search: {
+[k: string]: unknown
+}
+isShared?: (boolean | null)
+}
+response: SavedView
+}
+/**
+ * Change one of your views
+ */
+"PATCH /saved-views/{id}": {
+params: {
+id: string
+}
+body: {
+name?: (string | null)
+/**
+ * What is chosen on the page, as its address has it.
+ */
+search?: ({
+[k: string]: unknown
+} | null)
+isShared?: (boolean | null)
+}
+response: SavedView
+}
+/**
+ * Delete one of your views
+ */
+"DELETE /saved-views/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
  * Search devices, people, places, scripts, alerts and settings
  */
 "GET /search": {
@@ -11921,6 +11979,28 @@ groupIds?: string[]
  */
 siteIds?: string[]
 deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SavedView".
+ */
+export interface SavedView {
+id: string
+list: string
+name: string
+search: {
+[k: string]: unknown
+}
+/**
+ * Whether colleagues see it: people of the same organization, or of the same partner.
+ */
+isShared: boolean
+/**
+ * Whether the caller made it, and can change it.
+ */
+isOwn: boolean
+ownerName: string
+updatedAt: string
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -1,20 +1,25 @@
-import { ActionIcon, Button, Group, Popover, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Button, Checkbox, Group, Popover, Stack, Text, TextInput } from '@mantine/core';
 import { IconBookmark, IconTrash } from '@tabler/icons-react';
-import { useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
 import { z } from 'zod';
+import { apiQuery, type SavedView, useApiChange } from '../api/index.ts';
 import { useMe } from '../session.ts';
 import { useRemembered } from './remembered.ts';
+import { Failure } from './states.tsx';
 
-/** A view is a name for an address of a page, without its path. */
-const View = z.object({ name: z.string(), search: z.record(z.string(), z.unknown()) });
-const Views = z.array(View);
+/** Views that earlier releases kept in the browser. */
+const EarlierView = z.object({ name: z.string(), search: z.record(z.string(), z.unknown()) });
+type EarlierView = z.infer<typeof EarlierView>;
+const EarlierViews = z.array(EarlierView);
 
 /**
- * The saved views of a person, which this browser remembers.
- * @param props.name  the list in the storage of the browser, such as "audit"
+ * The saved views of a person for a list, and those that colleagues share. A view is a name for an address of a page,
+ * without its path.
+ * @param props.name  the list, such as "audit"
  */
 export function SavedViews({
-  name,
+  name: list,
   current,
   onOpen,
 }: {
@@ -23,28 +28,87 @@ export function SavedViews({
   onOpen: (search: Record<string, unknown>) => void;
 }) {
   const { user } = useMe();
-  const [stored, setViews] = useRemembered(`muster-${name}-views-${user.id}`, Views);
-  const views = stored ?? [];
-  const others = (wanted: string) => views.filter((view) => view.name !== wanted);
+  const [earlier, setEarlier] = useRemembered(`muster-${list}-views-${user.id}`, EarlierViews);
+  const [isOpened, setOpened] = useState(false);
+  const hasEarlier = earlier !== undefined && earlier.length > 0;
+  const query = useQuery({
+    ...apiQuery('GET /saved-views', { query: { list } }),
+    // Most visits of a list want none of its views.
+    enabled: isOpened || hasEarlier,
+  });
+  const refreshes = ['GET /saved-views'] as const;
+  const save = useApiChange('POST /saved-views', { refreshes });
+  const change = useApiChange('PATCH /saved-views/{id}', { refreshes });
+  const remove = useApiChange('DELETE /saved-views/{id}', { refreshes });
+  const { mutateAsync: saveOne } = save;
+  const known = query.data?.data;
+  const isMoving = useRef(false);
+  // Brings what the browser has kept to the server, and keeps what could not be stored there for the next visit.
+  useEffect(() => {
+    if (!hasEarlier || known === undefined || isMoving.current) return;
+    isMoving.current = true;
+    const move = async (view: EarlierView): Promise<EarlierView[]> => {
+      if (known.some(({ isOwn, name }) => isOwn && isSame(name, view.name))) return [];
+      try {
+        await saveOne({ body: { list, ...view } });
+        return [];
+      } catch {
+        return [view];
+      }
+    };
+    void Promise.all(earlier.map(move)).then((left) => setEarlier(left.flat()));
+  }, [hasEarlier, earlier, known, list, saveOne, setEarlier]);
+  const views = known ?? [];
   return (
     <ViewsMenu
-      views={views}
-      hint="A view keeps what is chosen here under a name, in this browser."
+      views={views.map((view) => ({
+        ...view,
+        // A colleague may have used the same name.
+        key: view.id,
+        isFixed: !view.isOwn,
+        remark: remarkOf(view),
+      }))}
+      hint="A view keeps what is chosen here under a name."
+      canShare
+      onShow={() => setOpened(true)}
+      failure={save.error ?? change.error ?? remove.error ?? query.error}
       onOpen={({ search }) => onOpen(search)}
-      onSave={(wanted) => {
+      onSave={(wanted, isShared) => {
         const chosen = Object.entries(current).filter(([, value]) => value !== undefined);
-        setViews([...others(wanted), { name: wanted, search: Object.fromEntries(chosen) }]);
+        const body = { search: Object.fromEntries(chosen) as Record<string, unknown>, isShared };
+        const own = views.find((view) => view.isOwn && isSame(view.name, wanted));
+        if (own === undefined) save.mutate({ body: { list, name: wanted, ...body } });
+        else change.mutate({ params: { id: own.id }, body });
       }}
-      onRemove={(wanted) => setViews(others(wanted))}
+      onRemove={({ id }) => remove.mutate({ params: { id } })}
     />
   );
 }
 
+function remarkOf({ isOwn, isShared, ownerName }: SavedView): string | undefined {
+  if (!isOwn) return `Shared by ${ownerName}`;
+  return isShared ? 'Shared with your colleagues' : undefined;
+}
+
+const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+interface NamedView {
+  name: string;
+  /** What tells views of one name apart. Default: the name. */
+  key?: string;
+  /** It cannot be removed or replaced here. */
+  isFixed?: boolean;
+  remark?: string | undefined;
+}
+
 /** A button with names for what is chosen on a page, each of which leads to it, and a field for another one. */
-export function ViewsMenu<Named extends { name: string }>({
+export function ViewsMenu<Named extends NamedView>({
   views,
   hint,
   canSave = true,
+  canShare = false,
+  failure = null,
+  onShow,
   onOpen,
   onSave,
   onRemove,
@@ -54,17 +118,25 @@ export function ViewsMenu<Named extends { name: string }>({
   hint: string;
   /** False where nothing is chosen that could be kept. */
   canSave?: boolean;
+  /** Offers to share a view with colleagues. */
+  canShare?: boolean;
+  /** Why the last change failed. */
+  failure?: Error | null;
+  /** Called when the views are about to be shown. */
+  onShow?: () => void;
   onOpen: (view: Named) => void;
-  onSave: (name: string) => void;
-  onRemove: (name: string) => void;
+  onSave: (name: string, isShared: boolean) => void;
+  onRemove: (view: Named) => void;
 }) {
   const [name, setName] = useState('');
+  const [isShared, setShared] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const wanted = name.trim();
   const save = () => {
     if (wanted === '' || !canSave) return;
-    onSave(wanted);
+    onSave(wanted, isShared);
     setName('');
+    setShared(false);
   };
   return (
     <Popover position="bottom-end" width={280} shadow="md" trapFocus opened={isOpen} onChange={setOpen}>
@@ -72,7 +144,10 @@ export function ViewsMenu<Named extends { name: string }>({
         <Button
           variant="default"
           leftSection={<IconBookmark size={14} aria-hidden />}
-          onClick={() => setOpen(!isOpen)}
+          onClick={() => {
+            if (!isOpen) onShow?.();
+            setOpen(!isOpen);
+          }}
         >
           Views
         </Button>
@@ -84,7 +159,7 @@ export function ViewsMenu<Named extends { name: string }>({
           </Text>
         )}
         {views.map((view) => (
-          <Group key={view.name} gap={0} wrap="nowrap">
+          <Group key={view.key ?? view.name} gap={0} wrap="nowrap">
             <Button
               variant="subtle"
               color="gray"
@@ -95,18 +170,28 @@ export function ViewsMenu<Named extends { name: string }>({
                 onOpen(view);
               }}
             >
-              {view.name}
+              <Stack gap={0} align="flex-start">
+                {view.name}
+                {view.remark !== undefined && (
+                  <Text size="xs" span>
+                    {view.remark}
+                  </Text>
+                )}
+              </Stack>
             </Button>
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              aria-label={`Delete the view ${view.name}`}
-              onClick={() => onRemove(view.name)}
-            >
-              <IconTrash size={14} />
-            </ActionIcon>
+            {view.isFixed !== true && (
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                aria-label={`Delete the view ${view.name}`}
+                onClick={() => onRemove(view)}
+              >
+                <IconTrash size={14} />
+              </ActionIcon>
+            )}
           </Group>
         ))}
+        {failure !== null && <Failure error={failure} />}
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -123,9 +208,18 @@ export function ViewsMenu<Named extends { name: string }>({
               onChange={(event) => setName(event.currentTarget.value)}
             />
             <Button type="submit" disabled={wanted === '' || !canSave}>
-              {views.some((view) => view.name === wanted) ? 'Replace' : 'Save'}
+              {views.some((view) => view.isFixed !== true && isSame(view.name, wanted)) ? 'Replace' : 'Save'}
             </Button>
           </Group>
+          {canShare && wanted !== '' && (
+            <Checkbox
+              mt="xs"
+              size="xs"
+              label="Share with my colleagues"
+              checked={isShared}
+              onChange={(event) => setShared(event.currentTarget.checked)}
+            />
+          )}
         </form>
       </Popover.Dropdown>
     </Popover>

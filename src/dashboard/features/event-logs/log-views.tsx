@@ -22,7 +22,7 @@ export function LogViews({
       canSave={hasConditions(search)}
       onOpen={(view) => onApply(view.search)}
       onSave={(name) => saveView(name, search)}
-      onRemove={removeView}
+      onRemove={({ name }) => removeView(name)}
     />
   );
 }
