@@ -7,15 +7,14 @@ const id = z.uuid().optional().catch(undefined);
 /** The most devices of a query, and entries of each; no list of questions has as many pages. */
 const count = z.number().int().min(1).max(500).optional().catch(undefined);
 
-/** The same query to many devices: those of a saved filter, or chosen ones. */
+/**
+ * The same query to many devices: those of a saved filter, or chosen ones. Or a standing question, and the device whose
+ * answer is shown.
+ */
 const FleetSearch = LogSearch.extend({
   filter: id,
   devices: z.array(z.uuid()).min(1).max(500).optional().catch(undefined),
   limit: count,
-});
-
-/** Standing questions, one of them, or what a device has answered to it, with the conditions of the viewer. */
-const QuestionSearch = LogSearch.extend({
   page: count,
   outcome: z.array(z.string()).optional().catch(undefined),
   question: id,
@@ -44,8 +43,8 @@ const deviceLogsRoute = createRoute({
 const questionsRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/event-logs/questions',
-  validateSearch: QuestionSearch,
-  staticData: { title: 'Standing questions', permission: 'devices:read' },
+  validateSearch: FleetSearch,
+  staticData: { title: 'Questions', permission: 'devices:read' },
   component: lazyRouteComponent(fleetPages, 'QuestionsPage'),
 });
 
