@@ -22,6 +22,7 @@ import { feature as deviceServices } from './device-services/index.ts';
 import { feature as deviceTimeline, noteTimeline } from './device-timeline/index.ts';
 import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
+import { feature as eventLogQuestions } from './event-log-questions/index.ts';
 import { feature as filters, filterSearch } from './filters/index.ts';
 import { feature as groups, groupSearch, groupsUseFilters } from './groups/index.ts';
 import { feature as inventory, softwareTimeline } from './inventory/index.ts';
@@ -83,6 +84,7 @@ export const FEATURES = [
   terminals,
   work,
   logs,
+  eventLogQuestions,
   systemTools,
   metrics,
   alerts,

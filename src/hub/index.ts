@@ -57,6 +57,7 @@ export {
   withinQueryTimeout,
   type LiveQuery,
   type LiveQueryFailure,
+  type LiveQueryOutcome,
 } from './device/live-query.ts';
 export type { DeviceHub, Hub, HubOptions } from './device-hub.ts';
 export type { FleetDevice, FleetStore, LogRead, LogReads } from './ports.ts';

@@ -513,6 +513,15 @@ describe('changes in the audit trail', function () {
       after: { sealedSecret: '(secret)' },
       hasMore: true,
     }),
+    'POST /event-log-questions/:id/cancel': async () => {
+      const id = await make('/event-log-questions', {
+        target: { deviceIds: [await device()] },
+        query: { name: 'System' },
+        orgId: tenant.orgId,
+      });
+      const path = `/event-log-questions/${id}/cancel`;
+      return { path, before: { cancelledAt: null }, after: {}, hasMore: true };
+    },
     'POST /maintenance-windows/:id/end': async () => {
       const began = new Date(Date.now() - 60_000);
       const id = await make('/maintenance-windows', {

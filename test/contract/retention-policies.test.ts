@@ -84,6 +84,10 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     where user_id = '${userId}' and user_agent is null limit 1`,
   webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
     select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
+  event_log_questions: ({ orgId }) => `insert into event_log_questions
+      (id, partner_id, org_id, target, query, at_most_rows, days, ends_at, author_name)
+    select $id, partner_id, id, '{"all":true}', '{"name":"System"}', 50, 1, $at, 'Aged'
+    from organizations where id = '${orgId}'`,
   maintenance_windows: ({
     orgId,
   }) => `insert into maintenance_windows (id, partner_id, org_id, name, target, timezone,

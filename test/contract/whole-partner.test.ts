@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import { newId } from '../../src/platform/ids.ts';
-import { buildPerson, buildTenant, giveSecondFactor, type Person } from '../support/factories.ts';
+import {
+  buildDevice,
+  buildPerson,
+  buildTenant,
+  giveSecondFactor,
+  type Person,
+} from '../support/factories.ts';
 import { asOwner } from '../support/test-postgres.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { allRows, nameOf } from './row-kinds.ts';
@@ -21,6 +27,7 @@ const PATHS: Record<string, RegExp> = {
   sso_providers: /^\/sso\/providers/,
   webhooks: /^\/webhooks/,
   alert_rules: /^\/alert-rules/,
+  event_log_questions: /^\/event-log-questions/,
   script_schedules: /^\/script-schedules/,
   maintenance_windows: /^\/maintenance-windows/,
   notification_channels: /^\/notification-channels/,
@@ -93,6 +100,7 @@ describe('a change of a partner as a whole', () => {
     start: '2100-01-01T00:00',
     durationMinutes: 60,
   };
+  const QUESTION = { target: { all: true }, query: { name: 'System' } };
   const RULE = {
     name: 'Of all',
     severity: 'high',
@@ -114,6 +122,10 @@ describe('a change of a partner as a whole', () => {
   const script = once(() => make('/scripts', SCRIPT));
   const webhook = once(() => make('/webhooks', WEBHOOK));
   const maintenance = once(() => make('/maintenance-windows', WINDOW));
+  const question = once(async () => {
+    await buildDevice(app, tenant.orgId);
+    return make('/event-log-questions', QUESTION);
+  });
   const alertRule = once(() => make('/alert-rules', RULE));
   const reports = once(() => make('/reports/schedules', REPORTS));
   const scheduleBody = async (name: string) => ({
@@ -184,6 +196,11 @@ describe('a change of a partner as a whole', () => {
       body: { name: 'Renamed' },
     }),
     'DELETE /reports/schedules/:id': async () => ({ path: `/reports/schedules/${await reports()}` }),
+    'POST /event-log-questions': async () => ({ path: '/event-log-questions', body: QUESTION }),
+    'POST /event-log-questions/:id/cancel': async () => ({
+      path: `/event-log-questions/${await question()}/cancel`,
+    }),
+    'DELETE /event-log-questions/:id': async () => ({ path: `/event-log-questions/${await question()}` }),
     'POST /script-schedules': async () => ({
       path: '/script-schedules',
       body: await scheduleBody('Another'),

@@ -5307,6 +5307,137 @@ offset: number
 }
 }
 /**
+ * List event log questions, newest first
+ */
+"GET /event-log-questions": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Only questions of this organization.
+ */
+orgId?: string
+}
+response: {
+data: EventLogQuestion[]
+pagination: Pagination
+}
+}
+/**
+ * Ask devices about an event log as they come back
+ */
+"POST /event-log-questions": {
+body: {
+/**
+ * Leave it out in partner scope for devices of all organizations.
+ */
+orgId?: (string | null)
+name?: (string | null)
+target: DeviceTarget3
+query: {
+name: string
+level?: (("information" | "warning" | "error" | "critical" | "verbose")[] | null)
+/**
+ * The whole source, in any case.
+ */
+source?: (string | null)
+eventId?: (number | null)
+/**
+ * A part of the message, in any case.
+ */
+text?: (string | null)
+/**
+ * Entries at or after: an instant, or a day (UTC).
+ */
+startTime?: (string | null)
+/**
+ * Entries at or before: an instant, or a day (UTC).
+ */
+endTime?: (string | null)
+}
+/**
+ * For how long devices are waited for.
+ */
+days?: (number | null)
+/**
+ * The most entries from each device, the newest ones.
+ */
+atMostRowsPerDevice?: (number | null)
+}
+response: EventLogQuestion
+}
+/**
+ * Read an event log question, with the number of devices by outcome
+ */
+"GET /event-log-questions/{id}": {
+params: {
+id: string
+}
+response: EventLogQuestion
+}
+/**
+ * Delete an event log question with its answers
+ */
+"DELETE /event-log-questions/{id}": {
+params: {
+id: string
+}
+response: {
+success: true
+}
+}
+/**
+ * List the devices of an event log question with their outcomes
+ */
+"GET /event-log-questions/{id}/devices": {
+params: {
+id: string
+}
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * Any of waiting, asked, answered, failed, never_came, cancelled, separated by commas.
+ */
+outcome?: string
+}
+response: {
+data: EventLogQuestionDevice[]
+pagination: Pagination
+}
+}
+/**
+ * Read what a device has answered to an event log question
+ */
+"GET /event-log-questions/{id}/devices/{deviceId}": {
+params: {
+id: string
+deviceId: string
+}
+response: EventLogAnswer
+}
+/**
+ * Cancel an event log question
+ */
+"POST /event-log-questions/{id}/cancel": {
+params: {
+id: string
+}
+response: EventLogQuestion
+}
+/**
  * List the running processes of a device
  */
 "GET /system-tools/devices/{deviceId}/processes": {
@@ -12133,6 +12264,184 @@ fields: ({
 } | null)
 agentVersion: (string | null)
 createdAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogQuestion".
+ */
+export interface EventLogQuestion {
+id: string
+/**
+ * Null: it concerns all organizations of the partner.
+ */
+orgId: (string | null)
+partnerId: string
+name: (string | null)
+target: DeviceTarget1
+query: EventLogQuestionQuery
+days: number
+atMostRowsPerDevice: number
+/**
+ * `over`: every device has an outcome. `cancelled`: no further devices are asked.
+ */
+status: ("open" | "over" | "cancelled")
+/**
+ * How many devices were to be asked.
+ */
+devices: number
+/**
+ * How many devices have which outcome.
+ */
+outcomes: {
+/**
+ * Not connected since, or about to be asked.
+ */
+waiting: number
+/**
+ * Being asked at this moment.
+ */
+asked: number
+answered: number
+failed: number
+/**
+ * Not connected until the end of the question.
+ */
+neverCame: number
+cancelled: number
+/**
+ * Deleted since, or moved out of your organizations.
+ */
+gone: number
+}
+/**
+ * Null if the account was deleted.
+ */
+createdBy: (string | null)
+/**
+ * The name of the author when the question was made.
+ */
+authorName: string
+createdAt: string
+/**
+ * Devices that come later are not asked. The question is removed 30 days later.
+ */
+endsAt: string
+cancelledAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogQuestionQuery".
+ */
+export interface EventLogQuestionQuery {
+name: string
+level?: ("information" | "warning" | "error" | "critical" | "verbose")[]
+/**
+ * The whole source, in any case.
+ */
+source?: string
+eventId?: number
+/**
+ * A part of the message, in any case.
+ */
+text?: string
+startTime?: string
+endTime?: string
+}
+/**
+ * The devices are found out once, when the question is made: devices that match later are not asked.
+ */
+export interface DeviceTarget3 {
+/**
+ * All devices of the owner.
+ */
+all?: true
+/**
+ * The devices of the filter’s organization that match it, as they are at the time.
+ */
+filterId?: string
+/**
+ * The devices of these groups, as they are at the time.
+ */
+groupIds?: string[]
+/**
+ * The devices at these sites, as they are at the time.
+ */
+siteIds?: string[]
+deviceIds?: string[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogQuestionDevice".
+ */
+export interface EventLogQuestionDevice {
+deviceId: string
+orgId: string
+hostname: string
+displayName: (string | null)
+outcome: ("waiting" | "asked" | "answered" | "failed" | "never_came" | "cancelled")
+/**
+ * Of `failed`: the reason, for programs.
+ */
+code: (string | null)
+/**
+ * Of `failed`: the reason, for people.
+ */
+message: (string | null)
+/**
+ * When it was asked last.
+ */
+askedAt: (string | null)
+endedAt: (string | null)
+/**
+ * How many entries are stored.
+ */
+entries: number
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "EventLogAnswer".
+ */
+export interface EventLogAnswer {
+device: EventLogQuestionDevice
+/**
+ * Newest first.
+ */
+data: EventLogEntry[]
+/**
+ * The device stopped before it had read everything, or entries were left out.
+ */
+truncated: boolean
+/**
+ * Entries that the server did not keep, because they were too large.
+ */
+leftOut: number
+/**
+ * What the device said about its reading. Null if it has not answered.
+ */
+summary: ({
+/**
+ * How many records the device has read; estimated for those that it has skipped without parsing.
+ */
+scanned: number
+/**
+ * True if the device stopped before it had read all relevant entries.
+ */
+truncated: boolean
+/**
+ * How many entries of the whole log match, if the device knows.
+ */
+total?: number
+/**
+ * What is missing from the answer and why, such as parts of a log that were skipped.
+ */
+note?: string
+/**
+ * If the device stopped because its time was up: how far back it has looked. The first page of the same query with this as `endTime` goes on from there.
+ */
+lookedBackTo?: {
+[k: string]: unknown
+}
+} | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

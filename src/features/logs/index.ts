@@ -9,6 +9,7 @@ import { makeRoomRegularly } from './make-room.job.ts';
 
 export { LogReadRecorder } from './live-logs.service.ts';
 export { LogBudgets } from './log-budgets.ts';
+export { ConditionTimes } from './log.schema.ts';
 
 /** A day counts in the total for as long as its events are kept. */
 const storedDaysRetention: RetentionRule = {

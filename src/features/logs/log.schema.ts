@@ -18,6 +18,12 @@ const LEVELS = LogLevel.options;
 /** As it goes to the device. */
 const asText = (time: ReturnType<typeof instantOrDay>) => time.transform((at) => at.toISOString()).optional();
 
+/** The times of `LogConditions` as requests say them. */
+export const ConditionTimes = {
+  startTime: asText(instantOrDay('begin')).describe('Entries at or after: an instant, or a day (UTC).'),
+  endTime: asText(instantOrDay('end')).describe('Entries at or before: an instant, or a day (UTC).'),
+};
+
 /** The conditions of `LogConditions` as a query string can say them. */
 export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000 }).extend({
   level: z
@@ -33,8 +39,7 @@ export const EntriesQuery = pageQuery({ maxLimit: LOG_PAGE_MAX, maxPage: 100_000
     .transform(Number)
     .optional(),
   text: LogConditions.shape.text,
-  startTime: asText(instantOrDay('begin')).describe('Entries at or after: an instant, or a day (UTC).'),
-  endTime: asText(instantOrDay('end')).describe('Entries at or before: an instant, or a day (UTC).'),
+  ...ConditionTimes,
 });
 export type EntriesQuery = z.infer<typeof EntriesQuery>;
 

@@ -12,7 +12,7 @@ export {
 } from './definition.ts';
 export { Work } from './work.model.ts';
 export { bindingsOfMany, findOpenWork, INSERT_MANY } from './new-work.queries.ts';
-export { cancelUnbegun, markStalledWork, workTimeline } from './work.queries.ts';
+export { cancelMany, cancelUnbegun, markStalledWork, workTimeline } from './work.queries.ts';
 export {
   endOfCommand,
   type EnqueueOptions,

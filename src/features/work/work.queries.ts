@@ -448,6 +448,34 @@ export async function cancelUnbegun(tx: Tx, ids: readonly string[]): Promise<num
 }
 
 /**
+ * Cancels work of these that has not ended, without settling it. Work that a process has is told to stop, and settled
+ * when it has stopped. It is for kinds that give their devices no commands.
+ * @returns the ids of what has ended with this
+ */
+export async function cancelMany(tx: Tx, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await tx.raw<{ rows: { id: string; isHeld: boolean }[] }>(
+    `select id, stage not in ('ready', 'parked') as "isHeld" from work
+    where id = any(?::uuid[]) and finished_at is null order by id for no key update`,
+    [[...ids]],
+  );
+  // The triggers of the table compare the rows of a statement before and after it with each other.
+  for (let first = 0; first < rows.length; first += CANCELLED_AT_ONCE) {
+    const part = rows.slice(first, first + CANCELLED_AT_ONCE).map(({ id }) => id);
+    await tx.raw(
+      `update work set cancel_requested_at = coalesce(cancel_requested_at, now()), paused_at = null, updated_at = now(),
+        status = case when stage in ('ready', 'parked') then 'cancelled' else status end,
+        finished_at = case when stage in ('ready', 'parked') then now() else finished_at end,
+        stage = case when stage in ('ready', 'parked') then 'ended' else stage end
+      where id = any(?::uuid[])`,
+      [part],
+    );
+  }
+  return rows.filter(({ isHeld }) => !isHeld).map(({ id }) => id);
+}
+
+const CANCELLED_AT_ONCE = 250;
+
+/**
  * Gives work to its device, as if it had not begun before: `step` is begun when the command has ended.
  * @returns whether it had ended, or was just added; `false` leaves it as it is
  */

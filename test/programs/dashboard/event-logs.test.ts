@@ -6,6 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { Keyboard } from '../../support/keyboard.ts';
+import { asOwner } from '../../support/test-postgres.ts';
 
 type Frame = Awaited<ReturnType<FakeDevice['nextCommand']>>;
 
@@ -290,5 +291,52 @@ describe('the event log in a browser', () => {
     await page.getByRole('tab', { name: 'Offline 1' }).click();
     await page.getByRole('grid').getByRole('link').click();
     await page.waitForURL(/stored=true/);
+  });
+
+  it('of devices that are offline are asked later, by keys alone, and their answers are read', async () => {
+    const late = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'LATE-DESK' });
+    const devices = encodeURIComponent(JSON.stringify([late.deviceId]));
+    const page = await dashboard.open(`/event-logs?log=System&source=disk&devices=${devices}`, {
+      person: tenant.admin,
+    });
+    const keys = new Keyboard(page);
+    await keys.use(page.getByRole('button', { name: 'Run query' }));
+    await page.getByRole('tab', { name: 'Offline 1' }).waitFor();
+    await keys.to(page.getByRole('tab', { name: /^Entries/ }));
+    await keys.press('ArrowRight', 'ArrowRight', 'ArrowRight');
+    await keys.use(page.getByRole('button', { name: 'Ask them when they come back' }));
+    const dialog = page.getByRole('dialog', { name: 'Ask 1 device later' });
+    await dialog.getByLabel('Name').waitFor();
+    await assertAccessible(page);
+    await dialog.getByLabel('Name').fill('Disks of the late desk');
+    await keys.use(dialog.getByRole('button', { name: 'Ask when they come back' }));
+    await page.getByRole('heading', { name: 'Disks of the late desk' }).waitFor();
+    await page.getByText('0 of 1 answered, 1 waiting').waitFor();
+    await assertAccessible(page);
+
+    const back = await connectDevice(dashboard.app, late.token);
+    const logOfLate = new LoggingDevice(back);
+    void logOfLate.serve();
+    await eventually(
+      async () => {
+        await asOwner(
+          dashboard.app.database.ownerUrl,
+          `update work set due_at = now() where kind = 'event_log_question' and stage = 'ready'`,
+        );
+        await dashboard.app.settle();
+        return logOfLate.queries.length;
+      },
+      (count) => count === 1,
+    );
+    await dashboard.app.settle();
+    await page.goto(`${dashboard.app.url}/event-logs/questions`);
+    await page.getByText('1 of 1 answered').waitFor();
+    await assertAccessible(page);
+    const onList = new Keyboard(page);
+    await onList.use(page.getByRole('link', { name: 'Disks of the late desk' }));
+    await onList.use(page.getByRole('link', { name: 'LATE-DESK' }));
+    await message(page, 'A bad block at 0x120.').waitFor();
+    await assertAccessible(page);
+    back.close();
   });
 });

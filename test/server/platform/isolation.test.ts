@@ -463,6 +463,10 @@ const ACROSS_TENANTS: readonly { why: string; files: Record<string, number> }[] 
     },
   },
   {
+    why: 'Standing questions of all tenants are asked by the server; the rights of whoever made one are looked up by the account alone.',
+    files: { 'features/event-log-questions/question.work.ts': 3 },
+  },
+  {
     why: 'A credential opens one repository, before its tenant is known; quotas and upkeep concern all repositories.',
     files: {
       'features/backup-store/quota.ts': 1,

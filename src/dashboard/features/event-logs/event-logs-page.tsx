@@ -15,8 +15,9 @@ import { useMemo, useRef, useState } from 'react';
 import type { QueryOutcome, DeviceSummary } from '../../../protocol/index.ts';
 import { useLiveDevices } from '../../live/index.ts';
 import { useScope } from '../../routing.ts';
-import { Empty, formatCount, Page, Failure } from '../../ui/index.ts';
+import { ButtonLink, Empty, formatCount, Page, Failure } from '../../ui/index.ts';
 import { apiQuery } from '../../api/index.ts';
+import { AskLater, type AskedQuery } from './ask-later.tsx';
 import { QueryNotice } from './query-notice.tsx';
 import { useLogFeed } from './use-log-feed.ts';
 import { type LogTarget } from './log-feed.ts';
@@ -50,6 +51,7 @@ export function EventLogsPage() {
   const [tab, setTab] = useState<string>(ENTRIES);
   /** The query of the shown results. */
   const [asked, setAsked] = useState<string>();
+  const [askedQuery, setAskedQuery] = useState<AskedQuery>();
   const filterField = useRef<HTMLInputElement>(null);
 
   const devices = useMemo(() => new Map(live.devices.map((device) => [device.id, device])), [live.devices]);
@@ -74,7 +76,13 @@ export function EventLogsPage() {
     if (target === undefined) return;
     setAsked(question);
     setTab(ENTRIES);
-    feed.start(target, deviceConditions(search, Date.now()), limit ?? DEFAULT_LIMIT);
+    const query = {
+      name: target.name,
+      conditions: deviceConditions(search, Date.now()),
+      limit: limit ?? DEFAULT_LIMIT,
+    };
+    setAskedQuery(query);
+    feed.start(target, query.conditions, query.limit);
   };
   const rows = useMemo(
     () => (matches === undefined ? state.rows : state.rows.filter(matches)),
@@ -89,7 +97,15 @@ export function EventLogsPage() {
   const view = viewOf(LogSearch.parse(search));
 
   return (
-    <Page title="Event logs" fill>
+    <Page
+      title="Event logs"
+      fill
+      actions={
+        <ButtonLink to="/event-logs/questions" variant="default">
+          Standing questions
+        </ButtonLink>
+      }
+    >
       <Group justify="space-between" align="flex-start" gap="xs">
         <TargetPicker
           target={{ filter, devices: chosen, log, limit }}
@@ -202,6 +218,15 @@ export function EventLogsPage() {
           {OUTCOMES.map((outcome) => (
             <Tabs.Panel key={outcome} value={outcome} pt={6} style={PANEL}>
               <div className={styles['panel']}>
+                {outcome === 'offline' && askedQuery !== undefined && groups.offline.length > 0 && (
+                  <Group pb={6}>
+                    <AskLater
+                      deviceIds={groups.offline.map(({ deviceId }) => deviceId)}
+                      orgId={commonOrganization(groups.offline, devices)}
+                      asked={askedQuery}
+                    />
+                  </Group>
+                )}
                 <OutcomeList outcome={outcome} outcomes={groups[outcome]} devices={devices} view={view} />
               </div>
             </Tabs.Panel>
@@ -213,6 +238,15 @@ export function EventLogsPage() {
 }
 
 const PANEL = { flex: 1, minHeight: 0 } as const;
+
+/** The organization of all of these devices, if they are of one. */
+function commonOrganization(
+  outcomes: readonly QueryOutcome[],
+  devices: ReadonlyMap<string, DeviceSummary>,
+): string | undefined {
+  const [first, ...others] = new Set(outcomes.map(({ deviceId }) => devices.get(deviceId)?.orgId));
+  return others.length === 0 ? first : undefined;
+}
 
 /** As many devices as one query may ask. */
 const MAX_DEVICES = 500;

@@ -259,6 +259,12 @@ describe('a device that is moved', () => {
       select run.id, c.org_id, c.device_id, c.id from run, (select * from commands where device_id = ? limit 1) c`,
       `insert into device_notes (id, org_id, device_id, text, author_name)
       values (gen_random_uuid(), ?, ?, 'The owner switches it off on Fridays.', 'Ada')`,
+      `with question as (
+        insert into event_log_questions (id, partner_id, org_id, target, query, at_most_rows, days, ends_at, author_name)
+        select gen_random_uuid(), partner_id, id, '{"all":true}', '{"name":"System"}', 50, 7, now(), 'Ada'
+        from organizations where id = ? returning id, org_id)
+      insert into event_log_answers (id, question_id, org_id, device_id)
+      select gen_random_uuid(), id, org_id, ? from question`,
       `insert into terminals (id, org_id, device_id, opened_in, user_name, user_email, resume_token_hash, cols, rows,
         sealed_key, ended_at, end_reason)
       select gen_random_uuid(), o.id, d.id, o.id, 'Ada', 'ada@example.com', 'x', 80, 24, 'x', now(), 'closed'
