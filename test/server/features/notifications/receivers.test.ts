@@ -274,9 +274,12 @@ describe('receivers of notifications', () => {
     const second = await createTestApp({ ...ground.settings, database: ground.app.database });
     try {
       for (let n = 0; n < 20; n++) await ground.raise({});
+      const received = () => ground.receivers.at('/webhook/shared');
       await Promise.all([ground.app.settle(), second.settle()]);
-      await ground.app.settle();
-      expect(ground.receivers.at('/webhook/shared')).to.have.length(20);
+      // What one server has begun, the other does not wait for.
+      await eventually(received, ({ length }) => length >= 20);
+      await Promise.all([ground.app.settle(), second.settle()]);
+      expect(received()).to.have.length(20);
       await ground.sql(
         `update notification_groups set began_at = began_at - interval '10 minutes', due_at = now()`,
       );
