@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clock } from '../../clock.ts';
+import { clock, DAY_MS } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
@@ -7,11 +7,21 @@ import { withDevicesOfTarget } from '../device-targets/index.ts';
 import type { DeviceModel } from '../devices/index.ts';
 import { isManageableSql } from '../organizations/index.ts';
 import { whereOwnerAccessible } from '../owners/index.ts';
-import { bindingsOfMany, INSERT_MANY } from '../work/index.ts';
+import { bindingsOfMany, defineWork, INSERT_MANY } from '../work/index.ts';
 import type { DeviceAnswer, Failure } from './asking.ts';
-import { ASKING } from './asking.kind.ts';
 import { EventLogAnswer, EventLogQuestion } from './question.model.ts';
 import { type Outcome, QuestionQuery } from './question.schema.ts';
+
+/** The work that asks one device. It waits for the device: its deadline is the end of the question. */
+export const ASKING = defineWork({
+  kind: 'event_log_question',
+  input: z.object({}),
+  steps: ['await', 'ask'],
+  // Of one organization, which is the target, and of one partner.
+  limits: { inProcess: 16, ofPartner: 32, ofTarget: 8 },
+  deadlineMs: 30 * DAY_MS,
+  keptDays: 30,
+});
 
 type Reader = Pick<Context, 'tx' | 'caller'>;
 

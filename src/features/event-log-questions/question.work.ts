@@ -6,16 +6,11 @@ import type { Db } from '../../platform/db/pool.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
 import { AppError } from '../../platform/errors.ts';
 import { loadUserRights, type UserRights } from '../auth/index.ts';
-import {
-  type StepOutcome,
-  type WorkEnd,
-  type WorkEngine,
-  type WorkItem,
-  type WorkRun,
-} from '../work/index.ts';
+import { reachesOwner } from '../owners/index.ts';
+import type { StepOutcome, WorkEnd, WorkEngine, WorkItem, WorkRun } from '../work/index.ts';
 import { afterQuery, type DeviceAnswer, EntryCollector, type Failure, spreadMs } from './asking.ts';
-import { ASKING } from './asking.kind.ts';
 import {
+  ASKING,
   markAsked,
   markWaiting,
   readStanding,
@@ -141,14 +136,8 @@ async function rightsOf(tx: Tx, userId: string): Promise<UserRights | undefined>
   }
 }
 
-function mayAsk(
-  { scope, permissions, orgAccess, orgIds, partnerId }: UserRights,
-  device: { orgId: string; partnerId: string },
-): boolean {
-  if (!holds(permissions, ASKS)) return false;
-  if (scope === 'system') return true;
-  return orgAccess === 'all' ? partnerId === device.partnerId : orgIds.includes(device.orgId);
-}
+const mayAsk = (rights: UserRights, device: { orgId: string; partnerId: string }): boolean =>
+  holds(rights.permissions, ASKS) && reachesOwner(rights, device);
 
 const IsResult = z.custom<Result>((value) => typeof value === 'object' && value !== null);
 

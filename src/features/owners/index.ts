@@ -1,2 +1,2 @@
 export { lockOwner, type Owner, whereOwnerAccessible } from './owner.queries.ts';
-export { ownerOf } from './owner.service.ts';
+export { ownerOf, reachesOwner } from './owner.service.ts';

@@ -2,6 +2,7 @@ import { assertActsForWholePartner, type Context } from '../../platform/context.
 import { invalid } from '../../platform/errors.ts';
 import { assertManageable, assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import type { Owner } from './owner.queries.ts';
+import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 
 /**
  * The owner of what a request creates: the organization that it names, that of the caller, or the partner of the caller.
@@ -19,4 +20,11 @@ export async function ownerOf(ctx: Context, orgId: string | undefined, act: stri
   if (caller.partnerId === null) throw invalid('body.orgId', 'is required in system scope');
   assertActsForWholePartner(caller, act);
   return { partnerId: caller.partnerId, orgId: null };
+}
+
+/** Whether a caller reaches an organization, or, without one, the whole of a partner. */
+export function reachesOwner({ scope, partnerId, orgAccess, orgIds }: TenantScope, owner: Owner): boolean {
+  if (scope === 'system') return true;
+  if (orgAccess === 'all') return partnerId === owner.partnerId;
+  return owner.orgId !== null && orgIds.includes(owner.orgId);
 }

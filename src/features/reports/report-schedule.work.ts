@@ -13,6 +13,7 @@ import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Mailer } from '../../platform/mail.ts';
 import { loadUserRights } from '../auth/index.ts';
+import { reachesOwner } from '../owners/index.ts';
 import { knownPeople } from '../users/index.ts';
 import { lastDue, monthBefore, nextDue } from './due-times.ts';
 import { reportMail } from './report-mail.ts';
@@ -179,14 +180,9 @@ async function personOf(tx: Tx, { personId, partnerId, orgId }: ReportSchedule):
   if (rights === undefined) return 'The person who set it up has left.';
   const missing = NEEDED.find((permission) => !holds(rights.permissions, permission));
   if (missing !== undefined) return `The person who set it up does not hold ${missing} any more.`;
-  const isOfPartner = rights.scope === 'partner' && rights.partnerId === partnerId;
-  const reaches =
-    orgId === null
-      ? isOfPartner && rights.orgAccess === 'all'
-      : rights.scope === 'system' ||
-        (isOfPartner && rights.orgAccess === 'all') ||
-        rights.orgIds.includes(orgId);
-  if (!reaches) return 'The person who set it up does not have access any more.';
+  if (!reachesOwner(rights, { partnerId, orgId })) {
+    return 'The person who set it up does not have access any more.';
+  }
   return { ...rights, kind: 'user', sessionId: null, apiKeyId: null };
 }
 

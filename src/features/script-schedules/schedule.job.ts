@@ -8,7 +8,8 @@ import type { AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { loadUserRights, type UserRights } from '../auth/index.ts';
+import { loadUserRights } from '../auth/index.ts';
+import { reachesOwner } from '../owners/index.ts';
 import { startRunOfSchedule } from '../script-runs/index.ts';
 import { Script } from '../scripts/index.ts';
 import { newestSlot, nextSlot } from './cron.ts';
@@ -141,20 +142,11 @@ async function verdictOn(
     if (!holds(permissions, 'scripts:execute')) return 'permission_lost';
     const usesFilter = schedule.target.filterId !== undefined;
     if (usesFilter && !holds(permissions, 'filters:read')) return 'permission_lost';
-    return reaches(person, schedule) ? undefined : 'access_lost';
+    return reachesOwner(person, schedule) ? undefined : 'access_lost';
   } catch (error) {
     if (error instanceof AppError && error.code === 'partner_inactive') return 'partner_inactive';
     throw error;
   }
-}
-
-function reaches(
-  { scope, partnerId, orgAccess, orgIds }: UserRights,
-  schedule: Pick<ScriptSchedule, 'partnerId' | 'orgId'>,
-): boolean {
-  if (scope === 'system') return true;
-  if (orgAccess === 'all') return partnerId === schedule.partnerId;
-  return schedule.orgId !== null && orgIds.includes(schedule.orgId);
 }
 
 const pauseEntry = (
