@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Context } from '../../platform/context.ts';
-import type { Db } from '../../platform/db/pool.ts';
+import type { Db, Query } from '../../platform/db/pool.ts';
 import { arrayLiteral, inTenant, type Statement } from '../../platform/db/statement.ts';
 import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import { type Tx, withSystem } from '../../platform/db/transaction.ts';
@@ -369,6 +369,21 @@ export async function presenceChanges(
   return rows;
 }
 
+type Reader = Pick<Context, 'tx' | 'caller'>;
+
+interface WantedDevices {
+  orgId: string | undefined;
+  /** Those of a filter. */
+  conditions: Conditions | undefined;
+  atMost: number;
+}
+
+function devicesBy({ tx, caller }: Reader, { orgId, conditions, atMost }: WantedDevices): Query {
+  const visible = visibleDevices(tx, caller).orderBy('d.id').limit(atMost);
+  if (orgId !== undefined) void visible.where('d.org_id', orgId);
+  return conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
+}
+
 /** The newest samples of a device, with what shows the device. */
 export interface NewestSample extends StoredBlock {
   orgId: string;
@@ -380,21 +395,10 @@ export interface NewestSample extends StoredBlock {
  * The newest samples of the caller's devices that have arrived in the last ten minutes, those of a filter if there are
  * conditions.
  */
-export async function newestSamples(
-  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
-  {
-    orgId,
-    conditions,
-    atMost,
-  }: { orgId: string | undefined; conditions: Conditions | undefined; atMost: number },
-): Promise<NewestSample[]> {
-  const visible = visibleDevices(tx, caller);
-  if (orgId !== undefined) void visible.where('d.org_id', orgId);
-  const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
-  const query = matching
+export async function newestSamples(ctx: Reader, wanted: WantedDevices): Promise<NewestSample[]> {
+  const { tx, caller } = ctx;
+  const query = devicesBy(ctx, wanted)
     .joinRaw(`join ${newestBlocks(caller)} on newest.device_id = d.id`)
-    .orderBy('d.id')
-    .limit(atMost)
     .select<NewestSample[]>(
       'd.id as deviceId',
       'd.org_id as orgId',
@@ -403,6 +407,7 @@ export async function newestSamples(
       'newest.begins_at as beginsAt',
       'newest.block',
     );
+  const { conditions } = wanted;
   return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
 }
 
@@ -419,23 +424,12 @@ export interface DeviceToScrape {
 }
 
 /** The caller's devices in service, those of a filter if there are conditions. */
-export async function devicesToScrape(
-  { tx, caller }: Pick<Context, 'tx' | 'caller'>,
-  {
-    orgId,
-    conditions,
-    atMost,
-  }: { orgId: string | undefined; conditions: Conditions | undefined; atMost: number },
-): Promise<DeviceToScrape[]> {
-  const visible = visibleDevices(tx, caller);
-  if (orgId !== undefined) void visible.where('d.org_id', orgId);
-  const matching = conditions === undefined ? visible : whereMatching(visible, conditions, { caller });
-  const query = matching
+export async function devicesToScrape(ctx: Reader, wanted: WantedDevices): Promise<DeviceToScrape[]> {
+  const { tx, caller } = ctx;
+  const query = devicesBy(ctx, wanted)
     .joinRaw(
       `join organizations o on o.id = d.org_id left join ${newestBlocks(caller)} on newest.device_id = d.id`,
     )
-    .orderBy('d.id')
-    .limit(atMost)
     .select<DeviceToScrape[]>(
       'd.id',
       tx.raw('coalesce(d.display_name, d.hostname) as name'),
@@ -446,6 +440,7 @@ export async function devicesToScrape(
       tx.raw(`coalesce(p.state = 'connected', false) as "isConnected"`),
       'newest.block',
     );
+  const { conditions } = wanted;
   return conditions === undefined ? query : withPatternTimeout(tx, conditions, () => query);
 }
 

@@ -36,19 +36,27 @@ export const SCRAPED_METRICS = Object.keys(GAUGES) as MetricName[];
 
 const PREFIX = 'muster_device';
 /** So many devices are written at a time, so that others have their turn in between. */
-const DEVICES_AT_ONCE = 500;
+const DEVICES_AT_ONCE = 200;
 
 /** The text in pieces. The samples of a metric stand together, as the format demands. */
 export function* openMetricsText(devices: readonly ScrapedDevice[]): Generator<string> {
+  // Made with the first sample of a device, so that they are not all made at once.
+  const made = new Map<ScrapedDevice, string>();
+  const labelsFor = (device: ScrapedDevice): string => {
+    const labels = made.get(device) ?? labelsOf(device);
+    made.set(device, labels);
+    return labels;
+  };
   yield family(PREFIX, 'info', 'What a device is.');
   yield* lines(devices, (device) => {
-    const { osType, agentVersion, siteId } = device;
-    const labels = { ...namesOf(device), site_id: siteId, os: osType, agent_version: agentVersion };
-    return sample(`${PREFIX}_info`, labels, 1);
+    const { siteId, osType, agentVersion } = device;
+    const more = `${label('site_id', siteId)},${label('os', osType)},${label('agent_version', agentVersion)}`;
+    return `${PREFIX}_info{${labelsFor(device)},${more}} 1\n`;
   });
   yield family(`${PREFIX}_connected`, 'gauge', 'Whether a device is connected.');
-  yield* lines(devices, (device) =>
-    sample(`${PREFIX}_connected`, namesOf(device), device.isConnected ? 1 : 0),
+  yield* lines(
+    devices,
+    (device) => `${PREFIX}_connected{${labelsFor(device)}} ${device.isConnected ? 1 : 0}\n`,
   );
   for (const metric of SCRAPED_METRICS) {
     const gauge = GAUGES[metric];
@@ -58,13 +66,10 @@ export function* openMetricsText(devices: readonly ScrapedDevice[]): Generator<s
     yield* lines(devices, (device) =>
       device.figures
         .filter((figure) => figure.metric === metric)
-        .map(({ label, value }) =>
-          sample(
-            name,
-            { ...namesOf(device), ...(gauge.label === undefined ? {} : { [gauge.label]: label }) },
-            value,
-          ),
-        )
+        .map(({ label: of, value }) => {
+          const more = gauge.label === undefined ? '' : `,${label(gauge.label, of)}`;
+          return `${name}{${labelsFor(device)}${more}} ${value}\n`;
+        })
         .join(''),
     );
   }
@@ -74,11 +79,14 @@ export function* openMetricsText(devices: readonly ScrapedDevice[]): Generator<s
 const family = (name: string, type: 'gauge' | 'info', help: string) =>
   `# TYPE ${name} ${type}\n# HELP ${name} ${help}\n`;
 
-const namesOf = ({ id, name, organization }: ScrapedDevice) => ({
-  device_id: id,
-  device: name,
-  organization,
-});
+/** Those that all samples of a device have. */
+const labelsOf = ({ id, name, organization }: ScrapedDevice) =>
+  `${label('device_id', id)},${label('device', name)},${label('organization', organization)}`;
+
+const label = (name: string, text: string) => `${name}="${escaped(text)}"`;
+
+const escaped = (text: string) =>
+  text.replaceAll('\\', String.raw`\\`).replaceAll('"', String.raw`\"`).replaceAll('\n', String.raw`\n`);
 
 function* lines(devices: readonly ScrapedDevice[], of: (device: ScrapedDevice) => string): Generator<string> {
   for (let from = 0; from < devices.length; from += DEVICES_AT_ONCE) {
@@ -89,11 +97,3 @@ function* lines(devices: readonly ScrapedDevice[], of: (device: ScrapedDevice) =
     if (text !== '') yield text;
   }
 }
-
-const sample = (name: string, labels: Readonly<Record<string, string>>, value: number) =>
-  `${name}{${Object.entries(labels)
-    .map(([label, text]) => `${label}="${escaped(text)}"`)
-    .join(',')}} ${value}\n`;
-
-const escaped = (text: string) =>
-  text.replaceAll('\\', String.raw`\\`).replaceAll('"', String.raw`\"`).replaceAll('\n', String.raw`\n`);

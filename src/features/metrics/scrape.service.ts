@@ -9,7 +9,7 @@ import type { ScrapeQuery } from './metric.schema.ts';
 import { DEVICES_AT_ONCE, readable, rounded } from './metric.service.ts';
 import { openMetricsText, SCRAPED_METRICS, type ScrapedDevice } from './openmetrics.ts';
 
-/** So many devices are answered at a time: about 20 MB, before compression. */
+/** So many devices are answered at a time: 22 MiB with two volumes each, and 0.8 MiB compressed. */
 const SCRAPED_MAX = 10_000;
 
 /**

@@ -32,14 +32,20 @@ describe('filters over averages', () => {
   /** A whole hour has passed in which the devices used this much of their processors, and it is packed. */
   const pass = async (cpuPercents: readonly number[]) => {
     const hour = Math.floor(Date.now() / HOUR) * HOUR - HOUR;
+    const answers: Promise<unknown>[] = [];
     for (const [index, cpuPercent] of cpuPercents.entries()) {
       const samples = Array.from({ length: 60 }, (_, minute) => ({
         at: new Date(hour + minute * MINUTE).toISOString(),
         cpuPercent,
       }));
-      await agents[index]?.send('metrics:samples', { samples });
+      const agent = agents[index];
+      if (agent === undefined) throw new Error('There is no agent for these figures.');
+      answers.push(agent.send('metrics:samples', { samples }));
+      // The message has to arrive before what waits is written.
+      await agent.heartbeat();
     }
     await app.settle();
+    await Promise.all(answers);
     await owner(`select add_partitions('metric_samples', now() - interval '3 hours', now())`);
     await owner(`update metric_samples set arrived_at = arrived_at - interval '2 hours'`);
     await packSamples(app.server.database.jobPool, new Date(Math.floor(Date.now() / HOUR) * HOUR));
