@@ -61,7 +61,7 @@ import { findSnapshot } from './snapshot.service.ts';
 
 /** What devices do for backups, for their timelines. */
 export const backupTimeline = [BACKUP, RESTORE, VAULT_SYNC, VERIFICATION].map(({ kind }) =>
-  workTimeline(kind, 'backup:read'),
+  workTimeline(kind, { kind: 'backup', permission: 'backup:read' }),
 );
 
 export { backupReport } from './backup-report.queries.ts';

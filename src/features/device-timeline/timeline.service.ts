@@ -32,10 +32,11 @@ export async function readTimeline(
   );
   const last = shown.at(-1);
   return {
-    data: shown.map(({ userId, userName, fields, ...entry }) => {
+    data: shown.flatMap(({ userId, userName, fields, ...entry }) => {
       const name = people.get(userId ?? '')?.name ?? userName;
       const by = name === null ? null : { id: userId, name };
-      return TimelineEntry.parse({ ...entry, ...fields, by });
+      // What only another release knows keeps nothing else from being shown.
+      return TimelineEntry.safeParse({ ...entry, ...fields, by }).data ?? [];
     }),
     next: found.length > limit && last !== undefined ? placeText(last) : null,
     hidden: TimelineKind.options.filter((kind) =>

@@ -528,11 +528,16 @@ export async function setPaused(tx: Tx, id: string, isPaused: boolean): Promise<
   return rowCount > 0;
 }
 
-/** The work of one kind for the timeline of a device, under the name `backup`. */
-export const workTimeline = (kind: string, permission: string): TimelineSource => ({
-  kind: 'backup',
-  permission,
-  from: `work t where t.org_id = :orgId and t.device_id = :deviceId and t.kind = '${kind}'`,
+/**
+ * The work of one kind for the timeline of a device.
+ * @param named  how the timeline calls it, and what the caller needs to see it
+ */
+export const workTimeline = (
+  workKind: string,
+  named: Pick<TimelineSource, 'kind' | 'permission'>,
+): TimelineSource => ({
+  ...named,
+  from: `work t where t.org_id = :orgId and t.device_id = :deviceId and t.kind = '${workKind}'`,
   id: 't.id::text',
   at: 't.created_at',
   endedAt: 't.finished_at',

@@ -229,6 +229,26 @@ describe('the timeline of a device', function () {
     expect(paged).to.deep.equal(whole);
   });
 
+  it('leaves out an entry that only another release knows, and shows the others', async () => {
+    const { deviceId, orgId } = await buildDevice(app, tenant.orgId);
+    const of = (hours: number, reason: string) => ({
+      org_id: orgId,
+      device_id: deviceId,
+      at: hour(hours),
+      state: 'disconnected',
+      reason,
+    });
+    await inSystem((tx) =>
+      tx('presence_changes').insert([
+        of(1, 'socket_closed'),
+        of(2, 'of_a_later_release'),
+        of(3, 'node_lost'),
+      ]),
+    );
+    const { status, data } = await read('', tenant.admin, deviceId);
+    expect([status, data.map(({ reason }) => reason)]).to.deep.equal([200, ['node_lost', 'socket_closed']]);
+  });
+
   it('leaves out what the caller may not read, and says so', async () => {
     const { body: role } = await app.call('POST', '/roles', {
       token: tenant.admin.token,
