@@ -301,3 +301,31 @@ const KINDS = {
   day: { type: 'date' },
   time: { type: 'datetime-local', step: 1 },
 } as const;
+
+/** What the control of an own field gets. */
+export interface TimeField {
+  value: string;
+  onChange: (time: string) => void;
+  error: string | undefined;
+}
+
+/** A time of the day in a zone that another field names, which may be another one than that of this computer. */
+export function TimeOfDay({
+  label,
+  description,
+  value,
+  onChange,
+  error,
+}: TimeField & { label: string; description?: string }) {
+  return (
+    <TextInput
+      type="time"
+      label={label}
+      description={description}
+      required
+      value={value}
+      error={error}
+      onChange={({ currentTarget }) => onChange(currentTarget.value)}
+    />
+  );
+}

@@ -4,7 +4,15 @@ export { saveFile, toCsv } from './csv.ts';
 export { FactTable, FailedPaths, Warnings, type Facts } from './facts.tsx';
 export * from './format.ts';
 export { ChipChoice } from './chips.tsx';
-export { FormFields, useForm, type Field, type Fields, type Form } from './fields.tsx';
+export {
+  FormFields,
+  TimeOfDay,
+  type TimeField,
+  useForm,
+  type Field,
+  type Fields,
+  type Form,
+} from './fields.tsx';
 export { FormDialog } from './forms.tsx';
 export { EMAIL_INPUT, slugOf, TIME_ZONES, useSubmit } from './submit.ts';
 export { ButtonLink, TextLink } from './link.tsx';

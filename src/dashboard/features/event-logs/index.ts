@@ -21,15 +21,12 @@ const FleetSearch = LogSearch.extend({
   device: id,
 });
 
-/** Loaded together, so that the program begins with one file less to name. */
-const fleetPages = () => import('./fleet-pages.ts');
-
 const fleetLogsRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/event-logs',
   validateSearch: FleetSearch,
   staticData: { title: 'Event logs', permission: 'devices:read' },
-  component: lazyRouteComponent(fleetPages, 'EventLogsPage'),
+  component: lazyRouteComponent(() => import('./event-logs-page.tsx'), 'EventLogsPage'),
 });
 
 const deviceLogsRoute = createRoute({
@@ -45,7 +42,7 @@ const questionsRoute = createRoute({
   path: '/event-logs/questions',
   validateSearch: FleetSearch,
   staticData: { title: 'Questions', permission: 'devices:read' },
-  component: lazyRouteComponent(fleetPages, 'QuestionsPage'),
+  component: lazyRouteComponent(() => import('./questions-page.tsx'), 'QuestionsPage'),
 });
 
 export const eventLogPages = [fleetLogsRoute, deviceLogsRoute, questionsRoute] as const;

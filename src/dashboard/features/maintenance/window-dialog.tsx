@@ -1,11 +1,20 @@
-import { Stack, Table, Text, TextInput } from '@mantine/core';
+import { Stack, Table, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { call, type MaintenanceWindow, useApiChange } from '../../api/index.ts';
 import { choicesOf, useOrganizations } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
 import { useMe } from '../../session.ts';
-import { asError, FormDialog, formatDuration, TIME_ZONES, useForm, useNow } from '../../ui/index.ts';
+import {
+  asError,
+  FormDialog,
+  formatDuration,
+  TIME_ZONES,
+  useForm,
+  useNow,
+  TimeOfDay,
+  type TimeField,
+} from '../../ui/index.ts';
 import { NO_TARGET, targetFormOf, targetOf, useTargetFields } from '../device-targets/index.ts';
 import {
   DAYS,
@@ -88,7 +97,7 @@ export function WindowDialog({ window, onClose }: { window?: MaintenanceWindow; 
         ...targets,
         [
           { name: 'day', fault: 'start', kind: 'day', label: 'First day', required: true },
-          { name: 'time', control: (field: TimeField) => <BeginsAt {...field} /> },
+          { name: 'time', control: (field: TimeField) => <TimeOfDay label="Begins at" {...field} /> },
         ],
         [
           {
@@ -225,24 +234,4 @@ function spanText(startsAt: string, endsAt: string, timeZone: string): string {
     minute: '2-digit',
   });
   return format.formatRange(new Date(startsAt), new Date(endsAt));
-}
-
-interface TimeField {
-  value: string;
-  onChange: (time: string) => void;
-  error: string | undefined;
-}
-
-/** A time of the day in the zone of the window, which may be another one than that of this computer. */
-function BeginsAt({ value, onChange, error }: TimeField) {
-  return (
-    <TextInput
-      type="time"
-      label="Begins at"
-      required
-      value={value}
-      error={error}
-      onChange={({ currentTarget }) => onChange(currentTarget.value)}
-    />
-  );
 }

@@ -1,7 +1,7 @@
-import { TagsInput, TextInput } from '@mantine/core';
+import { TagsInput } from '@mantine/core';
 import { useApiChange } from '../../api/index.ts';
 import type { ReportSchedule } from '../../api/routes.ts';
-import { FormDialog, TIME_ZONES, useForm } from '../../ui/index.ts';
+import { FormDialog, TIME_ZONES, useForm, TimeOfDay, type TimeField } from '../../ui/index.ts';
 import { usePeopleOf } from '../notifications/index.ts';
 import { OF_PROVIDER, ownerBody, useFirstOwner, useOwnerChoice } from '../owners/index.ts';
 
@@ -66,16 +66,8 @@ export function ScheduleDialog({ schedule, onClose }: { schedule?: ReportSchedul
           },
           {
             name: 'time',
-            control: ({ value, onChange, error }) => (
-              <TextInput
-                type="time"
-                label="Time"
-                description="On the clocks of the time zone."
-                required
-                value={value}
-                error={error}
-                onChange={({ currentTarget }) => onChange(currentTarget.value)}
-              />
+            control: (field: TimeField) => (
+              <TimeOfDay label="Time" description="On the clocks of the time zone." {...field} />
             ),
           },
         ],

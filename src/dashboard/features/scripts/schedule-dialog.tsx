@@ -1,4 +1,4 @@
-import { Code, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Code, Stack, Table, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -6,7 +6,15 @@ import { call, type ScriptSchedule, useApiChange, useList } from '../../api/inde
 import { choicesOf, useOrganizations } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
 import { useMe } from '../../session.ts';
-import { asError, formatDuration, FormDialog, TIME_ZONES, useForm } from '../../ui/index.ts';
+import {
+  asError,
+  formatDuration,
+  FormDialog,
+  TIME_ZONES,
+  useForm,
+  TimeOfDay,
+  type TimeField,
+} from '../../ui/index.ts';
 import { NO_TARGET, targetFormOf, targetOf, useTargetFields } from '../device-targets/index.ts';
 import { cronOf, DAYS, DAYS_OF_MONTH, FREQUENCIES, MINUTES, timesFormOf } from './schedule-form.ts';
 import { isName, type Variable, Variables } from './variables.tsx';
@@ -133,7 +141,10 @@ export function ScheduleDialog({
         },
         [
           frequency !== 'hourly' &&
-            frequency !== 'cron' && { name: 'time', control: (field: TimeField) => <At {...field} /> },
+            frequency !== 'cron' && {
+              name: 'time',
+              control: (field: TimeField) => <TimeOfDay label="At" {...field} />,
+            },
           {
             name: 'timezone',
             kind: 'choice',
@@ -169,26 +180,6 @@ export function ScheduleDialog({
         </Stack>
       )}
     </FormDialog>
-  );
-}
-
-interface TimeField {
-  value: string;
-  onChange: (time: string) => void;
-  error: string | undefined;
-}
-
-/** A time of the day in the zone of the schedule, which may be another one than that of this computer. */
-function At({ value, onChange, error }: TimeField) {
-  return (
-    <TextInput
-      type="time"
-      label="At"
-      required
-      value={value}
-      error={error}
-      onChange={({ currentTarget }) => onChange(currentTarget.value)}
-    />
   );
 }
 

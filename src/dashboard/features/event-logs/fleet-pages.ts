@@ -1,2 +1,0 @@
-export { EventLogsPage } from './event-logs-page.tsx';
-export { QuestionsPage } from './questions-page.tsx';
