@@ -56,6 +56,7 @@ function device(n: number): FleetDevice {
     status,
     maintenance: null,
     averages: {},
+    presenceEpoch: 0,
     presence: {
       state: isConnected ? 'connected' : 'disconnected',
       since,
@@ -180,7 +181,7 @@ const store: FleetStore = {
   devices: async () => [],
 };
 
-const live = new LiveFilters({ store, refreshed: (one) => one, log: quietLog, sweepMs: 1e9 });
+const live = new LiveFilters({ store, refreshed: ({ device: one }) => one, log: quietLog, sweepMs: 1e9 });
 const feed = new DashboardFeed(live);
 const before = heap();
 const subscriptions: Subscription[] = [];

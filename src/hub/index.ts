@@ -15,6 +15,7 @@ import { AccessChanges, DashboardAccess } from './dashboard/dashboard-access.ts'
 import { AgentConnections } from './agents/agent-connections.ts';
 import { serveAgents } from './agents/agent-transport.ts';
 import { IdentityGuard } from './agents/identity-guard.ts';
+import { ClusterInterest, OwnInterest } from './cluster/interest.ts';
 import { InProcessDirectory } from './cluster/directory.ts';
 import type { HubMessage } from './cluster/messages.ts';
 import { Router } from './cluster/router.ts';
@@ -37,7 +38,7 @@ import { HttpReports, withLivePresence, ReportingDevices } from './presence/http
 import { LostDevices } from './presence/lost-devices.ts';
 import { startSilenceSweep } from './presence/silence-sweep.ts';
 import { PresenceWriter } from './presence/presence-writer.ts';
-import { NO_UPGRADE_OFFERS } from './ports.ts';
+import { NO_UPGRADE_OFFERS, type StoredDevice } from './ports.ts';
 import { UpgradeReportWriter } from './agents/upgrade-report-writer.ts';
 import { createSampleWriter } from './agents/sample-writer.ts';
 import { createServiceWriter } from './agents/service-writer.ts';
@@ -94,13 +95,18 @@ export function createHub(options: HubOptions): Hub {
   // Other nodes.
   const events = new ClusterEvents(
     // A single process has no other nodes.
-    options.bus === undefined ? undefined : (message) => bus.broadcast(message),
+    options.bus === undefined ? undefined : bus,
     () => counters.undelivered.inc(),
   );
+  const ownInterest = { devices: new OwnInterest(), jobs: new OwnInterest() };
+  const interest =
+    options.bus === undefined
+      ? undefined
+      : new ClusterInterest({ bus, events, nodes: options.nodes, own: ownInterest });
 
   // Commands.
-  const jobAudience = new JobAudience();
-  const jobs = new JobFeed(jobAudience, events);
+  const jobAudience = new JobAudience(ownInterest.jobs);
+  const jobs = new JobFeed(jobAudience, events, interest);
   const longWork =
     options.longWork === undefined
       ? undefined
@@ -135,7 +141,7 @@ export function createHub(options: HubOptions): Hub {
     log,
   });
   bus.onMessage((from, message) => {
-    if (!events.receive(message) && !guard.receive(from, message) && !router.receive(from, message)) {
+    if (!events.receive(message, from) && !guard.receive(from, message) && !router.receive(from, message)) {
       log.warn({ from }, 'hub.bus_message_refused');
     }
   });
@@ -143,6 +149,7 @@ export function createHub(options: HubOptions): Hub {
   bus.onNodeLost(() => void undeliveredWork.scan());
   const announcements = new DeviceAnnouncements({
     events,
+    interest,
     disconnect: (deviceId) => router.notifyOwner({ kind: 'disconnect', deviceId }),
     onChanged: options.onDevicesChanged,
   });
@@ -190,20 +197,27 @@ export function createHub(options: HubOptions): Hub {
   });
   const recent = new RecentChanges();
   const livePresence = (device: DeviceSummary) => withLivePresence(device, registry, reporting);
+  /** The latest state of a device that was just read from the database. */
+  const latest = (stored: StoredDevice) => {
+    feed.stored(stored);
+    return livePresence(recent.over(stored.device));
+  };
   const live =
     options.fleet === undefined
       ? undefined
       : new LiveFilters({
           store: options.fleet,
-          refreshed: (device) => recent.over(livePresence(device)),
+          refreshed: latest,
           log,
           ...options.liveFilters,
         });
-  const ownFeed = new DashboardFeed(live, recent);
+  const ownFeed = new DashboardFeed(live, recent, ownInterest.devices);
   const feed = new ClusterFeed(
     ownFeed,
-    // Dashboards of other nodes that miss this subscribe again or see the next change.
-    options.bus === undefined ? undefined : (changes) => events.broadcast(FEED, { events: changes }),
+    interest === undefined
+      ? undefined
+      : // Dashboards of other nodes that miss this subscribe again or see the next change.
+        { interest, send: (recipients, changes) => events.sendTo(recipients, FEED, { events: changes }) },
   );
   const reports = new HttpReports(
     { devices: reporting, store, writer, feed, offers, log },
@@ -212,7 +226,7 @@ export function createHub(options: HubOptions): Hub {
   const changedDevices = new ChangedDevices({
     store,
     feed: ownFeed,
-    livePresence,
+    latest,
     log,
     ...(live === undefined || options.fleet === undefined
       ? {}
@@ -250,7 +264,6 @@ export function createHub(options: HubOptions): Hub {
     writer,
     reporting,
     feed,
-    ownFeed,
     dispatcher,
     upgrades,
     samples,
@@ -305,7 +318,7 @@ export function createHub(options: HubOptions): Hub {
     proxyTrust: options.proxyTrust,
     store,
     feed: ownFeed,
-    latest: (device) => livePresence(ownFeed.latest(device)),
+    latest,
     live,
     ledger,
     work: options.longWork,
@@ -398,6 +411,7 @@ export function createHub(options: HubOptions): Hub {
     cancelCommand: (deviceId, id) => router.notify({ kind: 'cancel_command', deviceId, id }),
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     republish() {
+      interest?.returned();
       for (const actor of registry.values()) actor.republish();
       // Redis may have lost the greatest epoch, and other nodes may have claimed devices without it.
       store
@@ -427,6 +441,7 @@ export function createHub(options: HubOptions): Hub {
       // If the clock was ahead when an earlier claim was stored, that claim must not be newer than those to come.
       directory.epochSeen(await store.greatestEpoch());
       await reports.start();
+      interest?.start();
     },
     async drain() {
       isDraining = true;
@@ -454,6 +469,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       isDraining = true;
       stopSweep();
+      interest?.close();
       lostDevices.close();
       router.close();
       for (const actor of registry.values()) actor.stop(undefined, 'socket_closed');

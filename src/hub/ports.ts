@@ -292,9 +292,15 @@ export interface DeviceStore {
     caller: Caller,
     filter: { orgId?: string | undefined; siteId?: string | undefined },
     page: { after: { orgId: string; id: string } | undefined; atMost: number },
-  ): Promise<DeviceSummary[]>;
+  ): Promise<StoredDevice[]>;
   /** In one query: those of the devices that are in service, each with the partner it belongs to. */
-  summariesOf(deviceIds: readonly string[]): Promise<{ device: DeviceSummary; partnerId: string }[]>;
+  summariesOf(deviceIds: readonly string[]): Promise<(StoredDevice & { partnerId: string })[]>;
+}
+
+export interface StoredDevice {
+  device: DeviceSummary;
+  /** Of the claim under which presence was stored; 0 if the device has never connected. */
+  epoch: number;
 }
 
 /** A program that uses the token of a device, as it described itself when it connected. */
@@ -388,6 +394,8 @@ export interface FleetDevice {
   status: DeviceStatus;
   readonly maintenance: PlannedMaintenance | null;
   presence: Presence;
+  /** Of the claim under which presence was stored when the device was read; 0 if it has never connected. */
+  readonly presenceEpoch: number;
   readonly enrolledAt: number;
   lastSeenAt: number | null;
   readonly tags: readonly string[];

@@ -40,7 +40,7 @@ const ANYBODY: Caller = {
 
 const page: DeviceStore['summaries'] = async (_caller, _filter, { after, atMost }) => {
   const start = after === undefined ? 0 : devices.findIndex(({ id }) => id === after.id) + 1;
-  return devices.slice(start, start + atMost);
+  return devices.slice(start, start + atMost).map((device) => ({ device, epoch: 0 }));
 };
 
 const log = createLogger('error');

@@ -136,7 +136,10 @@ export type SummaryRow = Pick<
   | 'ram_percent'
   | 'disk_percent'
   | 'maintenance'
->;
+> & {
+  /** Of the claim under which presence was stored; 0 if the device has never connected. */
+  epoch: number;
+};
 
 export function selectSummaries(query: Query): Query<SummaryRow> {
   return query.select(
@@ -155,6 +158,7 @@ export function selectSummaries(query: Query): Query<SummaryRow> {
     'p.cpu_percent',
     'p.ram_percent',
     'p.disk_percent',
+    query.client.raw('coalesce(p.epoch, 0)::float8 as epoch'),
     query.client.raw(`${STATUS_SQL} as status`),
     query.client.raw(`${MAINTENANCE_SQL} as maintenance`),
   );
@@ -231,7 +235,7 @@ export function toDevice(row: DeviceInGroups): Device {
   };
 }
 
-export function toSummary(row: SummaryRow): DeviceSummary {
+export function toSummary(row: Omit<SummaryRow, 'epoch'>): DeviceSummary {
   return {
     id: row.id,
     orgId: row.org_id,

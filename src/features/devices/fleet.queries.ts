@@ -69,6 +69,7 @@ type WithPresence = ReturnType<typeof toMatchable> & {
   state: Presence['state'] | null;
   since: Date | null;
   reason: Presence['reason'] | null;
+  presenceEpoch: number;
 };
 
 async function read(query: Query, withSoftware: boolean): Promise<FleetDevice[]> {
@@ -77,6 +78,7 @@ async function read(query: Query, withSoftware: boolean): Promise<FleetDevice[]>
     state: 'p.state',
     since: 'p.since',
     reason: 'p.reason',
+    presenceEpoch: query.client.raw('coalesce(p.epoch, 0)::float8'),
   });
   const rows = await selectMatchable(withPresence, withSoftware ? READS_ALL : READS);
   return rows.map((row) => {

@@ -205,7 +205,7 @@ export function createDeviceStore({
         if (filter.siteId !== undefined) void query.where('d.site_id', filter.siteId);
         if (after !== undefined) void query.whereRaw('(d.org_id, d.id) > (?, ?)', [after.orgId, after.id]);
         const page = selectSummaries(query).orderByRaw('d.org_id, d.id').limit(atMost);
-        return (await page).map(toSummary);
+        return (await page).map(toStored);
       });
     },
 
@@ -219,11 +219,13 @@ export function createDeviceStore({
           .whereNull('o.deleted_at')
           .select('o.partner_id');
         const rows = (await selectSummaries(query)) as (SummaryRow & { partner_id: string })[];
-        return rows.map((row) => ({ device: toSummary(row), partnerId: row.partner_id }));
+        return rows.map((row) => ({ ...toStored(row), partnerId: row.partner_id }));
       });
     },
   };
 }
+
+const toStored = (row: SummaryRow) => ({ device: toSummary(row), epoch: row.epoch });
 
 const pendingRefusal = (condition: string) => (condition === 'pending' ? AWAITS_APPROVAL : undefined);
 

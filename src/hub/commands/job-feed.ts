@@ -1,10 +1,19 @@
 import { type Caller, holds } from '../../platform/context.ts';
 import { JobOutput, type JobsSubscribe, type JobUpdate, isFinal } from '../../protocol/index.ts';
+import {
+  byRecipients,
+  type ClusterInterest,
+  interestKeys,
+  OwnInterest,
+  type Tenant,
+  tenantKeys,
+} from '../cluster/interest.ts';
+import { RecentEntries } from '../cluster/recent-entries.ts';
 import { JobChange, type LongWork, LongWorkNotice } from '../ports.ts';
 import type { EventJson } from '../wire/flow-controlled-client.ts';
 import { z } from 'zod';
 import { clock, type Timer } from '../../clock.ts';
-import { type ClusterEvents, topic } from '../../platform/cluster/cluster-events.ts';
+import { type ClusterEvents, type Recipients, topic } from '../../platform/cluster/cluster-events.ts';
 import type { Logger } from '../../platform/logger.ts';
 
 /** An update that many clients are sent: it is serialized and encoded once. */
@@ -39,12 +48,16 @@ interface Member {
   outputOf: string | undefined;
 }
 
-const EVERYTHING = 'all';
-
 /** The clients of this node that follow jobs, by what they have subscribed to. */
 export class JobAudience {
+  /** The tenants whose jobs the clients follow. */
+  readonly #interest: OwnInterest;
   readonly #members = new Map<string, Set<Member>>();
   #size = 0;
+
+  constructor(interest = new OwnInterest()) {
+    this.#interest = interest;
+  }
 
   /** The number of subscriptions. */
   get size(): number {
@@ -60,8 +73,10 @@ export class JobAudience {
     const keys = keysFor(caller, filter);
     for (const key of keys) this.#with(key).add(member);
     this.#size += 1;
+    const endInterest = this.#interest.add(interestKeys(caller, filter.orgId));
     return () => {
       this.#size -= 1;
+      endInterest();
       for (const key of keys) {
         const members = this.#members.get(key);
         members?.delete(member);
@@ -86,7 +101,7 @@ export class JobAudience {
 
   /** @param deviceId  the sender: output for a job of another device has no receiver */
   output(deviceId: string, output: JobOutput): void {
-    for (const { follower, outputOf } of this.#members.get(`job:${output.id}`) ?? []) {
+    for (const { follower, outputOf } of this.#members.get(output.id) ?? []) {
       if (outputOf === deviceId) follower.output(output);
     }
   }
@@ -100,18 +115,17 @@ export class JobAudience {
 
 /** Only an index: whether a caller may see a job is decided for each job, because devices move. */
 function keysFor(caller: Caller, { orgId, deviceId, jobId }: JobsSubscribe): string[] {
-  if (jobId !== undefined) return [`job:${jobId}`];
-  if (deviceId !== undefined) return [`device:${deviceId}`];
-  if (orgId !== undefined) return [`org:${orgId}`];
-  if (caller.scope === 'system') return [EVERYTHING];
-  if (caller.orgAccess === 'all' && caller.partnerId !== null) return [`partner:${caller.partnerId}`];
-  return caller.orgIds.map((id) => `org:${id}`);
+  const named = jobId ?? deviceId;
+  return named === undefined ? interestKeys(caller, orgId) : [named];
 }
 
-function keysOf({ update: { id, orgId, deviceId }, partnerId }: JobChange): string[] {
-  const keys = [EVERYTHING, `partner:${partnerId}`, `org:${orgId}`, `job:${id}`];
-  return deviceId === undefined ? keys : [...keys, `device:${deviceId}`];
+function keysOf(change: JobChange): string[] {
+  const { id, deviceId } = change.update;
+  const keys = [...tenantKeys(tenantOf(change)), id];
+  return deviceId === undefined ? keys : [...keys, deviceId];
 }
+
+const tenantOf = ({ update: { orgId }, partnerId }: JobChange): Tenant => ({ orgId, partnerId });
 
 function maySee(caller: Caller, { update, partnerId, permission }: JobChange): boolean {
   if (permission !== undefined && !holds(caller.permissions, permission)) return false;
@@ -241,10 +255,14 @@ function readNotice(payload: string): LongWorkNotice | undefined {
 /** Progress of one job is sent at most four times a second. Its end is sent at once. */
 const INTERVAL_MS = 250;
 const JOBS_PER_MESSAGE = 100;
+/** A node that begins to follow jobs reads them from the database while its announcement is on the way. */
+const MISSED_MS = 3000;
 
-/** Jobs that have changed on a node, for the dashboards of the others. */
+/** Jobs that have changed on a node, for the nodes that follow jobs of these tenants. */
 const JOBS_CHANGED = topic('jobs', z.object({ jobs: z.array(JobChange) }));
 const JOB_OUTPUT = topic('job_output', z.object({ deviceId: z.string(), output: JobOutput }));
+
+type Interest = Pick<ClusterInterest, 'isNeeded' | 'recipients' | 'onWidened'>;
 
 /**
  * Shows changes of commands to the clients that may see them, on every node. Of several changes within the interval the
@@ -252,15 +270,30 @@ const JOB_OUTPUT = topic('job_output', z.object({ deviceId: z.string(), output: 
  */
 export class JobFeed {
   readonly #audience: JobAudience;
-  readonly #events: Pick<ClusterEvents, 'broadcast'>;
+  readonly #events: Pick<ClusterEvents, 'sendTo'>;
+  readonly #interest: Interest | undefined;
+  readonly #recent = new RecentEntries<JobChange>(MISSED_MS);
   /** Jobs that were sent within the current interval. Their later changes wait. */
   #sent = new Set<string>();
   #waiting = new Map<string, JobChange>();
   #timer: Timer | undefined;
 
-  constructor(audience: JobAudience, events: Pick<ClusterEvents, 'broadcast' | 'subscribe'>) {
+  /** @param interest  of the other nodes; left out when there are none */
+  constructor(
+    audience: JobAudience,
+    events: Pick<ClusterEvents, 'sendTo' | 'subscribe'>,
+    interest?: Interest,
+  ) {
     this.#audience = audience;
     this.#events = events;
+    this.#interest = interest;
+    interest?.onWidened('jobs', (nodeId, { isNew }) => {
+      const missed = [...this.#recent.entries()].map(([, job]) => job);
+      this.#sendTo(
+        new Set([nodeId]),
+        missed.filter((job) => isNew(tenantOf(job))),
+      );
+    });
     events.subscribe(JOBS_CHANGED, ({ jobs }) => {
       for (const job of jobs) audience.changed(job);
     });
@@ -280,14 +313,15 @@ export class JobFeed {
       this.#audience.changed(job);
       now.push(job);
     }
-    while (now.length > 0) this.#events.broadcast(JOBS_CHANGED, { jobs: now.splice(0, JOBS_PER_MESSAGE) });
+    this.#send(now);
     if (this.#sent.size > 0) this.#timer ??= clock.setTimeout(() => this.#nextInterval(), INTERVAL_MS);
   }
 
   /** @param deviceId  the sender: output for a job of another device has no receiver */
-  output(deviceId: string, output: JobOutput): void {
+  output(deviceId: string, output: JobOutput, tenant: Tenant | undefined): void {
     this.#audience.output(deviceId, output);
-    this.#events.broadcast(JOB_OUTPUT, { deviceId, output });
+    if (this.#interest?.isNeeded('jobs', tenant) !== true) return;
+    this.#events.sendTo(this.#interest.recipients('jobs', tenant), JOB_OUTPUT, { deviceId, output });
   }
 
   /** Shows now what waits for the next interval. */
@@ -301,6 +335,21 @@ export class JobFeed {
     this.#timer = undefined;
     this.#waiting.clear();
     this.#sent.clear();
+  }
+
+  #send(jobs: readonly JobChange[]): void {
+    const interest = this.#interest;
+    if (interest === undefined) return;
+    for (const job of jobs) this.#recent.note(job.update.id, () => job);
+    const recipientsOf = (job: JobChange) => interest.recipients('jobs', tenantOf(job));
+    for (const { recipients, changes } of byRecipients(jobs, recipientsOf)) this.#sendTo(recipients, changes);
+  }
+
+  #sendTo(recipients: Recipients, jobs: readonly JobChange[]): void {
+    for (let start = 0; start < jobs.length; start += JOBS_PER_MESSAGE) {
+      const some = jobs.slice(start, start + JOBS_PER_MESSAGE);
+      this.#events.sendTo(recipients, JOBS_CHANGED, { jobs: some });
+    }
   }
 
   #nextInterval(): void {

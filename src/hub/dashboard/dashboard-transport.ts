@@ -26,7 +26,15 @@ import type { JobAudience } from '../commands/job-feed.ts';
 import type { Reach } from '../cluster/directory.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import { type FlowControl, FlowControlledClient } from '../wire/flow-controlled-client.ts';
-import type { CommandLedger, LongWork, DeviceStore, LogReads, People, TerminalStore } from '../ports.ts';
+import type {
+  CommandLedger,
+  DeviceStore,
+  LogReads,
+  LongWork,
+  People,
+  StoredDevice,
+  TerminalStore,
+} from '../ports.ts';
 import { DashboardTerminals } from '../terminals/dashboard-terminals.ts';
 import { deltaEvent } from '../subscriptions/device-change.ts';
 import { type PageReader, storedPages, Subscription } from '../subscriptions/subscription.ts';
@@ -37,7 +45,7 @@ interface SubscriptionParts {
   store: DeviceStore;
   feed: DashboardFeed;
   /** Adds the live state to a device that was read from the database. */
-  latest: (device: DeviceSummary) => DeviceSummary;
+  latest: (stored: StoredDevice) => DeviceSummary;
   live: LiveFilters | undefined;
   quotas: { subscriptions: Quota };
 }
@@ -140,7 +148,7 @@ interface Parts {
   store: DeviceStore;
   feed: DashboardFeed;
   /** Adds the live state to a device that was read from the database. */
-  latest: (device: DeviceSummary) => DeviceSummary;
+  latest: (stored: StoredDevice) => DeviceSummary;
   live: LiveFilters | undefined;
   ledger: CommandLedger;
   work: LongWork | undefined;

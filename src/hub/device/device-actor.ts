@@ -51,7 +51,7 @@ import { Mailbox } from './mailbox.ts';
 /** The reports of the actor to the rest of the hub. */
 export interface ActorEvents {
   /** @param record  the actor's own record, which it goes on changing */
-  presence(record: PresenceRecord): void;
+  presence(record: PresenceRecord, report: { identity: AgentIdentity; isHeartbeat: boolean }): void;
   facts(facts: DeviceFacts): void;
   /** The device is connected and can be sent commands. */
   ready(actor: DeviceActor): void;
@@ -366,7 +366,7 @@ export class DeviceActor {
         ? pendingAck(at, heartbeatMs)
         : heartbeatAck(at, heartbeatMs, this.#offer.current(this, this.#facts, at)),
     );
-    this.#reportPresence();
+    this.#reportPresence({ isHeartbeat: true });
     if (!isKnown) this.#reportFacts();
   }
 
@@ -448,9 +448,9 @@ export class DeviceActor {
     this.#reportPresence();
   }
 
-  #reportPresence(): void {
+  #reportPresence({ isHeartbeat } = { isHeartbeat: false }): void {
     this.#presence.lastSeenAt = instant(this.lastHeardAt);
-    this.#events.presence(this.#presence);
+    this.#events.presence(this.#presence, { identity: this.identity, isHeartbeat });
   }
 
   #reportFacts(): void {

@@ -3,7 +3,7 @@ import type { DeviceSummary } from '../../protocol/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
 import { summaryOf } from '../filters/fleet-device.ts';
-import type { FleetDevice, DeviceStore, FleetStore } from '../ports.ts';
+import type { DeviceStore, FleetDevice, FleetStore, StoredDevice } from '../ports.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 
 /** Changes within this time are read together. */
@@ -16,8 +16,8 @@ interface Parts {
   feed: DashboardFeed;
   /** While there are live filters, whole records are read instead of summaries. */
   live?: { filters: LiveFilters; store: Pick<FleetStore, 'devices'> };
-  /** Adds live presence to a device that was read from the database. */
-  livePresence: (device: DeviceSummary) => DeviceSummary;
+  /** Returns the latest state of a device that was read from the database. */
+  latest: (stored: StoredDevice) => DeviceSummary;
   log: Logger;
 }
 
@@ -75,7 +75,7 @@ export class ChangedDevices {
   }
 
   async #readSome(): Promise<void> {
-    const { feed, livePresence, log } = this.#parts;
+    const { feed, latest, log } = this.#parts;
     if (feed.size === 0) return this.#waiting.clear();
     this.#reading = new Set([...this.#waiting].slice(0, DEVICES_PER_READ));
     for (const id of this.#reading) this.#waiting.delete(id);
@@ -88,9 +88,9 @@ export class ChangedDevices {
         for (const id of this.#reading) this.#waiting.add(id);
       } else {
         const gone = new Set(this.#reading);
-        for (const { device, partnerId, record } of found) {
-          gone.delete(device.id);
-          feed.refreshed(livePresence(device), partnerId, record);
+        for (const { partnerId, record, ...stored } of found) {
+          gone.delete(stored.device.id);
+          feed.refreshed(latest(stored), partnerId, record);
         }
         for (const id of gone) feed.left(id);
       }
@@ -114,12 +114,16 @@ export class ChangedDevices {
     const { store, live } = this.#parts;
     if (live === undefined || detail === 'summaries') return store.summariesOf(deviceIds);
     const records = await live.store.devices(deviceIds, { withSoftware: detail === 'all' });
-    return records.map((record) => ({ device: summaryOf(record), partnerId: record.partnerId, record }));
+    return records.map((record) => ({
+      device: summaryOf(record),
+      epoch: record.presenceEpoch,
+      partnerId: record.partnerId,
+      record,
+    }));
   }
 }
 
-interface Found {
-  device: DeviceSummary;
+interface Found extends StoredDevice {
   partnerId: string;
   record?: FleetDevice;
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod';
-import { topic } from '../../platform/cluster/cluster-events.ts';
+import { type Recipients, topic } from '../../platform/cluster/cluster-events.ts';
 import { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
 import { clock, type Timer } from '../../clock.ts';
+import { byRecipients, type ClusterInterest, type Tenant } from '../cluster/interest.ts';
+import { RecentEntries } from '../cluster/recent-entries.ts';
+import type { PresenceRecord, StoredDevice } from '../ports.ts';
 import { type DevicePatch, patchAfter } from '../subscriptions/device-change.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
 
@@ -35,12 +38,12 @@ export const FeedEvent = z.discriminatedUnion('type', [
 ]);
 export type FeedEvent = z.infer<typeof FeedEvent>;
 
-/** Live changes of devices. Each node sends its own to the others. */
+/** Live changes of devices, for the nodes that show devices of these tenants. */
 export const FEED = topic('feed', z.object({ events: z.array(FeedEvent) }));
 
 const DeviceIds = z.object({ deviceIds: z.array(z.string()) });
 
-/** Stored records of devices have changed, or the devices are back in service. */
+/** Stored records of devices have changed, or the devices are back in service. For the nodes that show any devices. */
 export const RECORDS_CHANGED = topic('records_changed', DeviceIds);
 
 /** Devices have moved to another organization or site, so their agents must reconnect under the new identity. */
@@ -53,58 +56,122 @@ const BATCH_MS = 50;
 /** The most devices whose latest epoch is remembered. Changes of other devices are accepted without a check. */
 const EPOCHS_MAX = 200_000;
 const EVENTS_PER_MESSAGE = 1000;
+/**
+ * A node that begins to show an organization reads it from the database, which is written about a second after a change,
+ * while its announcement is on the way. What may fall between the two is sent to it again.
+ */
+const MISSED_MS = 3000;
 
-/** Applies changes to the dashboards of this node, and sends those of this node to all others in batches. */
+/** The reach of a change. */
+interface Concerning {
+  /** The epoch of the claim under which presence was reported. A change with an older one than is known is ignored. */
+  epoch?: number | undefined;
+  /** The tenants of the device, if they are known. */
+  tenant?: Tenant | undefined;
+  /** Whether even nodes without dashboards must learn of the change. */
+  isForAll?: boolean;
+}
+
+interface Change extends Concerning {
+  patch: DevicePatch;
+}
+
+interface Outgoing extends Pick<Concerning, 'tenant' | 'isForAll'> {
+  event: FeedEvent;
+}
+
+interface Reported {
+  tenant: Tenant;
+  /** Whether the device reports over HTTP. */
+  isReporting: boolean;
+  /** Whether only what is known was repeated; otherwise a connection has begun or ended. */
+  isHeartbeat: boolean;
+}
+
+/** The other nodes. */
+interface Others {
+  interest: Pick<ClusterInterest, 'isNeeded' | 'recipients' | 'onWidened'>;
+  send(recipients: Recipients, events: FeedEvent[]): void;
+}
+
+/** Applies changes to the dashboards of this node, and sends those of this node in batches to the nodes that need them. */
 export class ClusterFeed {
   readonly #feed: DashboardFeed;
-  readonly #broadcast: ((events: FeedEvent[]) => void) | undefined;
+  readonly #others: Others | undefined;
   /** The latest state of each device that only changed. Other events keep their order. */
-  #changed = new Map<string, { patch: DevicePatch; epoch: number | undefined }>();
+  #changed = new Map<string, Change>();
   /** By device, the epoch of the newest claim from which presence was received. */
   readonly #epochs = new Map<string, number>();
-  #events: FeedEvent[] = [];
+  /** What a node has missed that has just begun to show devices. Heartbeats are left out: another one follows. */
+  readonly #recent = new RecentEntries<Change>(MISSED_MS);
+  readonly #recentEvents = new RecentEntries<Outgoing>(MISSED_MS);
+  #events: Outgoing[] = [];
   #timer: Timer | undefined;
 
-  /** @param broadcast  left out when there are no other nodes */
-  constructor(feed: DashboardFeed, broadcast: ((events: FeedEvent[]) => void) | undefined) {
+  /** @param others  left out when there are no other nodes */
+  constructor(feed: DashboardFeed, others?: Others) {
     this.#feed = feed;
-    this.#broadcast = broadcast;
+    this.#others = others;
+    others?.interest.onWidened('devices', (nodeId, { isNew }) => this.#sendMissed(nodeId, isNew));
   }
 
-  /** Whether a change reaches anyone. When it does not, it need not be put together. */
-  get hasAudience(): boolean {
-    return this.#broadcast !== undefined || this.#feed.size > 0;
-  }
-
-  /** @param epoch  of the claim under which presence was reported; an older one than is known is ignored */
-  changed(deviceId: string, patch: DevicePatch, epoch?: number): void {
+  /**
+   * Shows presence that an actor has reported. Nothing is put together for a heartbeat of a device that no node shows.
+   * @param record  the actor's own record, which it goes on changing
+   */
+  reported(record: PresenceRecord, { tenant, isReporting, isHeartbeat }: Reported): void {
+    const { deviceId, epoch, presence, lastSeenAt, metrics } = record;
+    const isShown = this.#feed.interest.covers(tenant);
+    const isNeeded = this.#others?.interest.isNeeded('devices', tenant) === true;
+    if (isHeartbeat && !isShown && !isNeeded) return this.#feed.noteUnwatched(deviceId, record);
     if (this.#isOutdated(deviceId, epoch)) return;
+    const patch = {
+      presence,
+      isReporting,
+      lastSeenAt,
+      ...(metrics === null ? {} : { metrics: { ...metrics } }),
+    };
+    if (isShown) this.#feed.changed(deviceId, patch);
+    else this.#feed.noteUnwatched(deviceId, record);
+    if (this.#others === undefined) return;
+    const change = { patch, epoch, tenant };
+    if (!isHeartbeat) this.#noteRecent(deviceId, change);
+    if (isNeeded) this.#send(deviceId, change);
+  }
+
+  changed(deviceId: string, patch: DevicePatch, concerning: Concerning = {}): void {
+    if (this.#isOutdated(deviceId, concerning.epoch)) return;
     this.#feed.changed(deviceId, patch);
-    if (this.#broadcast === undefined) return;
-    const earlier = this.#changed.get(deviceId);
-    this.#changed.set(
-      deviceId,
-      earlier === undefined
-        ? { patch, epoch }
-        : { patch: patchAfter(earlier.patch, patch), epoch: epoch ?? earlier.epoch },
-    );
-    this.#schedule();
+    if (this.#others === undefined) return;
+    const change = { ...concerning, patch };
+    this.#noteRecent(deviceId, change);
+    if (change.isForAll === true || this.#others.interest.isNeeded('devices', change.tenant)) {
+      this.#send(deviceId, change);
+    }
+  }
+
+  /**
+   * A device was read from the database. Presence of an earlier claim does not count any more, be it shown already or on
+   * its way here from another node.
+   */
+  stored({ device, epoch }: StoredDevice): void {
+    const known = this.#epochs.get(device.id);
+    if (this.#isOutdated(device.id, epoch) || known === undefined || known === epoch) return;
+    const { presence, lastSeenAt, status } = device;
+    this.#feed.changed(device.id, { presence, lastSeenAt, status });
   }
 
   entered(device: DeviceSummary, partnerId: string): void {
     this.#feed.entered(device, partnerId);
-    if (this.#broadcast === undefined) return;
-    this.#queueChanges();
-    this.#events.push({ type: 'entered', device, partnerId });
-    this.#schedule();
+    this.#event({
+      event: { type: 'entered', device, partnerId },
+      tenant: { orgId: device.orgId, partnerId },
+    });
   }
 
   left(deviceId: string): void {
     this.#feed.left(deviceId);
-    if (this.#broadcast === undefined) return;
-    this.#queueChanges();
-    this.#events.push({ type: 'left', deviceId });
-    this.#schedule();
+    this.#event({ event: { type: 'left', deviceId } });
   }
 
   /** Applies the changes of another node. */
@@ -131,7 +198,7 @@ export class ClusterFeed {
 
   /** Messages about a device that changes nodes can arrive in any order. The epochs say which one is newer. */
   #isOutdated(deviceId: string, epoch: number | undefined): boolean {
-    if (epoch === undefined || this.#broadcast === undefined) return false;
+    if (epoch === undefined || this.#others === undefined) return false;
     const known = this.#epochs.get(deviceId);
     if (known === epoch) return false;
     if (known !== undefined && known > epoch) return true;
@@ -143,10 +210,27 @@ export class ClusterFeed {
     return false;
   }
 
+  #noteRecent(deviceId: string, change: Change): void {
+    this.#recent.note(deviceId, (earlier) => joined(earlier, change));
+  }
+
+  #send(deviceId: string, change: Change): void {
+    this.#changed.set(deviceId, joined(this.#changed.get(deviceId), change));
+    this.#schedule();
+  }
+
+  #event(outgoing: Outgoing): void {
+    if (this.#others === undefined) return;
+    const { event } = outgoing;
+    const deviceId = event.type === 'entered' ? event.device.id : event.deviceId;
+    this.#recentEvents.note(deviceId, () => outgoing);
+    this.#queueChanges();
+    this.#events.push(outgoing);
+    this.#schedule();
+  }
+
   #queueChanges(): void {
-    for (const [deviceId, { patch, epoch }] of this.#changed) {
-      this.#events.push({ type: 'changed', deviceId, patch, ...(epoch === undefined ? {} : { epoch }) });
-    }
+    for (const [deviceId, change] of this.#changed) this.#events.push(outgoing(deviceId, change));
     this.#changed = new Map();
   }
 
@@ -157,8 +241,57 @@ export class ClusterFeed {
   #flush(): void {
     this.#timer = undefined;
     this.#queueChanges();
-    while (this.#events.length > 0) this.#broadcast?.(this.#events.splice(0, EVENTS_PER_MESSAGE));
+    const events = this.#events;
+    this.#events = [];
+    const interest = this.#others?.interest;
+    if (interest === undefined) return;
+    // Many events have few tenants.
+    const known = new Map<string | undefined, Recipients>();
+    const recipientsOf = ({ tenant, isForAll }: Outgoing): Recipients => {
+      if (isForAll === true) return 'all';
+      const recipients = known.get(tenant?.orgId) ?? interest.recipients('devices', tenant);
+      known.set(tenant?.orgId, recipients);
+      return recipients;
+    };
+    for (const { recipients, changes } of byRecipients(events, recipientsOf)) {
+      this.#sendTo(recipients, changes);
+    }
   }
+
+  #sendMissed(nodeId: string, isNew: (tenant: Tenant | undefined) => boolean): void {
+    const events = [...this.#recentEvents.entries()].map(([, outgoing]) => outgoing);
+    for (const [deviceId, change] of this.#recent.entries()) events.push(outgoing(deviceId, change));
+    const missed = events.filter(({ tenant }) => tenant === undefined || isNew(tenant));
+    this.#sendTo(new Set([nodeId]), missed);
+  }
+
+  #sendTo(recipients: Recipients, outgoing: readonly Outgoing[]): void {
+    for (let start = 0; start < outgoing.length; start += EVENTS_PER_MESSAGE) {
+      const some = outgoing.slice(start, start + EVENTS_PER_MESSAGE);
+      this.#others?.send(
+        recipients,
+        some.map(({ event }) => event),
+      );
+    }
+  }
+}
+
+function joined(earlier: Change | undefined, later: Change): Change {
+  if (earlier === undefined) return later;
+  return {
+    patch: patchAfter(earlier.patch, later.patch),
+    epoch: later.epoch ?? earlier.epoch,
+    tenant: later.tenant ?? earlier.tenant,
+    isForAll: earlier.isForAll === true || later.isForAll === true,
+  };
+}
+
+function outgoing(deviceId: string, { patch, epoch, tenant, isForAll }: Change): Outgoing {
+  return {
+    event: { type: 'changed', deviceId, patch, ...(epoch === undefined ? {} : { epoch }) },
+    tenant,
+    isForAll: isForAll === true,
+  };
 }
 
 type Patch = Extract<FeedEvent, { type: 'changed' }>['patch'];

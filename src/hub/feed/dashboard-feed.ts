@@ -7,6 +7,8 @@ import {
   subscriptionScope,
   type SubscriptionScope,
 } from '../subscriptions/device-change.ts';
+import { interestKeys, OwnInterest } from '../cluster/interest.ts';
+import { RecentEntries } from '../cluster/recent-entries.ts';
 import { applyLiveState } from '../filters/fleet-device.ts';
 import type { FleetDevice } from '../ports.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
@@ -20,41 +22,32 @@ const KEPT_MS = 2000;
  * database may be older than what was shown.
  */
 export class RecentChanges {
-  #latest = new Map<string, DeviceChange>();
-  #previous = new Map<string, DeviceChange>();
-  #since = clock.monotonic();
+  readonly #entries = new RecentEntries<DeviceChange>(KEPT_MS);
 
   note(change: DeviceChange): void {
-    this.#rotate();
     const { deviceId, patch } = change;
-    const earlier = this.#latest.get(deviceId);
     // A copy: the original keeps its serialized form as long as it lives.
-    this.#latest.set(
-      deviceId,
+    this.#entries.note(deviceId, (earlier) =>
       earlier === undefined ? new DeviceChange(deviceId, patch) : change.after(earlier),
     );
   }
 
   /** Whether there is a recent change of the device. */
   has(deviceId: string): boolean {
-    this.#rotate();
-    return this.#latest.has(deviceId) || this.#previous.has(deviceId);
+    return this.#entries.has(deviceId);
   }
 
   /** Applies the recent changes to a device that was read from the database. */
   over(device: DeviceSummary): DeviceSummary {
-    this.#rotate();
-    const before = this.#previous.get(device.id)?.over(device) ?? device;
-    return this.#latest.get(device.id)?.over(before) ?? before;
+    const [earlier, later] = this.#entries.of(device.id);
+    const before = earlier?.over(device) ?? device;
+    return later?.over(before) ?? before;
   }
+}
 
-  #rotate(): void {
-    const age = clock.monotonic() - this.#since;
-    if (age < KEPT_MS) return;
-    this.#previous = age < 2 * KEPT_MS ? this.#latest : new Map();
-    this.#latest = new Map();
-    this.#since = clock.monotonic();
-  }
+interface Member {
+  sees: SubscriptionScope;
+  endInterest: () => void;
 }
 
 /** The time over which subscriptions spread their reads after missed changes. */
@@ -62,26 +55,34 @@ const RESYNC_SPREAD_MS = 2000;
 
 /** All device lists of this node. Changes are collected once and shown to all subscriptions together. */
 export class DashboardFeed {
-  readonly #subscriptions = new Map<Subscription, SubscriptionScope>();
+  /** The tenants whose devices the subscriptions show. */
+  readonly interest: OwnInterest;
+  readonly #subscriptions = new Map<Subscription, Member>();
   readonly #live: LiveFilters | undefined;
   readonly #changes = new Map<string, DeviceChange>();
   readonly #recent: RecentChanges;
   #timer: Timer | undefined;
 
   /** @param live  selects the devices of subscriptions that have conditions */
-  constructor(live?: LiveFilters, recent = new RecentChanges()) {
+  constructor(live?: LiveFilters, recent = new RecentChanges(), interest = new OwnInterest()) {
     this.#live = live;
     this.#recent = recent;
+    this.interest = interest;
   }
 
   get size(): number {
     return this.#subscriptions.size;
   }
   add(subscription: Subscription): void {
-    this.#subscriptions.set(subscription, subscriptionScope(subscription.caller, subscription.filter));
+    const { caller, filter } = subscription;
+    this.#subscriptions.set(subscription, {
+      sees: subscriptionScope(caller, filter),
+      endInterest: this.interest.add(interestKeys(caller, filter.orgId)),
+    });
   }
   remove(subscription: Subscription): void {
     subscription.stop();
+    this.#subscriptions.get(subscription)?.endInterest();
     this.#subscriptions.delete(subscription);
     this.#live?.leave(subscription);
   }
@@ -95,7 +96,7 @@ export class DashboardFeed {
     this.#timer ??= clock.setTimeout(() => this.#showChanges(), FRAME_MS);
   }
   /**
-   * Notes that a connection began or ended while no node has subscriptions, for subscribers that come before it is written
+   * Notes that a connection began or ended of a device that no subscription shows, for subscribers that come before it is written
    * to the database. An open connection is known from its actor.
    */
   noteUnwatched(
@@ -162,7 +163,9 @@ export class DashboardFeed {
 
   /** Subscriptions without conditions. */
   *#plain(): Iterable<[Subscription, SubscriptionScope]> {
-    for (const entry of this.#subscriptions) if (this.#live?.has(entry[0]) !== true) yield entry;
+    for (const [subscription, { sees }] of this.#subscriptions) {
+      if (this.#live?.has(subscription) !== true) yield [subscription, sees];
+    }
   }
 
   #showChanges(): void {

@@ -1,5 +1,7 @@
 import { clock, type Timer } from '../../clock.ts';
 import type { ClusterEvents } from '../../platform/cluster/cluster-events.ts';
+import type { ClusterInterest } from '../cluster/interest.ts';
+import { RecentEntries } from '../cluster/recent-entries.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import type { AgentCredentials } from '../ports.ts';
@@ -16,25 +18,44 @@ import {
 /** The most devices that one message between nodes names. */
 const DEVICES_PER_MESSAGE = 1000;
 
+/** A node that begins to show devices reads their records while its announcement is on the way. */
+const MISSED_MS = 3000;
+
 interface AnnouncementParts {
-  events: Pick<ClusterEvents, 'publish'>;
+  events: Pick<ClusterEvents, 'publish' | 'sendTo'>;
+  /** What the other nodes show; left out when there are none. */
+  interest: Pick<ClusterInterest, 'recipients' | 'onWidened'> | undefined;
   /** Sends a device's owner the request to disconnect it, with retries. */
   disconnect: (deviceId: string) => void;
   /** Called with the devices of every announcement of this node. */
   onChanged: ((deviceIds: readonly string[]) => void) | undefined;
 }
 
-/** Announces changes of device records to all nodes. */
+/** Announces changes of device records to the other nodes. */
 export class DeviceAnnouncements {
   readonly #parts: AnnouncementParts;
+  readonly #recent = new RecentEntries<true>(MISSED_MS);
 
   constructor(parts: AnnouncementParts) {
     this.#parts = parts;
+    const { interest, events } = parts;
+    interest?.onWidened('devices', (nodeId, { isNew }) => {
+      // A node that shows any devices was sent all of this.
+      if (!isNew(undefined)) return;
+      const missed = [...this.#recent.entries()].map(([deviceId]) => deviceId);
+      for (const deviceIds of inParts(missed))
+        events.sendTo(new Set([nodeId]), RECORDS_CHANGED, { deviceIds });
+    });
   }
 
   changed(deviceIds: readonly string[]): void {
-    this.#parts.onChanged?.(deviceIds);
-    for (const some of inParts(deviceIds)) this.#parts.events.publish(RECORDS_CHANGED, { deviceIds: some });
+    const { events, interest, onChanged } = this.#parts;
+    onChanged?.(deviceIds);
+    if (interest !== undefined) for (const deviceId of deviceIds) this.#recent.note(deviceId, () => true);
+    const recipients = interest?.recipients('devices', undefined);
+    for (const some of inParts(deviceIds)) {
+      events.publish(RECORDS_CHANGED, { deviceIds: some }, undefined, recipients);
+    }
   }
 
   moved(deviceIds: readonly string[]): void {

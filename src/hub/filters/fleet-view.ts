@@ -12,7 +12,7 @@ import {
   summaryOf,
   SOFTWARE_NOT_LOADED,
 } from './fleet-device.ts';
-import type { FleetDevice, FleetStore } from '../ports.ts';
+import type { FleetDevice, FleetStore, StoredDevice } from '../ports.ts';
 
 /** Above this number all values are dropped, so that outdated values are not kept for ever. */
 const KEPT_MAX = 500_000;
@@ -97,7 +97,7 @@ interface OrgView {
 interface Parts {
   store: Pick<FleetStore, 'slice'>;
   /** Adds the live state to a device that was read from the database. */
-  refreshed: (device: DeviceSummary) => DeviceSummary;
+  refreshed: (stored: StoredDevice) => DeviceSummary;
   /** Called when a read finds a change that was not announced yet. */
   onFound?: (device: FleetDevice, fields: FieldMask) => void;
   devicesMax?: number;
@@ -339,7 +339,7 @@ export class FleetView {
   #insert(organization: OrgView, read: FleetDevice, withSoftware: boolean): void {
     const device = this.#interner.device(read);
     if (!withSoftware) device.software = SOFTWARE_NOT_LOADED;
-    const live = this.#parts.refreshed(summaryOf(device));
+    const live = this.#parts.refreshed({ device: summaryOf(device), epoch: device.presenceEpoch });
     applyLiveState(device, this.#changedWhileReading.get(device.id)?.over(live) ?? live);
     const before = this.#devices.get(device.id);
     if (before !== undefined && before.orgId !== device.orgId) {

@@ -3,7 +3,7 @@ import type { Caller } from '../../platform/context.ts';
 import { AppError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
-import type { CompiledRules, FleetDevice, FleetStore } from '../ports.ts';
+import type { CompiledRules, FleetDevice, FleetStore, StoredDevice } from '../ports.ts';
 import { type DeviceChange, recordChange, subscriptionScope } from '../subscriptions/device-change.ts';
 import {
   byHostname,
@@ -35,7 +35,7 @@ export interface RulesChange {
 
 interface Parts {
   store: FleetStore;
-  refreshed: (device: DeviceSummary) => DeviceSummary;
+  refreshed: (stored: StoredDevice) => DeviceSummary;
   log: Logger;
   devicesMax?: number;
   sweepMs?: number;

@@ -6,9 +6,9 @@ import type { CommandDispatcher } from '../commands/command-dispatcher.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ActorEvents, DeviceActor } from '../device/device-actor.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
-import type { DashboardFeed } from '../feed/dashboard-feed.ts';
 import type { JobFeed } from '../commands/job-feed.ts';
 import type {
+  AgentIdentity,
   CommandEvent,
   DeviceFacts,
   DeviceServiceReport,
@@ -27,7 +27,6 @@ interface Parts {
   writer: PresenceWriter;
   reporting: ReportingDevices;
   feed: ClusterFeed;
-  ownFeed: DashboardFeed;
   dispatcher: CommandDispatcher;
   upgrades: UpgradeReportWriter | undefined;
   samples: Pick<AcknowledgedWriter<MetricReport, unknown>, 'record'>;
@@ -45,21 +44,16 @@ export class ActorReports implements ActorEvents {
     this.#parts = parts;
   }
 
-  presence(record: PresenceRecord): void {
-    const { reporting, writer, feed, ownFeed } = this.#parts;
-    const { presence, lastSeenAt, metrics: measured } = record;
+  presence(
+    record: PresenceRecord,
+    { identity, isHeartbeat }: { identity: AgentIdentity; isHeartbeat: boolean },
+  ): void {
+    const { reporting, writer, feed } = this.#parts;
     // A connection replaces reports over HTTP.
-    if (presence.state === 'connected') reporting.delete(record.deviceId);
+    if (record.presence.state === 'connected') reporting.delete(record.deviceId);
     writer.presence(record);
-    if (!feed.hasAudience) return ownFeed.noteUnwatched(record.deviceId, record);
-    const patch = {
-      presence,
-      isReporting: reporting.lastSeenAt(record.deviceId) !== undefined,
-      lastSeenAt,
-      // A copy, because the actor goes on changing its own.
-      ...(measured === null ? {} : { metrics: { ...measured } }),
-    };
-    feed.changed(record.deviceId, patch, record.epoch);
+    const isReporting = reporting.lastSeenAt(record.deviceId) !== undefined;
+    feed.reported(record, { tenant: identity, isReporting, isHeartbeat });
   }
 
   facts(facts: DeviceFacts): void {
@@ -90,7 +84,10 @@ export class ActorReports implements ActorEvents {
 
   rows(deviceId: string, { id, seq, rows }: CommandRows): void {
     const output = JobOutput.safeParse({ id, seq, rows });
-    if (output.success && rows.length > 0) this.#parts.jobs.output(deviceId, output.data);
+    const { jobs, registry } = this.#parts;
+    if (output.success && rows.length > 0) {
+      jobs.output(deviceId, output.data, registry.get(deviceId)?.identity);
+    }
   }
 
   outlived({ identity, claimant }: DeviceActor): void {

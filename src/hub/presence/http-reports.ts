@@ -11,7 +11,7 @@ import {
   CachedOffer,
   type MachineFacts,
 } from '../device/heartbeat.ts';
-import type { DashboardFeed } from '../feed/dashboard-feed.ts';
+import type { ClusterFeed } from '../feed/cluster-feed.ts';
 import type { AgentIdentity, UpgradeOffers, DeviceStore } from '../ports.ts';
 import type { PresenceWriter } from './presence-writer.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
@@ -22,7 +22,7 @@ interface Parts {
   store: DeviceStore;
   writer: PresenceWriter;
   offers: UpgradeOffers;
-  feed: Pick<DashboardFeed, 'changed'>;
+  feed: Pick<ClusterFeed, 'changed'>;
   log: Logger;
 }
 
@@ -70,11 +70,15 @@ export class HttpReports {
       metrics: metrics ?? null,
       uptimeSeconds: heartbeat.uptimeSeconds ?? null,
     });
-    feed.changed(deviceId, {
-      isReporting: true,
-      lastSeenAt,
-      ...(metrics === undefined ? {} : { metrics }),
-    });
+    feed.changed(
+      deviceId,
+      {
+        isReporting: true,
+        lastSeenAt,
+        ...(metrics === undefined ? {} : { metrics }),
+      },
+      { tenant: identity },
+    );
     if (identity.isPending === true) return pendingAck(at, heartbeatMs);
     return heartbeatAck(
       at,

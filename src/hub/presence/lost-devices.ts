@@ -74,7 +74,8 @@ export class LostDevices {
       const actor = registry.get(deviceId);
       // The device has reconnected here, which is not written yet.
       if (actor?.countsAsConnected === true) actor.republish();
-      else feed.changed(deviceId, { presence }, epoch);
+      // The node that has it now must say so, whether or not it shows the device.
+      else feed.changed(deviceId, { presence }, { epoch, isForAll: true });
     }
   }
 }

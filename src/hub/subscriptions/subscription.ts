@@ -11,7 +11,7 @@ import type {
 import type { DeviceChange } from './device-change.ts';
 import type { FlowControl } from '../wire/flow-controlled-client.ts';
 import { ShownStatuses } from './shown-statuses.ts';
-import type { DeviceStore } from '../ports.ts';
+import type { DeviceStore, StoredDevice } from '../ports.ts';
 
 /** Four frames a second, unless one would be too large. A frame contains the latest state of each device. */
 export const FRAME_MS = 250;
@@ -408,13 +408,13 @@ export type PageReader = () => Promise<DevicePage>;
  */
 export function storedPages(
   store: Pick<DeviceStore, 'summaries'>,
-  latest: (device: DeviceSummary) => DeviceSummary,
+  latest: (stored: StoredDevice) => DeviceSummary,
   { caller, filter }: { caller: Caller; filter: DevicesSubscribe },
 ): PageReader {
   let after: DeviceSummary | undefined;
   return async () => {
     const read = await store.summaries(caller, filter, { after, atMost: PAGE_DEVICES });
-    after = read.at(-1);
+    after = read.at(-1)?.device;
     return { devices: read.map(latest).sort(byHostname), isLast: read.length < PAGE_DEVICES };
   };
 }

@@ -221,7 +221,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       chars = 0;
     };
     for (const [at, message] of parcel.messages.entries()) {
-      const text = JSON.stringify(message);
+      const text = textOf(message);
       if (chars > 0 && chars + text.length > FRAME_CHARS) publish();
       texts.push(text);
       chars += text.length;
@@ -309,6 +309,19 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     this.#log.warn({ lostNodeId: nodeId }, 'cluster.node_lost');
     for (const handler of this.#lostHandlers) handler(nodeId);
   }
+}
+
+/** The JSON of messages, so that one that goes to several nodes is printed once. */
+const printed = new WeakMap<object, string>();
+
+function textOf(message: unknown): string {
+  if (typeof message !== 'object' || message === null) return JSON.stringify(message);
+  let text = printed.get(message);
+  if (text === undefined) {
+    text = JSON.stringify(message);
+    printed.set(message, text);
+  }
+  return text;
 }
 
 function parseFrame(text: string): z.infer<typeof Frame> | undefined {

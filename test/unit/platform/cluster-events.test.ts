@@ -15,10 +15,17 @@ describe('events of the cluster', () => {
     undelivered = 0;
     isBusDown = false;
     received = [];
+    const deliver = (message: TopicMessage) => {
+      if (isBusDown) throw new Error('The bus is unavailable.');
+      sent.push(message);
+    };
     events = new ClusterEvents(
-      async (message) => {
-        if (isBusDown) throw new Error('The bus is unavailable.');
-        sent.push(message);
+      {
+        broadcast: async (message) => deliver(message),
+        async send(to, message) {
+          deliver({ ...message, to });
+          return true;
+        },
       },
       () => (undelivered += 1),
     );
@@ -36,14 +43,14 @@ describe('events of the cluster', () => {
   it('are delivered to every subscription when they come from another node', () => {
     subscribe();
     subscribe();
-    expect(events.receive({ kind: 'renamed', ...payload })).to.equal(true);
+    expect(events.receive({ kind: 'renamed', ...payload }, 'east')).to.equal(true);
     expect(received).to.deep.equal([payload, payload]);
     expect(sent).to.deep.equal([]);
   });
 
   it('of other nodes do not reach those who listen to this node only', () => {
     events.onPublished(RENAMED, ({ name }) => void received.push({ id: 'published', name }));
-    events.receive({ kind: 'renamed', ...payload });
+    events.receive({ kind: 'renamed', ...payload }, 'east');
     expect(received).to.deep.equal([]);
     events.publish(RENAMED, payload);
     expect(received).to.deep.equal([{ id: 'published', name: 'first' }]);
@@ -59,7 +66,7 @@ describe('events of the cluster', () => {
       { kind: 'renamed', id: 'a' },
       { kind: 'moved', ...payload },
     ];
-    for (const message of invalid) expect(events.receive(message)).to.equal(false);
+    for (const message of invalid) expect(events.receive(message, 'east')).to.equal(false);
     expect(received).to.deep.equal([]);
   });
 
@@ -69,6 +76,18 @@ describe('events of the cluster', () => {
     await new Promise<void>((resolve) => events.publish(RENAMED, payload, resolve));
     expect(undelivered).to.equal(1);
     expect(received).to.deep.equal([payload]);
+  });
+
+  it('are sent only to the nodes that are named, and say from which one they come', () => {
+    const from: (string | undefined)[] = [];
+    events.subscribe(RENAMED, (_payload, sender) => void from.push(sender));
+    events.sendTo(new Set(['east', 'west']), RENAMED, payload);
+    events.sendTo(new Set(), RENAMED, payload);
+    expect(sent.map(({ to }) => to)).to.deep.equal(['east', 'west']);
+    expect(from).to.deep.equal([]);
+    events.publish(RENAMED, payload, undefined, new Set(['east']));
+    events.receive({ kind: 'renamed', ...payload }, 'east');
+    expect(from).to.deep.equal([undefined, 'east']);
   });
 
   it('stay on this node when there are no others', () => {

@@ -50,14 +50,14 @@ describe('changed devices', () => {
     changes = new ChangedDevices({
       feed,
       log: log.log,
-      livePresence: (device) => device,
+      latest: ({ device }) => device,
       store: {
         async summariesOf(ids) {
           reads.push([...ids]);
           const found = ids.flatMap((id) => database.get(id) ?? []).map(shown);
           await clock.sleep(readTakesMs());
           if (failing) throw new Error('away');
-          return found.map((device) => ({ device, partnerId: 'partner' }));
+          return found.map((device) => ({ device, epoch: 0, partnerId: 'partner' }));
         },
       },
     });

@@ -23,10 +23,11 @@ import { CALLER, FeedClient, presence } from '../../../support/feed-client.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 
 /** What is stored of a device: its status follows from what was decided and whether it is connected. */
-type Stored = Omit<FleetDevice, 'status'> & { decided: DeviceStatus | undefined };
+type Stored = Omit<FleetDevice, 'status' | 'presenceEpoch'> & { decided: DeviceStatus | undefined };
 const asRead = ({ decided, ...device }: Stored): FleetDevice =>
   structuredClone({
     ...device,
+    presenceEpoch: 0,
     status: decided ?? (device.presence.state === 'connected' ? 'online' : 'offline'),
   });
 
@@ -213,12 +214,12 @@ describe('live filters with concurrent changes', function () {
           after(devices(({ orgId }) => orgIds.includes(orgId), withSoftware)),
         devices: async (ids, { withSoftware }) => after(devices(({ id }) => ids.includes(id), withSoftware)),
       };
-      const live = new LiveFilters({ store, refreshed: (one) => feed.latest(one), log: quietLog });
+      const live = new LiveFilters({ store, refreshed: ({ device }) => feed.latest(device), log: quietLog });
       const feed: DashboardFeed = new DashboardFeed(live);
       const changes = new ChangedDevices({
         feed,
         log: quietLog,
-        livePresence: (device) => device,
+        latest: ({ device }) => device,
         store: { summariesOf: async () => [] },
         live: { filters: live, store },
       });
@@ -364,7 +365,7 @@ describe('live filters with concurrent changes', function () {
         slice: async () => fleet,
         devices: async (ids) => fleet.filter(({ id }) => ids.includes(id)),
       };
-      const live = new LiveFilters({ store, refreshed: (device) => device, log: quietLog });
+      const live = new LiveFilters({ store, refreshed: ({ device }) => device, log: quietLog });
       const client = new FeedClient();
       const subscription: Subscription = new Subscription({
         caller: CALLER,

@@ -5,9 +5,8 @@ import type { CommandDispatcher } from '../../../../src/hub/commands/command-dis
 import { ActorRegistry } from '../../../../src/hub/device/actor-registry.ts';
 import type { DeviceActor } from '../../../../src/hub/device/device-actor.ts';
 import type { ClusterFeed } from '../../../../src/hub/feed/cluster-feed.ts';
-import type { DashboardFeed } from '../../../../src/hub/feed/dashboard-feed.ts';
 import type { JobFeed } from '../../../../src/hub/commands/job-feed.ts';
-import type { PresenceRecord } from '../../../../src/hub/ports.ts';
+import type { AgentIdentity, PresenceRecord } from '../../../../src/hub/ports.ts';
 import { ActorReports } from '../../../../src/hub/presence/actor-reports.ts';
 import { UnwrittenAddresses, type PresenceWriter } from '../../../../src/hub/presence/presence-writer.ts';
 import { ReportingDevices } from '../../../../src/hub/presence/http-reports.ts';
@@ -16,11 +15,16 @@ import { recordingLog } from '../../../support/quiet-log.ts';
 
 const AT = '2026-01-31T08:00:00.000Z';
 const METRICS = { cpuPercent: 1, ramPercent: 2, diskPercent: 3 };
+const identity = {
+  deviceId: 'device-1',
+  orgId: 'org',
+  siteId: 'site',
+  partnerId: 'partner',
+} as AgentIdentity;
 const JOB = '01890000-0000-7000-8000-000000000001';
 
 describe('the reports of device actors', () => {
   let calls: unknown[][];
-  let hasAudience: boolean;
   let releaseFails: boolean;
   let reporting: ReportingDevices;
   let registry: ActorRegistry;
@@ -44,14 +48,8 @@ describe('the reports of device actors', () => {
         facts: (facts) => void calls.push(['facts', facts]),
       } as PresenceWriter,
       feed: {
-        get hasAudience() {
-          return hasAudience;
-        },
-        changed: (...args: unknown[]) => void calls.push(['shown', ...args]),
+        reported: (...args: unknown[]) => void calls.push(['shown', ...args]),
       } as unknown as ClusterFeed,
-      ownFeed: {
-        noteUnwatched: (...args: unknown[]) => void calls.push(['noted', ...args]),
-      } as unknown as DashboardFeed,
       dispatcher: {
         wake: (id) => void calls.push(['woken', id]),
         record: (...args: unknown[]) => void calls.push(['recorded', ...args]),
@@ -78,7 +76,6 @@ describe('the reports of device actors', () => {
 
   beforeEach(() => {
     calls = [];
-    hasAudience = true;
     releaseFails = false;
     reporting = new ReportingDevices();
     registry = new ActorRegistry();
@@ -86,22 +83,14 @@ describe('the reports of device actors', () => {
     reporting.set('device-1', { until: 0, lastSeenAt: 1, known: undefined });
   });
 
-  it('write and show presence, with a copy of the metrics, under its epoch', () => {
+  it('write and show presence, for the tenants of the device', () => {
     const mine = record({ metrics: { ...METRICS } });
-    reports().presence(mine);
+    reports().presence(mine, { identity, isHeartbeat: true });
     expect(calls).to.deep.equal([
       ['written', mine],
-      [
-        'shown',
-        'device-1',
-        { presence: mine.presence, isReporting: false, lastSeenAt: AT, metrics: METRICS },
-        7,
-      ],
+      ['shown', mine, { tenant: identity, isReporting: false, isHeartbeat: true }],
     ]);
     expect(calls[0]?.[1]).to.equal(mine);
-    expect((calls[1]?.[2] as PresenceRecord | undefined)?.metrics).to.not.equal(mine.metrics);
-    reports().presence(record());
-    expect(calls.at(-1)?.[2]).to.not.have.property('metrics');
   });
 
   it('tell the guard of identities of a connection that was alive when another one replaced it', () => {
@@ -112,23 +101,13 @@ describe('the reports of device actors', () => {
 
   it('end reports over HTTP with a connection, and not with its end', () => {
     const presence = { state: 'disconnected', since: AT, reason: 'socket_closed' } as const;
-    reports().presence(record({ presence }));
+    reports().presence(record({ presence }), { identity, isHeartbeat: false });
     expect([
       reporting.size,
       (calls[1]?.[2] as { isReporting: boolean } | undefined)?.isReporting,
     ]).to.deep.equal([1, true]);
-    reports().presence(record());
+    reports().presence(record(), { identity, isHeartbeat: false });
     expect(reporting.size).to.equal(0);
-  });
-
-  it('only note presence that no dashboard follows', () => {
-    hasAudience = false;
-    const mine = record();
-    reports().presence(mine);
-    expect(calls).to.deep.equal([
-      ['written', mine],
-      ['noted', 'device-1', mine],
-    ]);
   });
 
   it('pass on facts, readiness, commands and upgrades', () => {
@@ -161,7 +140,7 @@ describe('the reports of device actors', () => {
     reports().rows('device-1', { id: JOB, seq: 3, rows, done: false });
     reports().rows('device-1', { id: JOB, seq: 4, rows: [], done: true });
     reports().rows('device-1', { id: 'no id', seq: 4, rows, done: true });
-    expect(calls).to.deep.equal([['output', 'device-1', { id: JOB, seq: 3, rows }]]);
+    expect(calls).to.deep.equal([['output', 'device-1', { id: JOB, seq: 3, rows }, undefined]]);
   });
 
   it('release the claim of an actor that ends, also when that fails', async () => {

@@ -78,7 +78,10 @@ describe('marking the devices of a lost node', () => {
     connect(false);
     lose('south');
     await clock.tickAsync(1000);
-    expect([shown, republished]).to.deep.equal([[['device-1', { presence: PRESENCE }, 7]], 0]);
+    expect([shown, republished]).to.deep.equal([
+      [['device-1', { presence: PRESENCE }, { epoch: 7, isForAll: true }]],
+      0,
+    ]);
   });
 
   it('reports those again that are connected here', async () => {
