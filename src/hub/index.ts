@@ -349,6 +349,7 @@ export function createHub(options: HubOptions): Hub {
   const left = (deviceId: string) => {
     reports.end(deviceId);
     feed.left(deviceId);
+    announcements.note(deviceId);
     changedDevices.recheckIfReading(deviceId);
     options.onDevicesChanged?.([deviceId]);
   };
@@ -380,6 +381,7 @@ export function createHub(options: HubOptions): Hub {
     },
     deviceEntered(device, partnerId) {
       feed.entered(livePresence(device), partnerId);
+      announcements.note(device.id, { orgId: device.orgId, partnerId });
       eventHandlers.deviceEntered(device.id);
       options.onDevicesChanged?.([device.id]);
     },

@@ -105,14 +105,11 @@ const BELIEVED_MS = 3.5 * ANNOUNCE_MS;
 
 type Keyed = Record<Stream, ReadonlySet<string>>;
 
-/** A node needs more than before. It has missed the changes of the last moments. */
-export type OnWidened = (
-  nodeId: string,
-  news: {
-    /** Whether a change of the tenant was not sent before. Without a tenant: whether nothing was sent before. */
-    isNew(tenant: Tenant | undefined): boolean;
-  },
-) => void;
+/**
+ * A node needs more than before. It has missed the changes of the last moments.
+ * @param isNew  whether it was not sent changes of the tenant before; without a tenant, whether it was sent none at all
+ */
+type OnWidened = (nodeId: string, isNew: (tenant: Tenant | undefined) => boolean) => void;
 
 interface Parts {
   bus: Pick<NodeBus<HubMessage>, 'nodeId' | 'onNodeLost'>;
@@ -240,7 +237,7 @@ export class ClusterInterest {
       if ([...keys[stream]].every((key) => earlier.has(key)) || earlier.has(EVERYTHING)) continue;
       const isNew = (tenant: Tenant | undefined) =>
         tenant === undefined ? earlier.size === 0 : covers(keys[stream], tenant) && !covers(earlier, tenant);
-      for (const callback of this.#onWidened[stream]) callback(from, { isNew });
+      for (const callback of this.#onWidened[stream]) callback(from, isNew);
     }
   }
 

@@ -287,7 +287,7 @@ export class JobFeed {
     this.#audience = audience;
     this.#events = events;
     this.#interest = interest;
-    interest?.onWidened('jobs', (nodeId, { isNew }) => {
+    interest?.onWidened('jobs', (nodeId, isNew) => {
       const missed = [...this.#recent.entries()].map(([, job]) => job);
       this.#sendTo(
         new Set([nodeId]),

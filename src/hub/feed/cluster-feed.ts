@@ -102,9 +102,11 @@ export class ClusterFeed {
   #changed = new Map<string, Change>();
   /** By device, the epoch of the newest claim from which presence was received. */
   readonly #epochs = new Map<string, number>();
-  /** What a node has missed that has just begun to show devices. Heartbeats are left out: another one follows. */
+  /**
+   * What a node has missed that has just begun to show devices. Heartbeats are left out, because another one follows, and
+   * devices that entered or left, because the node reads their records again (`DeviceAnnouncements`).
+   */
   readonly #recent = new RecentEntries<Change>(MISSED_MS);
-  readonly #recentEvents = new RecentEntries<Outgoing>(MISSED_MS);
   #events: Outgoing[] = [];
   #timer: Timer | undefined;
 
@@ -112,7 +114,7 @@ export class ClusterFeed {
   constructor(feed: DashboardFeed, others?: Others) {
     this.#feed = feed;
     this.#others = others;
-    others?.interest.onWidened('devices', (nodeId, { isNew }) => this.#sendMissed(nodeId, isNew));
+    others?.interest.onWidened('devices', (nodeId, isNew) => this.#sendMissed(nodeId, isNew));
   }
 
   /**
@@ -221,9 +223,6 @@ export class ClusterFeed {
 
   #event(outgoing: Outgoing): void {
     if (this.#others === undefined) return;
-    const { event } = outgoing;
-    const deviceId = event.type === 'entered' ? event.device.id : event.deviceId;
-    this.#recentEvents.note(deviceId, () => outgoing);
     this.#queueChanges();
     this.#events.push(outgoing);
     this.#schedule();
@@ -259,10 +258,13 @@ export class ClusterFeed {
   }
 
   #sendMissed(nodeId: string, isNew: (tenant: Tenant | undefined) => boolean): void {
-    const events = [...this.#recentEvents.entries()].map(([, outgoing]) => outgoing);
-    for (const [deviceId, change] of this.#recent.entries()) events.push(outgoing(deviceId, change));
-    const missed = events.filter(({ tenant }) => tenant === undefined || isNew(tenant));
-    this.#sendTo(new Set([nodeId]), missed);
+    const missed = [...this.#recent.entries()].filter(
+      ([, { tenant }]) => tenant === undefined || isNew(tenant),
+    );
+    this.#sendTo(
+      new Set([nodeId]),
+      missed.map(([deviceId, change]) => outgoing(deviceId, change)),
+    );
   }
 
   #sendTo(recipients: Recipients, outgoing: readonly Outgoing[]): void {

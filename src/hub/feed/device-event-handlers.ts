@@ -1,6 +1,6 @@
 import { clock, type Timer } from '../../clock.ts';
 import type { ClusterEvents } from '../../platform/cluster/cluster-events.ts';
-import type { ClusterInterest } from '../cluster/interest.ts';
+import type { ClusterInterest, Tenant } from '../cluster/interest.ts';
 import { RecentEntries } from '../cluster/recent-entries.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
@@ -34,28 +34,34 @@ interface AnnouncementParts {
 /** Announces changes of device records to the other nodes. */
 export class DeviceAnnouncements {
   readonly #parts: AnnouncementParts;
-  readonly #recent = new RecentEntries<true>(MISSED_MS);
+  /** Devices that were announced, or have entered or left, each with its tenants if they are known. */
+  readonly #recent = new RecentEntries<Tenant | undefined>(MISSED_MS);
 
   constructor(parts: AnnouncementParts) {
     this.#parts = parts;
     const { interest, events } = parts;
-    interest?.onWidened('devices', (nodeId, { isNew }) => {
-      // A node that shows any devices was sent all of this.
-      if (!isNew(undefined)) return;
-      const missed = [...this.#recent.entries()].map(([deviceId]) => deviceId);
-      for (const deviceIds of inParts(missed))
+    interest?.onWidened('devices', (nodeId, isNew) => {
+      // What has no tenants was sent to every node that shows any devices.
+      const missed = [...this.#recent.entries()].filter(([, tenant]) => isNew(tenant));
+      for (const deviceIds of inParts(missed.map(([deviceId]) => deviceId))) {
         events.sendTo(new Set([nodeId]), RECORDS_CHANGED, { deviceIds });
+      }
     });
   }
 
   changed(deviceIds: readonly string[]): void {
     const { events, interest, onChanged } = this.#parts;
     onChanged?.(deviceIds);
-    if (interest !== undefined) for (const deviceId of deviceIds) this.#recent.note(deviceId, () => true);
+    for (const deviceId of deviceIds) this.note(deviceId);
     const recipients = interest?.recipients('devices', undefined);
     for (const some of inParts(deviceIds)) {
       events.publish(RECORDS_CHANGED, { deviceIds: some }, undefined, recipients);
     }
+  }
+
+  /** A device has entered or left, which is shown by `ClusterFeed`. A node that misses it reads its record. */
+  note(deviceId: string, tenant?: Tenant): void {
+    if (this.#parts.interest !== undefined) this.#recent.note(deviceId, (earlier) => tenant ?? earlier);
   }
 
   moved(deviceIds: readonly string[]): void {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import type { CommandFrame, DevicesDelta, JobUpdate } from '../../../../src/protocol/index.ts';
 import { connectDashboard, type DashboardClient } from '../../../support/dashboard-client.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -248,6 +249,156 @@ describe('three servers on one Redis', function () {
       (ids) => ids.includes(newcomer.deviceId),
       SOON_MS,
     );
+  });
+
+  describe('send changes only to servers that show them', () => {
+    let listener: Redis;
+    let frames: { channel: string; kinds: string[] }[];
+    const feedChannels = () =>
+      frames.filter(({ kinds }) => kinds.includes('feed')).map(({ channel }) => channel);
+    const jobChannels = () =>
+      frames.filter(({ kinds }) => kinds.includes('jobs')).map(({ channel }) => channel);
+
+    beforeEach(async () => {
+      frames = [];
+      listener = new Redis(redis.url);
+      await listener.psubscribe('muster:to*');
+      listener.on('pmessage', (_pattern: string, channel: string, text: string) => {
+        const { messages } = JSON.parse(text) as { messages: { kind: string }[] };
+        frames.push({ channel, kinds: messages.map(({ kind }) => kind) });
+      });
+    });
+    afterEach(() => listener.disconnect());
+
+    /** Sends heartbeats until the other servers have stopped to be sent what dashboards of earlier tests showed. */
+    async function untilQuiet(agent: FakeDevice) {
+      await eventually(
+        async () => {
+          frames = [];
+          for (let count = 0; count < 3; count++) await agent.heartbeat();
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          return feedChannels();
+        },
+        (channels) => channels.length === 0,
+        2 * SOON_MS,
+      );
+    }
+
+    it('send nothing of a device that no server shows', async () => {
+      const agent = await connect(north);
+      await untilQuiet(agent);
+      frames = [];
+      for (let count = 0; count < 50; count++) await agent.heartbeat();
+      agent.close();
+      await eventually(
+        () => readPresence(east),
+        ({ state }) => state === 'disconnected',
+        SOON_MS,
+      );
+      expect(feedChannels()).to.deep.equal([]);
+    });
+
+    it('send nothing to a server that shows devices of another tenant', async () => {
+      const agent = await connect(north);
+      await untilQuiet(agent);
+      const stranger = await buildTenant(north);
+      const other = await connectDashboard(west, stranger.admin.token);
+      watchers.push(other);
+      await other.subscribe();
+      const watcher = await watch(east);
+      await watcher.subscribe();
+      frames = [];
+      for (let count = 0; count < 3; count++) await agent.heartbeat();
+      await eventually(
+        () => lastPresence(watcher)?.state,
+        (state) => state === 'connected',
+        SOON_MS,
+      );
+      agent.close();
+      await eventually(
+        () => lastPresence(watcher)?.state,
+        (state) => state === 'disconnected',
+        SOON_MS,
+      );
+      // With more than half of the others a change goes to all.
+      expect([...new Set(feedChannels())]).to.not.include('muster:to:west');
+      expect(other.deltas).to.deep.equal([]);
+    });
+
+    it('send jobs to the servers on which a client follows them', async () => {
+      const { token } = tenant.admin;
+      await asOwner(database.ownerUrl, `update devices set capabilities = '{agent.reboot}' where id = $1`, [
+        device.deviceId,
+      ]);
+      await untilQuiet(await connect(north));
+      const order = () =>
+        north.call('POST', `/devices/${device.deviceId}/commands`, { token, body: { type: 'agent.reboot' } });
+      await eventually(
+        async () => {
+          frames = [];
+          const { body } = await order();
+          await north.call('POST', `/commands/${body.id}/cancel`, { token });
+          await new Promise((resolve) => setTimeout(resolve, 500));
+          return jobChannels();
+        },
+        (channels) => channels.length === 0,
+        2 * SOON_MS,
+      );
+      const watcher = await watch(east);
+      const updates: JobUpdate[] = [];
+      watcher.socket.on('job:update', (update: JobUpdate) => updates.push(update));
+      await watcher.send('jobs:subscribe', { orgId: tenant.orgId });
+      const { body } = await order();
+      await eventually(
+        () => updates.map(({ id }) => id),
+        (ids) => ids.includes(body.id),
+        SOON_MS,
+      );
+    });
+
+    it('show a device rightly on a server that begins to show it while it comes and goes', async () => {
+      const watched = await Promise.all(
+        Array.from({ length: 12 }, async (_none, at) => {
+          const { token, deviceId } = await buildDevice(north, tenant.orgId);
+          const agent = await connectDevice(at % 2 === 0 ? north : west, token);
+          agents.push(agent);
+          return { agent, deviceId, leaves: at % 3 !== 0 };
+        }),
+      );
+      for (const { agent } of watched) await agent.heartbeat();
+      await untilQuiet(watched[0]!.agent);
+      const state = new Map<string, string>();
+      const views = [north, east, west].map(async (app, at) => {
+        const watcher = await watch(app);
+        await new Promise((resolve) => setTimeout(resolve, at * 120));
+        const first = await watcher.subscribe({ orgId: tenant.orgId });
+        return { watcher, first };
+      });
+      for (const { agent, leaves } of watched) {
+        if (leaves) agent.close();
+        await new Promise((resolve) => setTimeout(resolve, 30));
+      }
+      for (const view of views) {
+        const { watcher, first } = await view;
+        await eventually(
+          () => {
+            for (const { id, presence } of first.devices) state.set(id, presence.state);
+            for (const { entered, changed } of watcher.deltas) {
+              for (const { id, presence } of [...entered, ...changed]) {
+                if (presence !== undefined) state.set(id, presence.state);
+              }
+            }
+            return watched.map(({ deviceId }) => state.get(deviceId));
+          },
+          (states) =>
+            states.every(
+              (shown, at) => shown === (watched[at]?.leaves === true ? 'disconnected' : 'connected'),
+            ),
+          SOON_MS,
+        );
+        state.clear();
+      }
+    });
   });
 
   it('end the connection of a device that was decommissioned on another server', async () => {

@@ -8,11 +8,13 @@ import {
   OwnInterest,
   type Tenant,
 } from '../../../../src/hub/cluster/interest.ts';
+import { JobAudience, JobFeed } from '../../../../src/hub/commands/job-feed.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { ClusterFeed, FEED } from '../../../../src/hub/feed/cluster-feed.ts';
+import { DeviceAnnouncements } from '../../../../src/hub/feed/device-event-handlers.ts';
 import { DashboardFeed, RecentChanges } from '../../../../src/hub/feed/dashboard-feed.ts';
 import type { DeviceSummary } from '../../../../src/protocol/index.ts';
-import type { PresenceRecord } from '../../../../src/hub/ports.ts';
+import type { JobChange, PresenceRecord } from '../../../../src/hub/ports.ts';
 import { ClusterEvents } from '../../../../src/platform/cluster/cluster-events.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';
 
@@ -387,5 +389,62 @@ describe('a dashboard that opens while devices of another node change', () => {
       numRuns: 150,
       examples: [[overtaken], [{ ...overtaken, readMs: 1000 }]],
     });
+  });
+});
+
+describe('what a server is sent that begins to show something', () => {
+  const time = useTestClock({ isRunning: false });
+  let bus: DelayedBus;
+  let viewer: Node;
+  let other: Node;
+  beforeEach(() => {
+    bus = new DelayedBus();
+    [viewer, other] = [startNode(bus, 'viewer'), startNode(bus, 'other')];
+  });
+  afterEach(() => {
+    viewer.interest.close();
+    other.interest.close();
+  });
+  const sentTo = (kind: string) => bus.of(kind).map(({ message }) => message);
+
+  it('is the latest state of the jobs that have changed in the last moments, of its tenants', async () => {
+    await time.advance(10);
+    const jobs = new JobFeed(new JobAudience(other.own.jobs), other.events, other.interest);
+    const job = (id: string, orgId: string, state: string) =>
+      ({ update: { id, orgId, state }, partnerId: 'partner-p' }) as JobChange;
+    jobs.changed([job('old', 'org-x', 'succeeded')]);
+    await time.advance(7000);
+    jobs.changed([job('job-1', 'org-x', 'running'), job('job-2', 'org-y', 'failed')]);
+    await time.advance(1000);
+    jobs.changed([job('job-1', 'org-x', 'succeeded')]);
+    expect(sentTo('jobs')).to.deep.equal([]);
+    viewer.own.jobs.add(['org-x']);
+    await time.advance(10);
+    expect(sentTo('jobs')).to.deep.equal([{ kind: 'jobs', jobs: [job('job-1', 'org-x', 'succeeded')] }]);
+    jobs.changed([job('job-2', 'org-y', 'failed')]);
+    await time.advance(10);
+    expect(sentTo('jobs')).to.have.length(1);
+    jobs.close();
+  });
+
+  it('names the devices whose records have changed, or which have entered or left', async () => {
+    await time.advance(10);
+    const announcements = new DeviceAnnouncements({
+      events: other.events,
+      interest: other.interest,
+      disconnect: () => {},
+      onChanged: undefined,
+    });
+    announcements.changed(['changed']);
+    announcements.note('left');
+    announcements.note('entered', X);
+    announcements.note('entered elsewhere', Z);
+    viewer.own.devices.add(['org-x']);
+    await time.advance(10);
+    const ids = () => sentTo('records_changed').map((message) => 'deviceIds' in message && message.deviceIds);
+    expect(ids()).to.deep.equal([['changed', 'left', 'entered']]);
+    viewer.own.devices.add(['org-z']);
+    await time.advance(10);
+    expect(ids()).to.deep.equal([['changed', 'left', 'entered'], ['entered elsewhere']]);
   });
 });
