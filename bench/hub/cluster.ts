@@ -30,6 +30,8 @@ export interface Cluster {
   connect(): Promise<void>;
   /** The devices of a node, given its number. */
   devicesOf(node: number): string[];
+  /** The bytes that Redis has been sent since it started. */
+  busBytes(): Promise<number>;
   /** User and system CPU time of all nodes and their Redis since they started, in microseconds. */
   cpuMicros(): number;
   stop(): Promise<void>;
@@ -79,6 +81,10 @@ export async function startCluster(options: {
       load,
       connect,
       devicesOf,
+      async busBytes() {
+        const [, bytes] = /total_net_input_bytes:(\d+)/.exec(await redis.ask('INFO', 'stats')) ?? [];
+        return Number(bytes);
+      },
       cpuMicros: () => pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0),
       stop,
     };

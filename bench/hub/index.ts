@@ -3,6 +3,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { stopTestPostgres } from '../../test/support/test-postgres.ts';
 import { ackLatency } from './ack-latency.ts';
 import { brokenOffAsks } from './broken-off-asks.ts';
+import { clusterHeartbeats } from './cluster-heartbeats.ts';
 import { crossNodeAsks } from './cross-node-asks.ts';
 import { fanOut } from './fan-out.ts';
 import { type Figure, verdict } from './harness.ts';
@@ -36,6 +37,7 @@ const FIGURES: readonly Figure[] = [
   slowDashboard,
   silentDevices,
   heldDevices,
+  clusterHeartbeats,
 ];
 
 const wanted = process.argv.slice(2).map(Number);

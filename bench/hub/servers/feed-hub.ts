@@ -2,12 +2,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHub } from '../../../src/hub/index.ts';
 import type { DeviceStore } from '../../../src/hub/ports.ts';
-import type { Caller } from '../../../src/platform/context.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
 import { changeSteadily, devicesOfOneOrganization } from './changes.ts';
 import { answerMeasurements } from './measured.ts';
-import { NO_LEDGER, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
+import { NO_LEDGER, ANY_PERSON, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
 
 /** Heap and external memory after a collection, in KiB. The process must run with --expose-gc. */
 function watchMemory(): { heldKiB: number; rssKiB: number } {
@@ -19,25 +18,6 @@ function watchMemory(): { heldKiB: number; rssKiB: number } {
 /** The real hub with the real dashboard feed, over devices in memory that every client may see. */
 
 const devices = devicesOfOneOrganization(Number(process.env['BENCH_DEVICES']));
-const ANYBODY: Caller = {
-  scope: 'system',
-  kind: 'user',
-  userId: 'user',
-  sessionId: 'session',
-  apiKeyId: null,
-  email: 'somebody@example.com',
-  name: 'Somebody',
-  partnerId: null,
-  orgId: null,
-  orgAccess: 'all',
-  orgIds: [],
-  roleId: 'role',
-  roleName: 'role',
-  permissions: new Set(['devices:read']),
-  mfa: false,
-  ipAllowlist: [],
-};
-
 const page: DeviceStore['summaries'] = async (_caller, _filter, { after, atMost }) => {
   const start = after === undefined ? 0 : devices.findIndex(({ id }) => id === after.id) + 1;
   return devices.slice(start, start + atMost).map((device) => ({ device, epoch: 0 }));
@@ -52,7 +32,7 @@ const hub = createHub({
   store: { ...NO_STORE, summaries: page },
   credentials: TOKEN_IS_DEVICE,
   ledger: NO_LEDGER,
-  people: { authenticate: async () => ANYBODY, countUse: async () => {} },
+  people: ANY_PERSON,
   // All dashboards belong to one person and come from one address.
   dashboardLimits: {
     connectionsPerPerson: Number.POSITIVE_INFINITY,

@@ -6,7 +6,7 @@ import { createLogger } from '../../../src/platform/logger.ts';
 import { createMetrics } from '../../../src/platform/metrics.ts';
 import { answersFor } from './asking.ts';
 import { answerMeasurements } from './measured.ts';
-import { NO_LEDGER, NO_PEOPLE, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
+import { NO_LEDGER, ANY_PERSON, NO_STORE, TOKEN_IS_DEVICE } from './stub-ports.ts';
 
 /**
  * One node of a cluster: the real hub on real sockets and a real Redis, without a database, because the figures
@@ -37,7 +37,7 @@ const node = (hub = createHub({
   store: NO_STORE,
   credentials: TOKEN_IS_DEVICE,
   ledger: NO_LEDGER,
-  people: NO_PEOPLE,
+  people: ANY_PERSON,
   heartbeatSeconds: 600,
   proxyTrust: { proxies: undefined, cfConnectingIp: false },
   log,

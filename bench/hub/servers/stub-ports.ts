@@ -1,3 +1,4 @@
+import type { Caller } from '../../../src/platform/context.ts';
 import type { AgentCredentials, CommandLedger, DeviceStore, People } from '../../../src/hub/ports.ts';
 
 /**
@@ -49,3 +50,25 @@ export const NO_PEOPLE: People = {
   },
   countUse: async () => {},
 };
+
+const PERSON: Caller = {
+  scope: 'system',
+  kind: 'user',
+  userId: 'user',
+  sessionId: 'session',
+  apiKeyId: null,
+  email: 'somebody@example.com',
+  name: 'Somebody',
+  partnerId: null,
+  orgId: null,
+  orgAccess: 'all',
+  orgIds: [],
+  roleId: 'role',
+  roleName: 'role',
+  permissions: new Set(['devices:read']),
+  mfa: false,
+  ipAllowlist: [],
+};
+
+/** Every token is that of one person, who sees everything. */
+export const ANY_PERSON: People = { authenticate: async () => PERSON, countUse: async () => {} };
