@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { eventually } from './eventually.ts';
 import { lastingPort } from './lasting-port.ts';
-import { answering, askRedis, killRedis, runRedis, SETTINGS, startedOrSkip } from './redis.ts';
+import { answering, askRedis, killRedis, redisOrSkip, runRedis, SETTINGS, startedOrSkip } from './redis.ts';
 
 /** Several servers of Redis that stand in for each other, each a real program of the test's own. */
 export interface RedisGroup {
@@ -201,6 +201,19 @@ async function slotsOf(ports: readonly number[]) {
   });
 }
 
-/** As `redisOrSkip`. */
-export const clusterOrSkip = (hook: Mocha.Context) => startedOrSkip(hook, startCluster);
-export const sentinelOrSkip = (hook: Mocha.Context) => startedOrSkip(hook, startSentinel);
+const startedGroup = {
+  'a Redis Cluster': startCluster,
+  'Redis with Sentinel': startSentinel,
+};
+
+/** The kinds of Redis in which another server takes over, each started as by `redisOrSkip`. */
+export const REDIS_GROUPS = Object.entries(startedGroup).map(([kind, start]) => ({
+  kind,
+  startOrSkip: (hook: Mocha.Context) => startedOrSkip(hook, start),
+}));
+
+/** All kinds of Redis. */
+export const REDIS_KINDS: readonly {
+  kind: string;
+  startOrSkip: (hook: Mocha.Context) => Promise<Pick<RedisGroup, 'url' | 'remove'>>;
+}[] = [{ kind: 'one Redis', startOrSkip: redisOrSkip }, ...REDIS_GROUPS];
