@@ -66,15 +66,20 @@ export function parseRedisUrl(text: string): RedisPlace {
   const segments = path.split('/').filter((segment) => segment !== '');
   if (isCluster) {
     if (segments.length > 0 || query !== '') {
-      throw new RedisUrlError('a Redis Cluster has no database and no parameters: end the URL after its nodes');
+      throw new RedisUrlError(
+        'a Redis Cluster has no database and no parameters: end the URL after its nodes',
+      );
     }
     return { kind: 'cluster', nodes, tls, ...who };
   }
   const [name, db = '0', ...more] = segments.map(decoded);
   if (name === undefined || more.length > 0) {
-    throw new RedisUrlError('name the master after the Sentinels, as in redis+sentinel://10.0.0.1:26379/mymaster');
+    throw new RedisUrlError(
+      'name the master after the Sentinels, as in redis+sentinel://10.0.0.1:26379/mymaster',
+    );
   }
-  if (!/^\d{1,4}$/.test(db)) throw new RedisUrlError('the database after the name of the master must be a number');
+  const isNumber = /^\d{1,4}$/.test(db);
+  if (!isNumber) throw new RedisUrlError('the database after the name of the master must be a number');
   return { kind: 'sentinel', nodes, tls, ...who, name, db: Number(db), ...sentinelCredentials(query) };
 }
 

@@ -9,6 +9,8 @@ import { answering, askRedis, killRedis, redisOrSkip, runRedis, SETTINGS, starte
 /** Several servers of Redis that stand in for each other, each a real program of the test's own. */
 export interface RedisGroup {
   url: string;
+  /** Of its programs, as it was started. */
+  readonly pids: number[];
   /** The ports of the servers that hold keys now, which are the same words until one takes over. */
   masters(): Promise<number[]>;
   /** Which of them holds a key. */
@@ -52,6 +54,10 @@ class Programs {
     await answering(port, child);
   }
 
+  get pids(): number[] {
+    return [...this.#running.values()].flatMap(({ child }) => child.pid ?? []);
+  }
+
   kill = (port: number) => killRedis(this.#running.get(port)?.child);
   signal = (port: number, signal: NodeJS.Signals) => void this.#running.get(port)?.child.kill(signal);
 
@@ -63,14 +69,26 @@ class Programs {
 }
 
 /** A Redis Cluster of three masters with a replica each. Rejects with ENOENT where the program is not installed. */
-async function startCluster(): Promise<RedisGroup> {
+export async function startCluster(): Promise<RedisGroup> {
   const programs = new Programs();
   try {
     const nodes: { port: number; busPort: number; id: string }[] = [];
     for (let at = 0; at < 2 * MASTERS; at++) {
       const [port, busPort] = [await lastingPort(), await lastingPort()];
-      const place = ['--port', String(port), '--cluster-port', String(busPort), '--dir', await programs.dir()];
-      const limits = ['--cluster-node-timeout', String(NODE_TIMEOUT_MS), '--cluster-replica-validity-factor', '0'];
+      const place = [
+        '--port',
+        String(port),
+        '--cluster-port',
+        String(busPort),
+        '--dir',
+        await programs.dir(),
+      ];
+      const limits = [
+        '--cluster-node-timeout',
+        String(NODE_TIMEOUT_MS),
+        '--cluster-replica-validity-factor',
+        '0',
+      ];
       const soon = ['--repl-diskless-sync-delay', '0'];
       await programs.start(port, [...SETTINGS, ...place, '--cluster-enabled', 'yes', ...limits, ...soon]);
       const id = /[0-9a-f]{40}/.exec(await askRedis(port, ['CLUSTER', 'MYID']))?.[0] ?? '';
@@ -103,7 +121,10 @@ async function startCluster(): Promise<RedisGroup> {
     const slots = async () => slotsOf(nodes.map(({ port }) => port));
     return {
       // Any of them tells of the others.
-      url: `redis+cluster://${nodes.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+      url: `redis+cluster://${nodes
+        .slice(0, 2)
+        .map(({ port }) => `127.0.0.1:${port}`)
+        .join(',')}`,
       masters: async () => [...new Set((await slots()).map(({ port }) => port))],
       async masterOf(key) {
         const slot = Number(/\d+/.exec(await anyAnswer(nodes, ['CLUSTER', 'KEYSLOT', key]))?.[0]);
@@ -163,6 +184,7 @@ async function startSentinel(): Promise<RedisGroup> {
 }
 
 const controls = (programs: Programs) => ({
+  pids: programs.pids,
   kill: programs.kill,
   start: (port: number) => programs.start(port),
   freeze: (port: number) => programs.signal(port, 'SIGSTOP'),
@@ -185,7 +207,8 @@ async function anyAnswer(nodes: readonly { port: number }[], words: string[]): P
 async function slotsOf(ports: readonly number[]) {
   const answer = await Promise.any(
     ports.map(async (port) => {
-      if (!(await askRedis(port, ['CLUSTER', 'INFO'])).includes('cluster_state:ok')) throw new Error('not whole');
+      const info = await askRedis(port, ['CLUSTER', 'INFO']);
+      if (!info.includes('cluster_state:ok')) throw new Error('not whole');
       return askRedis(port, ['CLUSTER', 'NODES']);
     }),
   );

@@ -110,7 +110,11 @@ describe('the URL of Redis', () => {
   });
 
   it('gets any password, and has it afterwards', () => {
-    const urls = ['redis+cluster://h1,h2:2', 'redis+sentinel://muster@s1,s2:3/name/1', 'rediss+cluster://muster@h1/'];
+    const urls = [
+      'redis+cluster://h1,h2:2',
+      'redis+sentinel://muster@s1,s2:3/name/1',
+      'rediss+cluster://muster@h1/',
+    ];
     fc.assert(
       fc.property(fc.constantFrom(...urls), fc.string({ minLength: 1 }), (url, password) => {
         const before = parseRedisUrl(url);

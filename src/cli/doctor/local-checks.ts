@@ -30,7 +30,9 @@ export const redisCheck = ({ redisUrl }: Pick<Config, 'redisUrl'>): Check => ({
     const worst = (['failed', 'warning'] as const).map((state) => results.find((one) => one.state === state));
     const [first = failed('The cluster has no master.', 'Give its slots to servers.')] = results;
     const found = worst[0] ?? worst[1] ?? first;
-    return states.length > 1 && found.state === 'ok' ? ok(`${states.length} masters. ${found.message}`) : found;
+    return states.length > 1 && found.state === 'ok'
+      ? ok(`${states.length} masters. ${found.message}`)
+      : found;
   },
 });
 

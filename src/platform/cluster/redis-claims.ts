@@ -197,6 +197,8 @@ export class RedisClaims {
       const { client, isSharded } = this.#redis;
       if (isSharded) return client.hmget(this.#claimsKey(bucket), ...ids);
       const keys = ids.map((id) => this.#claimsKey(bucketOf(id)));
+      const [key = '', ...more] = keys;
+      if (more.length === 0) return client.hmget(key, ...ids);
       return (await client.eval(LOOK_UP, ids.length, ...keys, ...ids)) as (string | null)[];
     });
     return { ids, answers };

@@ -84,7 +84,7 @@ async function allAnswer(client: Cluster): Promise<boolean> {
   if (masters.size === 0 || !client.slots.every(([owner = '']) => masters.has(owner))) return false;
   try {
     const states = await Promise.all([...masters.values()].map((master) => master.cluster('INFO')));
-    return states.every((state) => String(state).includes('cluster_state:ok'));
+    return states.every((state) => state.includes('cluster_state:ok'));
   } catch {
     return false;
   }
@@ -228,7 +228,7 @@ class ShardChannel {
     if (this.#isBusy) return;
     this.#isBusy = true;
     try {
-      const slot = (this.#slot ??= Number(await client.cluster('KEYSLOT', name)));
+      const slot = (this.#slot ??= await client.cluster('KEYSLOT', name));
       const server = client.slots[slot]?.[0];
       if (server === undefined || this.#isClosed) return;
       await this.#connectTo(server).ssubscribe(name);

@@ -29,14 +29,17 @@ export async function redisStates(url: string): Promise<RedisState[]> {
   const options = { ...PROBE, lazyConnect: true, retryStrategy: () => null };
   const client =
     place.kind === 'cluster'
-      ? openClient(place, { lazyConnect: true, clusterRetryStrategy: () => null, slotsRefreshTimeout: PROBE_MS })
+      ? openClient(place, {
+          lazyConnect: true,
+          clusterRetryStrategy: () => null,
+          slotsRefreshTimeout: PROBE_MS,
+        })
       : place.kind === 'single'
         ? new Redis(place.url, options)
         : new Redis({ ...options, ...sentinelOptions(place), sentinelRetryStrategy: () => null });
   let reason: Error | undefined;
   const notice = (error: Error) => {
-    reason ??=
-      'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+    reason ??= 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
   };
   client.on('error', notice);
   client.on('node error', notice);

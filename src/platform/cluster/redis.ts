@@ -71,7 +71,7 @@ async function openOne(place: OnePlace, log?: Logger) {
   return {
     client,
     link,
-    async close() {
+    close: async () => {
       link.closing();
       // Redis may be away: then the connection needs no farewell.
       await client.quit().catch(() => undefined);

@@ -86,7 +86,8 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
       claims.announce();
       await eventually(
         () => log.lines.map(({ event }) => event),
-        (events) => events.includes('cluster.claims_told_again') && events.at(-1) !== 'cluster.claims_not_told',
+        (events) =>
+          events.includes('cluster.claims_told_again') && events.at(-1) !== 'cluster.claims_not_told',
       );
       time.stop();
     };

@@ -67,7 +67,7 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
       it(`are found again, with epochs in order: ${how}`, async () => {
         /** Who claimed a device last, and with which epoch. */
         const last = new Map<string, { nodeId: string; epoch: number }>();
-        let isOver = false;
+        const over = new AbortController();
         let turn = 0;
         const claimNext = async () => {
           const deviceId = DEVICES[(turn * 7) % DEVICES.length] ?? '';
@@ -84,7 +84,7 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
         for (const _device of DEVICES) await claimNext();
         expect(last.size).to.equal(DEVICES.length);
         const claiming = (async () => {
-          while (!isOver) await claimNext();
+          while (!over.signal.aborted) await claimNext();
         })();
         const key = `muster:{devices:${bucketOf(DEVICES[0] ?? '')}}:claims`;
         const port = await redis.masterOf(key);
@@ -100,7 +100,7 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
           (whole) => whole.every(Boolean),
           SOON_MS,
         );
-        isOver = true;
+        over.abort();
         await claiming;
         const found = async () =>
           (
@@ -150,7 +150,11 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
       const ports = await redis.masters();
       await Promise.all(ports.map((port) => redis.kill(port)));
       const error = await eventually(
-        () => north?.directory.find('device-1').then(() => undefined, (thrown: Error) => thrown),
+        () =>
+          north?.directory.find('device-1').then(
+            () => undefined,
+            (thrown: Error) => thrown,
+          ),
         (thrown) => thrown !== undefined,
         SOON_MS,
       );
