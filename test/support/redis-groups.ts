@@ -11,6 +11,8 @@ export interface RedisGroup {
   url: string;
   /** Of its programs, as it was started. */
   readonly pids: number[];
+  /** Of all its servers, Sentinels too. */
+  readonly ports: number[];
   /** The ports of the servers that hold keys now, which are the same words until one takes over. */
   masters(): Promise<number[]>;
   /** Which of them holds a key. */
@@ -56,6 +58,10 @@ class Programs {
 
   get pids(): number[] {
     return [...this.#running.values()].flatMap(({ child }) => child.pid ?? []);
+  }
+
+  get ports(): number[] {
+    return [...this.#running.keys()];
   }
 
   kill = (port: number) => killRedis(this.#running.get(port)?.child);
@@ -185,6 +191,7 @@ async function startSentinel(): Promise<RedisGroup> {
 
 const controls = (programs: Programs) => ({
   pids: programs.pids,
+  ports: programs.ports,
   kill: programs.kill,
   start: (port: number) => programs.start(port),
   freeze: (port: number) => programs.signal(port, 'SIGSTOP'),

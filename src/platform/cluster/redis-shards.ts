@@ -96,7 +96,7 @@ const nameOf = ({ options }: Redis) => `${options.host}:${options.port}`;
 class Masters {
   readonly #client: Cluster;
   readonly #link: RedisLink;
-  #known = '';
+  #known: ReadonlySet<string> = new Set();
   #reason: string | undefined;
   #timer: Timer | undefined;
   #attempt = 0;
@@ -109,10 +109,15 @@ class Masters {
     client.on('node error', (error: Error) => (this.#reason = reasonOf(error)));
     client.on('close', () => this.#lost());
     client.on('ready', () => this.#lookAfter(0));
-    client.on('-node', () => this.#lost());
+    // A replica that goes away holds nothing, nor does the address of a server from the URL, which may have another one.
+    client.on('-node', (server: Redis) => {
+      if (this.#known.has(nameOf(server))) this.#lost();
+    });
     // A replica that has taken over may lack what its master was told last, though no connection was lost.
     client.on('refresh', () => {
-      if (this.#link.isWhole && this.#names() !== this.#known) this.#lost();
+      const now = this.#names();
+      const isSame = now.size === this.#known.size && [...now].every((name) => this.#known.has(name));
+      if (this.#link.isWhole && !isSame) this.#lost();
     });
   }
 
@@ -148,8 +153,8 @@ class Masters {
     this.#timer.unref();
   }
 
-  #names(): string {
-    return this.#client.nodes('master').map(nameOf).sort().join();
+  #names(): Set<string> {
+    return new Set(this.#client.nodes('master').map(nameOf));
   }
 }
 

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { clock } from '../../clock.ts';
 import { parseRedisUrl } from '../../redis-url.ts';
 import { openClient } from './redis-shards.ts';
 import { sentinelOptions } from './redis.ts';
@@ -44,7 +45,11 @@ export async function redisStates(url: string): Promise<RedisState[]> {
   client.on('error', notice);
   client.on('node error', notice);
   try {
-    await client.connect();
+    // A cluster whose servers do not know their own addresses would be asked for them for ever.
+    const late = clock.sleep(2 * PROBE_MS, { unref: true }).then(() => {
+      throw new Error('it has not told its servers in time');
+    });
+    await Promise.race([client.connect(), late]);
     const servers = client instanceof Redis ? [client] : client.nodes('master');
     return await Promise.all(servers.map(stateOf));
   } catch (error) {

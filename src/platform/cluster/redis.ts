@@ -53,20 +53,22 @@ async function openOne(place: OnePlace, log?: Logger) {
     place.kind === 'single'
       ? new Redis(place.url, options)
       : new Redis({ ...options, ...sentinelOptions(place), sentinelRetryStrategy: retryAfterMs });
-  client.on('error', (error: Error) => {
-    reason = reasonOf(error);
-    // While no Sentinel answers there is no connection that could be closed.
-    if (place.kind === 'sentinel' && client.status === 'connecting') link.lost(reason);
-  });
-  client.on('ready', () => {
-    reason = undefined;
-    link.regained();
-  });
-  client.on('close', () => link.lost(reason));
   await new Promise<void>((resolve) => {
-    client.once('ready', resolve);
-    client.once('close', resolve);
-    if (place.kind === 'sentinel') client.once('error', () => resolve());
+    const lost = () => {
+      link.lost(reason);
+      resolve();
+    };
+    client.on('error', (error: Error) => {
+      reason = reasonOf(error);
+      // While no Sentinel answers there is no connection that could be closed.
+      if (place.kind === 'sentinel' && client.status === 'connecting') lost();
+    });
+    client.on('close', lost);
+    client.on('ready', () => {
+      reason = undefined;
+      link.regained();
+      resolve();
+    });
   });
   return {
     client,

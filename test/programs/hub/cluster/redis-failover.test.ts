@@ -144,6 +144,59 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
       });
     }
 
+    if (kind === 'a Redis Cluster') {
+      it('are found all along while their bucket moves to another master', async () => {
+        const [north, south] = nodes;
+        const bucket = bucketOf('device-1');
+        const ids = DEVICES.concat(Array.from({ length: 4000 }, (_, n) => `more-${n}`)).filter(
+          (id) => bucketOf(id) === bucket,
+        );
+        const epochs = new Map<string, number>();
+        const claimAll = async () => {
+          for (const id of ids) {
+            const { epoch } = (await north?.directory.claim(id, 'north')) ?? { epoch: 0 };
+            expect(epoch, id).to.be.above(epochs.get(id) ?? 0);
+            epochs.set(id, epoch);
+            await new Promise((resolve) => setTimeout(resolve, 2));
+          }
+        };
+        const areFound = async () => {
+          const owners = await Promise.all(ids.map((id) => south?.directory.find(id)));
+          expect(owners.map((owner) => owner?.epoch)).to.deep.equal(ids.map((id) => epochs.get(id)));
+        };
+        await claimAll();
+        await areFound();
+        const keys = ['claims', 'epoch'].map((what) => `muster:{devices:${bucket}}:${what}`);
+        const [key = ''] = keys;
+        const from = await redis.masterOf(key);
+        const to = (await redis.masters()).find((port) => port !== from) ?? 0;
+        const slot = (await redis.ask(from, 'CLUSTER', 'KEYSLOT', key)).replace(/\D/g, '');
+        const idOf = async (port: number) =>
+          /[0-9a-f]{40}/.exec(await redis.ask(port, 'CLUSTER', 'MYID'))?.[0] ?? '';
+        await redis.ask(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
+        await redis.ask(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
+        await areFound();
+        const migrate = (name: string) =>
+          redis.ask(from, 'MIGRATE', '127.0.0.1', String(to), name, '0', '5000');
+        // Half of it is there and half is here: a script that needs both is put off.
+        await migrate(key);
+        const meanwhile = claimAll();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        for (const name of keys) await migrate(name);
+        for (const port of [to, from]) {
+          await redis.ask(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
+        }
+        await meanwhile;
+        await eventually(
+          () => areFound().then(() => '', String),
+          (fault) => fault === '',
+          SOON_MS,
+        );
+        expect(await redis.masterOf(key)).to.equal(to);
+        expect(JSON.stringify(log.lines)).not.to.include('CROSSSLOT');
+      });
+    }
+
     it('refuse at once what they cannot know while no server answers, and are told when one does', async () => {
       const [north] = nodes;
       await north?.directory.claim('device-1', 'north');
