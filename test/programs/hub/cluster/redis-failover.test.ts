@@ -161,7 +161,7 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
           }
         };
         const areFound = async () => {
-          const owners = await Promise.all(ids.map((id) => south?.directory.find(id)));
+          const owners = await Promise.all(ids.map(async (id) => south?.directory.find(id)));
           expect(owners.map((owner) => owner?.epoch)).to.deep.equal(ids.map((id) => epochs.get(id)));
         };
         await claimAll();
