@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { EmailAddress } from '../email-address.ts';
+import { parseRedisUrl, RedisUrlError } from '../redis-url.ts';
 import type { CommandLine } from './io.ts';
 import type { AdminOptions, PasswordOptions } from './run-admin.ts';
 import { z } from 'zod';
@@ -99,7 +100,11 @@ function addInit(program: Command, { io, action }: CommandLine): void {
       parsed(['postgres', 'postgresql']),
     )
     .option('--database-password-file <file>', 'file with the password of that owner')
-    .option('--redis-url <url>', 'Redis for several servers, without a password', parsed(['redis', 'rediss']))
+    .option(
+      '--redis-url <url>',
+      'Redis for several servers, without a password: redis://, redis+sentinel:// or redis+cluster://',
+      parseRedisOption,
+    )
     .option('--redis-password-file <file>', 'file with the password of Redis')
     .option('--data-dir <folder>', 'the data folder')
     .option(
@@ -131,6 +136,16 @@ const parsed =
     if (!url.success) throw new InvalidArgumentError(`Must be a URL that begins with ${protocols[0]}://.`);
     return url.data;
   };
+
+function parseRedisOption(text: string): string {
+  try {
+    parseRedisUrl(text);
+    return text;
+  } catch (error) {
+    if (!(error instanceof RedisUrlError)) throw error;
+    throw new InvalidArgumentError(`It ${error.message}.`);
+  }
+}
 
 /** `muster doctor`, loaded on demand. */
 function addDoctor(program: Command, { io, action }: CommandLine): void {

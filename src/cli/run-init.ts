@@ -9,6 +9,7 @@ import { ENCRYPTION_KEY_FILE } from '../database-and-secrets.ts';
 import { writeEnvironmentFile } from './whole-file.ts';
 import { type CommandIo, fileOf, askSecret, secretFrom } from './io.ts';
 import { addressKey } from '../email-address.ts';
+import { describeRedis, hasRedisPassword, parseRedisUrl, withRedisPassword } from '../redis-url.ts';
 import { passwordFault } from '../features/auth/index.ts';
 import { listAllReleases } from '../features/releases/operator.ts';
 import { createSystemAdmin, listSystemAdmins, type User } from '../features/users/index.ts';
@@ -258,7 +259,7 @@ async function environmentFor(io: CommandIo, options: InitOptions) {
     values['AUDIT_ADMIN_DATABASE_URL'] = pruning.href;
   }
   if (redisUrl !== undefined) {
-    values['REDIS_URL'] = await withPassword(io, redisUrl, options.redisPasswordFile);
+    values['REDIS_URL'] = await redisWithPassword(io, redisUrl, options.redisPasswordFile);
   }
   // A data folder with keys keeps them: another key could not open what they have sealed. If the database is created
   // now, its data folder gets keys too, and commands find them without the file.
@@ -284,15 +285,21 @@ const hasKeys = (dataDir: string) =>
 
 async function withPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {
   const whole = new URL(url);
-  // Arguments are visible to every user of the machine in the list of processes, so the password is not repeated here
-  // either.
-  if (whole.password !== '') {
-    throw new Error(`Leave the password out of the URL of ${whole.host}: it belongs into a file of its own.`);
-  }
+  if (whole.password !== '') throw passwordInUrl(whole.host);
   if (file === undefined) return url;
   whole.password = encodeURIComponent(await secretFrom(io, { file }));
   return whole.href;
 }
+
+async function redisWithPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {
+  if (hasRedisPassword(url)) throw passwordInUrl(describeRedis(parseRedisUrl(url)));
+  return file === undefined ? url : withRedisPassword(url, await secretFrom(io, { file }));
+}
+
+// Arguments are visible to every user of the machine in the list of processes, so the password is not repeated here
+// either.
+const passwordInUrl = (where: string) =>
+  new Error(`Leave the password out of the URL of ${where}: it belongs into a file of its own.`);
 
 /** The database work of `muster init`, with or without a running server. */
 

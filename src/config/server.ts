@@ -1,4 +1,4 @@
-import { defineArea, addresses, flag, isOn, postgresUrl, whole, secret } from './variables.ts';
+import { defineArea, addresses, flag, isOn, postgresUrl, redisUrl, whole, secret } from './variables.ts';
 import { z } from 'zod';
 import { EmailAddress } from '../email-address.ts';
 
@@ -184,10 +184,11 @@ export const databaseArea = defineArea({
     AUDIT_ADMIN_DATABASE_URL: postgresUrl.describe(
       'The role svc_audit_admin, which removes expired audit entries. Absent: with DATABASE_URL they are kept for ever; the embedded database has its own.',
     ),
-    REDIS_URL: z
-      .url({ protocol: /^rediss?$/, error: 'must be a URL such as redis://127.0.0.1:6379' })
+    REDIS_URL: redisUrl
       .optional()
-      .describe('Redis, through which several servers work together. Absent: this server runs alone.'),
+      .describe(
+        'Redis, through which several servers work together: one, by Sentinels (redis+sentinel://) or a cluster (redis+cluster://). Absent: this server runs alone.',
+      ),
     DATABASE_POOL_SIZE: whole(10, 1, 500).describe(
       'Connections for requests; the live side has half as many more, and background jobs have six.',
     ),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseRedisUrl, RedisUrlError } from '../redis-url.ts';
 import type { Values } from './environment.ts';
 
 /** The kinds of values that variables have. Each message names a good value. */
@@ -41,6 +42,15 @@ export const postgresUrl = z
     error: 'must be a URL such as postgres://user:password@127.0.0.1:5432/muster',
   })
   .optional();
+
+export const redisUrl = z.string().superRefine((text, context) => {
+  try {
+    parseRedisUrl(text);
+  } catch (error) {
+    if (!(error instanceof RedisUrlError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+  }
+});
 
 export const secret = (bytes: number) =>
   z

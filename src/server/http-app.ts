@@ -4,7 +4,7 @@ import helmet from 'helmet';
 import { API_INFO, VERSION } from '../api-info.ts';
 import { createAgentAuthenticator } from '../features/agents/index.ts';
 import { routeTable, type RouteParts } from '../features/index.ts';
-import type { RedisConnection } from '../platform/cluster/redis.ts';
+import type { RedisConnection } from '../platform/cluster/redis-connection.ts';
 import type { Database } from '../platform/db/database.ts';
 import { pendingMigrations } from '../platform/db/migrations.ts';
 import { assertSafeRole } from '../platform/db/roles.ts';

@@ -212,14 +212,12 @@ async function openUpgradeOfferCache(
 }
 
 async function joinConfiguredCluster(
-  { config, redis, nodeId, log, metrics }: Infrastructure,
+  { redis, nodeId, log, metrics }: Infrastructure,
   hub: () => Hub | undefined,
   closing: CloseStack,
 ): Promise<Cluster | undefined> {
-  const { redisUrl } = config;
-  if (redis === undefined || redisUrl === undefined) return undefined;
+  if (redis === undefined) return undefined;
   const cluster = await joinCluster({
-    redisUrl,
     redis,
     nodeId,
     onSuperseded: (deviceId, epoch) => hub()?.superseded(deviceId, epoch),

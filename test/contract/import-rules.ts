@@ -55,6 +55,7 @@ const singleFiles: Record<string, Zone> = {
   'src/clock.ts': 'clock',
   'src/email-address.ts': 'text',
   'src/nfc.ts': 'text',
+  'src/redis-url.ts': 'text',
   'knexfile.ts': 'knexfile',
 };
 

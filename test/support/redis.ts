@@ -42,31 +42,22 @@ export async function startRedis(): Promise<TestRedis> {
       if (child !== undefined) return;
       // Redis reads the file by itself when it starts.
       if (from === 'empty') await rm(path.join(dir, 'dump.rdb'), { force: true });
-      const started = await run(port, dir);
+      const started = await runRedis([...SETTINGS, '--port', String(port), '--dir', dir]);
       child = started;
-      await eventually(
-        () => ask(port, ['PING']).catch((error: unknown) => String(error)),
-        (answer) => {
-          if (started.exitCode !== null) throw new Error(`redis-server ended with code ${started.exitCode}`);
-          return answer.startsWith('+PONG');
-        },
-      );
+      await answering(port, started);
     },
     async kill() {
       const ending = child;
       child = undefined;
-      if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return;
-      const ended = new Promise((resolve) => ending.once('exit', resolve));
-      ending.kill('SIGKILL');
-      await ended;
+      await killRedis(ending);
     },
     async takeSnapshot() {
-      const answer = await ask(port, ['SAVE']);
+      const answer = await askRedis(port, ['SAVE']);
       if (!answer.startsWith('+OK')) throw new Error(`Redis took no snapshot: ${answer}`);
     },
     freeze: () => void child?.kill('SIGSTOP'),
     thaw: () => void child?.kill('SIGCONT'),
-    ask: (...words) => ask(port, words),
+    ask: (...words) => askRedis(port, words),
     async remove() {
       process.off('exit', killOnExit);
       await redis.kill();
@@ -87,9 +78,11 @@ export async function startRedis(): Promise<TestRedis> {
  * For `before(async function () { redis = await redisOrSkip(this); })`: where the program is not installed the tests
  * are skipped, and shown as such; in continuous integration they fail instead.
  */
-export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
+export const redisOrSkip = (hook: Mocha.Context): Promise<TestRedis> => startedOrSkip(hook, startRedis);
+
+export async function startedOrSkip<T>(hook: Mocha.Context, start: () => Promise<T>): Promise<T> {
   try {
-    return await startRedis();
+    return await start();
   } catch (error) {
     if (!isMissing(error) || process.env['CI'] === 'true') throw error;
     // Throws what Mocha takes for a skip.
@@ -99,10 +92,12 @@ export async function redisOrSkip(hook: Mocha.Context): Promise<TestRedis> {
 
 const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
+/** On loopback only, and keeps nothing. */
+export const SETTINGS = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+
 /** Rejects with ENOENT where there is no such program. */
-async function run(port: number, dir: string): Promise<ChildProcess> {
-  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const child = spawn('redis-server', [...settings, '--dir', dir], { stdio: 'ignore' });
+export async function runRedis(args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn('redis-server', args, { stdio: 'ignore' });
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
     child.once('error', reject);
@@ -110,8 +105,27 @@ async function run(port: number, dir: string): Promise<ChildProcess> {
   return child;
 }
 
+/** Waits until a server that was started answers. */
+export async function answering(port: number, server: ChildProcess): Promise<void> {
+  await eventually(
+    () => askRedis(port, ['PING']).catch((error: unknown) => String(error)),
+    (answer) => {
+      if (server.exitCode !== null) throw new Error(`redis-server ended with code ${server.exitCode}`);
+      return answer.startsWith('+PONG');
+    },
+  );
+}
+
+/** Ends it at once, as a crash would. */
+export async function killRedis(server: ChildProcess | undefined): Promise<void> {
+  if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  server.kill('SIGKILL');
+  await ended;
+}
+
 /** The raw answer; long enough for what a test looks for, which comes in one piece from loopback. */
-async function ask(port: number, words: string[]): Promise<string> {
+export async function askRedis(port: number, words: readonly string[]): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port });
   socket.setTimeout(2000, () => socket.destroy(new Error('Redis does not answer')));
   try {

@@ -20,7 +20,6 @@ const httpServer = createServer();
 const redis = await openRedis(BENCH_REDIS_URL, log);
 let hub: Hub | undefined;
 const cluster = await joinCluster({
-  redisUrl: BENCH_REDIS_URL,
   redis,
   nodeId: BENCH_NODE_ID,
   onSuperseded: (deviceId, epoch) => hub?.superseded(deviceId, epoch),

@@ -6,9 +6,12 @@ import path from 'node:path';
 import { EngineError, probeEngine } from '../../engine/index.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { createDelivery, greetMailServer } from '../../platform/mail.ts';
-import { redisState } from '../../platform/cluster/redis.ts';
+import { redisStates } from '../../platform/cluster/redis-state.ts';
+import { parseRedisUrl } from '../../redis-url.ts';
 
 const OLDEST = [6, 2] as const;
+/** Sharded channels came with Redis 7.0. */
+const OLDEST_CLUSTER = [7, 0] as const;
 const FULL = 0.9;
 const MIB = 2 ** 20;
 
@@ -16,33 +19,46 @@ export const redisCheck = ({ redisUrl }: Pick<Config, 'redisUrl'>): Check => ({
   name: 'redis',
   async run() {
     if (redisUrl === undefined) return skipped('It is not configured: this server runs alone.');
-    let state;
+    let states;
     try {
-      state = await redisState(redisUrl);
+      states = await redisStates(redisUrl);
     } catch (error) {
       return failed(`Redis does not answer: ${messageOf(error)}.`, 'Start Redis, or correct REDIS_URL.');
     }
-    const { version, usedBytes, maxBytes, evictionPolicy } = state;
-    const [major = 0, minor = 0] = version.split('.').map(Number);
-    if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
-      return failed(`It is Redis ${version}.`, `Upgrade it to Redis ${OLDEST.join('.')} or newer.`);
-    }
-    const used = `${Math.round(usedBytes / MIB)} MiB`;
-    if (maxBytes > 0 && usedBytes > FULL * maxBytes) {
-      return failed(
-        `Redis ${version} uses ${used} of ${Math.round(maxBytes / MIB)} MiB.`,
-        'Raise its maxmemory, or give Muster a Redis of its own.',
-      );
-    }
-    if (maxBytes > 0 && evictionPolicy !== 'noeviction') {
-      return warning(
-        `Redis ${version} may remove keys at any time (maxmemory-policy ${evictionPolicy}), and with them which server holds a device.`,
-        'Set maxmemory-policy to noeviction.',
-      );
-    }
-    return ok(`Redis ${version} answers and uses ${used}.`);
+    const oldest = parseRedisUrl(redisUrl).kind === 'cluster' ? OLDEST_CLUSTER : OLDEST;
+    const results = states.map((state) => judgeRedis(state, oldest));
+    const worst = (['failed', 'warning'] as const).map((state) => results.find((one) => one.state === state));
+    const [first = failed('The cluster has no master.', 'Give its slots to servers.')] = results;
+    const found = worst[0] ?? worst[1] ?? first;
+    return states.length > 1 && found.state === 'ok'
+      ? ok(`${states.length} masters. ${found.message}`)
+      : found;
   },
 });
+
+function judgeRedis(
+  { version, usedBytes, maxBytes, evictionPolicy }: Awaited<ReturnType<typeof redisStates>>[number],
+  oldest: readonly [number, number],
+) {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
+    return failed(`It is Redis ${version}.`, `Upgrade it to Redis ${oldest.join('.')} or newer.`);
+  }
+  const used = `${Math.round(usedBytes / MIB)} MiB`;
+  if (maxBytes > 0 && usedBytes > FULL * maxBytes) {
+    return failed(
+      `Redis ${version} uses ${used} of ${Math.round(maxBytes / MIB)} MiB.`,
+      'Raise its maxmemory, or give Muster a Redis of its own.',
+    );
+  }
+  if (maxBytes > 0 && evictionPolicy !== 'noeviction') {
+    return warning(
+      `Redis ${version} may remove keys at any time (maxmemory-policy ${evictionPolicy}), and with them which server holds a device.`,
+      'Set maxmemory-policy to noeviction.',
+    );
+  }
+  return ok(`Redis ${version} answers and uses ${used}.`);
+}
 
 export const mailCheck = (
   { mail, dataDir }: Pick<Config, 'mail' | 'dataDir'>,

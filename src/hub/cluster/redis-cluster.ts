@@ -1,9 +1,9 @@
 import { RedisClaims } from '../../platform/cluster/redis-claims.ts';
 import { RedisNodeBus } from '../../platform/cluster/redis-bus.ts';
-import { openRedis, type RedisConnection } from '../../platform/cluster/redis.ts';
+import type { RedisConnection } from '../../platform/cluster/redis-connection.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { type Directory, type Reach, reachThroughRedis } from './directory.ts';
+import type { Directory, Reach } from './directory.ts';
 import type { HubMessage } from './messages.ts';
 
 /**
@@ -19,7 +19,6 @@ export interface Cluster {
 
 /** Throws `NodeIdTakenError`. While Redis is unavailable each node works alone, and joins when Redis is back. */
 export async function joinCluster(parts: {
-  redisUrl: string;
   redis: RedisConnection;
   nodeId: string;
   /** Another node has claimed the device while this one could not be notified. */
@@ -30,7 +29,7 @@ export async function joinCluster(parts: {
   metrics: Metrics;
 }): Promise<Cluster> {
   const { redis, nodeId, log, metrics } = parts;
-  const subscriber = await openRedis(parts.redisUrl, log, { logs: false });
+  const subscriber = await redis.openSubscriber();
   try {
     const bus = await RedisNodeBus.join<HubMessage>({ nodeId, redis, subscriber, log });
     const directory = new RedisClaims({
@@ -38,7 +37,6 @@ export async function joinCluster(parts: {
       name: 'devices',
       nodeId,
       isGone: (id) => bus.isGone(id),
-      onUnpublished: () => bus.returnAgain(),
       onOutdated: parts.onSuperseded,
       onReplaced: (owner, deviceId, epoch) => {
         // A node that misses this announces its own claim again when it returns, and learns of the newer one then.
@@ -48,10 +46,7 @@ export async function joinCluster(parts: {
     });
     bus.onReturn(() => {
       parts.onReturn();
-      directory.announce().catch((error: unknown) => {
-        log.warn({ err: error }, 'cluster.claims_not_told');
-        bus.returnAgain();
-      });
+      directory.announce();
     });
     metrics.gauge('muster_cluster_nodes', 'Live nodes, including this one.', () => bus.nodes?.size ?? 0);
     metrics.gauge(
@@ -63,8 +58,11 @@ export async function joinCluster(parts: {
       bus,
       directory,
       nodes: () => bus.nodes,
-      reach: reachThroughRedis(redis),
-      close: () => subscriber.close(),
+      reach: redis,
+      async close() {
+        directory.close();
+        await subscriber.close();
+      },
     };
   } catch (error) {
     await subscriber.close();

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../logger.ts';
 import type { NodeBus } from './node-bus.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection, RedisSubscriber } from './redis-connection.ts';
 
 /** Each node renews its lease every second; a node whose lease of three seconds has ended is gone. */
 const BEAT_MS = 1000;
@@ -58,7 +58,7 @@ interface Parcel {
 export class RedisNodeBus<M> implements NodeBus<M> {
   readonly nodeId: string;
   readonly #redis: RedisConnection;
-  readonly #subscriber: RedisConnection;
+  readonly #subscriber: RedisSubscriber;
   readonly #log: Logger;
   readonly #receivers: ((from: string, message: M) => void)[] = [];
   readonly #lostHandlers: ((nodeId: string) => void)[] = [];
@@ -76,7 +76,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   private constructor(parts: {
     nodeId: string;
     redis: RedisConnection;
-    subscriber: RedisConnection;
+    subscriber: RedisSubscriber;
     log: Logger;
   }) {
     this.nodeId = parts.nodeId;
@@ -88,12 +88,11 @@ export class RedisNodeBus<M> implements NodeBus<M> {
 
   /**
    * Joins the cluster. If Redis is away, the node joins when it returns. Throws `NodeIdTakenError`.
-   * @param subscriber  a separate connection, because one that subscribes can send no other commands
    */
   static async join<M>(parts: {
     nodeId: string;
     redis: RedisConnection;
-    subscriber: RedisConnection;
+    subscriber: RedisSubscriber;
     log: Logger;
   }): Promise<RedisNodeBus<M>> {
     const bus = new RedisNodeBus<M>(parts);
@@ -151,7 +150,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     const { client } = this.#redis;
     const farewell = JSON.stringify({ from: this.nodeId, left: true, messages: [] });
     // Redis may be away: then the others find out by themselves.
-    await Promise.allSettled([client.zrem(NODES, this.nodeId), client.publish(EVERYBODY, farewell)]);
+    await Promise.allSettled([client.zrem(NODES, this.nodeId), this.#redis.publish(EVERYBODY, farewell)]);
   }
 
   async #assertOwnId(): Promise<void> {
@@ -171,17 +170,17 @@ export class RedisNodeBus<M> implements NodeBus<M> {
   #listen(): void {
     // Whatever was written last may be missing in the Redis that answers next: a replica that took over, or one that
     // has started again from a snapshot. This node's lease may be in it, so its absence is no sign.
-    this.#redis.client.on('close', () => this.returnAgain());
-    const { client } = this.#subscriber;
-    client.on('message', (_channel: string, text: string) => this.#receive(text));
-    client.on('ready', () => this.#subscribe());
+    this.#redis.onChange((isWhole) => {
+      if (!isWhole) this.returnAgain();
+    });
+    this.#subscriber.onMessage((text) => this.#receive(text));
+    this.#subscriber.onMissed(() => this.returnAgain());
     this.#subscribe();
   }
 
   /** Again with each beat: a connection that only listens does not notice by itself that its peer is gone. */
   #subscribe(): void {
-    // If Redis is away, the next beat tries it again.
-    void this.#subscriber.client.subscribe(channelOf(this.nodeId), EVERYBODY).catch(() => 0);
+    this.#subscriber.listen([channelOf(this.nodeId), EVERYBODY]);
   }
 
   #post(channel: string, message: M): Promise<boolean> {
@@ -208,7 +207,7 @@ export class RedisNodeBus<M> implements NodeBus<M> {
       const those = settle;
       // Each message was printed once already, to know its size.
       const frame = `{"from":${JSON.stringify(this.nodeId)},"messages":[${texts.join(',')}]}`;
-      this.#redis.client.publish(channel, frame).then(
+      this.#redis.publish(channel, frame).then(
         (receivers) => {
           for (const { resolve } of those) resolve(receivers > 0);
         },
@@ -279,15 +278,17 @@ export class RedisNodeBus<M> implements NodeBus<M> {
     }
     // Requests that wait for a node that is gone should not have to wait for the next beat as well.
     if (leaseEndsMs < BEAT_MS) this.#beatAfter(leaseEndsMs);
+    // In a Redis Cluster the lease may be at a server that is there while another one is not.
+    const isPartlyAway = !this.#redis.isWhole();
     const hasReturned = this.#isAway || isNew === 1;
-    this.#isAway = false;
-    if (hasReturned) {
+    this.#isAway = isPartlyAway;
+    if (hasReturned && !isPartlyAway) {
       this.#quietUntil = clock.monotonic() + QUIET_MS;
       for (const handler of this.#returnHandlers) handler();
     }
     const now = new Set([...there, this.nodeId]);
     const lost = [...this.#alive].filter((nodeId) => !now.has(nodeId));
-    if (lost.length > 0 && clock.monotonic() < this.#quietUntil) {
+    if (lost.length > 0 && (isPartlyAway || clock.monotonic() < this.#quietUntil)) {
       // That we did not hear of them may be our own doing.
       for (const nodeId of lost) now.add(nodeId);
       this.#alive = now;
