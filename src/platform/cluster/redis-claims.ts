@@ -227,7 +227,7 @@ export class RedisClaims {
    * they do not come to the same server of a cluster all at once.
    */
   async #tell(): Promise<void> {
-    // Whoever announces when it is back marks all buckets again.
+    // When Redis is back, `announce` marks all buckets again.
     if (this.#isTelling || !this.#redis.isWhole()) return;
     this.#isTelling = true;
     let claims = 0;
