@@ -1,4 +1,5 @@
 import type { Metrics } from '../platform/metrics.ts';
+import type { Admission } from './wire/admission.ts';
 import type { Router } from './cluster/router.ts';
 import type { CommandDispatcher } from './commands/command-dispatcher.ts';
 import type { ActorRegistry } from './device/actor-registry.ts';
@@ -62,10 +63,11 @@ export function registerHubGauges(
     reporting: ReportingDevices;
     dispatcher: CommandDispatcher;
     router: Router;
+    admission: Admission;
     sockets: () => number;
   },
 ): void {
-  const { registry, feed, live, writer, reporting, dispatcher, router, sockets } = parts;
+  const { registry, feed, live, writer, reporting, dispatcher, router, admission, sockets } = parts;
   metrics.gauge('muster_connected_agents', 'Agents connected to this node.', () => registry.size);
   metrics.gauge('muster_reporting_agents', 'Agents that report over HTTP.', () => reporting.size);
   metrics.gauge('muster_mailbox_depth', 'Messages waiting in the mailboxes of all devices.', () => {
@@ -73,6 +75,11 @@ export function registerHubGauges(
     for (const actor of registry.values()) depth += actor.depth;
     return depth;
   });
+  metrics.gauge(
+    'muster_admission_per_second',
+    'Agents that this node accepts per second at most. It falls while the database does not keep up.',
+    () => admission.perSecond,
+  );
   metrics.gauge('muster_sockets', 'Open sockets of agents and of dashboards.', sockets);
   metrics.labelledGauge(
     'muster_open_questions',

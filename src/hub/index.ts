@@ -69,6 +69,8 @@ const MAX_QUERIES_PER_DEVICE = 8;
 /** The rate at which one process can accept agents while it goes on serving people. */
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 const ADMISSION_PER_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
+/** How often the rate is adapted to the database. */
+const PACE_MS = 1000;
 /** A device counts as silent after so many heartbeats that did not come. */
 const MISSED_HEARTBEATS = 2.5;
 /** Within this time, the other nodes have noticed that this one is back. */
@@ -282,6 +284,7 @@ export function createHub(options: HubOptions): Hub {
     log,
   });
   const admission = new Admission(options.admission ?? ADMISSION);
+  const pace = clock.setInterval(() => admission.follow(writer.lateMs), PACE_MS).unref();
   let isDraining = false;
   const gate = new UpgradeGate(options.httpServer, {
     closed: () => (isDraining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
@@ -342,6 +345,7 @@ export function createHub(options: HubOptions): Hub {
     reporting,
     dispatcher,
     router,
+    admission,
     sockets: () => io.engine.clientsCount,
   });
   const stopSweep = startSilenceSweep({ registry, reports, lostDevices, silentAfterMs });
@@ -471,6 +475,7 @@ export function createHub(options: HubOptions): Hub {
     async close() {
       isDraining = true;
       stopSweep();
+      clock.clear(pace);
       interest?.close();
       lostDevices.close();
       router.close();

@@ -55,6 +55,10 @@ export class PresenceWriter {
   #flushing: Promise<void> | undefined;
   #failing = false;
   #isClosing = false;
+  /** When the oldest record came that is not written yet. */
+  #waitingSince: number | undefined;
+  /** When the oldest record came of those that are being written. */
+  #writingSince: number | undefined;
   /** A caller waits for the flush, so its writes are not spread over time. */
   #isHurried = false;
 
@@ -82,6 +86,12 @@ export class PresenceWriter {
 
   get pending(): number {
     return this.#presence.size + this.#reports.size + this.#facts.size;
+  }
+
+  /** How long the oldest record has been waiting to be written, in milliseconds. */
+  get lateMs(): number {
+    const since = this.#writingSince ?? this.#waitingSince;
+    return since === undefined ? 0 : clock.monotonic() - since;
   }
 
   /** @param record  read when it is written, so that later changes in it are written as well */
@@ -145,6 +155,7 @@ export class PresenceWriter {
   }
 
   #schedule(): void {
+    this.#waitingSince ??= clock.monotonic();
     this.#timer ??= clock.setTimeout(() => {
       this.#timer = undefined;
       void this.#begin();
@@ -169,6 +180,8 @@ export class PresenceWriter {
     this.#reports = new Map();
     this.#facts = new Map();
     const begunAt = clock.monotonic();
+    this.#writingSince = this.#waitingSince;
+    this.#waitingSince = undefined;
     try {
       // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
@@ -184,6 +197,7 @@ export class PresenceWriter {
         await this.#store.recordReports(batch, addresses.reports);
         if (addresses.reports.size > 0) for (const { deviceId } of batch) addresses.reports.delete(deviceId);
       });
+      this.#writingSince = undefined;
       const hasRecovered = this.#failing;
       this.#failing = false;
       if (hasRecovered) {
@@ -191,6 +205,8 @@ export class PresenceWriter {
         this.#onRecovered();
       }
     } catch (error) {
+      this.#waitingSince = this.#writingSince ?? this.#waitingSince;
+      this.#writingSince = undefined;
       // Agents are answered from memory, so nothing is lost while the database is unavailable. Newer records stay.
       for (const [id, record] of presence) {
         const newer = this.#presence.get(id);

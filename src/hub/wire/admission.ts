@@ -106,8 +106,16 @@ const OWED_SECONDS_MAX = 1;
 /** A refused client returns when its refusal is paid for, however many are refused after it. */
 const RETRY_MIN_MS = (OWED_SECONDS_MAX / REFUSAL_SHARE_MAX) * 1000;
 
+/** Presence that has waited so long for its write shows that the database does not keep up; usual are one to two seconds. */
+const LATE_MS = 4000;
+/** Each second in which the database is late leaves this share of the rate, down to the least, and another one adds. */
+const SLOWER = 2 / 3;
+const FASTER = 0.05;
+const LEAST_SHARE = 0.05;
+
 /**
- * Accepts agents at a rate that leaves the server time for its other work. A refused agent is given a time to return: each
+ * Accepts agents at a rate that leaves the server time for its other work, and that the database takes: all servers of a
+ * cluster see its delay, so together they come to its rate without asking each other. A refused agent is given a time to return: each
  * gets a time after those that were refused before it, so that they do not all return together. Refusals are work as
  * well and count against the rate: in the first second of a reconnect storm they are most of the work, and people wait
  * behind them.
@@ -120,6 +128,8 @@ export class Admission {
   #countedAt: number;
   /** The latest time at which a refused agent was asked to return. */
   #lastReturnAt: number;
+  /** The share of the full rate that is accepted now. */
+  #share = 1;
 
   constructor(limits: AdmissionLimits, now = clock.monotonic()) {
     this.#limits = limits;
@@ -128,14 +138,22 @@ export class Admission {
     this.#lastReturnAt = now;
   }
 
+  /** The connections per second that are accepted now. */
+  get perSecond(): number {
+    return this.#limits.perSecond * this.#share;
+  }
+
+  /** Adapts the rate to the database. Called once a second. @param lateMs  how long the oldest write has been waiting */
+  follow(lateMs: number, now = clock.monotonic()): void {
+    this.#settle(now);
+    this.#share =
+      lateMs > LATE_MS ? Math.max(LEAST_SHARE, this.#share * SLOWER) : Math.min(1, this.#share + FASTER);
+  }
+
   /** Admits a connection and returns `undefined`, or returns why it is refused. */
   refusal(now = clock.monotonic()): Refusal | undefined {
-    const { perSecond, burst } = this.#limits;
-    const earned = ((now - this.#countedAt) / 1000) * perSecond;
-    const paid = Math.min(this.#owed, earned * REFUSAL_SHARE_MAX);
-    this.#owed -= paid;
-    this.#credit = Math.min(burst, this.#credit + earned - paid);
-    this.#countedAt = now;
+    const { perSecond } = this;
+    this.#settle(now);
     if (this.#credit >= 1) {
       this.#credit -= 1;
       return undefined;
@@ -146,6 +164,15 @@ export class Admission {
     const wait = Math.min(before - now + 1000 / perSecond, RETRY_MAX_MS);
     this.#lastReturnAt = now + wait;
     return { code: 'BUSY', retryAfterMs: Math.ceil(wait) };
+  }
+
+  /** Counts what was earned since the last time, and pays for refusals with it. */
+  #settle(now: number): void {
+    const earned = ((now - this.#countedAt) / 1000) * this.perSecond;
+    const paid = Math.min(this.#owed, earned * REFUSAL_SHARE_MAX);
+    this.#owed -= paid;
+    this.#credit = Math.min(this.#limits.burst, this.#credit + earned - paid);
+    this.#countedAt = now;
   }
 
   /** Undoes an admission whose credential was not valid, so that a flood of such connections does not lock out agents. */

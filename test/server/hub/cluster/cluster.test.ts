@@ -7,9 +7,10 @@ import type { IdentityConflict, PresenceRecord } from '../../../../src/hub/ports
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
-import { createMetrics } from '../../../../src/platform/metrics.ts';
+import { createMetrics, type Metrics } from '../../../../src/platform/metrics.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { connectDevice, type FakeDevice, type Refused } from '../../../support/fake-device.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { recordingLog } from '../../../support/quiet-log.ts';
 
 const QUERY = { name: 'System', page: 1, limit: 100 };
@@ -34,6 +35,7 @@ interface Node {
   hub: Hub;
   bus: NodeBus<HubMessage>;
   log: Record<string, unknown>[];
+  metrics: Metrics;
   /** Everything this node wrote of presence, in order. */
   written: PresenceRecord[];
   /** Devices of whose tokens it was to forget what it knows. */
@@ -48,11 +50,14 @@ describe('a cluster of three hubs', () => {
   let agents: FakeDevice[];
   let cluster: InProcessCluster<HubMessage>;
   let directory: InProcessDirectory;
+  /** Presence is written when this resolves. */
+  let database: Promise<void>;
 
   async function startNode(nodeId: string): Promise<Node> {
     const httpServer = createServer();
     const bus = cluster.join(nodeId);
     const { log, lines } = recordingLog();
+    const metrics = createMetrics();
     const written: PresenceRecord[] = [];
     const forgotten: string[] = [];
     const conflicts: IdentityConflict[] = [];
@@ -65,7 +70,7 @@ describe('a cluster of three hubs', () => {
       heartbeatSeconds: 60,
       graceMs: 100,
       log,
-      metrics: createMetrics(),
+      metrics,
       credentials: {
         verify: async (token) => ({
           ok: true,
@@ -92,7 +97,10 @@ describe('a cluster of three hubs', () => {
         countUse: async () => {},
       },
       store: {
-        recordPresence: async (records) => void written.push(...records),
+        async recordPresence(records) {
+          await database;
+          written.push(...records);
+        },
         recordFacts: async () => [],
         recordConflict: async (conflict) => void conflicts.push(conflict),
         recordReports: async () => {},
@@ -113,6 +121,7 @@ describe('a cluster of three hubs', () => {
       hub,
       bus,
       log: lines,
+      metrics,
       written,
       forgotten,
       conflicts,
@@ -122,6 +131,7 @@ describe('a cluster of three hubs', () => {
 
   beforeEach(async () => {
     agents = [];
+    database = Promise.resolve();
     cluster = new InProcessCluster();
     directory = new InProcessDirectory();
     nodes = [await startNode('north'), await startNode('east'), await startNode('west')];
@@ -129,6 +139,26 @@ describe('a cluster of three hubs', () => {
   afterEach(async () => {
     for (const agent of agents) agent.close();
     for (const node of nodes) await node.close();
+  });
+
+  it('accept fewer agents while the database is late, and as many as before when it is not', async () => {
+    const [north] = nodes;
+    const perSecond = async () => {
+      const gauge = north.metrics.registry.getSingleMetric('muster_admission_per_second');
+      return (await gauge?.get())?.values[0]?.value;
+    };
+    let answer = () => {};
+    database = new Promise((resolve) => (answer = resolve));
+    await connect(north, 'device-1');
+    expect(await perSecond()).to.equal(500);
+    await testClock.advance(12_000);
+    expect(await perSecond()).to.be.below(100);
+    answer();
+    await north.hub.settle();
+    await testClock.advance(25_000);
+    expect(await perSecond()).to.equal(500);
+    // Other tests compare with the machine's clock.
+    testClock.jump(-37_000);
   });
 
   /** Connects a device and waits until its claim stands. */

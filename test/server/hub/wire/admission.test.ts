@@ -43,6 +43,26 @@ describe('admission', () => {
     expect(letIn(4000, 0.5)).to.equal(500);
   });
 
+  it('falls while the database does not keep up, down to a twentieth, and rises again slowly', () => {
+    const admission = new Admission({ perSecond: 100, burst: 10 }, 0);
+    let now = 0;
+    const after = (seconds: number, lateMs: number) => {
+      for (let second = 0; second < seconds; second++) admission.follow(lateMs, (now += 1000));
+      return Math.round(admission.perSecond);
+    };
+    expect([after(3, 2500), after(1, 5000), after(2, 5000), after(60, 60_000)]).to.deep.equal([
+      100, 67, 30, 5,
+    ]);
+    const admitted = () => {
+      let count = 0;
+      for (let end = now + 10_000; now < end; now += 10) if (admission.refusal(now) === undefined) count++;
+      return count;
+    };
+    // The refusals cost a part of it.
+    expect(admitted()).to.be.within(10, 60);
+    expect([after(1, 0), after(9, 0), after(60, 0)]).to.deep.equal([10, 55, 100]);
+  });
+
   it('is not used up by connections without a valid token', () => {
     const admission = new Admission({ perSecond: 1, burst: 2 }, 0);
     for (let n = 0; n < 1000; n++) {

@@ -86,6 +86,23 @@ describe('the presence writer', () => {
   });
   afterEach(() => clock.restore());
 
+  it('knows for how long the oldest record has been waiting, also while the database fails', async () => {
+    expect(writer.lateMs).to.equal(0);
+    let open = () => {};
+    store.gate = new Promise((resolve) => (open = resolve));
+    store.up = false;
+    writer.presence(record('device-1', 1));
+    await clock.tickAsync(3000);
+    writer.presence(record('device-2', 1));
+    expect(writer.lateMs).to.equal(3000);
+    open();
+    await clock.tickAsync(100);
+    expect(writer.lateMs).to.equal(3100);
+    store.up = true;
+    await writer.settle();
+    expect(writer.lateMs).to.equal(0);
+  });
+
   it('writes the latest record of each device once, after a short delay', async () => {
     for (let i = 1; i <= 50; i++) writer.presence(record(`device-${i % 5}`, 1, i));
     writer.facts(facts('device-1', '1.0.0'));
