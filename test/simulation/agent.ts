@@ -60,7 +60,11 @@ export class SimulatedAgent {
   #notice: HubReconnect | undefined;
   #busyUntil = 0;
 
-  constructor(world: World, deviceId: string, { facts, servers }: { facts: Facts; servers: readonly SimulatedServer[] }) {
+  constructor(
+    world: World,
+    deviceId: string,
+    { facts, servers }: { facts: Facts; servers: readonly SimulatedServer[] },
+  ) {
     this.#world = world;
     this.deviceId = deviceId;
     this.#facts = facts;
@@ -205,13 +209,19 @@ export class SimulatedAgent {
   #beat(connection: Connection): void {
     if (connection !== this.connection || !connection.agent.isOpen) return;
     let isAcknowledged = false;
-    const heartbeat = { at: new Date(this.#world.wallTime()).toISOString(), agentVersion: '1.0.0', uptimeSeconds: 1 };
+    const heartbeat = {
+      at: new Date(this.#world.wallTime()).toISOString(),
+      agentVersion: '1.0.0',
+      uptimeSeconds: 1,
+    };
     connection.emitToServer('heartbeat', heartbeat, (answer) => {
       isAcknowledged = true;
       this.#failedAttempts = 0;
       this.#missedHeartbeats = 0;
       const nextInMs =
-        typeof answer === 'object' && answer !== null && 'nextInMs' in answer ? Number(answer.nextInMs) : 1000;
+        typeof answer === 'object' && answer !== null && 'nextInMs' in answer
+          ? Number(answer.nextInMs)
+          : 1000;
       this.#in(nextInMs * this.#random.between(0.9, 1.1), () => this.#beat(connection));
     });
     this.#in(ACK_MS, () => {

@@ -38,7 +38,10 @@ export class Auditor {
         this.#violated('agents-return', `${when}: ${id} is not connected`);
       }
       if (stored !== expected) {
-        this.#violated('presence-converges', `${when}: ${id} is ${expected} and stored as ${stored} (${row?.reason})`);
+        this.#violated(
+          'presence-converges',
+          `${when}: ${id} is ${expected} and stored as ${stored} (${row?.reason})`,
+        );
       } else if (agent.isConnected && row?.nodeId !== agent.connectedTo?.nodeId) {
         const where = agent.connectedTo?.nodeId;
         this.#violated('presence-converges', `${when}: ${id} is at ${where} and stored at ${row?.nodeId}`);
@@ -48,14 +51,22 @@ export class Auditor {
         const shown = dashboard.shown.get(agent.deviceId);
         const right = agent.isConnected ? 'online' : 'offline';
         if (shown === right) continue;
-        this.#violated('dashboards-converge', `${when}: ${nodeId} shows ${id} as ${shown}, which is ${right}`);
+        this.#violated(
+          'dashboards-converge',
+          `${when}: ${nodeId} shows ${id} as ${shown}, which is ${right}`,
+        );
       }
     }
     for (const server of servers) {
-      const here = agents.filter(({ isConnected, connectedTo }) => isConnected && connectedTo === server).length;
+      const here = agents.filter(
+        ({ isConnected, connectedTo }) => isConnected && connectedTo === server,
+      ).length;
       const held = server.gauge('muster_connected_agents');
       if (server.isListening && held !== here) {
-        this.#violated('memory-is-empty', `${when}: ${server.nodeId} holds ${String(held)} devices, and ${here} are there`);
+        this.#violated(
+          'memory-is-empty',
+          `${when}: ${server.nodeId} holds ${String(held)} devices, and ${here} are there`,
+        );
       }
     }
   }
@@ -76,7 +87,10 @@ export class Auditor {
         for (const { id, status, createdAt } of ofLane) {
           const isStuck = status === 'queued' || status === 'dispatched';
           if (!isStuck || world.now - createdAt < atLeastMs) continue;
-          this.#violated('commands-arrive', `${when}: ${short(id)} of ${short(agent.deviceId)} is still ${status}`);
+          this.#violated(
+            'commands-arrive',
+            `${when}: ${short(id)} of ${short(agent.deviceId)} is still ${status}`,
+          );
         }
       }
       for (const { id, status, cancelRequestedAt } of rows) {
@@ -90,12 +104,14 @@ export class Auditor {
   commands(): void {
     const { around, facts, agents } = this.#scene;
     for (const id of facts.acknowledged) {
-      if (!around.commands.rows.has(id)) this.#violated('nothing-lost', `${short(id)} was acknowledged and is gone`);
+      if (!around.commands.rows.has(id))
+        this.#violated('nothing-lost', `${short(id)} was acknowledged and is gone`);
     }
     for (const row of around.commands.rows.values()) {
       const { id, status, reason } = row;
       const effects = facts.effects.get(id) ?? 0;
-      if (isOpen(row)) this.#violated('commands-end', `${short(id)} of ${short(row.deviceId)} is still ${status}`);
+      if (isOpen(row))
+        this.#violated('commands-end', `${short(id)} of ${short(row.deviceId)} is still ${status}`);
       if (status === 'succeeded' && effects !== 1) {
         this.#violated('exactly-once', `${short(id)} has succeeded with ${effects} effects`);
       }
@@ -108,7 +124,10 @@ export class Auditor {
     }
     for (const agent of agents) {
       if (agent.openCommands === 0) continue;
-      this.#violated('results-arrive', `${short(agent.deviceId)} still has ${agent.openCommands} commands to report`);
+      this.#violated(
+        'results-arrive',
+        `${short(agent.deviceId)} still has ${agent.openCommands} commands to report`,
+      );
     }
   }
 
@@ -123,7 +142,10 @@ export class Auditor {
       }
       const unwritten = server.gauge('muster_command_events_unwritten');
       if (typeof unwritten === 'number' && unwritten > 0) {
-        this.#violated('memory-is-empty', `${nodeId} has ${unwritten} events of commands that are not written`);
+        this.#violated(
+          'memory-is-empty',
+          `${nodeId} has ${unwritten} events of commands that are not written`,
+        );
       }
       const waiting = server.gauge('muster_mailbox_depth');
       if (typeof waiting === 'number' && waiting > 0) {

@@ -34,7 +34,8 @@ export class Connection {
     this.agent = { process: agent, isOpen: true, onClosed: () => {} };
     const random = world.random('connections');
     const typical = random.between(1, 60);
-    const latency = () => (random.chance(0.01) ? random.between(100, 1500) : typical * random.between(0.8, 1.5));
+    const latency = () =>
+      random.chance(0.01) ? random.between(100, 1500) : typical * random.between(0.8, 1.5);
     const isSilent = () => this.#isSilent;
     this.#toServer = new Pipe({ world, receiver: server, isSilent, latency });
     this.#toAgent = new Pipe({ world, receiver: agent, isSilent, latency });
@@ -47,7 +48,9 @@ export class Connection {
   /** Whether both ends are there and hear each other. */
   get isWhole(): boolean {
     const { server, agent } = this;
-    return server.isOpen && agent.isOpen && server.process.isAlive && agent.process.isAlive && !this.#isSilent;
+    return (
+      server.isOpen && agent.isOpen && server.process.isAlive && agent.process.isAlive && !this.#isSilent
+    );
   }
 
   /** Runs at the server, after what was sent before. */
@@ -71,7 +74,9 @@ export class Connection {
     if (!this.server.isOpen) return;
     this.#toAgent.send(() => {
       if (!this.agent.isOpen) return;
-      this.atAgent(event, payload, (answer) => this.#toServer.send(() => this.server.isOpen && onAcknowledged(answer)));
+      this.atAgent(event, payload, (answer) =>
+        this.#toServer.send(() => this.server.isOpen && onAcknowledged(answer)),
+      );
     });
   }
 
@@ -79,7 +84,9 @@ export class Connection {
     if (!this.agent.isOpen) return;
     this.#toServer.send(() => {
       if (!this.server.isOpen) return;
-      this.atServer(event, payload, (answer) => this.#toAgent.send(() => this.agent.isOpen && onAcknowledged(answer)));
+      this.atServer(event, payload, (answer) =>
+        this.#toAgent.send(() => this.agent.isOpen && onAcknowledged(answer)),
+      );
     });
   }
 

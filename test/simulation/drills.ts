@@ -21,7 +21,8 @@ export async function drill(scene: Scene, parts: Parts): Promise<void> {
 
 /** Every server reaches every device that is connected, and says of the others at once that they are not. */
 async function asksEverybody({ world, servers, agents }: Scene, { people, pass }: Parts): Promise<void> {
-  const asked = servers.flatMap((server) =>
+  const listening = servers.filter(({ isListening }) => isListening);
+  const asked = listening.flatMap((server) =>
     agents.map((agent) => ({
       query: people.ask(server, agent.deviceId, { isProbe: true }),
       agent,
@@ -43,7 +44,10 @@ async function asksEverybody({ world, servers, agents }: Scene, { people, pass }
 }
 
 /** A command begins at once on a device that is connected and has nothing else to do. */
-async function sendsCommands({ world, around, servers, agents }: Scene, { people, pass }: Parts): Promise<void> {
+async function sendsCommands(
+  { world, around, servers, agents }: Scene,
+  { people, pass }: Parts,
+): Promise<void> {
   const random = world.random('drills');
   const sent = agents
     .filter(({ isConnected }) => isConnected)
@@ -101,13 +105,19 @@ async function serverDies(scene: Scene, { people, auditor, pass }: Parts): Promi
   const held = agents.find((agent) => agent.isConnected && agent.connectedTo === server);
   // Its answer is on the way when the server dies.
   held?.connection?.silence();
-  const query = held === undefined || other === undefined ? undefined : people.ask(other, held.deviceId, { isProbe: true });
+  const query =
+    held === undefined || other === undefined
+      ? undefined
+      : people.ask(other, held.deviceId, { isProbe: true });
   await pass(1000);
   server.kill(random.chance(0.5));
   await pass(9000);
   held?.connection?.restore();
   if (query !== undefined && query.ends.length === 0) {
-    world.history.violated('dead-servers-end-queries', `${query.name} waits for ${server.nodeId}, which is dead`);
+    world.history.violated(
+      'dead-servers-end-queries',
+      `${query.name} waits for ${server.nodeId}, which is dead`,
+    );
   }
   await pass(100_000);
   auditor.presence('after a server has died');
@@ -122,7 +132,8 @@ async function serverStops(scene: Scene, { auditor, pass }: Parts): Promise<void
   let hasStopped = false;
   server.stop(() => (hasStopped = true));
   await pass(30_000);
-  if (!hasStopped) scene.world.history.violated('servers-stop', `${server.nodeId} has not stopped after 30 s`);
+  if (!hasStopped)
+    scene.world.history.violated('servers-stop', `${server.nodeId} has not stopped after 30 s`);
   await pass(40_000);
   auditor.presence('after a server was stopped');
   if (!server.process.isAlive) server.start();
@@ -140,7 +151,11 @@ async function cancels({ world, around, servers, agents }: Scene, { people, pass
         content: JSON.stringify({ end: 'succeeds' }),
         timeoutSeconds: 3600,
       };
-      const command = people.newCommand(agent.deviceId, { type: 'script.run', payload, timeoutMs: 3_600_000 });
+      const command = people.newCommand(agent.deviceId, {
+        type: 'script.run',
+        payload,
+        timeoutMs: 3_600_000,
+      });
       people.post(command, random.pick(servers));
       return { agent, connection: agent.connection, key: command.key };
     });

@@ -54,7 +54,10 @@ export class Facts {
     this.count('effects');
     history.note(short(deviceId), `runs ${short(id)}`);
     if (row === undefined || row.deviceId !== deviceId) {
-      history.violated('own-commands', `${short(deviceId)} runs ${short(id)}, which is of ${row?.deviceId ?? 'nobody'}`);
+      history.violated(
+        'own-commands',
+        `${short(deviceId)} runs ${short(id)}, which is of ${row?.deviceId ?? 'nobody'}`,
+      );
     } else if (times > 1) history.violated('at-most-once', `${short(id)} took effect ${times} times`);
     else if (row.status === 'expired' || row.reason === 'not_sent') {
       history.violated('no-effect-after-the-end', `${short(id)} takes effect although it is ${row.status}`);
@@ -87,7 +90,8 @@ export class Facts {
 
   queryRows(query: QueryRecord, messages: readonly string[]): void {
     const { now, history } = this.#world;
-    if (query.ends.length > 0) history.violated('nothing-after-the-end', `rows after the end of ${query.name}`);
+    if (query.ends.length > 0)
+      history.violated('nothing-after-the-end', `rows after the end of ${query.name}`);
     for (const message of messages) {
       query.rows.push({ at: now, message });
       if (message === `${query.deviceId} ${query.name}`) continue;
@@ -110,7 +114,10 @@ export class Facts {
     }
     if (outcome.ok && outcome.output.scanned !== query.rows.length) {
       const { scanned } = outcome.output;
-      history.violated('complete-answer', `${query.name} got ${query.rows.length} of ${scanned} rows as complete`);
+      history.violated(
+        'complete-answer',
+        `${query.name} got ${query.rows.length} of ${scanned} rows as complete`,
+      );
     }
     this.queries.delete(query);
   }

@@ -38,7 +38,9 @@ export interface CommandRow {
 }
 
 /** A request for a command. */
-export type NewCommand = Pick<CommandRow, 'key' | 'deviceId' | 'type' | 'payload' | 'timeoutMs'> & { ttlMs: number };
+export type NewCommand = Pick<CommandRow, 'key' | 'deviceId' | 'type' | 'payload' | 'timeoutMs'> & {
+  ttlMs: number;
+};
 
 export const isOpen = ({ status }: CommandRow) =>
   status === 'queued' || status === 'dispatched' || status === 'accepted' || status === 'running';
@@ -238,7 +240,10 @@ export class SimulatedCommands {
     row.reason = reason;
     if (!isOpen(row)) row.finishedAt = this.#world.now;
     if (before === status) return;
-    this.#world.history.note('ledger', `${short(id)} ${before} -> ${status} (epoch ${epoch ?? '-'}, ${reason ?? '-'})`);
+    this.#world.history.note(
+      'ledger',
+      `${short(id)} ${before} -> ${status} (epoch ${epoch ?? '-'}, ${reason ?? '-'})`,
+    );
   }
 }
 
@@ -251,7 +256,10 @@ const isUnstorable = ({ output }: CommandEnd) =>
 function conformingEnd(type: string, end: CommandEnd): CommandEnd {
   const parsed = isDurable(type) ? COMMANDS[type].output.safeParse(end.output) : undefined;
   if (parsed?.success === true || end.status !== 'succeeded') return end;
-  return { status: 'failed', error: { code: 'INVALID_OUTPUT', message: 'The output is not of the agreed form.' } };
+  return {
+    status: 'failed',
+    error: { code: 'INVALID_OUTPUT', message: 'The output is not of the agreed form.' },
+  };
 }
 
 /** The ledger of one server. */

@@ -94,7 +94,9 @@ function isLess(one: LuaValue, other: LuaValue): boolean {
 
 /** A pattern of Lua as a regular expression, for the few classes that scripts use. */
 const pattern = (text: string) =>
-  new RegExp(text.replaceAll('\\', '\\\\').replaceAll(/%([dswa.%-])/g, (_whole, kind: string) => CLASSES[kind] ?? ''));
+  new RegExp(
+    text.replaceAll('\\', '\\\\').replaceAll(/%([dswa.%-])/g, (_whole, kind: string) => CLASSES[kind] ?? ''),
+  );
 const CLASSES: Readonly<Record<string, string>> = {
   d: String.raw`\d`,
   s: String.raw`\s`,
@@ -164,7 +166,8 @@ function tokens(text: string): Token[] {
     const { name, number, text: quoted, sign } = match.groups ?? {};
     if (name !== undefined) found.push({ kind: 'name', text: name });
     else if (number !== undefined) found.push({ kind: 'number', text: number });
-    else if (quoted !== undefined) found.push({ kind: 'text', text: quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
+    else if (quoted !== undefined)
+      found.push({ kind: 'text', text: quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
     else if (sign !== undefined) found.push({ kind: 'sign', text: sign });
   }
   if (at !== text.length) throw new Error(`Lua that is not known here: ${text.slice(at, at + 40)}`);
@@ -513,7 +516,8 @@ function evaluated(list: readonly Expression[], frame: Frame): LuaValue[] {
 function counted([start = null, end = null, step = 1]: LuaValue[]): [LuaValue][] {
   const turns: [LuaValue][] = [];
   const by = asNumber(step);
-  for (let at = asNumber(start); by > 0 ? at <= asNumber(end) : at >= asNumber(end); at += by) turns.push([at]);
+  for (let at = asNumber(start); by > 0 ? at <= asNumber(end) : at >= asNumber(end); at += by)
+    turns.push([at]);
   return turns;
 }
 

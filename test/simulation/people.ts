@@ -47,7 +47,8 @@ export class People {
     this.#repeat(4000, () => this.#cancelOne());
     this.#repeat(1500, () => {
       const server = this.#anyServer();
-      if (server !== undefined) this.ask(server, this.#random.pick(this.#agents).deviceId, { isProbe: false });
+      if (server !== undefined)
+        this.ask(server, this.#random.pick(this.#agents).deviceId, { isProbe: false });
     });
   }
 
@@ -76,7 +77,11 @@ export class People {
     const ttlMs = random.chance(0.15) ? random.between(10_000, 60_000) : HOUR_MS;
     if (quick) return this.newCommand(deviceId, { type: 'agent.refresh-inventory', payload: {}, ttlMs });
     const end = random.chance(0.8) ? 'succeeds' : random.pick(['fails', 'unstorable', 'unfitting'] as const);
-    const ms = random.chance(0.08) ? undefined : random.chance(0.1) ? random.between(20_000, 60_000) : random.wait(800);
+    const ms = random.chance(0.08)
+      ? undefined
+      : random.chance(0.1)
+        ? random.between(20_000, 60_000)
+        : random.wait(800);
     const task: Task = { ms, end };
     const payload = { language: 'bash', content: JSON.stringify(task), timeoutSeconds: 60 };
     return this.newCommand(deviceId, {
@@ -112,17 +117,19 @@ export class People {
     this.#request(server, (reply) => {
       const { hub, process } = server;
       if (hub === undefined) return;
-      database.run(process, () => commands.insert(command)).then(
-        ({ row, isNew }) => {
-          // A repeated request gets the answer of the first one, and does nothing else.
-          if (isNew) {
-            hub.jobsChanged([commands.changeOf(row)]);
-            hub.deliver(row.deviceId);
-          }
-          reply(() => answered(row));
-        },
-        () => reply(() => answered(undefined)),
-      );
+      database
+        .run(process, () => commands.insert(command))
+        .then(
+          ({ row, isNew }) => {
+            // A repeated request gets the answer of the first one, and does nothing else.
+            if (isNew) {
+              hub.jobsChanged([commands.changeOf(row)]);
+              hub.deliver(row.deviceId);
+            }
+            reply(() => answered(row));
+          },
+          () => reply(() => answered(undefined)),
+        );
     });
   }
 
@@ -152,14 +159,16 @@ export class People {
     this.#request(server, (reply) => {
       const { hub, process } = server;
       if (hub === undefined) return;
-      database.run(process, () => commands.requestCancel(id)).then(
-        (row) => {
-          if (row?.status === 'cancelled') hub.jobsChanged([commands.changeOf(row)]);
-          else if (row !== undefined) hub.cancelCommand(row.deviceId, id);
-          reply(() => answered(row !== undefined));
-        },
-        () => reply(() => answered(false)),
-      );
+      database
+        .run(process, () => commands.requestCancel(id))
+        .then(
+          (row) => {
+            if (row?.status === 'cancelled') hub.jobsChanged([commands.changeOf(row)]);
+            else if (row !== undefined) hub.cancelCommand(row.deviceId, id);
+            reply(() => answered(row !== undefined));
+          },
+          () => reply(() => answered(false)),
+        );
     });
   }
 
@@ -207,7 +216,8 @@ export class People {
     const { process } = server;
     this.#world.after(random.between(1, 50), process, () =>
       handle((hear) => {
-        if (random.chance(0.01)) this.#world.history.note('people', `${short(process.name)}: an answer is lost`);
+        if (random.chance(0.01))
+          this.#world.history.note('people', `${short(process.name)}: an answer is lost`);
         else this.#world.after(random.between(1, 50), this.#process, hear);
       }),
     );

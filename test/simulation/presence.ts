@@ -35,7 +35,10 @@ export class SimulatedPresence {
       if (before !== undefined && before.epoch > epoch) continue;
       this.rows.set(deviceId, { ...record, nodeId });
       if (before?.state === state && before.epoch === epoch) continue;
-      this.#world.history.note('presence', `${short(deviceId)} ${state} (${record.reason}) at ${nodeId}, epoch ${epoch}`);
+      this.#world.history.note(
+        'presence',
+        `${short(deviceId)} ${state} (${record.reason}) at ${nodeId}, epoch ${epoch}`,
+      );
     }
   }
 
@@ -50,7 +53,10 @@ export class SimulatedPresence {
     return lost.map((row) => {
       const since = new Date(now).toISOString();
       Object.assign(row, { state: 'disconnected', reason: 'node_lost', since });
-      this.#world.history.note('presence', `${short(row.deviceId)} disconnected (node_lost) at ${row.nodeId}`);
+      this.#world.history.note(
+        'presence',
+        `${short(row.deviceId)} disconnected (node_lost) at ${row.nodeId}`,
+      );
       const presence = { state: 'disconnected', reason: 'node_lost', since } as const;
       return { deviceId: row.deviceId, epoch: row.epoch, presence };
     });

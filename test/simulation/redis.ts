@@ -68,7 +68,11 @@ export class SimulatedRedis {
     this.#clients.add(client);
     return {
       client: client as unknown as Redis,
-      isUp: () => client.ping().then(() => true, () => false),
+      isUp: () =>
+        client.ping().then(
+          () => true,
+          () => false,
+        ),
       async close() {
         client.end();
       },
@@ -160,7 +164,9 @@ export class SimulatedRedis {
           ([left, low], [right, high]) => low - high || (left < right ? -1 : 1),
         );
         const range = members.slice(start, end === -1 ? undefined : end + 1);
-        return range.flatMap(([member, score]) => (args[2] === 'WITHSCORES' ? [member, String(score)] : [member]));
+        return range.flatMap(([member, score]) =>
+          args[2] === 'WITHSCORES' ? [member, String(score)] : [member],
+        );
       }
       case 'ZREMRANGEBYSCORE': {
         const sorted = this.#sorted.get(key);

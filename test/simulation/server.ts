@@ -183,7 +183,8 @@ export class SimulatedServer {
         .then(() => cluster.close())
         .then(
           () => over('has stopped'),
-          (error: unknown) => this.#world.history.violated('no-crash', `${this.nodeId} stopped badly: ${String(error)}`),
+          (error: unknown) =>
+            this.#world.history.violated('no-crash', `${this.nodeId} stopped badly: ${String(error)}`),
         );
     });
     this.#world.after(60_000, process, () => over('was killed because it did not stop'));
@@ -213,7 +214,13 @@ export class SimulatedServer {
           this.#connections.delete(connection);
           return connection.refuse(refused);
         }
-        const handshake = { token: '', protocol: PROTOCOL_VERSION, agentVersion: '1.0.0', capabilities, bootId };
+        const handshake = {
+          token: '',
+          protocol: PROTOCOL_VERSION,
+          agentVersion: '1.0.0',
+          capabilities,
+          bootId,
+        };
         const link = new Link(this.#world, connection);
         const actor = parts.agents.connected({ identity, handshake, link, claimant });
         const inbox = new AgentInbox(actor, parts.agents);
@@ -282,7 +289,10 @@ class Link implements DeviceLink {
     this.#connection = connection;
   }
 
-  sendCommand(frame: Parameters<DeviceLink['sendCommand']>[0], receipt?: (answer: CommandReceipt) => void): void {
+  sendCommand(
+    frame: Parameters<DeviceLink['sendCommand']>[0],
+    receipt?: (answer: CommandReceipt) => void,
+  ): void {
     this.#connection.emitToAgent('command', frame, (answer) => {
       const parsed = CommandReceipt.safeParse(answer);
       if (parsed.success) receipt?.(parsed.data);
