@@ -59,12 +59,15 @@ export class Connection {
   }
 
   accept(): void {
-    this.#toAgent.send(() => this.onAccepted());
+    this.#toAgent.send(() => {
+      if (this.agent.isOpen) this.onAccepted();
+    });
   }
 
   refuse(refusal: Refusal): void {
     this.server.isOpen = false;
     this.#toAgent.send(() => {
+      if (!this.agent.isOpen) return;
       this.agent.isOpen = false;
       this.onRefused(refusal);
     });

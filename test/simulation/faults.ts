@@ -83,7 +83,6 @@ export class Faults {
       redis.setLink(server.nodeId, 'up');
       database.setWeather(server.nodeId, {});
       server.process.clockAhead = 0;
-      server.process.frozenUntil = 0;
       if (!server.process.isAlive) server.start();
     }
     for (const agent of this.#agents) {

@@ -5,12 +5,11 @@ export interface Violation {
   text: string;
 }
 
-const TAIL = 400;
-
 /** What has happened in a world: a hash of all of it, which two runs of one seed share, and the last lines. */
 export class History {
   readonly violations: Violation[] = [];
   readonly #now: () => number;
+  readonly #tail: number;
   /** Lines of the log of the servers and of the world, the newest at the end. */
   #lines: string[] = [];
   #hash = 2_166_136_261;
@@ -19,8 +18,10 @@ export class History {
   /** Ends the run at the first violation. */
   stopsAtOnce = true;
 
-  constructor(now: () => number) {
+  /** @param tail  how many lines are kept */
+  constructor(now: () => number, tail: number) {
     this.#now = now;
+    this.#tail = tail;
   }
 
   get isOver(): boolean {
@@ -33,7 +34,7 @@ export class History {
   }
 
   get tail(): readonly string[] {
-    return this.#lines.slice(-TAIL);
+    return this.#lines.slice(-this.#tail);
   }
 
   note(who: string, what: string): void {
@@ -45,7 +46,7 @@ export class History {
     }
     this.lines += 1;
     this.#lines.push(line);
-    if (this.#lines.length > 2 * TAIL) this.#lines = this.#lines.slice(-TAIL);
+    if (this.#lines.length > 2 * this.#tail) this.#lines = this.#lines.slice(-this.#tail);
   }
 
   violated(rule: string, text: string): void {

@@ -5,6 +5,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '100' },
+    lines: { type: 'string', default: '400' },
     history: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
   },
@@ -18,7 +19,7 @@ let virtualMs = 0;
 let events = 0;
 let failed = 0;
 for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
-  const outcome = await simulate(seed);
+  const outcome = await simulate(seed, Number(values.lines));
   virtualMs += outcome.virtualMs;
   events += outcome.events;
   for (const [what, count] of outcome.counts) counts.set(what, (counts.get(what) ?? 0) + count);

@@ -32,9 +32,9 @@ export interface Outcome {
   counts: ReadonlyMap<string, number>;
 }
 
-/** Runs the world of one seed. It ends at the first violation. */
-export async function simulate(seed: number): Promise<Outcome> {
-  const world = new World(seed);
+/** Runs the world of one seed. It ends at the first violation. @param lines  how many lines of its history are kept */
+export async function simulate(seed: number, lines = 400): Promise<Outcome> {
+  const world = new World(seed, lines);
   const random = world.random('scene');
   const deviceIds = Array.from(
     { length: random.whole(3, 7) },
